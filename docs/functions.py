@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkaform.language.expressions.special_forms import FORMS
-from kafkaform.language.functions import function_groups
-from kafkaform.language.functions.spec import usage
+from kafkaform.language.functions import group_functions
+from kafkaform.language.functions.spec import render_usage
 
 FILE = Path(__file__).parent / "functions.md"
 INTRO = """\
@@ -70,10 +70,10 @@ def page() -> str:
 
 
 def _tables() -> Iterator[str]:
-    forms = [(usage(name, form.params, form.rest), form.doc) for name, form in FORMS.items()]
+    forms = [(render_usage(name, form.params, form.rest), form.doc) for name, form in FORMS.items()]
     groups = {
         title: [(each.usage(), each.doc) for each in functions]
-        for title, functions in function_groups().items()
+        for title, functions in group_functions().items()
     }
     for title, rows in {**groups, "Expressions and templates": forms}.items():
         yield f"## {title}\n\n| call | yields |\n|---|---|"

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkaform.core.schema import Attribute, ObjectSchema
+from kafkaform.core.schema import AttributeSchema, ObjectSchema
 from kafkaform_kafka.data_sources import DATA
-from kafkaform_kafka.protocol.broker_keys import Mode, broker_keys
+from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
 from kafkaform_kafka.provider import PROVIDER
 
@@ -370,7 +370,7 @@ BROKER_RULES = (
 )
 
 
-def modes(*wanted: Mode) -> list[ConfigKey]:
+def modes(*wanted: UpdateMode) -> list[ConfigKey]:
     """The configs of brokers that may be changed so."""
     return [known.key for known in broker_keys().values() if known.mode in wanted]
 
@@ -433,9 +433,9 @@ PAGES: Mapping[str, Page] = {
         example=LEVEL_EXAMPLES["kafka_broker_config"],
         rules=BROKER_RULES,
         configs={
-            "For one broker or for all": modes(Mode.CLUSTER),
-            "For one broker": modes(Mode.BROKER),
-            "For one listener, with `listener.name.LISTENER.` in front": modes(Mode.LISTENER),
+            "For one broker or for all": modes(UpdateMode.CLUSTER),
+            "For one broker": modes(UpdateMode.BROKER),
+            "For one listener, with `listener.name.LISTENER.` in front": modes(UpdateMode.LISTENER),
         },
     ),
     "kafka_cluster_config": Page(
@@ -451,7 +451,7 @@ PAGES: Mapping[str, Page] = {
             "its own.",
             "The broker that gets the request checks it; others may have other static configs.",
         ),
-        configs={"For all brokers": modes(Mode.CLUSTER)},
+        configs={"For all brokers": modes(UpdateMode.CLUSTER)},
     ),
     "kafka_group_config": Page(
         title="kafka_group_config",
@@ -632,7 +632,7 @@ def _page(page: Page) -> Iterator[str]:
         yield from map(_config_row, keys)
 
 
-def _table(attributes: Iterable[Attribute]) -> Iterator[str]:
+def _table(attributes: Iterable[AttributeSchema]) -> Iterator[str]:
     yield "| name | type | | meaning |\n|---|---|---|---|"
     for item in attributes:
         notes = [word for word, on in (("required", item.required), ("secret", item.secret)) if on]

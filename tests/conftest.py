@@ -20,7 +20,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
+from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.errors import Locked
 
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
@@ -98,11 +98,11 @@ def exclusive_broker(pytestconfig: pytest.Config, other_broker: Broker) -> Itera
 
 def _running(name: str) -> Broker:
     """The sandbox of this name, which some process of the run may have started."""
-    options = sandbox.Options(name, config=HELD)
+    options = sandbox.SandboxOptions(name, config=HELD)
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:
-            box = sandbox.up(options, probe)
+            box = sandbox.up(options, count_brokers)
             return Broker(box.bootstrap, box.cluster_id, box.admin_password)
         except Locked:
             if time.monotonic() > deadline:

@@ -35,18 +35,24 @@ from kafkaform.provider.registry import Registry
 from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import markdown
+from kafkaform.render.markdown import render_markdown
 from kafkaform.workflow import planning
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.workspace import Workspace
 from kafkaform_kafka.kinds.acl.resource_type import KIND as ACLS
-from kafkaform_kafka.kinds.acl.resource_type import acl_of_key
-from kafkaform_kafka.kinds.config.simulation import configs_of
+from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
+from kafkaform_kafka.kinds.config.simulation import make_configs
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTAS
-from kafkaform_kafka.kinds.topic.simulation import key, placed
+from kafkaform_kafka.kinds.topic.simulation import place_evenly, topic_key
 from kafkaform_kafka.kinds.user.resource_type import KIND as LOGINS
 from kafkaform_kafka.kinds.user.simulation import Credential
-from kafkaform_kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster, Topic, refused
+from kafkaform_kafka.memory import (
+    MemoryProvider,
+    SimulatedClock,
+    SimulatedCluster,
+    SimulatedTopic,
+    refused_items,
+)
 from kafkaform_kafka.protocol.config_values import config_map
 from kafkaform_kafka.words import WORDS as KAFKA
 
@@ -120,13 +126,15 @@ def cluster_of(
     for name, rights in (users or {}).items():
         cluster.grant(name, *((operation, resource) for operation, resource in rights))
     for name, code in (errors or {}).items():
-        cluster.faults.schedule(refused(code, name), "DescribeTopics", times=100)
-    cluster.commit({key(n): topic_of(n, cluster, **said) for n, said in (topics or {}).items()})
-    cluster.commit({(ACLS, rule): acl_of_key(rule) for rule in acls})
+        cluster.faults.schedule(refused_items(code, name), "DescribeTopics", times=100)
+    cluster.commit(
+        {topic_key(n): topic_of(n, cluster, **said) for n, said in (topics or {}).items()}
+    )
+    cluster.commit({(ACLS, rule): parse_acl_key(rule) for rule in acls})
     cluster.commit({(QUOTAS, entity): FrozenMap(said) for entity, said in (quotas or {}).items()})
     cluster.commit({(LOGINS, user): Credential(n, "") for user, n in (logins or {}).items()})
     for kind, objects in (configs or {}).items():
-        cluster.commit({(kind, name): configs_of(kind, said) for name, said in objects.items()})
+        cluster.commit({(kind, name): make_configs(kind, said) for name, said in objects.items()})
     return cluster
 
 
@@ -139,12 +147,12 @@ def topic_of(
     replication_factor: int = 1,
     assignment: Sequence[Sequence[int]] = (),
     config: Mapping[str, str] | None = None,
-) -> Topic:
+) -> SimulatedTopic:
     """A live topic; its id is `id-of-NAME` unless it is given."""
-    spread = tuple(map(tuple, assignment)) or placed(
+    spread = tuple(map(tuple, assignment)) or place_evenly(
         partitions, replication_factor, cluster.numbers
     )
-    return Topic(name, id or f"id-of-{name}", spread, config_map(config))
+    return SimulatedTopic(name, id or f"id-of-{name}", spread, config_map(config))
 
 
 def provider_of(said: Mapping[str, Any]) -> MemoryProvider:
@@ -183,7 +191,7 @@ def sealed(state: bytes) -> bytes:
 def workspace_of(folder: Path) -> Workspace:
     """What `plan` opens in this folder. Raises ConfigurationError with its faults."""
     configuration = read_configuration(folder, flags_of(folder).inputs, Registry())
-    desired = configuration.desired()
+    desired = configuration.evaluate_desired()
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     providers = providers_of(folder, sorted(desired.providers))
@@ -207,7 +215,7 @@ def pictures(plan: Plan) -> dict[str, str]:
     return {
         "plan.json": json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n",
         "plan.txt": human(plan, words=words),
-        "plan.md": markdown(plan, words=words, command=planning.apply_command(plan)),
+        "plan.md": render_markdown(plan, words=words, command=planning.render_apply_command(plan)),
     }
 
 

@@ -19,10 +19,10 @@ import typer
 from msgspec import Struct
 from typer.core import TyperGroup
 
-from kafkaform.apply.freshness import RULE, approval
+from kafkaform.apply.freshness import RULE, compute_approval
 from kafkaform.audit.event import KINDS
 from kafkaform.cli.command_tree import app
-from kafkaform.cli.options.terraform_flags import normalise
+from kafkaform.cli.options.terraform_flags import normalise_flags
 from kafkaform.core import canonical, change, diagnostics, resource
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.plan import codec, model
@@ -95,7 +95,7 @@ def test_every_configuration_shown_is_valid(path: Path, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "main.kf.hcl").write_text(text, encoding="utf-8")
-        found = read_configuration(folder, Inputs(), Registry()).desired(offline=True)
+        found = read_configuration(folder, Inputs(), Registry()).evaluate_desired(offline=True)
         assert not diagnostics.has_errors(found.diagnostics), found.diagnostics
         assert found.declared
 
@@ -131,7 +131,7 @@ def typed(path: Path) -> Iterator[list[str]]:
 def parse(words: list[str]) -> None:
     """Parse a command line without running it; whatever is wrong with it raises."""
     command: Any = root()
-    context = command.make_context("kafkaform", normalise(words, command))
+    context = command.make_context("kafkaform", normalise_flags(words, command))
     while isinstance(command, TyperGroup):
         rest = [*getattr(context, "_protected_args", ()), *context.args]
         if not rest and command.invoke_without_command:
@@ -252,7 +252,7 @@ NOUNS = (
     change.Ownership,
     change.Step,
     change.Request,
-    change.Block,
+    change.Blocker,
     change.Impact,
     diagnostics.Diagnostic,
     diagnostics.Range,
@@ -285,7 +285,7 @@ def shown_plan(tmp_path: Path) -> Path:
 def test_the_plan_shown_is_a_plan(shown_plan: Path) -> None:
     """The example decodes, its checksum holds, and its approval follows from its changes."""
     plan = codec.decode(shown_plan.read_bytes(), "the example")
-    assert approval(plan) == plan.approval and plan.rule == RULE
+    assert compute_approval(plan) == plan.approval and plan.rule == RULE
     assert codec.encode(plan) == shown_plan.read_bytes()
 
 

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from docs.release import sbom
 from docs.release.build import release_lock
 from docs.release.lock import LOCK, read_lock
-from kafkaform.sandbox.jars import pinned
+from kafkaform.sandbox.jars import read_pinned_jars
 from kafkaform.workflow.fleet.jars import DELTA
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -160,9 +160,9 @@ def test_the_bill_of_materials_is_complete(tmp_path: Path) -> None:
         f"pkg:pypi/{name}@{version}" for name, version in packages.items()
     }
     jars = {p: parts[p] for p in parts if p.startswith("pkg:maven/")}
-    assert len(jars) == len({*pinned(), *DELTA})
+    assert len(jars) == len({*read_pinned_jars(), *DELTA})
     assert {jar["hashes"][0]["content"] for jar in jars.values()} == {
-        jar.sha256 for jar in (*pinned(), *DELTA)
+        jar.sha256 for jar in (*read_pinned_jars(), *DELTA)
     }
     for part in parts.values():
         hashes = part.get("hashes") or part["externalReferences"][0]["hashes"]

@@ -11,7 +11,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from kafkaform.sandbox.jars import Jar, pinned
+from kafkaform.sandbox.jars import Jar, read_pinned_jars
 from kafkaform.workflow.fleet.jars import DELTA
 
 from .lock import project, read_lock
@@ -79,7 +79,7 @@ def _license(name: str) -> Data:
 
 
 def _jars() -> tuple[Jar, ...]:
-    return (*pinned(), *DELTA)
+    return (*read_pinned_jars(), *DELTA)
 
 
 def _jar(jar: Jar) -> Data:

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Change, Outcome, Path
 from ..core.value import EMPTY, FrozenMap
-from ..plan.diff import lay_over, set_only
+from ..plan.diff import keep_set_values, lay_over
 from ..state.model import Row
 
 GONE = (Action.DELETE, Action.FORGET)
 
 
-def committed(
+def commit_step(
     row: Row | None, change: Change, paths: tuple[Path, ...], outcome: Outcome, seq: int
 ) -> Row | None:
     """The row after one applied step; None if the row goes: what nobody owns has none.
@@ -32,7 +32,7 @@ def committed(
         identity=change.identity,
         owners=change.row_after.owners,
         origin=seq if taken or row is None else row.origin,
-        attributes=_attributes(same, change, paths),
+        attributes=_compute_attributes(same, change, paths),
         incarnation=incarnation,
         protected=change.row_after.protected or "no",
         owner=change.owner,
@@ -42,28 +42,28 @@ def committed(
     )
 
 
-def refreshed(row: Row, change: Change) -> Row:
+def refresh_row(row: Row, change: Change) -> Row:
     """The row of an object that needs nothing, with what is live and declared today."""
     return replace(
         row,
-        attributes=set_only(lay_over(change.after or EMPTY, change.theirs, EMPTY)),
+        attributes=keep_set_values(lay_over(change.after or EMPTY, change.theirs, EMPTY)),
         depends_on=change.depends_on,
     )
 
 
-def _attributes(row: Row | None, change: Change, paths: tuple[Path, ...]) -> FrozenMap:
+def _compute_attributes(row: Row | None, change: Change, paths: tuple[Path, ...]) -> FrozenMap:
     """As planned, but what other steps of the change have still to write is as it was.
 
     row: of this very object, if there is one already; of the others nothing is kept.
     """
     after = lay_over(change.after or EMPTY, change.theirs, EMPTY)
     if not change.steps:
-        return set_only(after)
+        return keep_set_values(after)
     done, was = set(paths), row.attributes if row is not None else change.before or EMPTY
     rest = [path for step in change.steps for path in step.paths if path not in done]
-    return set_only(lay_over(after, _within(rest, after), was))
+    return keep_set_values(lay_over(after, _select_attribute_paths(rest, after), was))
 
 
-def _within(paths: Iterable[Path], attributes: FrozenMap) -> list[Path]:
+def _select_attribute_paths(paths: Iterable[Path], attributes: FrozenMap) -> list[Path]:
     """The paths that are attributes; owner and labels have members of their own in a row."""
     return [path for path in paths if path[0] in attributes]

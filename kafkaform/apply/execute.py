@@ -20,24 +20,24 @@ from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
 from ..core.errors import KafkaformError, Locked, StorageError
 from ..core.progress import Progress
-from ..core.progress import Report as ReportTo
+from ..core.progress import Reporter as ReportTo
 from ..core.resource import Fault, FaultClass
-from ..plan.lower import CREATING, DELETING, gates, lower, needs, placed
+from ..plan.lower import CREATING, DELETING, find_needs, is_gate, lower_plan, place_changes
 from ..plan.model import Plan, Wave
 from ..provider.contract import ResourceType, Secrets, Session
 from ..state.backend import Held, Lease
 from .again import Again
 from .freshness import refuse_if_stale
-from .ledger import Ledger, bookkeeping
+from .ledger import Ledger, make_bookkeeping_step
 from .obligations import follow_up
-from .preflight import QUOTA_PATIENCE, dry_run, narrowed
+from .preflight import QUOTA_PATIENCE, dry_run, narrow_batches
 from .report import GOOD, Report, Result, Work
-from .settle import in_vain, patience, settle
+from .settle import compute_patience, is_in_vain, settle_results
 from .stop import Stop
 from .waiting import say_unclear
 
 
-class Run(Struct, frozen=True):
+class ApplyRun(Struct, frozen=True):
     """Everything that an apply works with. lease: the lock that it holds; done: steps that a
     resumed run has applied; again: how a user goes on with it."""
 
@@ -54,13 +54,13 @@ class Run(Struct, frozen=True):
     again: Again = Again()
 
 
-def execute(run: Run) -> Report:
+def execute_plan(run: ApplyRun) -> Report:
     """Send the whole plan, wave by wave.
 
     What the world does ends up in the report; only StorageError is raised, because then
     nothing that is sent could be recorded.
     """
-    pairs = {step.id: (change, step) for change, step in _pairs(run.plan)}
+    pairs = {step.id: (change, step) for change, step in _list_pairs(run.plan)}
     results = {
         step_id: Result(*pair, run.done[step_id])
         for step_id, pair in pairs.items()
@@ -70,11 +70,11 @@ def execute(run: Run) -> Report:
     work: tuple[Work, ...] = ()
     try:
         _keep_books(run, results)
-        before = needs(run.plan.effective)
+        before = find_needs(run.plan.effective)
         if len(results) < len(pairs):
-            _show(run, results, pairs)
-        for number, wave in enumerate(lower(run.plan)):
-            _wave(run, wave, before, pairs, results, later=number > 0)
+            _show_progress(run, results, pairs)
+        for number, wave in enumerate(lower_plan(run.plan)):
+            _run_wave(run, wave, before, pairs, results, later=number > 0)
         work = follow_up(run.plan, results, run.ledger, run.sessions, run.stop)
     except StorageError:
         raise
@@ -82,44 +82,46 @@ def execute(run: Run) -> Report:
         stopped = error
     why = stopped.message if stopped else "it was not reached"
     for step_id, pair in pairs.items():
-        results.setdefault(step_id, Result(*pair, skipped(step_id, why)))
+        results.setdefault(step_id, Result(*pair, make_skipped(step_id, why)))
     report = Report(tuple(results[step_id] for step_id in pairs), stopped=stopped, work=work)
-    return report if report.complete else replace(report, stopped=stopped or run.stop.error())
+    return report if report.complete else replace(report, stopped=stopped or run.stop.make_error())
 
 
-def _pairs(plan: Plan) -> Iterator[tuple[Change, Step]]:
-    for change in placed(plan.effective):
-        for step in change.steps or (bookkeeping(change),):
+def _list_pairs(plan: Plan) -> Iterator[tuple[Change, Step]]:
+    for change in place_changes(plan.effective):
+        for step in change.steps or (make_bookkeeping_step(change),):
             yield change, step
 
 
-def skipped(step_id: str, why: str) -> Outcome:
+def make_skipped(step_id: str, why: str) -> Outcome:
     """The outcome of a step that was never sent."""
     return Outcome(
         step_id, OutcomeStatus.SKIPPED, fault=Fault("SKIPPED", why, FaultClass.NOT_APPLIED)
     )
 
 
-def _keep_books(run: Run, results: dict[str, Result]) -> None:
+def _keep_books(run: ApplyRun, results: dict[str, Result]) -> None:
     """Changes without steps (adopt, forget, owners, protection): recorded together, at once."""
-    pairs = [(change, bookkeeping(change)) for change in run.plan.effective if not change.steps]
+    pairs = [
+        (change, make_bookkeeping_step(change)) for change in run.plan.effective if not change.steps
+    ]
     todo = [(change, step) for change, step in pairs if step.id not in results]
     if not todo:
         return
     run.stop.check()
-    done = [Result(change, step, _applied(step)) for change, step in todo]
-    with run.stop.writing():
-        run.ledger.intend(run.plan, done)
-        run.ledger.record(run.plan, done)
+    done = [Result(change, step, _make_applied(step)) for change, step in todo]
+    with run.stop.delay_second_signal():
+        run.ledger.write_intents(run.plan, done)
+        run.ledger.record_outcomes(run.plan, done)
     results.update({result.step.id: result for result in done})
 
 
-def _applied(step: Step) -> Outcome:
+def _make_applied(step: Step) -> Outcome:
     return Outcome(step.id, OutcomeStatus.APPLIED)
 
 
-def _wave(
-    run: Run,
+def _run_wave(
+    run: ApplyRun,
     wave: Wave,
     before: Mapping[str, set[str]],
     pairs: Mapping[str, tuple[Change, Step]],
@@ -131,25 +133,25 @@ def _wave(
     ready = set()
     failed = [result for result in results.values() if result.outcome.status not in GOOD]
     for step in (step for batch in wave.batches for step in batch.steps):
-        why = _hindrance(step, before, pairs, results, failed)
+        why = _find_hindrance(step, before, pairs, results, failed)
         if step.id in results:
             continue
         if why:
-            results[step.id] = Result(*pairs[step.id], skipped(step.id, why))
+            results[step.id] = Result(*pairs[step.id], make_skipped(step.id, why))
         else:
             ready.add(step.id)
     if not ready:
         return
     if later:
         _look_again(run, ready, pairs, results)
-        ready -= _refused(run, wave, ready, before, pairs, results)
+        ready -= _find_refused(run, wave, ready, before, pairs, results)
     phase = f"{wave.part}.{wave.round}.{wave.phase}"
-    for name, batches in groupby(narrowed(wave.batches, ready), lambda b: b.request.name):
-        _requests(run, f"{phase} {name}", tuple(batches), pairs, results)
+    for name, batches in groupby(narrow_batches(wave.batches, ready), lambda b: b.request.name):
+        _send_requests(run, f"{phase} {name}", tuple(batches), pairs, results)
 
 
-def _requests(
-    run: Run,
+def _send_requests(
+    run: ApplyRun,
     task: str,
     batches: Sequence[Batch],
     pairs: Mapping[str, tuple[Change, Step]],
@@ -162,16 +164,18 @@ def _requests(
     for batch in batches:
         if len(batches) > 1:
             run.report(Progress(task, label, sent, total, "steps"))
-        if why := _silence(batch.instance, results.values()):
-            _note(results, [Result(*pairs[s.id], skipped(s.id, why)) for s in batch.steps])
+        if why := _find_silence(batch.instance, results.values()):
+            _note_results(
+                results, [Result(*pairs[s.id], make_skipped(s.id, why)) for s in batch.steps]
+            )
         else:
-            _batch(run, batch, pairs, results)
+            _send_batch(run, batch, pairs, results)
         sent += len(batch.steps)
     if len(batches) > 1:
         run.report(Progress(task, label, sent, total, "steps", finished=True))
 
 
-def _hindrance(
+def _find_hindrance(
     step: Step,
     before: Mapping[str, set[str]],
     pairs: Mapping[str, tuple[Change, Step]],
@@ -184,29 +188,31 @@ def _hindrance(
     for need in sorted(before[step.id]):
         if need not in results or results[need].outcome.status not in GOOD:
             return f"{pairs[need][0].address} comes first and was not applied"
-    if why := _silence(step.identity.instance, failed):
+    if why := _find_silence(step.identity.instance, failed):
         return why
     for result in failed:
         if result.step.identity.instance != step.identity.instance:
             continue
-        if gates(step.request, result.step.request):
+        if is_gate(step.request, result.step.request):
             return f"{result.change.address} comes first and was not applied"
         if step.request.part == DELETING and result.step.request.part == CREATING:
             return f"nothing is deleted, because {result.change.address} was not applied"
     return None
 
 
-def _silence(instance: str, results: Iterable[Result]) -> str | None:
+def _find_silence(instance: str, results: Iterable[Result]) -> str | None:
     """Why nothing more is sent to a system of which nobody can tell what became of a request: it
     most likely has no leader, and the next one would be waited for as long."""
-    lost = next((r for r in results if r.step.identity.instance == instance and in_vain(r)), None)
+    lost = next(
+        (r for r in results if r.step.identity.instance == instance and is_in_vain(r)), None
+    )
     if lost is None:
         return None
     return f"it is not known what became of {lost.step.request.name} for {lost.change.address}"
 
 
 def _look_again(
-    run: Run,
+    run: ApplyRun,
     ready: set[str],
     pairs: Mapping[str, tuple[Change, Step]],
     results: Mapping[str, Result],
@@ -221,8 +227,8 @@ def _look_again(
     refuse_if_stale(changes, run.sessions, run.types, run.ledger.state, written, run.again)
 
 
-def _refused(
-    run: Run,
+def _find_refused(
+    run: ApplyRun,
     wave: Wave,
     ready: set[str],
     before: Mapping[str, set[str]],
@@ -232,7 +238,7 @@ def _refused(
     """Pass 2 of the dry run, for steps that had to wait for others; refused ones are skipped."""
     waited = {step_id for step_id in ready if before[step_id]}
     refused = set()
-    verdicts = dry_run((wave,), waited, run.sessions, run.report, run.clock, partial(_rest, run))
+    verdicts = dry_run((wave,), waited, run.sessions, run.report, run.clock, partial(_pause, run))
     for verdict in verdicts.values():
         if verdict.fault is not None:
             refused.add(verdict.step)
@@ -241,24 +247,24 @@ def _refused(
     return refused
 
 
-def _rest(run: Run, seconds: float) -> None:
+def _pause(run: ApplyRun, seconds: float) -> None:
     run.stop.sleep(run.clock, seconds)
 
 
-def _batch(
-    run: Run,
+def _send_batch(
+    run: ApplyRun,
     batch: Batch,
     pairs: Mapping[str, tuple[Change, Step]],
     results: dict[str, Result],
 ) -> None:
     """Send one batch; again, later, only what certainly was not done."""
     facts = run.sessions[batch.instance].facts
-    give_up = run.clock.monotonic() + QUOTA_PATIENCE * patience(facts)
+    give_up = run.clock.monotonic() + QUOTA_PATIENCE * compute_patience(facts)
     attempt = 1
     todo = batch.steps
     while todo:
         run.stop.check()
-        sent = _once(run, replace(batch, steps=todo), pairs, results, attempt)
+        sent = _send_once(run, replace(batch, steps=todo), pairs, results, attempt)
         again = [r for r in sent if _may_repeat(r)]
         wait = max([0.1, *(r.outcome.fault.retry_after for r in again if r.outcome.fault)])
         if not again or run.clock.monotonic() + wait > give_up:
@@ -266,11 +272,11 @@ def _batch(
         run.stop.sleep(run.clock, wait)
         todo = tuple(result.step for result in again)
         attempt += 1
-    _show(run, results, pairs)
+    _show_progress(run, results, pairs)
 
 
-def _once(
-    run: Run,
+def _send_once(
+    run: ApplyRun,
     batch: Batch,
     pairs: Mapping[str, tuple[Change, Step]],
     results: dict[str, Result],
@@ -278,8 +284,8 @@ def _once(
 ) -> tuple[Result, ...]:
     """Intent, send, settle, record. Whatever ends it early, `results` says what is known."""
     session = run.sessions[batch.instance]
-    planned = [Result(*pairs[s.id], _in_flight(s.id), attempt) for s in batch.steps]
-    _intend(run, planned, results, patience(session.facts))
+    planned = [Result(*pairs[s.id], _make_in_flight(s.id), attempt) for s in batch.steps]
+    _write_intents(run, planned, results, compute_patience(session.facts))
     started = run.clock.monotonic()
     outcomes = session.apply(batch, run.secrets)
     taken = int((run.clock.monotonic() - started) * 1000)
@@ -289,44 +295,44 @@ def _once(
     unclear = [r for r in sent if _is_unclear(r)]
     clear = [r for r in sent if r not in unclear]
     # What is certain is on record before anybody waits for what is not.
-    _record(run, clear, results)
-    deadline = started + patience(session.facts)
+    _record_outcomes(run, clear, results)
+    deadline = started + compute_patience(session.facts)
     if unclear:
         say_unclear(run.report, len(unclear), deadline - run.clock.monotonic())
-    settled = settle(unclear, session, run.types, deadline, run.clock, run.report)
-    _record(run, settled, results)
+    settled = settle_results(unclear, session, run.types, deadline, run.clock, run.report)
+    _record_outcomes(run, settled, results)
     return (*clear, *settled)
 
 
-def _intend(
-    run: Run, planned: Sequence[Result], results: dict[str, Result], seconds: float
+def _write_intents(
+    run: ApplyRun, planned: Sequence[Result], results: dict[str, Result], seconds: float
 ) -> None:
     """Make the intents durable, and be sure that nobody else may write for so long. Raises Locked
     if somebody does; then nothing is sent, and whoever has the lock now closes the intents."""
-    _note(results, planned)
+    _note_results(results, planned)
     try:
-        with run.stop.writing():
-            run.ledger.intend(run.plan, planned)
+        with run.stop.delay_second_signal():
+            run.ledger.write_intents(run.plan, planned)
         run.lease.ensure(seconds)
     except Locked as error:
-        unsent = [replace(p, outcome=skipped(p.step.id, error.message)) for p in planned]
-        _note(results, unsent)
+        unsent = [replace(p, outcome=make_skipped(p.step.id, error.message)) for p in planned]
+        _note_results(results, unsent)
         raise
 
 
-def _record(run: Run, ended: Sequence[Result], results: dict[str, Result]) -> None:
+def _record_outcomes(run: ApplyRun, ended: Sequence[Result], results: dict[str, Result]) -> None:
     """What is unknown gets no outcome: its intent stays open."""
     known = [r for r in ended if r.outcome.status is not OutcomeStatus.UNKNOWN]
-    with run.stop.writing():
-        run.ledger.record(run.plan, known)
-        _note(results, ended)
+    with run.stop.delay_second_signal():
+        run.ledger.record_outcomes(run.plan, known)
+        _note_results(results, ended)
 
 
-def _note(results: dict[str, Result], new: Sequence[Result]) -> None:
+def _note_results(results: dict[str, Result], new: Sequence[Result]) -> None:
     results.update({result.step.id: result for result in new})
 
 
-def _in_flight(step_id: str) -> Outcome:
+def _make_in_flight(step_id: str) -> Outcome:
     lost = Fault(
         "NO_ANSWER",
         "the run ended before an answer came; the request may have left",
@@ -335,7 +341,7 @@ def _in_flight(step_id: str) -> Outcome:
     return Outcome(step_id, OutcomeStatus.UNKNOWN, fault=lost)
 
 
-def _is(result: Result, kind: FaultClass) -> bool:
+def _has_fault(result: Result, kind: FaultClass) -> bool:
     return result.outcome.fault is not None and result.outcome.fault.kind is kind
 
 
@@ -346,9 +352,9 @@ def _is_unclear(result: Result) -> bool:
     is read, never sent again, so what is in the way is not ours. Where the system itself may have
     sent it twice, its provider says AMBIGUOUS.
     """
-    if result.outcome.status is OutcomeStatus.UNKNOWN or _is(result, FaultClass.AMBIGUOUS):
+    if result.outcome.status is OutcomeStatus.UNKNOWN or _has_fault(result, FaultClass.AMBIGUOUS):
         return True
-    return _is(result, FaultClass.CONVERGED) and result.change.action is not Action.CREATE
+    return _has_fault(result, FaultClass.CONVERGED) and result.change.action is not Action.CREATE
 
 
 def _may_repeat(result: Result) -> bool:
@@ -362,8 +368,8 @@ def _may_repeat(result: Result) -> bool:
     )
 
 
-def _show(
-    run: Run, results: Mapping[str, Result], pairs: Mapping[str, tuple[Change, Step]]
+def _show_progress(
+    run: ApplyRun, results: Mapping[str, Result], pairs: Mapping[str, tuple[Change, Step]]
 ) -> None:
     done = len(results) == len(pairs)
     run.report(

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from ..audit.index import Index
+from ..audit.index import LogIndex
 from ..core.change import Action, Change, Path
 from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY
-from ..plan.approval import RULE, approval
-from ..plan.diff import dotted, flatten
-from ..plan.drafts import ownership
+from ..plan.approval import RULE, compute_approval
+from ..plan.diff import flatten, render_path
+from ..plan.drafts import read_ownership
 from ..plan.model import Plan
-from ..plan.observe import claimed
-from ..provider.contract import Provider, ResourceType, Session, types_of
+from ..plan.observe import resolve_absence
+from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..state.model import State
 from .again import APPLY, Again
-from .judge import canonical
-from .ledger import bookkeeping
+from .judge import canonicalize_reading
+from .ledger import make_bookkeeping_step
 from .provenance import find_origin
 
 AGAIN = "Plan again and have the new plan reviewed."
@@ -39,7 +39,7 @@ def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
             "other parts of a plan",
             AGAIN,
         )
-    if not _follows(plan, providers):
+    if not _is_consistent(plan, providers):
         raise PlanRefused(
             "the plan was altered: its approval or its steps do not follow from its changes", AGAIN
         )
@@ -79,17 +79,21 @@ def refuse_other_system(plan: Plan, instance: str, session: Session) -> None:
         )
 
 
-def _follows(plan: Plan, providers: Mapping[str, Provider]) -> bool:
+def _is_consistent(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     """Whether approval and steps are those of the changes; a forged file may lack any part."""
     try:
         kept = all(flatten(c.after).keys() >= {*c.theirs} for c in plan.effective)
-        return kept and approval(plan) == plan.approval and not _altered(plan, providers)
+        return (
+            kept
+            and compute_approval(plan) == plan.approval
+            and not _has_altered_steps(plan, providers)
+        )
     except (AttributeError, LookupError, TypeError, ValueError):
         return False
 
 
-def _altered(plan: Plan, providers: Mapping[str, Provider]) -> bool:
-    types = types_of(providers.values())
+def _has_altered_steps(plan: Plan, providers: Mapping[str, Provider]) -> bool:
+    types = collect_types(providers.values())
     return any(
         change.steps
         != types[change.identity.kind].steps(change, plan.instances[change.identity.instance].facts)
@@ -104,7 +108,7 @@ Written = Callable[[Collection[Identity]], Mapping[Identity, Collection[Path]]]
 def refuse_unproven_removals(
     changes: Iterable[Change],
     state: State,
-    index: Index,
+    index: LogIndex,
     sessions: Mapping[str, Session],
     types: Mapping[str, ResourceType],
     written: Written,
@@ -129,7 +133,7 @@ def refuse_unproven_removals(
     ours = written({change.identity for change in shared}) if shared else {}
     for change in shared:
         mine = ours.get(change.identity, ())
-        foreign = sorted(dotted(path) for path in change.removed if path not in mine)
+        foreign = sorted(render_path(path) for path in change.removed if path not in mine)
         if foreign:
             raise PlanRefused(
                 f"{change.address} would lose {', '.join(foreign)}, but the audit log does not "
@@ -138,7 +142,9 @@ def refuse_unproven_removals(
             )
 
 
-def _is_proven(change: Change, state: State, index: Index, sessions: Mapping[str, Session]) -> bool:
+def _is_proven(
+    change: Change, state: State, index: LogIndex, sessions: Mapping[str, Session]
+) -> bool:
     row = state.objects.get(change.identity)
     session = sessions.get(change.identity.instance)
     scope = session.facts.scope_id if session else ""
@@ -160,14 +166,14 @@ def refuse_if_stale(
     applied; what they wrote may show its value before or after, because reads lag.
     """
     _refuse_without_session(changes, sessions)
-    readings = list(_readings(changes, sessions))
+    readings = list(_read_changes(changes, sessions))
     _refuse_unread(readings, again)
     problems = [
         f"{change.address}: {problem}"
         for change, reading in readings
         if (
-            problem := _row_problem(change, state, applied)
-            or _live_problem(change, reading, types, sessions, applied)
+            problem := _find_row_problem(change, state, applied)
+            or _find_live_problem(change, reading, types, sessions, applied)
         )
     ]
     if problems:
@@ -184,20 +190,20 @@ def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]], again: Aga
         if isinstance(reading, Hidden):
             cause, do = f"needs {reading.right}", f"Grant {reading.right}."
         elif isinstance(reading, Failed):
-            cause, do = f"{reading.fault.message} ({reading.fault.code})", _unless_repeat(reading)
+            cause, do = f"{reading.fault.message} ({reading.fault.code})", _render_advice(reading)
         else:
             continue
         causes.setdefault(cause, []).append(change)
         advice.setdefault(cause, do)
     if causes:
-        told = "; ".join(f"{_named(changes)}: {why}" for why, changes in causes.items())
+        told = "; ".join(f"{_render_names(changes)}: {why}" for why, changes in causes.items())
         raise PlanRefused(
             f"what the plan touches could not be read: {told}",
             " ".join((*dict.fromkeys(filter(None, advice.values())), again.repeat)),
         )
 
 
-def _unless_repeat(reading: Failed) -> str:
+def _render_advice(reading: Failed) -> str:
     """What else than to repeat the command a fault advises, as a sentence: that is told anyway."""
     fault = reading.fault
     if fault.kind in (FaultClass.AMBIGUOUS, FaultClass.NOT_APPLIED) or not fault.advice:
@@ -205,7 +211,7 @@ def _unless_repeat(reading: Failed) -> str:
     return f"{fault.advice[0].upper()}{fault.advice[1:].rstrip('.')}."
 
 
-def _named(changes: Sequence[Change]) -> str:
+def _render_names(changes: Sequence[Change]) -> str:
     more = len(changes) - 1
     return f"{changes[0].address}{f' and {more} more' if more else ''}"
 
@@ -220,7 +226,7 @@ def _refuse_without_session(changes: Sequence[Change], sessions: Mapping[str, Se
             )
 
 
-def _readings(
+def _read_changes(
     changes: Sequence[Change], sessions: Mapping[str, Session]
 ) -> Iterator[tuple[Change, Reading | None]]:
     readings: dict[Identity, Reading] = {}
@@ -237,11 +243,11 @@ def _is_read(change: Change) -> bool:
     return change.action is not Action.FORGET
 
 
-def _row_problem(change: Change, state: State, applied: Collection[str]) -> str | None:
-    if any(step.id in applied for step in change.steps or (bookkeeping(change),)):
+def _find_row_problem(change: Change, state: State, applied: Collection[str]) -> str | None:
+    if any(step.id in applied for step in change.steps or (make_bookkeeping_step(change),)):
         return None
     row = state.objects.get(change.identity)
-    if ownership(row) != change.row_before:
+    if read_ownership(row) != change.row_before:
         return "its record in the state changed"
     # Nothing else of a forgotten object is looked at: a later one of that name is not this one.
     if change.action is Action.FORGET and row and row.incarnation != change.incarnation:
@@ -249,7 +255,7 @@ def _row_problem(change: Change, state: State, applied: Collection[str]) -> str 
     return None
 
 
-def _live_problem(
+def _find_live_problem(
     change: Change,
     reading: Reading | None,
     types: Mapping[str, ResourceType],
@@ -258,7 +264,7 @@ def _live_problem(
 ) -> str | None:
     if reading is None or isinstance(reading, Hidden | Failed):
         return None
-    reading = claimed(reading, change.before)
+    reading = resolve_absence(reading, change.before)
     assert isinstance(reading, Observed | Absent)
     done = [step.id for step in change.steps if step.id in applied]
     if isinstance(reading, Absent):
@@ -271,7 +277,7 @@ def _live_problem(
     if reading.incarnation != change.incarnation:
         return "it was deleted and recreated"
     facts = sessions[change.identity.instance].facts
-    live = canonical(reading, types[change.identity.kind], facts)
+    live = canonicalize_reading(reading, types[change.identity.kind], facts)
     written = {path for step in change.steps if step.id in applied for path in step.paths}
     # What a step of this run left for another that waits for it is on no record.
     halfway = {
@@ -280,10 +286,10 @@ def _live_problem(
         if step.id not in applied and any(need in applied for need in step.after)
         for path in step.paths
     }
-    return _difference(change, live, written, halfway)
+    return _find_difference(change, live, written, halfway)
 
 
-def _difference(
+def _find_difference(
     change: Change, live: Observed, written: Collection[Path], halfway: Collection[Path]
 ) -> str | None:
     """The first path of the touched attributes that is neither as planned nor as we wrote it."""
@@ -299,5 +305,5 @@ def _difference(
             continue
         if path in written and now.get(path) == after.get(path):
             continue
-        return f"{dotted(path)} changed"
+        return f"{render_path(path)} changed"
     return None

@@ -15,8 +15,8 @@ from ..core.change import Action, Change, Path, Step
 from ..core.resource import Absent, Facts, Observed, Reading
 from ..core.value import Value
 from ..plan.diff import flatten
-from ..plan.lifecycle import made_by
-from ..plan.observe import claimed, destination
+from ..plan.lifecycle import equals_target
+from ..plan.observe import compute_destination, resolve_absence
 from ..provider.contract import ResourceType
 
 
@@ -31,20 +31,20 @@ class Judgement(StrEnum):
 HAPPENED = frozenset({Judgement.DONE, Judgement.STARTED})
 
 
-def judge(
+def judge_step(
     change: Change, step: Step, reading: Reading, kind: ResourceType, facts: Facts
 ) -> Judgement:
     """How the live object stands to this step's pre-image and target."""
-    if emptied(change, step.paths, reading):
+    if has_emptied(change, step.paths, reading):
         return Judgement.DONE
-    found = claimed(reading, change.after)
+    found = resolve_absence(reading, change.after)
     if change.action is Action.CREATE and found is not reading:
         # What others own of it was there before, with other values.
-        done = judge(change, step, found, kind, facts) is Judgement.DONE
+        done = judge_step(change, step, found, kind, facts) is Judgement.DONE
         return Judgement.DONE if done else Judgement.NOT_YET
     reading = found
     if isinstance(reading, Absent):
-        return _absent(change.action)
+        return _judge_absent(change.action)
     if not isinstance(reading, Observed):
         return Judgement.UNKNOWN
     if change.action is Action.DELETE:
@@ -52,14 +52,16 @@ def judge(
         return Judgement.NOT_YET if same else Judgement.DONE
     if change.incarnation is not None and reading.incarnation != change.incarnation:
         return Judgement.OTHER
-    coming = _compared(change, step, canonical(reading, kind, facts))
-    now = _compared(change, step, canonical(replace(reading, moving=None), kind, facts))
+    coming = _judge_observed(change, step, canonicalize_reading(reading, kind, facts))
+    now = _judge_observed(
+        change, step, canonicalize_reading(replace(reading, moving=None), kind, facts)
+    )
     if coming is Judgement.DONE and now is not Judgement.DONE:
         return Judgement.STARTED
     return coming
 
 
-def untellable(change: Change, step: Step) -> bool:
+def is_untellable(change: Change, step: Step) -> bool:
     """True if all that this step writes is hidden data (a new password), so that an object that
     is there looks the same before and after it."""
     if change.action is not Action.UPDATE:
@@ -67,7 +69,7 @@ def untellable(change: Change, step: Step) -> bool:
     return _agree(step.paths, flatten(change.before), flatten(change.after))
 
 
-def emptied(change: Change, paths: Collection[Path], reading: Reading) -> bool:
+def has_emptied(change: Change, paths: Collection[Path], reading: Reading) -> bool:
     """True if the object is not there because this update took the last of it. What is only its
     configs, which has no incarnation, ends so, and is not lost.
 
@@ -79,22 +81,22 @@ def emptied(change: Change, paths: Collection[Path], reading: Reading) -> bool:
     return isinstance(reading, Absent) and all(after.get(path) is None for path in paths)
 
 
-def canonical(reading: Observed, kind: ResourceType, facts: Facts) -> Observed:
+def canonicalize_reading(reading: Observed, kind: ResourceType, facts: Facts) -> Observed:
     """The reading with attributes in their one spelling, as they will be once it has moved."""
-    return replace(reading, attributes=kind.canonical(destination(reading), facts))
+    return replace(reading, attributes=kind.canonical(compute_destination(reading), facts))
 
 
-def _absent(action: Action) -> Judgement:
+def _judge_absent(action: Action) -> Judgement:
     if action is Action.DELETE:
         return Judgement.DONE
     return Judgement.NOT_YET if action is Action.CREATE else Judgement.OTHER
 
 
-def _compared(change: Change, step: Step, live: Observed) -> Judgement:
+def _judge_observed(change: Change, step: Step, live: Observed) -> Judgement:
     if change.action is Action.CREATE:
-        done = change.after is not None and made_by(change.after, live)
+        done = change.after is not None and equals_target(change.after, live)
         return Judgement.DONE if done else Judgement.OTHER
-    if untellable(change, step):
+    if is_untellable(change, step):
         return Judgement.UNKNOWN
     now, after, before = flatten(live.attributes), flatten(change.after), flatten(change.before)
     if _agree(step.paths, now, after):

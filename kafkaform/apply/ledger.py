@@ -14,14 +14,14 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ..audit.event import (
-    Kind,
     Record,
+    RecordKind,
     Subject,
-    discharged_body,
-    intent_body,
-    obligation_body,
-    outcome_body,
-    recover_body,
+    make_discharge,
+    make_intent,
+    make_obligation,
+    make_outcome,
+    make_recover,
 )
 from ..audit.journal import Journal
 from ..core.change import Action, Change, Evidence, Repeat, Request, Step
@@ -31,17 +31,17 @@ from ..core.resource import SETTING, TASK, Identity
 from ..core.value import EMPTY, FrozenMap
 from ..plan.model import Plan
 from ..state.backend import Backend
-from ..state.edit import commit, put_all, with_head, with_scope
+from ..state.edit import count_change, put_rows, set_head, set_scope
 from ..state.model import Row, State
-from .commit import committed, refreshed
-from .report import GOOD, Result, Work, WorkKey, work_key
+from .commit import commit_step, refresh_row
+from .report import GOOD, Result, Work, WorkKey, get_work_key
 
 NAMED = 5
 """How many steps an error names."""
 STATE = Request("state", part=1, phase=0, max_items=1, max_weight=1)
 
 
-def bookkeeping(change: Change) -> Step:
+def make_bookkeeping_step(change: Change) -> Step:
     """The step of a change that sends nothing: its bookkeeping still has intent and outcome."""
     identity = change.identity
     return Step(
@@ -68,59 +68,68 @@ class Ledger(Struct):
     version: str | None
     obligations: tuple[Record, ...] = ()
 
-    def intend(self, plan: Plan, results: Sequence[Result]) -> None:
+    def write_intents(self, plan: Plan, results: Sequence[Result]) -> None:
         """Make the intents of these steps durable, together, after what they will owe."""
-        opened = self._owed_first(plan, results)
-        intents = [(Kind.INTENT, self._intent(plan, r)) for r in results]
+        opened = self._list_owed(plan, results)
+        intents = [(RecordKind.INTENT, self._make_intent(plan, r)) for r in results]
         try:
             written = self.journal.write_all([*opened, *intents])
         except StorageError as error:
             raise StorageError(
-                f"{error.message}; {_steps(results)} not sent", error.advice
+                f"{error.message}; {_render_count(results)} not sent", error.advice
             ) from None
         self.obligations += written[: len(opened)]
 
-    def record(self, plan: Plan, results: Sequence[Result]) -> None:
+    def record_outcomes(self, plan: Plan, results: Sequence[Result]) -> None:
         """Make outcomes durable, then the state that follows from them."""
-        self._end(plan, results, [(Kind.OUTCOME, self._outcome(plan, r)) for r in results])
+        self._end(
+            plan, results, [(RecordKind.OUTCOME, self._make_outcome(plan, r)) for r in results]
+        )
 
-    def close(self, plan: Plan, results: Sequence[Result], of_run: str) -> None:
+    def close_intents(self, plan: Plan, results: Sequence[Result], of_run: str) -> None:
         """Close the intents that an earlier run left open: `recover` records, then the state."""
-        bodies = [recover_body(self._outcome(plan, r), of_run) for r in results]
-        self._end(plan, results, [(Kind.RECOVER, body) for body in bodies])
+        bodies = [make_recover(self._make_outcome(plan, r), of_run) for r in results]
+        self._end(plan, results, [(RecordKind.RECOVER, body) for body in bodies])
 
     def _end(
-        self, plan: Plan, results: Sequence[Result], entries: Sequence[tuple[Kind, FrozenMap]]
+        self, plan: Plan, results: Sequence[Result], entries: Sequence[tuple[RecordKind, FrozenMap]]
     ) -> None:
         if not entries:
             return
-        opened = self._opened(plan, results)
+        opened = self._list_started(plan, results)
         try:
             records = self.journal.write_all([*opened, *entries])
         except StorageError as error:
             raise StorageError(
-                f"{error.message}. What was known: {_ends(results)}",
+                f"{error.message}. What was known: {_render_outcomes(results)}",
                 "The intents of these steps are in the log: on a healthy disk the next apply reads "
                 f"what became of them. {error.advice}",
             ) from None
         self.obligations += records[: len(opened)]
         ends = zip(results, records[len(opened) :], strict=True)
-        self.save(taken_in(self.state, plan, list(ends)))
+        self.save_state(lay_results_over(self.state, plan, list(ends)))
 
-    def _owed_first(self, plan: Plan, results: Sequence[Result]) -> list[tuple[Kind, FrozenMap]]:
+    def _list_owed(
+        self, plan: Plan, results: Sequence[Result]
+    ) -> list[tuple[RecordKind, FrozenMap]]:
         owed = self.owed
         return [
-            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), ticket, SETTING))
+            (RecordKind.OBLIGATION, make_obligation(self._make_subject(plan, r), ticket, SETTING))
             for r in results
             if (ticket := r.step.owes) is not None
             and (r.step.identity.instance, ticket) not in owed
         ]
 
-    def _opened(self, plan: Plan, results: Sequence[Result]) -> list[tuple[Kind, FrozenMap]]:
+    def _list_started(
+        self, plan: Plan, results: Sequence[Result]
+    ) -> list[tuple[RecordKind, FrozenMap]]:
         """The obligations of what these steps started, but of work that is owed already."""
         owed = self.owed
         return [
-            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), r.outcome.ticket, TASK))
+            (
+                RecordKind.OBLIGATION,
+                make_obligation(self._make_subject(plan, r), r.outcome.ticket, TASK),
+            )
             for r in results
             if r.outcome.ticket is not None and r.work not in owed
         ]
@@ -128,32 +137,32 @@ class Ledger(Struct):
     @property
     def owed(self) -> set[WorkKey]:
         """The work that was not seen to end."""
-        return {work_key(obligation) for obligation in self.obligations}
+        return {get_work_key(obligation) for obligation in self.obligations}
 
-    def discharge(self, asked: Iterable[Work]) -> None:
+    def discharge_ended(self, asked: Iterable[Work]) -> None:
         """Record how work ended, of that which has."""
         ended = [work for work in asked if work.ended]
         if not ended:
             return
         self.journal.write_all(
-            [(Kind.DISCHARGED, discharged_body(w.obligation, w.outcome)) for w in ended]
+            [(RecordKind.DISCHARGED, make_discharge(w.obligation, w.outcome)) for w in ended]
         )
         gone = {work.obligation.seq for work in ended}
         self.obligations = tuple(o for o in self.obligations if o.seq not in gone)
 
-    def _intent(self, plan: Plan, result: Result) -> FrozenMap:
+    def _make_intent(self, plan: Plan, result: Result) -> FrozenMap:
         change = result.change
-        subject = self._subject(plan, result)
+        subject = self._make_subject(plan, result)
         repeat = result.step.repeat.value
         version = change.row_after.secret_version
-        return intent_body(subject, repeat, version, change.after, change.theirs)
+        return make_intent(subject, repeat, version, change.after, change.theirs)
 
-    def _outcome(self, plan: Plan, result: Result) -> FrozenMap:
+    def _make_outcome(self, plan: Plan, result: Result) -> FrozenMap:
         end = result.outcome
-        subject = self._subject(plan, result, end.incarnation)
-        return outcome_body(subject, end.status.value, end.fault, result.duration_ms, end.ticket)
+        subject = self._make_subject(plan, result, end.incarnation)
+        return make_outcome(subject, end.status.value, end.fault, result.duration_ms, end.ticket)
 
-    def _subject(self, plan: Plan, result: Result, made: str | None = None) -> Subject:
+    def _make_subject(self, plan: Plan, result: Result, made: str | None = None) -> Subject:
         change, step = result.change, result.step
         touched = set(step.paths)
         return Subject(
@@ -173,32 +182,32 @@ class Ledger(Struct):
             owners=change.row_after.owners,
         )
 
-    def refresh(self, changes: Sequence[Change]) -> None:
+    def refresh_rows(self, changes: Sequence[Change]) -> None:
         """Note what is live today for objects that need nothing."""
         rows = [
-            refreshed(self.state.objects[change.identity], change)
+            refresh_row(self.state.objects[change.identity], change)
             for change in changes
             if change.identity in self.state.objects
             and change.action is Action.NOOP
             and change.blocked is None
         ]
-        after = put_all(self.state, rows)
+        after = put_rows(self.state, rows)
         if after.objects != self.state.objects:
-            self.save(after)
+            self.save_state(after)
 
-    def save(self, after: State) -> None:
+    def save_state(self, after: State) -> None:
         """Store a new state, anchored at the log's head, and note it in the log."""
         head = self.journal.head
-        anchored = commit(self.state, with_head(after, Head(head.seq, head.hash)))
+        anchored = count_change(self.state, set_head(after, Head(head.seq, head.hash)))
         if anchored == self.state:
             return
         try:
             self.version = self.backend.save(anchored, self.version)
         except StorageError as error:
-            raise self._rescued(anchored, error) from None
+            raise self._rescue_state(anchored, error) from None
         self.state = anchored
 
-    def _rescued(self, state: State, error: StorageError) -> StorageError:
+    def _rescue_state(self, state: State, error: StorageError) -> StorageError:
         try:
             known = f"What is known was saved to {self.backend.rescue(state)}, and every outcome"
         except StorageError:
@@ -209,17 +218,17 @@ class Ledger(Struct):
         )
 
 
-def _steps(results: Sequence[Result]) -> str:
+def _render_count(results: Sequence[Result]) -> str:
     return "1 step was" if len(results) == 1 else f"{len(results):,} steps were"
 
 
-def _ends(results: Sequence[Result]) -> str:
+def _render_outcomes(results: Sequence[Result]) -> str:
     named = [f"{r.change.address} {r.outcome.status.value}" for r in results[:NAMED]]
     more = [f"{len(results) - NAMED:,} more"] if len(results) > NAMED else []
     return ", ".join((*named, *more))
 
 
-def taken_in(state: State, plan: Plan, results: Sequence[tuple[Result, Record]]) -> State:
+def lay_results_over(state: State, plan: Plan, results: Sequence[tuple[Result, Record]]) -> State:
     """The state with the applied and started ones of these steps laid over it: a plan compares a
     row with where the object moves, so the row says that too.
 
@@ -231,11 +240,11 @@ def taken_in(state: State, plan: Plan, results: Sequence[tuple[Result, Record]])
             continue
         identity = result.step.identity
         row = rows[identity] if identity in rows else state.objects.get(identity)
-        rows[identity] = committed(
+        rows[identity] = commit_step(
             row, result.change, result.step.paths, result.outcome, record.seq
         )
         scope = plan.instances[identity.instance].facts.scope_id
         if state.providers.get(identity.instance) != scope:
-            state = with_scope(state, identity.instance, scope)
+            state = set_scope(state, identity.instance, scope)
     kept = [row for row in rows.values() if row is not None]
-    return put_all(state, kept, [identity for identity, row in rows.items() if row is None])
+    return put_rows(state, kept, [identity for identity, row in rows.items() if row is None])

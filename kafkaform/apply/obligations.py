@@ -18,7 +18,7 @@ from ..core.resource import SETTING
 from ..plan.model import Plan
 from ..provider.contract import Session
 from .ledger import Ledger
-from .report import Result, Work, WorkKey, work_key
+from .report import Result, Work, WorkKey, get_work_key
 from .stop import Stop
 
 _STANDS = {
@@ -36,12 +36,14 @@ _SETTING_STANDS = {
 _DUE = "is still set, and its {task} has ended: a plan lists its removal"
 
 
-def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple[Work, ...]:
+def ask_progress(
+    obligations: Iterable[Record], sessions: Mapping[str, Session]
+) -> tuple[Work, ...]:
     """How the work of these obligations stands, as far as a session reaches its system. Changes
     nothing. Raises OtherSystem."""
-    asked = [o for o in obligations if _reaches(o, sessions)]
-    tasks = _tickets(o for o in asked if o.body["what"] != SETTING)
-    settings = _tickets(o for o in asked if o.body["what"] == SETTING)
+    asked = [o for o in obligations if _is_reachable(o, sessions)]
+    tasks = _group_tickets(o for o in asked if o.body["what"] != SETTING)
+    settings = _group_tickets(o for o in asked if o.body["what"] == SETTING)
     answers: dict[WorkKey, Outcome] = {
         (instance, outcome.step): outcome
         for instance in dict.fromkeys((*tasks, *settings))
@@ -51,15 +53,15 @@ def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple
     }
     for instance in dict.fromkeys((*tasks, *settings)):
         sessions[instance].prove()
-    return tuple(_work(o, answers[work_key(o)], sessions) for o in asked)
+    return tuple(_make_work(o, answers[get_work_key(o)], sessions) for o in asked)
 
 
-def _reaches(obligation: Record, sessions: Mapping[str, Session]) -> bool:
+def _is_reachable(obligation: Record, sessions: Mapping[str, Session]) -> bool:
     session = sessions.get(obligation.body["instance"])
     return session is not None and session.facts.scope_id == obligation.body["scope_id"]
 
 
-def _tickets(obligations: Iterable[Record]) -> dict[str, list[str]]:
+def _group_tickets(obligations: Iterable[Record]) -> dict[str, list[str]]:
     """Provider instance -> tickets."""
     tickets: dict[str, list[str]] = {}
     for obligation in obligations:
@@ -67,7 +69,7 @@ def _tickets(obligations: Iterable[Record]) -> dict[str, list[str]]:
     return tickets
 
 
-def _work(obligation: Record, answer: Outcome, sessions: Mapping[str, Session]) -> Work:
+def _make_work(obligation: Record, answer: Outcome, sessions: Mapping[str, Session]) -> Work:
     due = obligation.body["what"] == SETTING and answer.status is OutcomeStatus.APPLIED
     return Work(obligation, answer, due, sessions[obligation.body["instance"]].words)
 
@@ -85,16 +87,16 @@ def follow_up(
     What ended becomes the result of the step that started it, and how far the others are its
     note; what became of work of earlier runs is returned.
     """
-    asked = _undone(ask(ledger.obligations, sessions), _removable(plan), sessions)
-    with stop.writing():
-        ledger.discharge(asked)
+    asked = _undo_due(ask_progress(ledger.obligations, sessions), _find_removable(plan), sessions)
+    with stop.delay_second_signal():
+        ledger.discharge_ended(asked)
     ends, owed = {w.key: w.outcome for w in asked}, ledger.owed
     for step_id, result in results.items():
         if result.outcome.ticket is None:
             continue
         end = ends.get(result.work)
         if result.work not in owed:
-            results[step_id] = replace(result, outcome=_as_ended(result.outcome, end))
+            results[step_id] = replace(result, outcome=_apply_end(result.outcome, end))
         elif end is not None:
             results[step_id] = replace(result, outcome=replace(result.outcome, note=end.note))
     listed = {(one.identity.instance, one.ticket) for one in plan.removals}
@@ -102,23 +104,23 @@ def follow_up(
     return tuple(w for w in asked if (w.ended or w.key in listed) and w.obligation.run != run)
 
 
-def _removable(plan: Plan) -> set[WorkKey]:
+def _find_removable(plan: Plan) -> set[WorkKey]:
     """What this approved plan lists, and what its own steps owe."""
     listed = {(one.identity.instance, one.ticket) for one in plan.removals}
     steps = (step for change in plan.effective for step in change.steps)
     return listed | {(step.identity.instance, step.owes) for step in steps if step.owes}
 
 
-def _undone(
+def _undo_due(
     asked: Sequence[Work], allowed: Collection[WorkKey], sessions: Mapping[str, Session]
 ) -> tuple[Work, ...]:
     """The work, after what is due and allowed was removed."""
     settings = [work.obligation for work in asked if work.obligation.body["what"] == SETTING]
     going = [work.obligation for work in asked if work.due and work.key in allowed]
-    staying = _tickets(o for o in settings if o not in going)
+    staying = _group_tickets(o for o in settings if o not in going)
     ends = {
         (instance, outcome.step): outcome
-        for instance, mine in _tickets(going).items()
+        for instance, mine in _group_tickets(going).items()
         for outcome in sessions[instance].undo(mine, staying.get(instance, ()))
     }
     return tuple(
@@ -127,14 +129,14 @@ def _undone(
     )
 
 
-def _as_ended(started: Outcome, end: Outcome | None) -> Outcome:
+def _apply_end(started: Outcome, end: Outcome | None) -> Outcome:
     """end: None if recovery saw the end; a step is taken from a resumed run only if it holds."""
     if end is None:
         return replace(started, status=OutcomeStatus.APPLIED)
     return replace(started, status=end.status, fault=end.fault)
 
 
-def told(work: Work) -> str:
+def describe_work(work: Work) -> str:
     """One sentence for people."""
     body, fault, words = work.obligation.body, work.outcome.fault, work.words
     why = f": {fault.message} ({fault.code})" if fault else ""

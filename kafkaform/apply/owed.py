@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..audit.event import Glance, Kind, Record
-from ..audit.index import Seen, identity_of
+from ..audit.event import Glance, Record, RecordKind
+from ..audit.index import Seen, get_identity
 from ..core.change import Outcome, OutcomeStatus
 from ..core.errors import StorageError
 from ..core.resource import SETTING, Fault, FaultClass, Pending
-from ..plan.approval import RULE, approval, seal
-from ..plan.codec import recorded
+from ..plan.approval import RULE, compute_approval, seal_plan
+from ..plan.codec import read_recorded_plan
 from ..plan.model import Plan, Removal
 from .report import Work
 
@@ -56,9 +56,9 @@ def find_owed(records: Iterable[Seen], obligations: Sequence[Record]) -> Owed:
     runs = {obligation.run: _Grounds() for obligation in settings}
     for record in records:
         if record.run in runs:
-            _collect(runs[record.run], record)
-    never_sent = [o for o in settings if not _intents(o, runs[o.run])]
-    plans = {run: _approved_plan(grounds) for run, grounds in runs.items()}
+            _collect_grounds(runs[record.run], record)
+    never_sent = [o for o in settings if not _find_intents(o, runs[o.run])]
+    plans = {run: _read_approved_plan(grounds) for run, grounds in runs.items()}
     unfounded = [
         o for o in settings if o not in never_sent and not _is_founded(o, runs[o.run], plans[o.run])
     ]
@@ -70,33 +70,33 @@ def find_settings(obligations: Iterable[Record]) -> tuple[Record, ...]:
     return tuple(o for o in obligations if o.body["what"] == SETTING)
 
 
-def _collect(grounds: _Grounds, record: Seen) -> None:
-    if record.kind == Kind.PLAN and grounds.plan is None:
-        grounds.plan = record.whole()
-    elif record.kind == Kind.APPROVAL and grounds.approval is None:
-        grounds.approval = record.whole()
-    elif record.kind == Kind.INTENT:
-        grounds.intents[record.body["step"]] = record.whole()
+def _collect_grounds(grounds: _Grounds, record: Seen) -> None:
+    if record.kind == RecordKind.PLAN and grounds.plan is None:
+        grounds.plan = record.read_whole()
+    elif record.kind == RecordKind.APPROVAL and grounds.approval is None:
+        grounds.approval = record.read_whole()
+    elif record.kind == RecordKind.INTENT:
+        grounds.intents[record.body["step"]] = record.read_whole()
     if isinstance(record, Glance):
         record.forget()
 
 
-def _intents(obligation: Record, grounds: _Grounds) -> list[Record]:
+def _find_intents(obligation: Record, grounds: _Grounds) -> list[Record]:
     """The intents that the obligation may belong to: later ones, of its object."""
-    wanted = identity_of(obligation)
+    wanted = get_identity(obligation)
     found = grounds.intents.values()
-    return [i for i in found if i.seq > obligation.seq and identity_of(i) == wanted]
+    return [i for i in found if i.seq > obligation.seq and get_identity(i) == wanted]
 
 
-def _approved_plan(grounds: _Grounds) -> Plan | None:
+def _read_approved_plan(grounds: _Grounds) -> Plan | None:
     """The plan of a run, if it was approved and is what was approved."""
     if grounds.plan is None or grounds.approval is None:
         return None
     try:
-        plan = recorded(grounds.plan.body["plan"], grounds.plan.run)
+        plan = read_recorded_plan(grounds.plan.body["plan"], grounds.plan.run)
         named = {grounds.plan.body["approval"], grounds.approval.body["approval"], plan.approval}
         # What older rules approved cannot be counted again; its records have to agree.
-        sound = plan.rule != RULE or approval(plan) == plan.approval
+        sound = plan.rule != RULE or compute_approval(plan) == plan.approval
     except StorageError:
         return None
     return plan if sound and len(named) == 1 else None
@@ -106,11 +106,11 @@ def _is_founded(obligation: Record, grounds: _Grounds, plan: Plan | None) -> boo
     """True if a step of the approved plan owes exactly this, and its intent followed."""
     if plan is None or grounds.approval is None or grounds.approval.seq > obligation.seq:
         return False
-    body, identity = obligation.body, identity_of(obligation)
+    body, identity = obligation.body, get_identity(obligation)
     known = plan.instances.get(identity.instance)
     if known is None or known.facts.scope_id != body["scope_id"]:
         return False
-    sent = {intent.body["step"] for intent in _intents(obligation, grounds)}
+    sent = {intent.body["step"] for intent in _find_intents(obligation, grounds)}
     return any(
         step.owes == body["ticket"] and step.identity == identity and step.id in sent
         for change in plan.effective
@@ -118,7 +118,7 @@ def _is_founded(obligation: Record, grounds: _Grounds, plan: Plan | None) -> boo
     )
 
 
-def give_up(obligations: Iterable[Record]) -> tuple[Work, ...]:
+def end_never_sent(obligations: Iterable[Record]) -> tuple[Work, ...]:
     """The end of what was never sent: the run died between its obligation and its intent."""
     fault = Fault("NOT_SENT", "the run ended before anything was set", FaultClass.NOT_APPLIED)
     return tuple(
@@ -126,41 +126,41 @@ def give_up(obligations: Iterable[Record]) -> tuple[Work, ...]:
     )
 
 
-def with_removals(plan: Plan, owed: Owed, asked: Iterable[Work]) -> Plan:
+def add_owed_removals(plan: Plan, owed: Owed, asked: Iterable[Work]) -> Plan:
     """The plan, with what earlier runs owe: settings whose task has ended, and those of objects
     that this plan changes, which may end a task.
 
     asked: how the open settings stand.
     """
     touched = {change.identity for change in plan.effective}
-    notes = {_key(o): UNFOUNDED for o in owed.unfounded}
-    notes |= {_key(o): NEVER_SENT for o in owed.never_sent}
+    notes = {_get_key(o): UNFOUNDED for o in owed.unfounded}
+    notes |= {_get_key(o): NEVER_SENT for o in owed.never_sent}
     removals: list[Removal] = []
     for work in asked:
-        duty, identity = work.obligation, identity_of(work.obligation)
+        duty, identity = work.obligation, get_identity(work.obligation)
         if not (work.due or identity in touched):
             continue
-        notes[_key(duty)] = (DUE if work.due else LATER).format(task=work.words.task)
+        notes[_get_key(duty)] = (DUE if work.due else LATER).format(task=work.words.task)
         removals.append(Removal(identity, duty.body["address"], duty.run, duty.body["ticket"]))
     if not notes:
         return plan
-    pending = tuple(_noted(item, notes) for item in plan.pending)
+    pending = tuple(_add_note(item, notes) for item in plan.pending)
     removals.sort(key=lambda one: (one.address, one.ticket))
-    return seal(replace(plan, pending=pending, removals=tuple(removals)))
+    return seal_plan(replace(plan, pending=pending, removals=tuple(removals)))
 
 
-def without_removals(plan: Plan) -> Plan:
+def drop_removals(plan: Plan) -> Plan:
     """The plan that leaves to a later one what earlier runs owe."""
-    return seal(replace(plan, removals=()))
+    return seal_plan(replace(plan, removals=()))
 
 
 _Key = tuple[object, str, str]
 
 
-def _key(obligation: Record) -> _Key:
-    return identity_of(obligation), obligation.run, obligation.body["ticket"]
+def _get_key(obligation: Record) -> _Key:
+    return get_identity(obligation), obligation.run, obligation.body["ticket"]
 
 
-def _noted(item: Pending, notes: dict[_Key, str]) -> Pending:
+def _add_note(item: Pending, notes: dict[_Key, str]) -> Pending:
     note = notes.get((item.identity, item.run, item.step))
     return item if note is None or item.action != SETTING else replace(item, note=note)

@@ -18,12 +18,12 @@ from ..core.change import Batch, Step, Verdict
 from ..core.clock import Clock
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import DryRunRefused
-from ..core.progress import Message, Progress, Report
+from ..core.progress import Message, Progress, Reporter
 from ..core.resource import Fault, FaultClass
-from ..plan.lower import lower, needs
+from ..plan.lower import find_needs, lower_plan
 from ..plan.model import Plan, Wave
 from ..provider.contract import Session
-from .settle import patience
+from .settle import compute_patience
 
 QUOTA_PATIENCE = 10
 """How many times as long as for a lost answer a batch waits when the system asks it to."""
@@ -35,23 +35,23 @@ Wait = Callable[[float], None]
 """Sleeps for so many seconds, unless somebody wants to stop."""
 
 
-def checked(
+def run_first_pass(
     plan: Plan,
     done: Collection[str],
     sessions: Mapping[str, Session],
     clock: Clock,
-    report: Report,
+    report: Reporter,
 ) -> dict[str, Verdict]:
     """Pass 1: the rights of all steps, and a dry run of each that waits for no other. done: ids
     of steps that are left out."""
     steps = [step for change in plan.effective for step in change.steps if step.id not in done]
-    known = examine(steps, sessions)
-    before = needs(plan.effective)
+    known = examine_steps(steps, sessions)
+    before = find_needs(plan.effective)
     first = {step.id for step in steps if not before[step.id] and step.id not in known}
-    return {**known, **dry_run(lower(plan), first, sessions, report, clock, clock.sleep)}
+    return {**known, **dry_run(lower_plan(plan), first, sessions, report, clock, clock.sleep)}
 
 
-def narrowed(batches: Iterable[Batch], keep: Collection[str]) -> Iterator[Batch]:
+def narrow_batches(batches: Iterable[Batch], keep: Collection[str]) -> Iterator[Batch]:
     """The batches with only these steps; empty ones are left out."""
     for batch in batches:
         steps = tuple(step for step in batch.steps if step.id in keep)
@@ -63,21 +63,21 @@ def dry_run(
     waves: Iterable[Wave],
     keep: Collection[str],
     sessions: Mapping[str, Session],
-    report: Report,
+    report: Reporter,
     clock: Clock,
     wait: Wait,
 ) -> dict[str, Verdict]:
     """step id -> verdict, for these steps of these waves. Sends nothing that changes anything."""
-    batches = list(narrowed((batch for wave in waves for batch in wave.batches), keep))
+    batches = list(narrow_batches((batch for wave in waves for batch in wave.batches), keep))
     verdicts: dict[str, Verdict] = {}
     if not batches:
         return verdicts
     mute: dict[str, Fault] = {}
     for batch in batches:
         if (lost := mute.get(batch.instance)) is not None:
-            verdicts.update(_not_asked(batch, lost))
+            verdicts.update(_skip_batch(batch, lost))
             continue
-        told = _asked(batch, sessions[batch.instance], report, clock, wait)
+        told = _preflight_batch(batch, sessions[batch.instance], report, clock, wait)
         verdicts.update(told)
         faults = [v.fault for v in told.values() if v.fault and _is_lost(v.fault)]
         if len(faults) == len(told):
@@ -91,7 +91,7 @@ def _is_lost(fault: Fault) -> bool:
     return fault.kind is FaultClass.AMBIGUOUS
 
 
-def _not_asked(batch: Batch, lost: Fault) -> dict[str, Verdict]:
+def _skip_batch(batch: Batch, lost: Fault) -> dict[str, Verdict]:
     """Whoever did not answer a whole batch is not asked about the next one: it would be waited for
     as long, and what was not checked is not sent."""
     fault = Fault(
@@ -100,7 +100,7 @@ def _not_asked(batch: Batch, lost: Fault) -> dict[str, Verdict]:
     return {step.id: Verdict(step.id, step.evidence, fault) for step in batch.steps}
 
 
-def examine(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dict[str, Verdict]:
+def examine_steps(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dict[str, Verdict]:
     """step id -> why it cannot succeed, for those of which that is known beforehand."""
     groups: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
@@ -109,16 +109,16 @@ def examine(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dict[str,
     return {verdict.step: verdict for verdict in found}
 
 
-def _asked(
-    batch: Batch, session: Session, report: Report, clock: Clock, wait: Wait
+def _preflight_batch(
+    batch: Batch, session: Session, report: Reporter, clock: Clock, wait: Wait
 ) -> dict[str, Verdict]:
     """The verdicts on one batch, after as many rounds as the system's quotas make of it."""
-    give_up = clock.monotonic() + QUOTA_PATIENCE * patience(session.facts)
+    give_up = clock.monotonic() + QUOTA_PATIENCE * compute_patience(session.facts)
     verdicts: dict[str, Verdict] = {}
     todo = batch.steps
     while True:
         verdicts.update({v.step: v for v in session.preflight(replace(batch, steps=todo))})
-        pauses = {step.id: _pause(verdicts[step.id]) for step in todo}
+        pauses = {step.id: _get_pause(verdicts[step.id]) for step in todo}
         todo = tuple(step for step in todo if pauses[step.id] > 0)
         longest = max(_LEAST, *pauses.values())
         if not todo or clock.monotonic() + longest > give_up:
@@ -128,7 +128,7 @@ def _asked(
         wait(longest)
 
 
-def _pause(verdict: Verdict) -> float:
+def _get_pause(verdict: Verdict) -> float:
     """Seconds that the system asks for; 0 if it has said yes or no."""
     fault = verdict.fault
     if fault is None or fault.kind is not FaultClass.NOT_APPLIED:
@@ -136,7 +136,7 @@ def _pause(verdict: Verdict) -> float:
     return fault.retry_after
 
 
-def refuse(verdicts: Mapping[str, Verdict], steps: Mapping[str, Step]) -> None:
+def refuse_failed(verdicts: Mapping[str, Verdict], steps: Mapping[str, Step]) -> None:
     """Raises DryRunRefused naming every refused step, if there is one."""
     faults = [
         Diagnostic(

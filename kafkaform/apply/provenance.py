@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..audit.index import Index
+from ..audit.index import LogIndex
 from ..audit.provenance import Origin
 from ..state.model import Row
 
 
-def find_origin(index: Index, row: Row, scope_id: str) -> Origin | None:
+def find_origin(index: LogIndex, row: Row, scope_id: str) -> Origin | None:
     """The record of this log that made, adopted or imported this very object in this system, and
     that nothing has ended since; None if nothing proves it.
 

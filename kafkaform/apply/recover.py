@@ -18,24 +18,24 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.event import Record, seconds
-from ..audit.index import Index, of_run
+from ..audit.event import Record, parse_time
+from ..audit.index import LogIndex, get_run
 from ..core.change import Outcome, OutcomeStatus, Repeat
 from ..core.clock import Clock
 from ..core.progress import Message
-from ..core.progress import Report as ReportTo
+from ..core.progress import Reporter as ReportTo
 from ..core.resource import Declared, Fault, FaultClass, Identity, Observed, Reading
 from ..plan.diff import flatten
 from ..plan.model import Plan
 from ..provider.contract import ResourceType, Session
 from ..state.model import State
 from .freshness import refuse_other_system
-from .judge import HAPPENED, judge, untellable
+from .judge import HAPPENED, is_untellable, judge_step
 from .ledger import Ledger
-from .obligations import ask
-from .replay import plan_of, replay, step_of, steps_of
+from .obligations import ask_progress
+from .replay import find_step, index_steps, read_plan, replay_log
 from .report import Result, Work
-from .settle import patience, settle
+from .settle import compute_patience, settle_results
 
 UNKNOWN = OutcomeStatus.UNKNOWN
 ENDED_BEFORE = "that run ended before it noted an answer; its request may have left or not"
@@ -43,7 +43,7 @@ SUPERSEDED = "SUPERSEDED"
 """The code of what nobody needs to know any more: something else is sent instead, or nothing."""
 
 
-class World(Struct, frozen=True):
+class RecoveryScope(Struct, frozen=True):
     """What recovery may look at. declared: what the configuration wants today; resumed: ids of
     the runs whose approval is being applied again, which sends all that they have not done."""
 
@@ -70,41 +70,41 @@ class Recovered(Struct, frozen=True):
     runs: tuple[str, ...] = ()
 
 
-def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
+def recover(found: LogIndex, ledger: Ledger, world: RecoveryScope) -> Recovered:
     """Close what can be closed. Raises StorageError if the log lacks the plan of an open run, and
     OtherSystem if that run's system is not the one that answers: it knows nothing of the run."""
-    runs_open = sorted({of_run(record) for record in found.open_intents})
-    plans = {run: plan_of(run, found) for run in runs_open}
-    replayed = replay(found, ledger.state)
+    runs_open = sorted({get_run(record) for record in found.open_intents})
+    plans = {run: read_plan(run, found) for run in runs_open}
+    replayed = replay_log(found, ledger.state)
     if found.unsaved:
         # One save for all: it moves the state's anchor past every one of these records.
-        ledger.save(replayed.state)
+        ledger.save_state(replayed.state)
     closed: list[Result] = []
     still_open: list[Result] = []
-    for run, records in _by_run(found.open_intents).items():
+    for run, records in _group_by_run(found.open_intents).items():
         plan = plans[run]
-        for instance, pairs in _by_instance(plan, records).items():
+        for instance, pairs in _group_by_instance(plan, records).items():
             world.report(Message(f"Recovering what run {run} left open: {len(pairs)}"))
             if instance not in world.sessions:
                 still_open.extend(result for _, result in pairs)
                 continue
             refuse_other_system(plan, instance, world.sessions[instance])
-            settled = _settled(pairs, world.sessions[instance], world, ledger.state)
+            settled = _settle_pairs(pairs, world.sessions[instance], world, ledger.state)
             done = [result for result in settled if result.outcome.status is not UNKNOWN]
-            ledger.close(plan, done, run)
+            ledger.close_intents(plan, done, run)
             closed.extend(done)
             still_open.extend(r for r in settled if r.outcome.status is UNKNOWN)
-    work = ask(ledger.obligations, world.sessions)
-    ledger.discharge(work)
-    runs = tuple(dict.fromkeys(of_run(record) for record in found.open_intents))
+    work = ask_progress(ledger.obligations, world.sessions)
+    ledger.discharge_ended(work)
+    runs = tuple(dict.fromkeys(get_run(record) for record in found.open_intents))
     lacked = replayed.outcomes, replayed.edits, replayed.released
     return Recovered(*lacked, tuple(closed), tuple(still_open), work, runs)
 
 
-def _by_run(records: Iterable[Record]) -> dict[str, list[Record]]:
+def _group_by_run(records: Iterable[Record]) -> dict[str, list[Record]]:
     groups: dict[str, list[Record]] = {}
     for record in records:
-        groups.setdefault(of_run(record), []).append(record)
+        groups.setdefault(get_run(record), []).append(record)
     return groups
 
 
@@ -112,11 +112,11 @@ Pair = tuple[Record, Result]
 """An open intent and what is known of its step."""
 
 
-def _by_instance(plan: Plan, records: Iterable[Record]) -> dict[str, list[Pair]]:
-    steps = steps_of(plan)
+def _group_by_instance(plan: Plan, records: Iterable[Record]) -> dict[str, list[Pair]]:
+    steps = index_steps(plan)
     groups: dict[str, list[Pair]] = {}
     for record in records:
-        change, step = step_of(steps, record)
+        change, step = find_step(steps, record)
         lost = Fault("NO_ANSWER", ENDED_BEFORE, FaultClass.AMBIGUOUS)
         unknown = Outcome(step.id, UNKNOWN, fault=lost)
         result = Result(change, step, unknown, record.body["attempt"])
@@ -124,46 +124,54 @@ def _by_instance(plan: Plan, records: Iterable[Record]) -> dict[str, list[Pair]]
     return groups
 
 
-def _settled(pairs: list[Pair], session: Session, world: World, state: State) -> list[Result]:
+def _settle_pairs(
+    pairs: list[Pair], session: Session, world: RecoveryScope, state: State
+) -> list[Result]:
     """First what needs no waiting, then the rest until its deadline has passed."""
     asked = [r for _, r in pairs if r.change.steps]
     readings = session.read(sorted({r.step.identity for r in asked})) if asked else {}
     session.prove()
-    known = {r.step.id: replace(r, outcome=_applied(r)) for _, r in pairs if not r.change.steps}
-    again = {record.body["step"] for record, _ in pairs if of_run(record) in world.resumed}
+    known = {
+        r.step.id: replace(r, outcome=_make_applied(r)) for _, r in pairs if not r.change.steps
+    }
+    again = {record.body["step"] for record, _ in pairs if get_run(record) in world.resumed}
     for result in asked:
         reading = readings[result.step.identity]
-        if result.step.id in again and untellable(result.change, result.step):
-            known[result.step.id] = _superseded(result, "the same approval is sent once more")
-        elif _at_once(result, reading, session, world):
-            known[result.step.id] = _superseded(result, "the plan that follows asks for the same")
+        if result.step.id in again and is_untellable(result.change, result.step):
+            known[result.step.id] = _make_superseded(result, "the same approval is sent once more")
+        elif _can_repeat_at_once(result, reading, session, world):
+            known[result.step.id] = _make_superseded(
+                result, "the plan that follows asks for the same"
+            )
     waiting = [r for r in asked if r.step.id not in known]
-    sent = max(seconds(record.time) for record, _ in pairs)
-    left = sent + patience(session.facts) - world.clock.now()
-    left = max(0.0, min(left, patience(session.facts)))
+    sent = max(parse_time(record.time) for record, _ in pairs)
+    left = sent + compute_patience(session.facts) - world.clock.now()
+    left = max(0.0, min(left, compute_patience(session.facts)))
     deadline = world.clock.monotonic() + left
     if waiting and left >= 1:
         world.report(Message(f"What was sent may still take effect: waiting up to {left:.0f} s"))
-    slow = settle(waiting, session, world.types, deadline, world.clock, world.report)
+    slow = settle_results(waiting, session, world.types, deadline, world.clock, world.report)
     known.update({result.step.id: result for result in slow})
     moot = [result for result in slow if _is_moot(result, world, state)]
     if moot:
         # What may still land must not land after what is sent instead.
         world.clock.sleep(max(0.0, deadline - world.clock.monotonic()))
-    known.update({r.step.id: _superseded(r, "not wanted any more") for r in moot})
+    known.update({r.step.id: _make_superseded(r, "not wanted any more") for r in moot})
     return [known[result.step.id] for _, result in pairs]
 
 
-def _applied(result: Result) -> Outcome:
+def _make_applied(result: Result) -> Outcome:
     return Outcome(result.step.id, OutcomeStatus.APPLIED)
 
 
-def _superseded(result: Result, why: str) -> Result:
+def _make_superseded(result: Result, why: str) -> Result:
     fault = Fault(SUPERSEDED, why, FaultClass.NOT_APPLIED)
     return replace(result, outcome=Outcome(result.step.id, OutcomeStatus.FAILED, fault=fault))
 
 
-def _at_once(result: Result, reading: Reading, session: Session, world: World) -> bool:
+def _can_repeat_at_once(
+    result: Result, reading: Reading, session: Session, world: RecoveryScope
+) -> bool:
     """A safe step that the configuration still wants needs no waiting: whatever became of it,
     the plan that follows asks for the same values and sending them twice does no harm
     (architecture §4.7)."""
@@ -171,7 +179,7 @@ def _at_once(result: Result, reading: Reading, session: Session, world: World) -
     kind = world.types[step.identity.kind]
     if step.repeat is not Repeat.SAFE or not isinstance(reading, Observed):
         return False
-    if judge(change, step, reading, kind, session.facts) in HAPPENED:
+    if judge_step(change, step, reading, kind, session.facts) in HAPPENED:
         return False
     item = world.declared.get(step.identity)
     if item is None or change.after is None:
@@ -183,11 +191,11 @@ def _at_once(result: Result, reading: Reading, session: Session, world: World) -
     return all(today.get(path) == after.get(path) for path in step.paths)
 
 
-def _is_moot(result: Result, world: World, state: State) -> bool:
+def _is_moot(result: Result, world: RecoveryScope, state: State) -> bool:
     """True for hidden data that stays unknown and that nobody needs to know: the next plan sends
     another version of it, or no block wants it any more."""
     change, row = result.change, state.objects.get(result.step.identity)
-    if result.outcome.status is not UNKNOWN or not untellable(change, result.step):
+    if result.outcome.status is not UNKNOWN or not is_untellable(change, result.step):
         return False
     item = world.declared.get(result.step.identity)
     if item is None:

@@ -12,17 +12,17 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from ..audit.event import Kind, Record
-from ..audit.index import Index, identity_of, is_vague, of_run
+from ..audit.event import Record, RecordKind
+from ..audit.index import LogIndex, get_identity, get_run, is_vague
 from ..core.change import Change, Outcome, OutcomeStatus, Step
 from ..core.errors import StorageError
 from ..core.resource import Identity
-from ..plan.codec import recorded
+from ..plan.codec import read_recorded_plan
 from ..plan.model import Plan
-from ..state.codec import DAMAGED_EDIT, row_of
-from ..state.edit import put_all
+from ..state.codec import DAMAGED_EDIT, decode_row
+from ..state.edit import put_rows
 from ..state.model import Row, State
-from .ledger import bookkeeping, taken_in
+from .ledger import lay_results_over, make_bookkeeping_step
 from .report import Result
 
 
@@ -36,28 +36,28 @@ class Replayed(Struct, frozen=True):
     released: tuple[Identity, ...] = ()
 
 
-def replay(found: Index, state: State) -> Replayed:
+def replay_log(found: LogIndex, state: State) -> Replayed:
     """Raises StorageError if the log lacks the plan of a run, or if a row in it is damaged."""
     plans: dict[str, Plan] = {}
     released: list[Identity] = []
     counts = {True: 0, False: 0}
-    for (is_edit, run), group in groupby(found.unsaved, _place):
+    for (is_edit, run), group in groupby(found.unsaved, _get_group_key):
         records = tuple(group)
         counts[is_edit] += len(records)
         if not is_edit:
-            plan = plans.setdefault(run, plan_of(run, found))
-            state = taken_in(state, plan, _results(plan, records))
+            plan = plans.setdefault(run, read_plan(run, found))
+            state = lay_results_over(state, plan, _read_results(plan, records))
             continue
         for record in records:
-            rows = rows_of(record)
+            rows = read_rows(record)
             if is_vague(record):
                 released += [i for i, row in rows.items() if row is None and i in state.objects]
             gone = [identity for identity, row in rows.items() if row is None]
-            state = put_all(state, (row for row in rows.values() if row is not None), gone)
+            state = put_rows(state, (row for row in rows.values() if row is not None), gone)
     return Replayed(state, counts[False], counts[True], tuple(released))
 
 
-def plan_of(run: str, found: Index) -> Plan:
+def read_plan(run: str, found: LogIndex) -> Plan:
     """The plan of a run, as it was recorded. Raises StorageError."""
     data = found.runs[run].plan if run in found.runs else None
     if data is None:
@@ -65,50 +65,50 @@ def plan_of(run: str, found: Index) -> Plan:
             f"the audit log has an open intent of run {run} but not its plan",
             "`kafkaform audit verify` says whether records are missing. Nothing was sent.",
         )
-    return recorded(data, run)
+    return read_recorded_plan(data, run)
 
 
-def outcome_of(record: Record) -> Outcome:
+def read_outcome(record: Record) -> Outcome:
     """The outcome that a record tells of, without its fault."""
     body = record.body
     status = OutcomeStatus(body["outcome"])
     return Outcome(body["step"], status, ticket=body["ticket"], incarnation=body["incarnation"])
 
 
-def steps_of(plan: Plan) -> dict[str, tuple[Change, Step]]:
+def index_steps(plan: Plan) -> dict[str, tuple[Change, Step]]:
     """step id -> its change and itself, bookkeeping steps included."""
     return {
         step.id: (change, step)
         for change in plan.effective
-        for step in change.steps or (bookkeeping(change),)
+        for step in change.steps or (make_bookkeeping_step(change),)
     }
 
 
-def step_of(steps: Mapping[str, tuple[Change, Step]], record: Record) -> tuple[Change, Step]:
+def find_step(steps: Mapping[str, tuple[Change, Step]], record: Record) -> tuple[Change, Step]:
     """The step that an intent or outcome tells of. steps: of its run's plan. Raises StorageError
     if the plan has none of that name, or the step is of another object."""
     known = steps.get(record.body["step"])
-    if known is None or known[1].identity != identity_of(record):
+    if known is None or known[1].identity != get_identity(record):
         raise StorageError(
             f"record {record.seq} of the audit log ({record.kind}) tells of step "
-            f"{record.body['step']} of {identity_of(record)}, which the plan of run "
-            f"{of_run(record)} does not have",
+            f"{record.body['step']} of {get_identity(record)}, which the plan of run "
+            f"{get_run(record)} does not have",
             "Plan and record do not belong together: one of them was edited. Put the log back from "
             "a backup together with its state. Nothing was sent.",
         )
     return known
 
 
-def _place(record: Record) -> tuple[bool, str]:
-    return record.kind == Kind.STATE, of_run(record)
+def _get_group_key(record: Record) -> tuple[bool, str]:
+    return record.kind == RecordKind.STATE, get_run(record)
 
 
-def _results(plan: Plan, records: Iterable[Record]) -> list[tuple[Result, Record]]:
-    pairs = steps_of(plan)
-    return [(Result(*step_of(pairs, r), outcome_of(r), r.body["attempt"]), r) for r in records]
+def _read_results(plan: Plan, records: Iterable[Record]) -> list[tuple[Result, Record]]:
+    pairs = index_steps(plan)
+    return [(Result(*find_step(pairs, r), read_outcome(r), r.body["attempt"]), r) for r in records]
 
 
-def rows_of(record: Record) -> Mapping[Identity, Row | None]:
+def read_rows(record: Record) -> Mapping[Identity, Row | None]:
     """What an edit has left of each object that it touched. One that does not say so may have let
     all of them go: an object that is managed no more is deleted by nobody."""
     rows = {}
@@ -116,7 +116,7 @@ def rows_of(record: Record) -> Mapping[Identity, Row | None]:
         identity = Identity(item["instance"], item["kind"], item["key"])
         data = item.get("row")
         where = f"record {record.seq} of the audit log"
-        row = None if data is None else row_of(data, where)
+        row = None if data is None else decode_row(data, where)
         if row is not None and row.identity != identity:
             raise StorageError(
                 f"{where}: the row of {identity} is one of {row.identity}", DAMAGED_EDIT

@@ -20,7 +20,7 @@ from ..core.errors import (
 from ..core.resource import FaultClass
 from ..core.words import NEUTRAL, Words, shared
 from .again import APPLY, Again
-from .judge import untellable
+from .judge import is_untellable
 from .verify import Invisible
 
 GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
@@ -61,10 +61,10 @@ class Work(Struct, frozen=True):
 
     @property
     def key(self) -> WorkKey:
-        return work_key(self.obligation)
+        return get_work_key(self.obligation)
 
 
-def work_key(obligation: Record) -> WorkKey:
+def get_work_key(obligation: Record) -> WorkKey:
     return obligation.body["instance"], obligation.body["ticket"]
 
 
@@ -85,7 +85,7 @@ class Report(Struct, frozen=True):
     def count(self, status: OutcomeStatus) -> int:
         return sum(1 for result in self.results if result.outcome.status is status)
 
-    def error(self, again: Again = APPLY) -> KafkaformError | None:
+    def make_error(self, again: Again = APPLY) -> KafkaformError | None:
         """What the command ends with, or None: interrupted, unknown, in part, refused. again: how
         the user goes on. A refusal after something was applied is a plan applied in part."""
         if isinstance(self.stopped, (Interrupted, Locked, OtherSystem)):
@@ -93,29 +93,30 @@ class Report(Struct, frozen=True):
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:
             return OutcomeUnknown(
-                f"the outcome of {_steps(unknown)} is not known yet", self._resolving(again)
+                f"the outcome of {_render_steps(unknown)} is not known yet",
+                self._advise_unknown(again),
             )
         if self.stopped is not None and not any(r.outcome.status in GOOD for r in self.results):
             return self.stopped
-        undone = self._undone()
+        undone = self._render_undone()
         if not undone and self.stopped is None:
             return None
         if self.stopped is None:
             return AppliedInPart(undone, again.rest)
         return AppliedInPart(f"{undone}: {self.stopped.message}", self.stopped.advice)
 
-    def _undone(self) -> str:
+    def _render_undone(self) -> str:
         counts = Counter(_name_end(result.outcome) for result in self.results)
-        parts = [f"{_steps(counts[how])} {how}" for how in ENDS if counts[how]]
+        parts = [f"{_render_steps(counts[how])} {how}" for how in ENDS if counts[how]]
         left = [w.words for w in self.work if w.outcome.status is OutcomeStatus.UNKNOWN]
         if left:
             parts.append(f"a {shared(left).setting} was not removed")
         return ", ".join(parts)
 
-    def _resolving(self, again: Again) -> str:
+    def _advise_unknown(self, again: Again) -> str:
         """How the unknown outcomes become known."""
         unknown = [r for r in self.results if r.outcome.status is OutcomeStatus.UNKNOWN]
-        if not all(untellable(result.change, result.step) for result in unknown):
+        if not all(is_untellable(result.change, result.step) for result in unknown):
             return f"Run {again.same} again: it reads them first and recovers."
         if again.command == "alter":
             return (
@@ -142,11 +143,11 @@ def _name_end(outcome: Outcome) -> str:
     return "not applied" if fault and fault.kind is FaultClass.NOT_APPLIED else "failed"
 
 
-def _steps(number: int) -> str:
+def _render_steps(number: int) -> str:
     return f"{number} step" if number == 1 else f"{number} steps"
 
 
-def by_change(results: Sequence[Result]) -> list[tuple[Change, tuple[Outcome, ...]]]:
+def group_by_change(results: Sequence[Result]) -> list[tuple[Change, tuple[Outcome, ...]]]:
     """Results grouped under their change, in order."""
     groups: dict[str, tuple[Change, list[Outcome]]] = {}
     for result in results:

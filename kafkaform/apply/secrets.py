@@ -26,25 +26,25 @@ HOW = {
 _ELEMENT = "Give the variable {name} with its element {element}: KF_VAR_{name} or a var file."
 
 
-def references(value: Any) -> Iterator[SecretRef]:
+def find_references(value: Any) -> Iterator[SecretRef]:
     """Every secret reference inside a frozen value."""
     if isinstance(value, SecretRef):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from references(item)
+            yield from find_references(item)
     elif isinstance(value, tuple):
         for item in value:
-            yield from references(item)
+            yield from find_references(item)
 
 
-def in_plan(plan: Plan, done: Container[str] = ()) -> frozenset[SecretRef]:
+def find_plan_secrets(plan: Plan, done: Container[str] = ()) -> frozenset[SecretRef]:
     """The secrets that the plan's requests need. done: ids of steps that are not sent again."""
     steps = (step for change in plan.effective for step in change.steps if step.id not in done)
-    return frozenset(ref for step in steps for ref in references(step.payload))
+    return frozenset(ref for step in steps for ref in find_references(step.payload))
 
 
-def resolve(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
+def resolve_secrets(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
     """str(ref) -> secret. Raises ConfigurationError naming every one that is missing."""
     found = {ref: lookup(ref) for ref in set(refs)}
     missing = sorted(ref for ref, secret in found.items() if not secret)
@@ -55,7 +55,7 @@ def resolve(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
                 Diagnostic(
                     Severity.ERROR,
                     f"The secret {ref} is not there or empty",
-                    advice=f"{_how(ref)} Nothing was sent.",
+                    advice=f"{_advise_source(ref)} Nothing was sent.",
                 )
                 for ref in missing
             ),
@@ -63,7 +63,7 @@ def resolve(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
     return {str(ref): secret for ref, secret in found.items() if secret}
 
 
-def _how(ref: SecretRef) -> str:
+def _advise_source(ref: SecretRef) -> str:
     """Where to put the secret; a variable is given whole, not by its elements."""
     name, bracket, rest = ref.name.partition("[")
     if ref.source == "variable" and bracket:
@@ -87,29 +87,29 @@ def refuse_exposed(plan: Plan) -> None:
             "Nothing was sent.",
         )
         for change in plan.changes
-        for place in _exposed(change)
+        for place in _find_exposed(change)
     ]
     if found:
         raise ConfigurationError("a secret stands in the plan", diagnostics=tuple(found))
 
 
-def _exposed(change: Change) -> Iterator[str]:
+def _find_exposed(change: Change) -> Iterator[str]:
     """The arguments of a change that hold a secret; to look at all at once is cheap."""
     said = FrozenMap({**(change.after or EMPTY), "owner": change.owner, "labels": change.labels})
     if holds_secret(dumps(said)):
         for name, value in sorted(said.items()):
-            if any(holds_secret(t) and t not in change.identity.key for t in _texts(value)):
+            if any(holds_secret(t) and t not in change.identity.key for t in _walk_texts(value)):
                 yield name
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _walk_texts(value: Any) -> Iterator[str]:
     """Every text in a frozen value, keys too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield key
-            yield from _texts(item)
+            yield from _walk_texts(item)
     elif isinstance(value, tuple):
         for item in value:
-            yield from _texts(item)
+            yield from _walk_texts(item)

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
-from ..core.progress import Report, silent
+from ..core.progress import Reporter, ignore_event
 from ..core.resource import Absent, Facts, Failed, Fault, FaultClass, Identity, Observed, Reading
 from ..provider.contract import ResourceType, Session
-from .judge import HAPPENED, Judgement, judge, untellable
+from .judge import HAPPENED, Judgement, is_untellable, judge_step
 from .report import Result
 from .waiting import say_silent
 
@@ -27,27 +27,27 @@ MARGIN_SECONDS = 5.0
 POLL_SECONDS = 0.25
 
 
-def in_vain(result: Result) -> bool:
+def is_in_vain(result: Result) -> bool:
     """True for a step of which reading told nothing for as long as anybody could hold its request:
     what is sent after it would most likely be waited for as long."""
     unknown = result.outcome.status is OutcomeStatus.UNKNOWN
-    return unknown and not untellable(result.change, result.step)
+    return unknown and not is_untellable(result.change, result.step)
 
 
-def patience(facts: Facts) -> float:
+def compute_patience(facts: Facts) -> float:
     """How long after the intent, in seconds, an unchanged object proves that the request was not
     executed: a node may keep the request before it hands it on, and the node that executes it may
     take as long as the request allows."""
     return facts.request_timeout + facts.operation_timeout + MARGIN_SECONDS
 
 
-def settle(
+def settle_results(
     results: Sequence[Result],
     session: Session,
     types: Mapping[str, ResourceType],
     deadline: float,
     clock: Clock,
-    report: Report = silent,
+    report: Reporter = ignore_event,
 ) -> tuple[Result, ...]:
     """The results with their true outcomes, as far as reading can tell by `deadline`
     (monotonic seconds). What cannot be read then stays unknown. report: gets what is waited
@@ -57,12 +57,12 @@ def settle(
     quiet: set[str] = set()
     while left:
         final = clock.monotonic() >= deadline
-        readings, mute = _everywhere(session, sorted({r.step.identity for r in left}))
+        readings, mute = _read_everywhere(session, sorted({r.step.identity for r in left}))
         found = {
             result.step.id: outcome
             for result in left
             if (
-                outcome := _decide(
+                outcome := _decide_outcome(
                     result, readings[result.step.identity], session, types, final=final
                 )
             )
@@ -81,7 +81,7 @@ def settle(
     )
 
 
-def _everywhere(
+def _read_everywhere(
     session: Session, ids: Sequence[Identity]
 ) -> tuple[dict[Identity, list[Reading]], set[str]]:
     """What each live node says of each object, and those that tell nothing."""
@@ -96,7 +96,7 @@ def _everywhere(
     return answers, mute
 
 
-def _decide(
+def _decide_outcome(
     result: Result,
     readings: Sequence[Reading],
     session: Session,
@@ -108,9 +108,9 @@ def _decide(
     step, change = result.step, result.change
     kind, facts = types[step.identity.kind], session.facts
     live = [r for r in readings if isinstance(r, Observed)]
-    if live and untellable(change, step):
+    if live and is_untellable(change, step):
         return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
-    said = {judge(change, step, reading, kind, facts) for reading in readings}
+    said = {judge_step(change, step, reading, kind, facts) for reading in readings}
     silent = Judgement.UNKNOWN in said
     if not any(isinstance(reading, Absent) for reading in readings):
         # An absence must be seen at every node; for the target one that answers will do.
@@ -118,21 +118,21 @@ def _decide(
     if change.action is Action.DELETE and said == {Judgement.DONE}:
         return Outcome(step.id, OutcomeStatus.APPLIED)
     if said and said <= HAPPENED and len({r.incarnation for r in live}) <= 1:
-        return _happened(step, live, said)
+        return _make_happened(step, live, said)
     if not final:
         return None
     if silent:
         # Without a majority of the nodes that lead it a system keeps what it cannot commit, and
         # commits it once they are back. It counts nobody as dead meanwhile.
-        return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_untold(result, readings))
+        return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_make_unknown_fault(result, readings))
     if said == {Judgement.OTHER}:
-        return Outcome(step.id, OutcomeStatus.FAILED, fault=_conflict(step.identity))
+        return Outcome(step.id, OutcomeStatus.FAILED, fault=_make_conflict(step.identity))
     if said == {Judgement.NOT_YET}:
-        return Outcome(step.id, OutcomeStatus.FAILED, fault=_never(result))
-    return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_untold(result, readings))
+        return Outcome(step.id, OutcomeStatus.FAILED, fault=_make_not_applied(result))
+    return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_make_unknown_fault(result, readings))
 
 
-def _untold(result: Result, readings: Sequence[Reading]) -> Fault | None:
+def _make_unknown_fault(result: Result, readings: Sequence[Reading]) -> Fault | None:
     """Why nobody knows: no answer came, and why no reading told more."""
     lost = result.outcome.fault
     failed = next((r.fault for r in readings if isinstance(r, Failed)), None)
@@ -142,7 +142,7 @@ def _untold(result: Result, readings: Sequence[Reading]) -> Fault | None:
     return replace(lost, message=said, advice=failed.advice or lost.advice)
 
 
-def _happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -> Outcome:
+def _make_happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -> Outcome:
     made = live[0].incarnation if live else None  # an update may have taken the last of it
     if Judgement.STARTED not in said:
         return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=made)
@@ -150,7 +150,7 @@ def _happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -> Out
     return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket, incarnation=made)
 
 
-def _conflict(identity: Identity) -> Fault:
+def _make_conflict(identity: Identity) -> Fault:
     return Fault(
         "CONFLICT",
         f"{identity.key} is neither as it was planned from nor as it was planned to be: somebody "
@@ -160,7 +160,7 @@ def _conflict(identity: Identity) -> Fault:
     )
 
 
-def _never(result: Result) -> Fault:
+def _make_not_applied(result: Result) -> Fault:
     lost = result.outcome.fault
     return Fault(
         lost.code if lost else "NOT_APPLIED",

@@ -56,7 +56,7 @@ class Stop(Struct):
             self.sending = False
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def delay_second_signal(self) -> Iterator[None]:
         """Log and state are written inside: a second signal waits until they are whole, because
         a log that is left in the middle of an append cannot be written on."""
         self._writing = True
@@ -67,7 +67,7 @@ class Stop(Struct):
         if self._at_once is not None:
             raise Interrupted(SECOND, ADVICE, self._at_once)
 
-    def error(self) -> Interrupted | None:
+    def make_error(self) -> Interrupted | None:
         """What a run ends with that somebody asked to stop."""
         if self.requested is None:
             return None
@@ -75,7 +75,7 @@ class Stop(Struct):
 
     def check(self) -> None:
         """Raise Interrupted if somebody asked; called before each intent."""
-        if (error := self.error()) is not None:
+        if (error := self.make_error()) is not None:
             raise error
 
     def sleep(self, clock: Clock, seconds: float) -> None:

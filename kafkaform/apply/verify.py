@@ -14,14 +14,14 @@ from msgspec import Struct
 
 from ..core.change import Action, Change
 from ..core.clock import Clock
-from ..core.progress import Progress, Report
+from ..core.progress import Progress, Reporter
 from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
 from ..core.words import NEUTRAL
 from ..plan.diff import flatten
-from ..plan.lifecycle import made_by
-from ..plan.observe import claimed
+from ..plan.lifecycle import equals_target
+from ..plan.observe import resolve_absence
 from ..provider.contract import ResourceType, Session
-from .judge import canonical, emptied
+from .judge import canonicalize_reading, has_emptied
 from .stop import Stop
 from .waiting import say_silent
 
@@ -54,9 +54,9 @@ class _Asker(Struct, frozen=True):
         """The objects that this node does not show yet, and why that could not be asked."""
         readings = self.session.read([c.identity for c in changes], at=node)
         return {
-            c.identity: _why(readings[c.identity])
+            c.identity: _get_failure(readings[c.identity])
             for c in changes
-            if not visible(
+            if not is_visible(
                 c,
                 readings[c.identity],
                 self.types[c.identity.kind],
@@ -66,14 +66,14 @@ class _Asker(Struct, frozen=True):
         }
 
 
-def verify(
+def verify_applied(
     changes: Sequence[Change],
     incarnations: Mapping[Identity, str],
     sessions: Mapping[str, Session],
     types: Mapping[str, ResourceType],
     clock: Clock,
     stop: Stop,
-    report: Report,
+    report: Reporter,
 ) -> tuple[Invisible, ...]:
     """What is not visible yet, over all live nodes, when the operation timeout has passed.
 
@@ -85,13 +85,13 @@ def verify(
         mine = [c for c in changes if c.identity.instance == instance and c.steps]
         if mine:
             asker = _Asker(session, types, incarnations)
-            late.extend(_wait(mine, asker, clock, stop, report))
+            late.extend(_wait_for_brokers(mine, asker, clock, stop, report))
             session.prove()
     return tuple(late)
 
 
-def _wait(
-    changes: Sequence[Change], asker: _Asker, clock: Clock, stop: Stop, report: Report
+def _wait_for_brokers(
+    changes: Sequence[Change], asker: _Asker, clock: Clock, stop: Stop, report: Reporter
 ) -> list[Invisible]:
     """Ask all live nodes in turn until each shows everything or time is up."""
     session, nodes = asker.session, tuple(asker.session.live_nodes())
@@ -101,7 +101,7 @@ def _wait(
     patience, give_up = min(timeout, SILENT_SECONDS), deadline
     left: dict[str, Mapping[Identity, str]] = {n: {c.identity: "" for c in changes} for n in nodes}
     silent: set[str] = set()
-    _show(report, noun, nodes, left, len(changes))
+    _show_progress(report, noun, nodes, left, len(changes))
     while left:
         for node, missing in left.items():
             left[node] = asker.look(node, [c for c in changes if c.identity in missing])
@@ -112,12 +112,12 @@ def _wait(
             give_up = give_up if silent else min(deadline, clock.monotonic() + patience)
             silent |= new
             say_silent(report, new, give_up - clock.monotonic(), noun)
-        _show(report, noun, nodes, left, len(changes))
+        _show_progress(report, noun, nodes, left, len(changes))
         until = give_up if left.keys() <= quiet else deadline
         if not left or clock.monotonic() >= until:
             break
         stop.sleep(clock, POLL_SECONDS)
-    _show(report, noun, nodes, left, len(changes), finished=True)
+    _show_progress(report, noun, nodes, left, len(changes), finished=True)
     return [
         Invisible(change.address, node, left[node][change.identity], noun)
         for node in left
@@ -126,8 +126,8 @@ def _wait(
     ]
 
 
-def _show(
-    report: Report,
+def _show_progress(
+    report: Reporter,
     noun: str,
     nodes: Collection[str],
     left: Collection[str],
@@ -140,11 +140,11 @@ def _show(
     report(Progress("verify", label, done, len(nodes), f"{noun}s", finished=finished))
 
 
-def _why(reading: Reading) -> str:
+def _get_failure(reading: Reading) -> str:
     return reading.fault.message if isinstance(reading, Failed) else ""
 
 
-def visible(
+def is_visible(
     change: Change, reading: Reading, kind: ResourceType, facts: Facts, incarnation: str | None
 ) -> bool:
     """True if this reading shows the change as applied."""
@@ -153,15 +153,15 @@ def visible(
             isinstance(reading, Observed) and reading.incarnation != change.incarnation
         )
     written = [path for step in change.steps for path in step.paths]
-    reading = claimed(reading, change.after)
-    if emptied(change, written, reading):
+    reading = resolve_absence(reading, change.after)
+    if has_emptied(change, written, reading):
         return True
     if not isinstance(reading, Observed) or change.after is None:
         return False
     if incarnation is not None and reading.incarnation != incarnation:
         return False
-    live = canonical(reading, kind, facts)
+    live = canonicalize_reading(reading, kind, facts)
     if change.action is Action.CREATE:
-        return made_by(change.after, live)
+        return equals_target(change.after, live)
     now, after = flatten(live.attributes), flatten(change.after)
     return all(now.get(path) == after.get(path) for path in written)

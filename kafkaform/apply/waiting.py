@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..core.progress import Message, Report
+from ..core.progress import Message, Reporter
 
 
-def say_silent(report: Report, nodes: Collection[str], seconds: float, noun: str) -> None:
+def say_silent(report: Reporter, nodes: Collection[str], seconds: float, noun: str) -> None:
     """Say that these nodes do not answer, and how long they are waited for at most. noun: what
     their users call one."""
     many = len(nodes) > 1
@@ -16,7 +16,7 @@ def say_silent(report: Report, nodes: Collection[str], seconds: float, noun: str
     report(Message(f"Waiting up to {max(1.0, seconds):.0f} s for {silent}"))
 
 
-def say_unclear(report: Report, steps: int, seconds: float) -> None:
+def say_unclear(report: Reporter, steps: int, seconds: float) -> None:
     """Say that answers are missing, and how long the objects are read to learn what happened."""
     if seconds < 1:
         return

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ..core.address import names_object
+from ..core.address import is_object_address
 from ..core.change import Action, OutcomeStatus, Repeat
 from ..core.resource import SETTING, TASK
 
@@ -23,7 +23,7 @@ class BadRecord(ValueError):
 _FRAME = ("actor", "body", "hash", "kind", "prev", "run", "seq", "time")
 
 
-class Rule(NamedTuple):
+class MemberRule(NamedTuple):
     """holds: whether a value may stand there; wanted: in words; needed: it may not be left out."""
 
     holds: Callable[[Any], bool]
@@ -31,7 +31,7 @@ class Rule(NamedTuple):
     needed: bool = True
 
 
-Rules = Mapping[str, Rule]
+Rules = Mapping[str, MemberRule]
 
 
 def check_members(data: Mapping[str, Any]) -> None:
@@ -57,7 +57,7 @@ def check_body(kind: str, body: Any) -> None:
     rules = _RULES[kind]
     if kind == "recover" and "step" not in body:
         rules = _SEAL
-    problem = _problem(body, rules)
+    problem = _find_problem(body, rules)
     if problem:
         raise BadRecord(f"`body.{problem}")
 
@@ -70,7 +70,7 @@ def is_time(value: Any) -> bool:
         return False
 
 
-def _problem(found: Mapping[str, Any], rules: Rules) -> str:
+def _find_problem(found: Mapping[str, Any], rules: Rules) -> str:
     """The first member that breaks its rule, and the rest of the sentence; or nothing."""
     for name, rule in rules.items():
         if name not in found:
@@ -100,50 +100,52 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
 
 
-def _optional(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _make_optional(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or holds(value)
 
 
-def _each(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _make_list_check(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: _is_list(value) and all(map(holds, value))
 
 
-def _one_of(*words: str) -> Rule:
+def _make_choice(*words: str) -> MemberRule:
     known = frozenset(words)
-    return Rule(lambda value: isinstance(value, str) and value in known, f"one of {_listed(words)}")
+    return MemberRule(
+        lambda value: isinstance(value, str) and value in known, f"one of {_render_list(words)}"
+    )
 
 
-def _listed(words: tuple[str, ...]) -> str:
+def _render_list(words: tuple[str, ...]) -> str:
     return ", ".join(words)
 
 
-def _object_of(rules: Rules) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, dict) and not _problem(value, rules)
+def _make_object_check(rules: Rules) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and not _find_problem(value, rules)
 
 
-def _whether(value: Any) -> bool:
+def _is_bool(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _anything(value: Any) -> bool:
+def _is_anything(value: Any) -> bool:
     return True
 
 
-_TEXT = Rule(_is_text, "text")
-_NAME = Rule(_is_name, "text that is not empty")
-_NUMBER = Rule(lambda value: _is_count(value) and value > 0, "a whole number, 1 or more")
-_COUNT = Rule(_is_count, "a whole number, 0 or more")
-_WHETHER = Rule(_whether, "true or false")
-_OPTIONAL_TEXT = Rule(_optional(_is_text), "text or null")
-_TEXTS = Rule(_each(_is_text), "a list of texts")
-_MAP = Rule(lambda value: isinstance(value, dict), "an object")
-_TEXT_MAP = Rule(
+_TEXT = MemberRule(_is_text, "text")
+_NAME = MemberRule(_is_name, "text that is not empty")
+_NUMBER = MemberRule(lambda value: _is_count(value) and value > 0, "a whole number, 1 or more")
+_COUNT = MemberRule(_is_count, "a whole number, 0 or more")
+_WHETHER = MemberRule(_is_bool, "true or false")
+_OPTIONAL_TEXT = MemberRule(_make_optional(_is_text), "text or null")
+_TEXTS = MemberRule(_make_list_check(_is_text), "a list of texts")
+_MAP = MemberRule(lambda value: isinstance(value, dict), "an object")
+_TEXT_MAP = MemberRule(
     lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "an object of texts",
 )
 
 
-def _may_lack(rule: Rule) -> Rule:
+def _allow_missing(rule: MemberRule) -> MemberRule:
     return rule._replace(needed=False)
 
 
@@ -152,63 +154,72 @@ def _may_lack(rule: Rule) -> Rule:
 _OBJECT: Rules = {"instance": _NAME, "kind": _NAME, "key": _TEXT}
 _PATH: Rules = {
     "path": _NAME,
-    "before": Rule(_anything, ""),
-    "after": Rule(_anything, ""),
+    "before": MemberRule(_is_anything, ""),
+    "after": MemberRule(_is_anything, ""),
     "sensitive": _WHETHER,
 }
 _ERROR: Rules = {
     "code": _TEXT,
     "message": _TEXT,
-    "kind": _may_lack(_TEXT),
-    "where": _may_lack(_OPTIONAL_TEXT),
+    "kind": _allow_missing(_TEXT),
+    "where": _allow_missing(_OPTIONAL_TEXT),
 }
-_ERROR_RULE = Rule(
-    _optional(_object_of(_ERROR)), "null, or an object with the texts code and message", False
+_ERROR_RULE = MemberRule(
+    _make_optional(_make_object_check(_ERROR)),
+    "null, or an object with the texts code and message",
+    False,
 )
 _FILE: Rules = {"file": _TEXT, "length": _COUNT, "sha256": _TEXT}
-_FORKED: Rules = {"seq": _NUMBER, "time": Rule(is_time, ""), "hash": _TEXT}
-_FORKED_RULE = Rule(_object_of(_FORKED), "an object with seq, time and hash of a record", False)
-_EVERY: Rules = {"lineage": _may_lack(_TEXT), "forked": _FORKED_RULE}
+_FORKED: Rules = {"seq": _NUMBER, "time": MemberRule(is_time, ""), "hash": _TEXT}
+_FORKED_RULE = MemberRule(
+    _make_object_check(_FORKED), "an object with seq, time and hash of a record", False
+)
+_EVERY: Rules = {"lineage": _allow_missing(_TEXT), "forked": _FORKED_RULE}
 _STEP: Rules = {
     **_EVERY,
     **_OBJECT,
     "step": _NAME,
     "attempt": _NUMBER,
     "scope_id": _TEXT,
-    "address": _may_lack(_TEXT),
-    "action": _one_of(*(action.value for action in Action)),
+    "address": _allow_missing(_TEXT),
+    "action": _make_choice(*(action.value for action in Action)),
     "adopts": _WHETHER,
     "incarnation": _OPTIONAL_TEXT,
-    "paths": Rule(
-        _each(_object_of(_PATH)), "a list of objects with path, before, after and sensitive"
+    "paths": MemberRule(
+        _make_list_check(_make_object_check(_PATH)),
+        "a list of objects with path, before, after and sensitive",
     ),
-    "owners": Rule(_each(names_object), "a list of addresses", False),
-    "plan": _may_lack(_TEXT),
-    "approval": _may_lack(_TEXT),
-    "phase": _may_lack(_TEXT),
+    "owners": MemberRule(_make_list_check(is_object_address), "a list of addresses", False),
+    "plan": _allow_missing(_TEXT),
+    "approval": _allow_missing(_TEXT),
+    "phase": _allow_missing(_TEXT),
 }
 _OUTCOME: Rules = {
     **_STEP,
-    "outcome": _one_of(*(status.value for status in OutcomeStatus)),
+    "outcome": _make_choice(*(status.value for status in OutcomeStatus)),
     "ticket": _OPTIONAL_TEXT,
     "error": _ERROR_RULE,
-    "duration_ms": _may_lack(_COUNT),
-    "of_run": _may_lack(_NAME),
+    "duration_ms": _allow_missing(_COUNT),
+    "of_run": _allow_missing(_NAME),
 }
 _SEAL: Rules = {
     **_EVERY,
-    "torn": Rule(_each(_object_of(_FILE)), "a list of objects with file, length and sha256", False),
-    "fork": Rule(_object_of(_FILE), "an object with file, length and sha256", False),
-    "records": _may_lack(_COUNT),
+    "torn": MemberRule(
+        _make_list_check(_make_object_check(_FILE)),
+        "a list of objects with file, length and sha256",
+        False,
+    ),
+    "fork": MemberRule(_make_object_check(_FILE), "an object with file, length and sha256", False),
+    "records": _allow_missing(_COUNT),
 }
-_EDITED: Rules = {**_OBJECT, "row": Rule(_optional(_MAP.holds), "", False)}
+_EDITED: Rules = {**_OBJECT, "row": MemberRule(_make_optional(_MAP.holds), "", False)}
 _DUTY: Rules = {
     **_EVERY,
     **_OBJECT,
     "scope_id": _TEXT,
     "address": _TEXT,
     "ticket": _NAME,
-    "what": _one_of(TASK, SETTING),
+    "what": _make_choice(TASK, SETTING),
 }
 _VALIDATED: Rules = {"step": _TEXT, "evidence": _TEXT, "error": _ERROR_RULE}
 _LATE: Rules = {"address": _TEXT, "node": _TEXT}
@@ -217,39 +228,43 @@ _RULES: Mapping[str, Rules] = {
     "run_begin": {
         **_EVERY,
         "approval": _TEXT,
-        "command": _may_lack(_TEXT),
-        "host": _may_lack(_TEXT),
-        "changes": _may_lack(_TEXTS),
-        "scopes": _may_lack(_TEXT_MAP),
-        "commit": _may_lack(_OPTIONAL_TEXT),
+        "command": _allow_missing(_TEXT),
+        "host": _allow_missing(_TEXT),
+        "changes": _allow_missing(_TEXTS),
+        "scopes": _allow_missing(_TEXT_MAP),
+        "commit": _allow_missing(_OPTIONAL_TEXT),
     },
-    "plan": {**_EVERY, "plan": _MAP, "approval": _TEXT, "digest": _may_lack(_TEXT)},
-    "approval": {**_EVERY, "approval": _TEXT, "how": _may_lack(_TEXT)},
+    "plan": {**_EVERY, "plan": _MAP, "approval": _TEXT, "digest": _allow_missing(_TEXT)},
+    "approval": {**_EVERY, "approval": _TEXT, "how": _allow_missing(_TEXT)},
     "validate": {
         **_EVERY,
-        "steps": Rule(_each(_object_of(_VALIDATED)), "a list of validated steps"),
+        "steps": MemberRule(
+            _make_list_check(_make_object_check(_VALIDATED)), "a list of validated steps"
+        ),
     },
     "intent": {
         **_STEP,
-        "target": Rule(_optional(_MAP.holds), "an object or null"),
-        "repeat": _may_lack(_one_of(*(repeat.value for repeat in Repeat))),
-        "secret_version": _may_lack(_OPTIONAL_TEXT),
-        "theirs": _may_lack(_TEXTS),
+        "target": MemberRule(_make_optional(_MAP.holds), "an object or null"),
+        "repeat": _allow_missing(_make_choice(*(repeat.value for repeat in Repeat))),
+        "secret_version": _allow_missing(_OPTIONAL_TEXT),
+        "theirs": _allow_missing(_TEXTS),
     },
     "outcome": _OUTCOME,
     "recover": _OUTCOME,
     "verify": {
         **_EVERY,
         "checked": _COUNT,
-        "invisible": Rule(_each(_object_of(_LATE)), "a list of objects with address and node"),
+        "invisible": MemberRule(
+            _make_list_check(_make_object_check(_LATE)), "a list of objects with address and node"
+        ),
     },
     "state": {
         **_EVERY,
-        "reason": _may_lack(_TEXT),
-        "serial": _may_lack(_COUNT),
-        "version": _may_lack(_TEXT),
-        "objects": Rule(
-            _each(_object_of(_EDITED)),
+        "reason": _allow_missing(_TEXT),
+        "serial": _allow_missing(_COUNT),
+        "version": _allow_missing(_TEXT),
+        "objects": MemberRule(
+            _make_list_check(_make_object_check(_EDITED)),
             "a list of objects with instance, kind, key and a row or null",
             False,
         ),
@@ -258,9 +273,9 @@ _RULES: Mapping[str, Rules] = {
     "discharged": {
         **_DUTY,
         "discharges": _NUMBER,
-        "outcome": _may_lack(_OUTCOME["outcome"]),
+        "outcome": _allow_missing(_OUTCOME["outcome"]),
         "error": _ERROR_RULE,
     },
-    "run_end": {**_EVERY, "complete": _WHETHER, "counts": _may_lack(_MAP)},
+    "run_end": {**_EVERY, "complete": _WHETHER, "counts": _allow_missing(_MAP)},
 }
 """Kind of a record -> what its members have to be."""

@@ -16,7 +16,7 @@ from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
 from .event import KINDS, Glance, Record
-from .line import Line, digest, last_members
+from .line import Line, digest_line, match_last_members
 
 ADVICE = (
     "Somebody or something changed the log after it was written. Keep the file as it is, restore "
@@ -31,7 +31,7 @@ FORKED = (
 )
 
 
-class Verdict(Struct, frozen=True):
+class ChainVerdict(Struct, frozen=True):
     """records: how many are sound, from the first; head: the last sound one; seq: the first bad
     one, None if all is well; problem: what is wrong with it; repeats: it is a sound record, with a
     number that another one before it has."""
@@ -51,7 +51,9 @@ class Verdict(Struct, frozen=True):
         return self.seq is None
 
 
-def seal(prev: Head, *, time: str, run: str, actor: str, kind: str, body: FrozenMap) -> Record:
+def seal_record(
+    prev: Head, *, time: str, run: str, actor: str, kind: str, body: FrozenMap
+) -> Record:
     """The record that follows `prev`."""
     parts = {
         "seq": prev.seq + 1,
@@ -65,7 +67,7 @@ def seal(prev: Head, *, time: str, run: str, actor: str, kind: str, body: Frozen
     return Record(prev.seq + 1, time, run, actor, kind, body, prev.hash, canonical.digest(parts))
 
 
-def verify(lines: Iterable[Line], *anchors: Head | None) -> Verdict:
+def verify_log(lines: Iterable[Line], *anchors: Head | None) -> ChainVerdict:
     """Judge a whole log in one pass: lines without their newlines, the first one first.
 
     anchors: heads known from elsewhere; the log must contain each, and may go on after it.
@@ -73,23 +75,23 @@ def verify(lines: Iterable[Line], *anchors: Head | None) -> Verdict:
     known = [anchor for anchor in anchors if anchor is not None]
     head = GENESIS
     for line in lines:
-        follower, problem = _follow(head, line, known)
+        follower, problem = _follow_line(head, line, known)
         if follower is None:
-            return _bad_line(head, line, problem)
+            return _judge_bad_line(head, line, problem)
         head = follower
-    return _ended(head, known)
+    return _judge_end(head, known)
 
 
-def trusted(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Record]:
+def read_records(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Record]:
     """The records of a log, each checked before it is handed out. where: the log's name.
 
     Raises StorageError at the first record that is not what was written.
     """
-    for glance in glances(lines, where, anchor):
-        yield glance.whole()
+    for glance in read_glances(lines, where, anchor):
+        yield glance.read_whole()
 
 
-def glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Glance]:
+def read_glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Glance]:
     """The same records, checked as well, but not taken apart.
 
     Raises StorageError at the first record that is not what was written, or whose kind is not
@@ -97,82 +99,84 @@ def glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> It
     """
     head, known = GENESIS, [anchor] if anchor is not None else []
     for line in lines:
-        follower, problem = _follow(head, line, known)
+        follower, problem = _follow_line(head, line, known)
         if follower is None:
-            raise _broken(where, _bad_line(head, line, problem))
+            raise _make_broken_error(where, _judge_bad_line(head, line, problem))
         head = follower
-        glance = _glance(line, head, where)
+        glance = _make_glance(line, head, where)
         if glance.kind not in KINDS:
             problem = f"its kind {glance.kind!r} is not known to this version"
-            raise _broken(where, _bad(glance, problem))
+            raise _make_broken_error(where, _make_bad_verdict(glance, problem))
         yield glance
-    verdict = _ended(head, known)
+    verdict = _judge_end(head, known)
     if not verdict.ok:
-        raise _broken(where, verdict)
+        raise _make_broken_error(where, verdict)
 
 
-def _glance(line: Line, head: Head, where: str) -> Glance:
-    match = last_members(line)
+def _make_glance(line: Line, head: Head, where: str) -> Glance:
+    match = match_last_members(line)
     assert match is not None  # it follows the record before it, so it has been matched
     try:
         run = json.loads(match["run"])
     except ValueError:
         problem = "its run is not text"
-        raise _broken(where, Verdict(head.seq - 1, head, head.seq, problem)) from None
+        raise _make_broken_error(
+            where, ChainVerdict(head.seq - 1, head, head.seq, problem)
+        ) from None
     return Glance(line, head.seq, run, match["kind"].decode(), head.hash, where)
 
 
 def check_bodies(lines: Iterable[Line], where: str) -> None:
     """Raises StorageError at the first record that says what no record says, although its hash
     fits."""
-    for glance in glances(lines, where):
+    for glance in read_glances(lines, where):
         glance.check()
 
 
-def record_of(line: Line, where: str) -> Record:
+def parse_record(line: Line, where: str) -> Record:
     """The record of a line whose hash fits. Raises StorageError for one that says what no record
     says."""
-    return _glance(line, head_of(line, where), where).whole()
+    return _make_glance(line, parse_line_head(line, where), where).read_whole()
 
 
-def _bad(glance: Glance, problem: str) -> Verdict:
-    return Verdict(glance.seq - 1, Head(glance.seq, glance.hash), glance.seq, problem)
+def _make_bad_verdict(glance: Glance, problem: str) -> ChainVerdict:
+    return ChainVerdict(glance.seq - 1, Head(glance.seq, glance.hash), glance.seq, problem)
 
 
-def head_of(line: Line, where: str) -> Head:
+def parse_line_head(line: Line, where: str) -> Head:
     """The head that a log ends with, of its last line. Raises StorageError if it was changed."""
-    match = last_members(line)
-    if match is None or digest(line, match) != match["hash"]:
+    match = match_last_members(line)
+    if match is None or digest_line(line, match) != match["hash"]:
         raise StorageError(f"{where}: the last record was changed", ADVICE)
     return Head(int(match["seq"]), match["hash"].decode())
 
 
-def _broken(where: str, verdict: Verdict) -> StorageError:
+def _make_broken_error(where: str, verdict: ChainVerdict) -> StorageError:
     return StorageError(f"{where}: record {verdict.seq}: {verdict.problem}", verdict.advice)
 
 
-def _bad_line(head: Head, line: Line, problem: str) -> Verdict:
-    match = last_members(line)
-    sound = match is not None and digest(line, match) == match["hash"]
+def _judge_bad_line(head: Head, line: Line, problem: str) -> ChainVerdict:
+    match = match_last_members(line)
+    sound = match is not None and digest_line(line, match) == match["hash"]
     repeats = match is not None and sound and int(match["seq"]) <= head.seq
-    return Verdict(head.seq, head, head.seq + 1, problem, repeats)
+    return ChainVerdict(head.seq, head, head.seq + 1, problem, repeats)
 
 
-def _ended(head: Head, known: Iterable[Head]) -> Verdict:
+def _judge_end(head: Head, known: Iterable[Head]) -> ChainVerdict:
     """The verdict on a log that is sound up to `head` and ends there."""
     last = max((anchor.seq for anchor in known), default=0)
     if head.seq < last:
         cut = f"the log ends at record {head.seq}, but record {last} is known to exist"
-        return Verdict(head.seq, head, head.seq + 1, cut)
-    return Verdict(head.seq, head)
+        return ChainVerdict(head.seq, head, head.seq + 1, cut)
+    return ChainVerdict(head.seq, head)
 
 
-def _follow(head: Head, line: Line, known: Iterable[Head]) -> tuple[Head | None, str]:
+def _follow_line(head: Head, line: Line, known: Iterable[Head]) -> tuple[Head | None, str]:
     """The head after this line, or None and why it cannot follow `head`."""
-    match = last_members(line)
+    match = match_last_members(line)
     if match is None:
         return None, "it is not a record: it was changed or overwritten"
-    if digest(line, match) != match["hash"]:
+    if digest_line(line, match) != match["hash"]:
         return None, "its content was changed: its hash differs"
     seq, expected = int(match["seq"]), head.seq + 1
     if seq > expected:

@@ -17,15 +17,15 @@ from msgspec import Struct
 from ..core import canonical
 from ..core.change import Outcome, PathChange, Verdict
 from ..core.errors import StorageError
-from ..core.redaction import clean
+from ..core.redaction import mask_secrets
 from ..core.resource import Fault, Identity
 from ..core.value import FrozenMap, freeze
 from .bodies import BadRecord, check_body, check_members
-from .line import Line, held
+from .line import Line, read_line
 from .sink import Torn
 
 
-class Kind(StrEnum):
+class RecordKind(StrEnum):
     RUN_BEGIN = "run_begin"
     PLAN = "plan"
     APPROVAL = "approval"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
     RUN_END = "run_end"
 
 
-KINDS = tuple(kind.value for kind in Kind)
+KINDS = tuple(kind.value for kind in RecordKind)
 MEMBERS = frozenset({"seq", "time", "run", "actor", "kind", "body", "prev", "hash"})
 
 
@@ -62,7 +62,7 @@ class Record(Struct, frozen=True):
         """The name that every later reader uses: lineage/seq."""
         return f"{self.body['lineage']}/{self.seq}"
 
-    def whole(self) -> Record:
+    def read_whole(self) -> Record:
         return self
 
 
@@ -79,52 +79,52 @@ class Glance:
 
     @property
     def body(self) -> Mapping[str, Any]:
-        body: Mapping[str, Any] = self._parsed()["body"]
+        body: Mapping[str, Any] = self._parse_line()["body"]
         return body
 
     @property
     def time(self) -> str:
-        return str(self._parsed()["time"])
+        return str(self._parse_line()["time"])
 
-    def whole(self) -> Record:
+    def read_whole(self) -> Record:
         """The record itself. Raises StorageError for one that says what no record says."""
         try:
-            record = decode(held(self.line))
+            record = decode(read_line(self.line))
             check_body(record.kind, record.body)
         except ValueError as error:
-            raise _unusable(self, error) from None
+            raise _make_unusable_error(self, error) from None
         return record
 
     def check(self) -> None:
         """Raises StorageError for a record that says what no record says."""
-        self._parsed()
+        self._parse_line()
         self.forget()
 
     def forget(self) -> None:
         """Keep the line alone, which is a fraction of what was made of it."""
         self._data = None
 
-    def _parsed(self) -> Mapping[str, Any]:
+    def _parse_line(self) -> Mapping[str, Any]:
         """Raises StorageError, as `whole` does."""
         if self._data is None:
             try:
-                data = _JSON.decode(held(self.line).decode("ascii"))
+                data = _JSON.decode(read_line(self.line).decode("ascii"))
                 check_members(data)
                 check_body(self.kind, data["body"])
             except (ValueError, RecursionError) as error:
-                raise _unusable(self, error) from None
+                raise _make_unusable_error(self, error) from None
             self._data = data
         return self._data
 
 
-def _constant(text: str) -> Any:
+def _refuse_constant(text: str) -> Any:
     raise BadRecord(f"{text} is not a JSON number")
 
 
-_JSON = json.JSONDecoder(parse_constant=_constant)
+_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def _unusable(glance: Glance, error: Exception) -> StorageError:
+def _make_unusable_error(glance: Glance, error: Exception) -> StorageError:
     problem = "nested too deeply" if isinstance(error, RecursionError) else error
     return StorageError(
         f"{glance.where}: record {glance.seq} ({glance.kind}) cannot be used: {problem}", UNUSABLE
@@ -178,21 +178,21 @@ def decode(line: bytes) -> Record:
     return Record(**data)
 
 
-def timestamp(moment: float) -> str:
+def render_time(moment: float) -> str:
     """RFC 3339 in UTC with microseconds, of seconds since the epoch."""
     utc = datetime.fromtimestamp(moment, UTC)
     return utc.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
-def seconds(time: str) -> float:
-    """Seconds since the epoch, of what `timestamp` wrote."""
+def parse_time(time: str) -> float:
+    """Seconds since the epoch, of what `render_time` wrote."""
     return datetime.fromisoformat(time).timestamp()
 
 
 # ── the frame of a run ──────────────────────────────────────────────────────────────────
 
 
-def run_begin_body(
+def make_run_begin(
     approval: str,
     changes: Iterable[str],
     scopes: Mapping[str, str],
@@ -203,7 +203,7 @@ def run_begin_body(
     kafkaform_version: str = "",
 ) -> FrozenMap:
     """changes: digests of the changes that are approved; commit: of the configuration."""
-    return _body(
+    return _make_body(
         approval=approval,
         changes=sorted(changes),
         scopes=scopes,
@@ -214,33 +214,34 @@ def run_begin_body(
     )
 
 
-def plan_body(plan: FrozenMap, approval: str, configuration: str) -> FrozenMap:
+def make_plan(plan: FrozenMap, approval: str, configuration: str) -> FrozenMap:
     """The whole approved plan as data, so that a later run can resume it."""
-    return _body(
+    return _make_body(
         plan=plan, digest=canonical.digest(plan), approval=approval, configuration=configuration
     )
 
 
-def approval_body(approval: str, how: str, configuration: str) -> FrozenMap:
+def make_approval(approval: str, how: str, configuration: str) -> FrozenMap:
     """how: `terminal`, `auto_approve`, `plan_file` or `expect`."""
-    return _body(approval=approval, how=how, configuration=configuration)
+    return _make_body(approval=approval, how=how, configuration=configuration)
 
 
-def validate_body(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
+def make_validate(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
     """The dry run: every step with its evidence, and why it was refused."""
     steps = [
-        {"step": v.step, "evidence": v.evidence.value, "error": _error(v.fault)} for v in verdicts
+        {"step": v.step, "evidence": v.evidence.value, "error": _make_error(v.fault)}
+        for v in verdicts
     ]
-    return _body(approval=approval, steps=steps)
+    return _make_body(approval=approval, steps=steps)
 
 
-def verify_body(approval: str, checked: int, invisible: Iterable[tuple[str, str]]) -> FrozenMap:
+def make_verify(approval: str, checked: int, invisible: Iterable[tuple[str, str]]) -> FrozenMap:
     """The last look. checked: objects; invisible: (address, node) not seen at the deadline."""
     late = [{"address": address, "node": node} for address, node in invisible]
-    return _body(approval=approval, checked=checked, invisible=late)
+    return _make_body(approval=approval, checked=checked, invisible=late)
 
 
-def state_body(
+def make_state_edit(
     serial: int, version: str, reason: str, rows: Mapping[Identity, FrozenMap | None]
 ) -> FrozenMap:
     """The state is edited outside of any step. serial: the one that it gets; version: of the
@@ -249,18 +250,18 @@ def state_body(
     touched = [
         {"instance": i.instance, "kind": i.kind, "key": i.key, "row": rows[i]} for i in sorted(rows)
     ]
-    return _body(serial=serial, version=version, reason=reason, objects=touched)
+    return _make_body(serial=serial, version=version, reason=reason, objects=touched)
 
 
-def run_end_body(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:
+def make_run_end(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:
     """complete: every step was applied or started; counts: outcome -> steps."""
-    return _body(approval=approval, complete=complete, counts=counts)
+    return _make_body(approval=approval, complete=complete, counts=counts)
 
 
 # ── steps ───────────────────────────────────────────────────────────────────────────────
 
 
-def intent_body(
+def make_intent(
     subject: Subject,
     repeat: str,
     secret_version: str | None = None,
@@ -272,9 +273,9 @@ def intent_body(
     repeat: the step's repeat class; target: the attributes that the change makes (None: it makes
     none), kept without the values of sensitive paths; theirs: what of them is kept for others.
     """
-    shown = None if target is None else _shown(target, subject.paths)
+    shown = None if target is None else _hide_sensitive(target, subject.paths)
     kept = tuple(".".join(path) for path in theirs)
-    return _step(subject).with_items(
+    return _make_step(subject).with_items(
         {
             "repeat": repeat,
             "secret_version": secret_version,
@@ -284,7 +285,7 @@ def intent_body(
     )
 
 
-def outcome_body(
+def make_outcome(
     subject: Subject,
     outcome: str,
     fault: Fault | None = None,
@@ -295,45 +296,52 @@ def outcome_body(
 
     outcome: applied, failed, unknown, started or skipped; ticket: of long work that started.
     """
-    return _step(subject).with_items(
-        {"outcome": outcome, "error": _error(fault), "ticket": ticket, "duration_ms": duration_ms}
+    return _make_step(subject).with_items(
+        {
+            "outcome": outcome,
+            "error": _make_error(fault),
+            "ticket": ticket,
+            "duration_ms": duration_ms,
+        }
     )
 
 
-def recover_body(outcome: FrozenMap, of_run: str) -> FrozenMap:
+def make_recover(outcome: FrozenMap, of_run: str) -> FrozenMap:
     """The late outcome of an intent that an earlier run left open. outcome: its body."""
     return outcome.with_items({"of_run": of_run})
 
 
-def torn_body(pieces: Iterable[Torn]) -> FrozenMap:
+def make_torn(pieces: Iterable[Torn]) -> FrozenMap:
     """Seals what a crash left of an append: where its bytes are, and their digest."""
-    return _body(torn=[{"file": p.file, "length": p.length, "sha256": p.sha256} for p in pieces])
+    return _make_body(
+        torn=[{"file": p.file, "length": p.length, "sha256": p.sha256} for p in pieces]
+    )
 
 
-def fork_body(kept: Torn, records: int) -> FrozenMap:
+def make_fork(kept: Torn, records: int) -> FrozenMap:
     """Two runs had written to the log at the same time: what one of them wrote follows, sealed
     anew. kept: where the log as it was is kept; records: how many follow."""
     whole = {"file": kept.file, "length": kept.length, "sha256": kept.sha256}
-    return _body(fork=whole, records=records)
+    return _make_body(fork=whole, records=records)
 
 
-def obligation_body(subject: Subject, ticket: str, what: str) -> FrozenMap:
+def make_obligation(subject: Subject, ticket: str, what: str) -> FrozenMap:
     """Work that outlives the run. ticket: the provider's name for it; what: TASK or
     SETTING."""
-    return _object(subject).with_items({"ticket": ticket, "what": what})
+    return _make_object(subject).with_items({"ticket": ticket, "what": what})
 
 
-def discharged_body(obligation: Record, outcome: Outcome) -> FrozenMap:
+def make_discharge(obligation: Record, outcome: Outcome) -> FrozenMap:
     """An obligation ended: done, cancelled or failed."""
     ended = {
         "discharges": obligation.seq,
         "outcome": outcome.status.value,
-        "error": _error(outcome.fault),
+        "error": _make_error(outcome.fault),
     }
     return obligation.body.with_items(ended)
 
 
-def _object(subject: Subject) -> FrozenMap:
+def _make_object(subject: Subject) -> FrozenMap:
     return FrozenMap(
         lineage=subject.lineage,
         instance=subject.identity.instance,
@@ -344,14 +352,14 @@ def _object(subject: Subject) -> FrozenMap:
     )
 
 
-def _step(subject: Subject) -> FrozenMap:
-    return _object(subject).with_items(
+def _make_step(subject: Subject) -> FrozenMap:
+    return _make_object(subject).with_items(
         {
             "step": subject.step,
             "action": subject.action,
             "adopts": subject.adopts,
             "incarnation": subject.incarnation,
-            "paths": tuple(_path(item) for item in subject.paths),
+            "paths": tuple(_make_path(item) for item in subject.paths),
             "plan": subject.plan,
             "approval": subject.approval,
             "phase": subject.phase,
@@ -361,7 +369,7 @@ def _step(subject: Subject) -> FrozenMap:
     )
 
 
-def _path(item: PathChange) -> FrozenMap:
+def _make_path(item: PathChange) -> FrozenMap:
     # The dots are reversible: attribute names hold none, so the first one ends the attribute.
     return FrozenMap(
         path=".".join(item.path),
@@ -371,7 +379,7 @@ def _path(item: PathChange) -> FrozenMap:
     )
 
 
-def _shown(attributes: FrozenMap, paths: Iterable[PathChange]) -> FrozenMap:
+def _hide_sensitive(attributes: FrozenMap, paths: Iterable[PathChange]) -> FrozenMap:
     """The attributes without the values of sensitive paths."""
     result: dict[str, Any] = dict(attributes)
     for name, *keys in (item.path for item in paths if item.sensitive):
@@ -380,16 +388,19 @@ def _shown(attributes: FrozenMap, paths: Iterable[PathChange]) -> FrozenMap:
     return FrozenMap(result)
 
 
-def _error(fault: Fault | None) -> FrozenMap | None:
+def _make_error(fault: Fault | None) -> FrozenMap | None:
     """A fault as it is recorded. Its message is foreign: a server may repeat what it was sent. It
     is cleaned before the record is hashed, because a record that cannot be written after a send
     would leave an intent without its outcome."""
     if fault is None:
         return None
     return FrozenMap(
-        code=fault.code, message=clean(fault.message), kind=fault.kind.value, where=fault.where
+        code=fault.code,
+        message=mask_secrets(fault.message),
+        kind=fault.kind.value,
+        where=fault.where,
     )
 
 
-def _body(**members: Any) -> FrozenMap:
+def _make_body(**members: Any) -> FrozenMap:
     return FrozenMap({name: freeze(value) for name, value in members.items()})

@@ -14,9 +14,9 @@ from msgspec import Struct
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
-from .chain import ADVICE, seal
-from .event import Kind, Record, fork_body
-from .line import Line, digest, last_members
+from .chain import ADVICE, seal_record
+from .event import Record, RecordKind, make_fork
+from .line import Line, digest_line, match_last_members
 from .sink import Torn
 
 
@@ -40,7 +40,7 @@ def find_fork(lines: Iterable[Line], where: str, anchor: Head | None = None) -> 
     parents: list[int] = []
     places = {GENESIS: -1}
     for line in lines:
-        head, prev = _sound(line, where, len(heads))
+        head, prev = _parse_heads(line, where, len(heads))
         if prev not in places or head in places:
             problem = f"record {head.seq} (line {len(heads) + 1}) follows no other record"
             raise StorageError(f"{where}: {problem}", ADVICE)
@@ -48,7 +48,7 @@ def find_fork(lines: Iterable[Line], where: str, anchor: Head | None = None) -> 
         places[head] = len(heads)
         heads.append(head)
     ends = set(range(len(heads))) - set(parents)
-    paths = [_path(end, parents) for end in sorted(ends)]
+    paths = [_find_branch(end, parents) for end in sorted(ends)]
     if anchor is not None and anchor.seq:
         paths = [path for path in paths if places.get(anchor) in path]
         if not paths:
@@ -62,7 +62,7 @@ def find_fork(lines: Iterable[Line], where: str, anchor: Head | None = None) -> 
     return Fork(heads[max(path)], begin, stays)
 
 
-def rejoin(
+def rejoin_branches(
     fork: Fork,
     plans: Sequence[Record],
     others: Sequence[Record],
@@ -81,29 +81,31 @@ def rejoin(
     order of the log; kept: where the log as it was is kept; run, actor: whose doing this is.
     """
     lineage = others[0].body.get("lineage")
-    body = fork_body(kept, len(others)).with_items({"lineage": lineage})
-    told = seal(fork.head, time=time, run=run, actor=actor, kind=str(Kind.RECOVER), body=body)
+    body = make_fork(kept, len(others)).with_items({"lineage": lineage})
+    told = seal_record(
+        fork.head, time=time, run=run, actor=actor, kind=str(RecordKind.RECOVER), body=body
+    )
     yield told
     head, numbers = Head(told.seq, told.hash), dict[int, int]()
     for old in (*plans, *others):
         was = FrozenMap(seq=old.seq, time=old.time, hash=old.hash)
         body = _renumber_references(old.body, numbers).with_items({"forked": was})
-        new = seal(head, time=time, run=old.run, actor=old.actor, kind=old.kind, body=body)
+        new = seal_record(head, time=time, run=old.run, actor=old.actor, kind=old.kind, body=body)
         yield new
         head = Head(new.seq, new.hash)
         numbers |= {} if old in plans else {old.seq: new.seq}
 
 
-def _sound(line: Line, where: str, place: int) -> tuple[Head, Head]:
+def _parse_heads(line: Line, where: str, place: int) -> tuple[Head, Head]:
     """The head that a line is, and the one before it. Raises StorageError."""
-    match = last_members(line)
-    if match is None or digest(line, match) != match["hash"]:
+    match = match_last_members(line)
+    if match is None or digest_line(line, match) != match["hash"]:
         raise StorageError(f"{where}: line {place + 1} was changed or overwritten", ADVICE)
     seq = int(match["seq"])
     return Head(seq, match["hash"].decode()), Head(seq - 1, match["prev"].decode())
 
 
-def _path(end: int, parents: Sequence[int]) -> set[int]:
+def _find_branch(end: int, parents: Sequence[int]) -> set[int]:
     """The places of a branch, from its end to the first record."""
     path = set()
     while end >= 0:
@@ -118,10 +120,10 @@ def _renumber_references(body: FrozenMap, numbers: dict[int, int]) -> FrozenMap:
     rows = [item for item in body.get("objects") or () if isinstance(item, FrozenMap)]
     if not any(item.get("row") for item in rows):
         return body
-    return body.with_items({"objects": tuple(_with_origin(item, numbers) for item in rows)})
+    return body.with_items({"objects": tuple(_renumber_origin(item, numbers) for item in rows)})
 
 
-def _with_origin(item: FrozenMap, numbers: dict[int, int]) -> FrozenMap:
+def _renumber_origin(item: FrozenMap, numbers: dict[int, int]) -> FrozenMap:
     row = item.get("row")
     if not isinstance(row, FrozenMap) or "origin" not in row:
         return item

@@ -17,7 +17,7 @@ from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity, Pending
 from ..core.value import EMPTY, FrozenMap
-from .event import Glance, Kind, Record, seconds
+from .event import Glance, Record, RecordKind, parse_time
 from .provenance import Origin, Origins
 
 APPLIED = OutcomeStatus.APPLIED.value
@@ -29,7 +29,7 @@ _Key = tuple[str, str, int]
 """run, step, attempt"""
 
 
-class Run(Struct, frozen=True):
+class LoggedRun(Struct, frozen=True):
     """One run. time: of its begin, or of its end if it had one; complete: every step was
     applied or started; plan: as recorded, kept only while something of the run is open."""
 
@@ -51,7 +51,7 @@ class OpenRun(Struct, frozen=True):
     outcomes: Mapping[str, Record]
 
 
-class Index(Struct, frozen=True):
+class LogIndex(Struct, frozen=True):
     """What one pass over the log found.
 
     open_intents: without a terminal outcome, in log order; obligations: not discharged; runs:
@@ -66,48 +66,48 @@ class Index(Struct, frozen=True):
     open_intents: tuple[Record, ...] = ()
     obligations: tuple[Record, ...] = ()
     open_run: OpenRun | None = None
-    runs: Mapping[str, Run] = field(default_factory=dict)
+    runs: Mapping[str, LoggedRun] = field(default_factory=dict)
     origins: Mapping[int, Origin] = field(default_factory=dict)
     scopes: Mapping[str, str] = field(default_factory=dict)
     unsaved: tuple[Record, ...] = ()
     vague: int = 0
 
-    def last_run_of(self, approval: str) -> Run | None:
+    def find_last_run(self, approval: str) -> LoggedRun | None:
         """The last run under this approval, complete or not; None if there was none."""
         runs = [run for run in self.runs.values() if run.approval == approval]
         return runs[-1] if runs else None
 
 
-def index(records: Iterable[Seen], saved: Head | None = None) -> Index:
+def index_log(records: Iterable[Seen], saved: Head | None = None) -> LogIndex:
     """Read the whole log once. records: trusted, in order; saved: the state's audit head."""
     pass_ = _Pass(saved=saved.seq if saved else 0)
     for record in records:
         pass_.read(record)
-    return pass_.result()
+    return pass_.make_index()
 
 
-def pending(found: Index) -> tuple[Pending, ...]:
+def list_pending(found: LogIndex) -> tuple[Pending, ...]:
     """What earlier runs left, as the planner sees it: work that was not seen to end, and open
     intents, with what they would have made and when."""
     work = (
         Pending(
-            identity_of(duty),
+            get_identity(duty),
             duty.run,
             duty.body["ticket"],
             duty.body["what"],
             EMPTY,
-            seconds(duty.time),
+            parse_time(duty.time),
         )
         for duty in found.obligations
     )
     intents = (
         Pending(
-            identity_of(intent),
+            get_identity(intent),
             intent.run,
             intent.body["step"],
             intent.body["action"],
             intent.body["target"] or EMPTY,
-            seconds(intent.time),
+            parse_time(intent.time),
             intent.body["incarnation"],
         )
         for intent in found.open_intents
@@ -115,15 +115,15 @@ def pending(found: Index) -> tuple[Pending, ...]:
     return (*work, *intents)
 
 
-def identity_of(record: Seen) -> Identity:
+def get_identity(record: Seen) -> Identity:
     """The object of an intent, outcome, recover or obligation record."""
     body = record.body
     return Identity(intern(body["instance"]), intern(body["kind"]), intern(body["key"]))
 
 
-def instances_of(record: Seen) -> set[str]:
+def list_instances(record: Seen) -> set[str]:
     """The provider instances whose objects a record tells of."""
-    if record.kind == Kind.STATE:
+    if record.kind == RecordKind.STATE:
         return {str(item["instance"]) for item in record.body.get("objects", ())}
     return {str(record.body["instance"])}
 
@@ -134,13 +134,13 @@ def is_vague(record: Seen) -> bool:
     return any("row" not in item for item in record.body.get("objects", ()))
 
 
-def of_run(record: Seen) -> str:
+def get_run(record: Seen) -> str:
     """The run whose step a record tells of: a recovery closes intents of an earlier one."""
     return str(record.body.get("of_run", record.run))
 
 
 class _Pass:
-    """The mutable half of `index`: one handler a kind, everything else is passed over."""
+    """The mutable half of `index_log`: one handler a kind, everything else is passed over."""
 
     def __init__(self, saved: int) -> None:
         self.saved = saved
@@ -148,7 +148,7 @@ class _Pass:
         self.intents: dict[_Key, Seen] = {}
         self.obligations: dict[int, Seen] = {}
         self.origins = Origins()
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, LoggedRun] = {}
         self.plans: dict[str, Seen] = {}
         self.unsaved: list[Seen] = []
         self.vague = 0
@@ -156,20 +156,20 @@ class _Pass:
         self.members: set[str] = set()
         self.outcomes: dict[str, Seen] = {}
         self.handlers = {
-            Kind.RUN_BEGIN: self._begin,
-            Kind.PLAN: self._plan,
-            Kind.INTENT: self._intent,
-            Kind.OUTCOME: self._outcome,
-            Kind.RECOVER: self._outcome,
-            Kind.OBLIGATION: self._obligation,
-            Kind.DISCHARGED: self._discharged,
-            Kind.RUN_END: self._end,
-            Kind.STATE: self._edit,
+            RecordKind.RUN_BEGIN: self._read_begin,
+            RecordKind.PLAN: self._read_plan,
+            RecordKind.INTENT: self._read_intent,
+            RecordKind.OUTCOME: self._read_outcome,
+            RecordKind.RECOVER: self._read_outcome,
+            RecordKind.OBLIGATION: self._read_obligation,
+            RecordKind.DISCHARGED: self._read_discharge,
+            RecordKind.RUN_END: self._read_end,
+            RecordKind.STATE: self._read_edit,
         }
 
     def read(self, record: Seen) -> None:
         self.head = Head(record.seq, record.hash)
-        handler = self.handlers.get(Kind(record.kind))
+        handler = self.handlers.get(RecordKind(record.kind))
         if handler is None:
             return
         try:
@@ -182,49 +182,49 @@ class _Pass:
         if isinstance(record, Glance):
             record.forget()
 
-    def result(self) -> Index:
-        self._let_go()
-        plans = {run: record.whole().body["plan"] for run, record in self.plans.items()}
+    def make_index(self) -> LogIndex:
+        self._forget_plans()
+        plans = {run: record.read_whole().body["plan"] for run, record in self.plans.items()}
         runs = {name: replace(run, plan=plans.get(name)) for name, run in self.runs.items()}
-        return Index(
+        return LogIndex(
             self.head,
-            _whole(self.intents.values()),
-            _whole(self.obligations.values()),
-            self._open_run(plans),
+            _read_whole(self.intents.values()),
+            _read_whole(self.obligations.values()),
+            self._find_open_run(plans),
             runs,
-            self.origins.result(),
+            self.origins.collect_origins(),
             self.origins.scopes,
-            _whole(self.unsaved),
+            _read_whole(self.unsaved),
             self.vague,
         )
 
-    def _open_run(self, plans: Mapping[str, FrozenMap]) -> OpenRun | None:
+    def _find_open_run(self, plans: Mapping[str, FrozenMap]) -> OpenRun | None:
         if self.first is None:
             return None
         found = (plans[run] for run in self.runs if run in self.members & plans.keys())
         approval = self.runs[self.first].approval
-        outcomes = {step: record.whole() for step, record in self.outcomes.items()}
+        outcomes = {step: record.read_whole() for step, record in self.outcomes.items()}
         return OpenRun(self.first, approval, next(found, None), outcomes)
 
-    def _begin(self, record: Seen) -> None:
+    def _read_begin(self, record: Seen) -> None:
         approval = record.body["approval"]
         if self.first is None or self.runs[self.first].approval != approval:
             self.first, self.members, self.outcomes = record.run, set(), {}
         self.members.add(record.run)
         # A run that is resumed under its own id becomes the last one.
         self.runs.pop(record.run, None)
-        self.runs[record.run] = Run(record.run, approval, record.time)
-        self._let_go()
+        self.runs[record.run] = LoggedRun(record.run, approval, record.time)
+        self._forget_plans()
 
-    def _let_go(self) -> None:
+    def _forget_plans(self) -> None:
         """Forget the plans of runs that nothing can need any more: they are large."""
-        needed = self.members | {of_run(r) for r in (*self.intents.values(), *self.unsaved)}
+        needed = self.members | {get_run(r) for r in (*self.intents.values(), *self.unsaved)}
         self.plans = {run: plan for run, plan in self.plans.items() if run in needed}
 
-    def _plan(self, record: Seen) -> None:
+    def _read_plan(self, record: Seen) -> None:
         self.plans[record.run] = record
 
-    def _end(self, record: Seen) -> None:
+    def _read_end(self, record: Seen) -> None:
         if record.run not in self.runs:
             return
         complete = record.body["complete"]
@@ -233,35 +233,35 @@ class _Pass:
         if complete and record.run in self.members:
             self.first, self.members, self.outcomes = None, set(), {}
 
-    def _intent(self, record: Seen) -> None:
+    def _read_intent(self, record: Seen) -> None:
         self.intents[record.run, record.body["step"], record.body["attempt"]] = record
 
-    def _outcome(self, record: Seen) -> None:
+    def _read_outcome(self, record: Seen) -> None:
         """A `recover` record without a step seals a torn append and closes nothing."""
         body = record.body
         if body.get("outcome") not in TERMINAL:
             return
-        self.intents.pop((of_run(record), body["step"], body["attempt"]), None)
-        if of_run(record) in self.members:
+        self.intents.pop((get_run(record), body["step"], body["attempt"]), None)
+        if get_run(record) in self.members:
             self.outcomes[body["step"]] = record
         if body["outcome"] not in SUCCEEDED:
             return
-        self.origins.step(record.seq, record.time, identity_of(record), body)
+        self.origins.note_step(record.seq, record.time, get_identity(record), body)
         if record.seq > self.saved:
             self.unsaved.append(record)
 
-    def _edit(self, record: Seen) -> None:
-        self.origins.edit(record.body)
+    def _read_edit(self, record: Seen) -> None:
+        self.origins.note_edit(record.body)
         self.vague += is_vague(record)
         if record.seq > self.saved:
             self.unsaved.append(record)
 
-    def _obligation(self, record: Seen) -> None:
+    def _read_obligation(self, record: Seen) -> None:
         self.obligations[record.seq] = record
 
-    def _discharged(self, record: Seen) -> None:
+    def _read_discharge(self, record: Seen) -> None:
         self.obligations.pop(record.body["discharges"], None)
 
 
-def _whole(records: Iterable[Seen]) -> tuple[Record, ...]:
-    return tuple(record.whole() for record in records)
+def _read_whole(records: Iterable[Seen]) -> tuple[Record, ...]:
+    return tuple(record.read_whole() for record in records)

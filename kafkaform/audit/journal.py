@@ -8,8 +8,8 @@ from ..core.clock import Clock
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
-from .chain import head_of, seal
-from .event import UNUSABLE, Kind, Record, decode, encode, timestamp, torn_body
+from .chain import parse_line_head, seal_record
+from .event import UNUSABLE, Record, RecordKind, decode, encode, make_torn, render_time
 from .sink import Sink
 
 
@@ -32,7 +32,7 @@ class Journal:
     ) -> None:
         self.sink, self._clock, self._ensure = sink, clock, ensure
         self.run, self.actor, self.lineage = run, actor, lineage
-        self._head = self._end()
+        self._head = self._claim_end()
         self._checked = False
 
     @property
@@ -51,10 +51,10 @@ class Journal:
 
     def _append(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
         head, records = self._head, []
-        now = timestamp(self._clock.now())
+        now = render_time(self._clock.now())
         for kind, body in entries:
             owned = body.with_items({"lineage": self.lineage})
-            record = seal(
+            record = seal_record(
                 head, time=now, run=self.run, actor=self.actor, kind=str(kind), body=owned
             )
             records.append(record)
@@ -73,14 +73,14 @@ class Journal:
         self._ensure(0.0)
         torn = self.sink.set_aside(self._head.seq + 1)
         if torn:
-            self._append([(Kind.RECOVER, torn_body(torn))])
+            self._append([(RecordKind.RECOVER, make_torn(torn))])
         self._checked = True
 
-    def _end(self) -> Head:
+    def _claim_end(self) -> Head:
         line = self.sink.claim()
         if line is None:
             return GENESIS
-        head = head_of(line, self.sink.location)
+        head = parse_line_head(line, self.sink.location)
         try:
             lineage = decode(line).body.get("lineage")
         except ValueError as error:

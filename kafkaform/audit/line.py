@@ -21,7 +21,7 @@ _LAST = re.compile(
 )
 
 
-class Long(Struct, frozen=True):
+class LongLine(Struct, frozen=True):
     """A line that is not held. size: its bytes, without the newline; end: the last of them, of
     which there are enough for the members after the body; pieces: reads all of it again."""
 
@@ -30,21 +30,21 @@ class Long(Struct, frozen=True):
     pieces: Callable[[], Iterable[bytes]]
 
 
-Line = bytes | Long
+Line = bytes | LongLine
 
 
-def last_members(line: Line) -> re.Match[bytes] | None:
+def match_last_members(line: Line) -> re.Match[bytes] | None:
     """The members after the body. Only the record's own "hash" can be the last one: `run` and
     `time` are strings, and a quote inside a string is escaped."""
-    end = line.end if isinstance(line, Long) else line
+    end = line.end if isinstance(line, LongLine) else line
     start = end.rfind(b'"hash":"')
     return _LAST.fullmatch(end, start) if start > 0 else None
 
 
-def digest(line: Line, members: re.Match[bytes]) -> bytes:
+def digest_line(line: Line, members: re.Match[bytes]) -> bytes:
     """The hash that the line should hold, over everything but that hash. members: its last."""
     hashed = hashlib.sha256()
-    if isinstance(line, Long):
+    if isinstance(line, LongLine):
         left = line.size - (members.end() - members.start())
         for piece in line.pieces():
             hashed.update(memoryview(piece)[: max(left, 0)])
@@ -55,14 +55,14 @@ def digest(line: Line, members: re.Match[bytes]) -> bytes:
     return hashed.hexdigest().encode()
 
 
-def held(line: Line) -> bytes:
+def read_line(line: Line) -> bytes:
     """All of it. Raises StorageError if a long one is no more what was read the first time."""
-    if not isinstance(line, Long):
+    if not isinstance(line, LongLine):
         return line
     whole = b"".join(line.pieces())
-    members = last_members(whole)
-    known = last_members(line)
-    if members is None or known is None or digest(whole, members) != known["hash"]:
+    members = match_last_members(whole)
+    known = match_last_members(line)
+    if members is None or known is None or digest_line(whole, members) != known["hash"]:
         raise StorageError(
             "a record of the audit log was changed while the log was read",
             "Find out who else writes to it, and check it with `kafkaform audit verify`.",

@@ -40,7 +40,7 @@ class Origins:
         self._held: dict[Identity, dict[str, tuple[int, Origin]]] = {}
         self._ended: dict[tuple[Identity, str], str] = {}
 
-    def step(self, seq: int, time: str, identity: Identity, body: Mapping[str, Any]) -> None:
+    def note_step(self, seq: int, time: str, identity: Identity, body: Mapping[str, Any]) -> None:
         """A step was applied, or has started. time: of the record."""
         scope = body["scope_id"]
         self.scopes[identity.instance] = scope
@@ -56,7 +56,7 @@ class Origins:
             origin = Origin(identity, body["incarnation"], scope)
             self._held.setdefault(identity, {})[scope] = seq, origin
 
-    def edit(self, body: Mapping[str, Any]) -> None:
+    def note_edit(self, body: Mapping[str, Any]) -> None:
         """The state was edited outside of any step: an object that it holds no more has no origin.
 
         Logs of before did not tell what became of a row. A move kept it, and a push to an empty
@@ -70,6 +70,6 @@ class Origins:
             if gone:
                 self._held.pop(Identity(item["instance"], item["kind"], item["key"]), None)
 
-    def result(self) -> dict[int, Origin]:
+    def collect_origins(self) -> dict[int, Origin]:
         """Number of the record -> what it proves."""
         return {seq: origin for held in self._held.values() for seq, origin in held.values()}

@@ -60,7 +60,7 @@ class Sink(Protocol):
         Raises StorageError."""
 
 
-def moved_on(location: str) -> Locked:
+def make_overtaken_error(location: str) -> Locked:
     """Another run has written to this log, although this one has the lock, or had it."""
     return Locked(
         f"{location}: another run goes on with this log since this one read it",

@@ -11,11 +11,11 @@ from typing import Any
 
 from ..core.change import Path
 from ..core.resource import Identity
-from .event import Glance, Kind
+from .event import Glance, RecordKind
 from .index import SUCCEEDED, Seen
 from .provenance import ENDING, MAKING
 
-_LOOKED_AT = frozenset({Kind.INTENT, Kind.OUTCOME, Kind.RECOVER})
+_LOOKED_AT = frozenset({RecordKind.INTENT, RecordKind.OUTCOME, RecordKind.RECOVER})
 
 
 def written_paths(
@@ -35,44 +35,44 @@ def written_paths(
         body = record.body
         if isinstance(record, Glance):
             record.forget()
-        if "step" not in body or _identity(body) not in wanted:
+        if "step" not in body or _get_identity(body) not in wanted:
             continue
         key = (body.get("of_run", record.run), body["step"], body["attempt"])
-        if record.kind == Kind.INTENT:
+        if record.kind == RecordKind.INTENT:
             intents[key] = body
         elif body["outcome"] in SUCCEEDED:
-            identity = _identity(body)
+            identity = _get_identity(body)
             before = found.get(identity, frozenset())
-            found[identity] = _after(before, body, intents.get(key, {}))
+            found[identity] = _compute_after(before, body, intents.get(key, {}))
     return found
 
 
-def _after(
+def _compute_after(
     before: frozenset[Path], outcome: Mapping[str, Any], intent: Mapping[str, Any]
 ) -> frozenset[Path]:
     """What is ours after a step that succeeded."""
     if outcome["action"] in ENDING:
         return frozenset()
     made = outcome["action"] in MAKING or outcome["adopts"]
-    listed = [(_path(item["path"]), item) for item in outcome["paths"]]
+    listed = [(_parse_path(item["path"]), item) for item in outcome["paths"]]
     gone = {p for p, item in listed if item["after"] is None and not item["sensitive"]}
     put = {p for p, _ in listed} - gone
-    theirs = {_path(text) for text in intent.get("theirs", ())}
-    whole = set(_leaves(intent.get("target") or {}))
+    theirs = {_parse_path(text) for text in intent.get("theirs", ())}
+    whole = set(_walk_leaves(intent.get("target") or {}))
     return frozenset(((set() if made else before) | whole | put) - gone - theirs)
 
 
-def _identity(body: Mapping[str, Any]) -> Identity:
+def _get_identity(body: Mapping[str, Any]) -> Identity:
     return Identity(body["instance"], body["kind"], body["key"])
 
 
-def _path(text: str) -> Path:
+def _parse_path(text: str) -> Path:
     """The first dot ends the name of the attribute."""
     name, dot, key = text.partition(".")
     return (name, key) if dot else (name,)
 
 
-def _leaves(attributes: Mapping[str, Any]) -> Iterator[Path]:
+def _walk_leaves(attributes: Mapping[str, Any]) -> Iterator[Path]:
     for name, value in attributes.items():
         if isinstance(value, Mapping):
             yield from ((name, key) for key, item in value.items() if item is not None)

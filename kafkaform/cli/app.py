@@ -14,16 +14,16 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from ..core.errors import Ended, KafkaformError, exit_code
-from .crash_hooks import hold_standard_streams, no_core_dumps, tell_faults
+from .crash_hooks import hold_standard_streams, install_hooks, prevent_core_dumps
 from .quick import find_quick_command
 from .terminal.console import Console
-from .terminal.outlet import Unwritable, fenced, unwritten
+from .terminal.outlet import Unwritable, filter_output, make_unwritten_fault
 from .terminal.signals import (
     NOTHING_CHANGED,
     SIGNALS,
     end_on_signals,
+    end_process,
     find_end,
-    leave,
     work_in_child,
 )
 
@@ -53,22 +53,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Loading modules makes a hundred thousand objects and no garbage: look for it less often.
     gc.set_threshold(GARBAGE)
     hold_standard_streams()
-    tell_faults()
-    no_core_dumps()
+    install_hooks()
+    prevent_core_dumps()
     end_on_signals()
     words = sys.argv[1:] if arguments is None else list(arguments)
     if ANSWERS.intersection(pairwise(words)):
         work_in_child()
-    code = run(words)
+    code = run_command_line(words)
     if code in INTERRUPTED:
-        leave(code)
+        end_process(code)
     sys.exit(code)
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command line; the process exit code. What it writes passes the filter of secrets."""
-    with fenced() as outlet:
-        console = Console.standard(no_color=not {"--no-color", "-no-color"}.isdisjoint(arguments))
+    with filter_output() as outlet:
+        console = Console.make_standard(
+            no_color=not {"--no-color", "-no-color"}.isdisjoint(arguments)
+        )
         try:
             code = _run_command(arguments, console)
             sys.stdout.flush()
@@ -76,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
             return _end_unread(fault, console)
         if outlet.out.lost is None:
             return code
-        console.diagnostics((unwritten(outlet.out.lost, DONE),))
+        console.show_diagnostics((make_unwritten_fault(outlet.out.lost, DONE),))
         return code or 1
 
 
@@ -97,14 +99,14 @@ def _run_command(arguments: Sequence[str], console: Console) -> int:
     except Ended as ended:
         return _end_interrupted(ended, console)
     except KafkaformError as error:
-        console.diagnostics(error.diagnostics)
+        console.show_diagnostics(error.diagnostics)
         return exit_code(error)
     except Exception as error:  # noqa: BLE001  # the last line of defence: a fault of ours
         if (end := find_end(error)) is not None:
             return _end_interrupted(end, console)
-        from .bug_report import explained  # noqa: PLC0415  # only a fault of ours needs it
+        from .bug_report import explain_error  # noqa: PLC0415  # only a fault of ours needs it
 
-        console.diagnostics((explained(error),))
+        console.show_diagnostics((explain_error(error),))
         return 1
 
 
@@ -113,7 +115,7 @@ def _end_unread(fault: Unwritable, console: Console) -> int:
     error, and whoever waits for the exit code is told as the system would: by SIGPIPE."""
     if fault.reader_left:
         return 128 + signal.SIGPIPE
-    console.diagnostics((unwritten(fault.error, ENDED),))
+    console.show_diagnostics((make_unwritten_fault(fault.error, ENDED),))
     return 1
 
 

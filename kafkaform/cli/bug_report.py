@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ..core.diagnostics import Diagnostic, Severity
-from ..core.redaction import clean
+from ..core.redaction import mask_secrets
 from ..version import VERSION
 
 SAFE = (
@@ -24,27 +24,27 @@ SAFE = (
 )
 
 
-def explained(error: Exception) -> Diagnostic:
+def explain_error(error: Exception) -> Diagnostic:
     """One paragraph about an unexpected error, and where its details are."""
     return Diagnostic(
         Severity.ERROR,
-        summary(type(error), error.__traceback__),
+        render_summary(type(error), error.__traceback__),
         detail=SAFE,
-        advice=f"Report it to the project. {_details(error)}",
+        advice=f"Report it to the project. {_write_details(error)}",
     )
 
 
-def summary(kind: type[BaseException], trace: TracebackType | None) -> str:
+def render_summary(kind: type[BaseException], trace: TracebackType | None) -> str:
     """What failed and where, without the words of the exception."""
     last = traceback.extract_tb(trace)[-1:]
     place = "".join(f" at {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
     return f"kafkaform {VERSION} failed unexpectedly: {kind.__name__}{place}"
 
 
-def _details(error: Exception) -> str:
+def _write_details(error: Exception) -> str:
     """Write the trace to a new private file and say so; if that fails, say how to do without."""
     about = f"kafkaform {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"
-    text = clean(about + "".join(traceback.format_exception(error)))
+    text = mask_secrets(about + "".join(traceback.format_exception(error)))
     try:
         descriptor, name = tempfile.mkstemp(prefix="kafkaform-fault-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:

@@ -20,10 +20,10 @@ from typer.core import TyperGroup
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import UsageError
 from ..render.text import inline
-from ..workflow.configuration.places import enter
+from ..workflow.configuration.places import enter_folder
 from .commands import COMMANDS
-from .options.kafka_tools import OPERANDS, ROOT, command_instead, instead, meant
-from .options.terraform_flags import command_path, normalise
+from .options.kafka_tools import OPERANDS, ROOT, advise_command, advise_option, translate_words
+from .options.terraform_flags import find_command_path, normalise_flags
 from .options.variable_order import InOrder
 from .terminal.console import Console
 
@@ -47,11 +47,11 @@ class Commands(UserDict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         found = self.data[name]
         if isinstance(found, str):
-            found = self.data[name] = _load(name, found)
+            found = self.data[name] = _load_command(name, found)
         return found
 
 
-class Root(TyperGroup):
+class RootGroup(TyperGroup):
     """The group of all commands."""
 
     def __init__(self, **settings: Any) -> None:
@@ -62,7 +62,7 @@ class Root(TyperGroup):
         return list(self.commands)
 
 
-def _load(name: str, place: str) -> Any:
+def _load_command(name: str, place: str) -> Any:
     """What typer makes of the function or the group at `module:name`."""
     module, _, attribute = place.partition(":")
     item = getattr(import_module(f"{__package__}.{module}"), attribute)
@@ -76,14 +76,14 @@ def _load(name: str, place: str) -> Any:
 
 app = typer.Typer(
     name="kafkaform",
-    cls=Root,
+    cls=RootGroup,
     help="Plan and apply for Apache Kafka.",
     epilog="`kafkaform COMMAND --help` explains a command.",
     **SETTINGS,
 )
 
 
-def _version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         from .terminal.versions import show_version  # noqa: PLC0415  # one flag needs it
 
@@ -97,14 +97,15 @@ def root(
         Path | None, typer.Option("--chdir", metavar="DIR", help="Run in this folder.")
     ] = None,
     show_version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
     ] = False,
 ) -> None:
     """Plan and apply for Apache Kafka."""
     if chdir is None:
         return
     try:
-        enter(chdir)
+        enter_folder(chdir)
     except OSError as error:
         raise UsageError(
             f"--chdir {chdir}: {error.strerror}", "Name the folder of a configuration."
@@ -114,26 +115,26 @@ def root(
 def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -> int:
     """Run one command line; the exit code of a wrong one is 1. kept: what a shell hands to the
     commands that are typed in it."""
-    command = commands()
+    command = get_commands()
     codes = []
-    for words in meant(normalise(arguments, command), command):
+    for words in translate_words(normalise_flags(arguments, command), command):
         try:
             result = command.main(words, "kafkaform", standalone_mode=False, obj=kept)
         except typer.TyperException as error:
-            return _usage(console, error, command_path(words, command))
+            return _show_usage_error(console, error, find_command_path(words, command))
         codes.append(result if isinstance(result, int) else 0)
     return max(codes)
 
 
 @cache
-def commands() -> TyperGroup:
+def get_commands() -> TyperGroup:
     """The group of all commands, made once."""
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)  # the app has a callback
     return command
 
 
-def _usage(console: Console, error: typer.TyperException, path: str) -> int:
+def _show_usage_error(console: Console, error: typer.TyperException, path: str) -> int:
     text, context = error.format_message(), getattr(error, "ctx", None)
     if context is not None:
         path = context.command_path
@@ -141,22 +142,22 @@ def _usage(console: Console, error: typer.TyperException, path: str) -> int:
         console.note(text)
         return 1
     text = _NO_NUMBER.sub(lambda match: NUMBERS[match[1]], text)
-    told = _meant_instead(error, text, path)
+    told = _advise_instead(error, text, path)
     if told:
         flag = getattr(error, "option_name", None)
         text = f"`{path}` has no option {inline(flag)}" if flag else text.partition(" Did you")[0]
     advice = told or f"`{path} --help` explains the command."
-    console.diagnostics((Diagnostic(Severity.ERROR, text, advice=advice),))
+    console.show_diagnostics((Diagnostic(Severity.ERROR, text, advice=advice),))
     return 1
 
 
-def _meant_instead(error: typer.TyperException, text: str, path: str) -> str | None:
+def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | None:
     """What to type in place of an option or a command of Kafka's own tools."""
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
-        return instead(flag, context.command, path)
+        return advise_option(flag, context.command, path)
     if text.startswith("Got unexpected extra argument"):
         return OPERANDS.get(path)
     match = _NO_COMMAND.fullmatch(text)
     near = match is not None and match["near"] and path != ROOT  # what typer suggests fits there
-    return None if match is None or near else command_instead(match["word"])
+    return None if match is None or near else advise_command(match["word"])

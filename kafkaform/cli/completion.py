@@ -15,19 +15,19 @@ from typer.core import TyperGroup
 
 from kafkaform_kafka.inspect.config_explanation import ENTITIES
 from kafkaform_kafka.inspect.configs import CONFIG_ENTITIES
-from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.kinds.acl.resource_type import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from kafkaform_kafka.kinds.quota.resource_type import QUOTA_KEYS
 from kafkaform_kafka.kinds.user.resource_type import MECHANISMS
-from kafkaform_kafka.protocol.broker_keys import Mode, broker_keys
+from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 
 from ..core.errors import KafkaformError
 from ..core.value import FrozenMap
-from .command_tree import commands
+from .command_tree import get_commands
 from .commands import COMMANDS
-from .commands.describe import described
-from .options.connection import Kept, Way
+from .commands.describe import read_document
+from .options.connection import ShellContext, Way
 from .options.kafka_tools import ALTERED, DEFAULT, NAME, REDUNDANT, TYPE
 from .terminal.console import Console
 
@@ -42,7 +42,7 @@ _EDITS = ("--add-config", "--delete-config")
 _PLAIN = re.compile(r"[!%+,./:=@^\w-]+")
 """Names that a line can hold without quotes; others are not offered."""
 
-_AT_ONCE = (Mode.BROKER, Mode.CLUSTER)
+_AT_ONCE = (UpdateMode.BROKER, UpdateMode.CLUSTER)
 
 OPERANDS: Mapping[tuple[str, str], str] = {
     ("describe", "topics"): "topics",
@@ -91,11 +91,11 @@ KEYS: Mapping[str, Callable[[], Iterable[str]]] = {
 class Completer(Struct):
     """known: what names were asked for, when, and the answer."""
 
-    kept: Kept
+    kept: ShellContext
     known: dict[str, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
 
     @contextmanager
-    def installed(self) -> Iterator[None]:
+    def install(self) -> Iterator[None]:
         """Inside, the tab key completes. Where there is no readline, it does not."""
         try:
             import readline  # noqa: PLC0415  # not every Python has it
@@ -108,7 +108,7 @@ class Completer(Struct):
             if number == 0:
                 line = readline.get_line_buffer()[: readline.get_begidx()]
                 with suppress(Exception):  # a fault here must not end the line
-                    found[:] = self.candidates(line, text)
+                    found[:] = self.list_candidates(line, text)
             return found[number] if number < len(found) else None
 
         readline.set_auto_history(False)  # lines with secrets are not kept
@@ -122,23 +122,25 @@ class Completer(Struct):
             readline.set_completer(None)
             readline.set_auto_history(True)
 
-    def candidates(self, before: str, text: str) -> list[str]:
+    def list_candidates(self, before: str, text: str) -> list[str]:
         """What may stand in the place of `text`, each with the blank after it. before: the line
         up to there."""
-        offered = (name for name in self._offered(_split(before), text) if name.startswith(text))
+        offered = (
+            name for name in self._list_offers(_split_words(before), text) if name.startswith(text)
+        )
         return [name if name.endswith("=") else f"{name} " for name in sorted(set(offered))]
 
-    def _offered(self, words: list[str], text: str) -> Iterable[str]:
+    def _list_offers(self, words: list[str], text: str) -> Iterable[str]:
         if not words:
             return (*OFFERED, "help", *LEAVE)
         if words[0] == "help":
             return OFFERED
         if words[0] not in OFFERED:
             return ()
-        group = commands().commands[words[0]]
+        group = get_commands().commands[words[0]]
         if isinstance(group, TyperGroup):
             if words[0] in REDUNDANT and (words[1:] or [text])[0].startswith("-"):
-                return self._kafkas(words)
+                return self._complete_kafka_options(words)
             if len(words) == 1:
                 return tuple(group.commands)
             command, path = group.commands.get(words[1]), (words[0], words[1])
@@ -147,39 +149,39 @@ class Completer(Struct):
         if command is None:
             return ()
         if text.startswith("-"):
-            return _flags(command)
-        if _wants_value(command, words[-1]):
-            return self._values(path, words)
+            return _list_flags(command)
+        if _has_value(command, words[-1]):
+            return self._complete_values(path, words)
         if path == ("explain", "config"):
-            found: Sequence[str] = self._explained(words[2:])
+            found: Sequence[str] = self._complete_explain(words[2:])
         elif path == ("describe", "configs"):
-            entity = CONFIG_ENTITIES.get(_described("configs", words))
+            entity = CONFIG_ENTITIES.get(_choose_document("configs", words))
             found = tuple(entity.known()) if entity else ()
         else:
-            found = self.names(OPERANDS.get(path, ""))
-        return found or _flags(command)
+            found = self.list_names(OPERANDS.get(path, ""))
+        return found or _list_flags(command)
 
-    def _kafkas(self, words: Sequence[str]) -> Sequence[str]:
+    def _complete_kafka_options(self, words: Sequence[str]) -> Sequence[str]:
         """What may follow in a line with the options of Kafka's own tools."""
         kinds = [kind for flag, kind in pairwise(words) if flag == TYPE]
         if words[-1] == TYPE:
             return tuple(ALTERED)
         if words[-1] == NAME:
             kind = ALTERED.get(kinds[-1], "") if kinds else ""
-            return self.names(OPERANDS.get(("alter", kind), ""))
+            return self.list_names(OPERANDS.get(("alter", kind), ""))
         return (TYPE, NAME, DEFAULT, *(_EDITS if words[0] == "alter" else ()))
 
-    def _explained(self, words: Sequence[str]) -> Sequence[str]:
+    def _complete_explain(self, words: Sequence[str]) -> Sequence[str]:
         """The words of `explain config`: an entity, its name if it has one, a key."""
         if not words:
             return tuple(ENTITIES)
         entity, rest = words[0], words[1:] if words[0] != "cluster" else ["", *words[1:]]
         if not rest:
-            return self.names(OPERANDS.get(("alter", entity), ""))
+            return self.list_names(OPERANDS.get(("alter", entity), ""))
         keys = broker_keys if entity in ("broker", "cluster") else KEYS.get(entity, tuple)
         return tuple(keys()) if len(rest) == 1 else ()
 
-    def _values(self, path: tuple[str, str], words: list[str]) -> Iterable[str]:
+    def _complete_values(self, path: tuple[str, str], words: list[str]) -> Iterable[str]:
         """What a flag takes."""
         flag = words[-1]
         if flag in WORDS:
@@ -189,10 +191,10 @@ class Completer(Struct):
         if flag == "--delete-config":
             return KEYS.get(path[1], tuple)()
         if flag in ("--entity-name", "--name"):
-            return self.names(_described(path[1], words))
-        return self.names(VALUES.get(flag, ""))
+            return self.list_names(_choose_document(path[1], words))
+        return self.list_names(VALUES.get(flag, ""))
 
-    def names(self, of: str) -> tuple[str, ...]:
+    def list_names(self, of: str) -> tuple[str, ...]:
         """The names that the cluster has now, as far as they can be typed; asked for again after
         a while."""
         if of not in _NAMES:
@@ -201,21 +203,25 @@ class Completer(Struct):
         now = time.monotonic()
         if of not in self.known or now - since > FRESH_SECONDS:
             with suppress(KafkaformError):
-                names = tuple(name for name in _NAMES[of](self._ask) if _PLAIN.fullmatch(name))
+                names = tuple(
+                    name for name in _NAMES[of](self._ask_cluster) if _PLAIN.fullmatch(name)
+                )
             self.known[of] = (now, names)
         return names
 
-    def _ask(self, kind: str, wanted: Wanted) -> FrozenMap:
-        way = Way(self.kept.flags, Console.standard(), self.kept)
-        found: FrozenMap = described(self.kept.session(way.connection()), kind, wanted)
+    def _ask_cluster(self, kind: str, wanted: DescribeQuery) -> FrozenMap:
+        way = Way(self.kept.flags, Console.make_standard(), self.kept)
+        found: FrozenMap = read_document(
+            self.kept.get_session(way.resolve_connection()), kind, wanted
+        )
         return found
 
 
-def _wants_value(command: Any, flag: str) -> bool:
+def _has_value(command: Any, flag: str) -> bool:
     return any(flag in parameter.opts and not parameter.is_flag for parameter in command.params)
 
 
-def _described(what: str, words: Sequence[str]) -> str:
+def _choose_document(what: str, words: Sequence[str]) -> str:
     """What `describe` is to tell of: for `configs` the --entity-type, topics if there is none."""
     if what != "configs":
         return what
@@ -223,52 +229,52 @@ def _described(what: str, words: Sequence[str]) -> str:
     return kinds[-1] if kinds else "topics"
 
 
-_Ask = Callable[[str, Wanted], FrozenMap]
+_Ask = Callable[[str, DescribeQuery], FrozenMap]
 
 
-def _entities(entity_type: str) -> Callable[[_Ask], Iterable[str]]:
+def _make_entity_lister(entity_type: str) -> Callable[[_Ask], Iterable[str]]:
     def names(ask: _Ask) -> Iterable[str]:
-        found = ask("configs", Wanted(entity_type=entity_type))
+        found = ask("configs", DescribeQuery(entity_type=entity_type))
         return [entity["name"] for entity in found["entities"]]
 
     return names
 
 
-def _limited(part: str) -> Callable[[_Ask], Iterable[str]]:
+def _make_quota_lister(part: str) -> Callable[[_Ask], Iterable[str]]:
     """Names in the entities of quotas; the default has none."""
 
     def names(ask: _Ask) -> Iterable[str]:
-        found = (row["entity"].get(part) for row in ask("quotas", Wanted())["quotas"])
+        found = (row["entity"].get(part) for row in ask("quotas", DescribeQuery())["quotas"])
         return [name for name in found if name is not None]
 
     return names
 
 
-def _users(ask: _Ask) -> Iterable[str]:
+def _list_users(ask: _Ask) -> Iterable[str]:
     """Those with a password and those with a limit."""
-    with_password = (row["name"] for row in ask("users", Wanted())["users"])
-    return {*with_password, *_limited("user")(ask)}
+    with_password = (row["name"] for row in ask("users", DescribeQuery())["users"])
+    return {*with_password, *_make_quota_lister("user")(ask)}
 
 
-def _principals(ask: _Ask) -> Iterable[str]:
+def _list_principals(ask: _Ask) -> Iterable[str]:
     """Those of ACLs, and the users."""
-    ruled = (row["acl_principal"] for row in ask("acls", Wanted())["acls"])
-    return {*ruled, *(f"User:{name}" for name in _users(ask))}
+    ruled = (row["acl_principal"] for row in ask("acls", DescribeQuery())["acls"])
+    return {*ruled, *(f"User:{name}" for name in _list_users(ask))}
 
 
 _NAMES: Mapping[str, Callable[[_Ask], Iterable[str]]] = {
-    "topics": lambda ask: (row["name"] for row in ask("topics", Wanted())["topics"]),
-    "brokers": lambda ask: (str(row["id"]) for row in ask("brokers", Wanted())["brokers"]),
-    "users": _users,
-    "principals": _principals,
-    "clients": _limited("client-id"),
-    "addresses": _limited("ip"),
-    "groups": _entities("groups"),
-    "client-metrics": _entities("client-metrics"),
+    "topics": lambda ask: (row["name"] for row in ask("topics", DescribeQuery())["topics"]),
+    "brokers": lambda ask: (str(row["id"]) for row in ask("brokers", DescribeQuery())["brokers"]),
+    "users": _list_users,
+    "principals": _list_principals,
+    "clients": _make_quota_lister("client-id"),
+    "addresses": _make_quota_lister("ip"),
+    "groups": _make_entity_lister("groups"),
+    "client-metrics": _make_entity_lister("client-metrics"),
 }
 
 
-def _split(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """The words before the one that is typed; open quotes mean nothing can be offered."""
     try:
         words = shlex.split(text)
@@ -277,7 +283,7 @@ def _split(text: str) -> list[str]:
     return words[1:] if words[:1] == ["kafkaform"] else words
 
 
-def _flags(command: Any) -> tuple[str, ...]:
+def _list_flags(command: Any) -> tuple[str, ...]:
     return tuple(
         flag
         for parameter in command.params

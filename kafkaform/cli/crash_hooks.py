@@ -1,7 +1,7 @@
 """What Python itself would print or leave behind when something goes wrong, kept from it.
 
-A fault in a thread, in a destructor or outside of `app.run` is told in one line, without the
-words of its exception, which may hold a secret, and without the values of variables.
+A fault in a thread, in a destructor or outside of `app.run_command_line` is told in one line,
+without the words of its exception, which may hold a secret, and without the values of variables.
 """
 
 from __future__ import annotations
@@ -43,30 +43,32 @@ def _is_open(number: int) -> bool:
     return True
 
 
-def tell_faults() -> None:
+def install_hooks() -> None:
     """From now on a fault that nobody catches is told as ours."""
-    sys.excepthook = _tell
-    threading.excepthook = lambda fault: _tell(fault.exc_type, fault.exc_value, fault.exc_traceback)
-    sys.unraisablehook = _tell_unraisable
+    sys.excepthook = _report_fault
+    threading.excepthook = lambda fault: _report_fault(
+        fault.exc_type, fault.exc_value, fault.exc_traceback
+    )
+    sys.unraisablehook = _report_unraisable
 
 
-def _tell(
+def _report_fault(
     kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
 ) -> None:
     if issubclass(kind, _QUIET) or sys.stderr is None:
         return
-    from .bug_report import summary  # noqa: PLC0415  # only a fault of ours needs it
+    from .bug_report import render_summary  # noqa: PLC0415  # only a fault of ours needs it
 
     with suppress(OSError, ValueError):  # standard error is closed
         ended = not issubclass(kind, Exception)
-        sys.stderr.write("Interrupted.\n" if ended else f"Error: {summary(kind, trace)}\n")
+        sys.stderr.write("Interrupted.\n" if ended else f"Error: {render_summary(kind, trace)}\n")
 
 
-def _tell_unraisable(fault: Any) -> None:
-    _tell(fault.exc_type, fault.exc_value, fault.exc_traceback)
+def _report_unraisable(fault: Any) -> None:
+    _report_fault(fault.exc_type, fault.exc_value, fault.exc_traceback)
 
 
-def no_core_dumps() -> None:
+def prevent_core_dumps() -> None:
     """The memory of this process, which will hold secrets, is not written to a disk when it
     crashes. The sandbox's broker inherits that."""
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]

@@ -72,18 +72,18 @@ _FLAG = re.compile(r"--?(?P<name>[a-z][a-z-]+)(?:=(?P<text>.*))?", re.DOTALL)
 def find_quick_command(arguments: Sequence[str]) -> Callable[[], int] | None:
     """The call that a command line means, or None if it is for typer."""
     command = QUICK.get(arguments[0]) if arguments else None
-    values = _values(command, iter(arguments[1:])) if command else None
+    values = _parse_words(command, iter(arguments[1:])) if command else None
     if command is None or values is None:
         return None
     module, _, name = command.function.partition(":")
     return partial(getattr(import_module(f".{module}", __package__), name), **values)
 
 
-def _values(command: Quick, words: Iterator[str]) -> dict[str, Any] | None:
+def _parse_words(command: Quick, words: Iterator[str]) -> dict[str, Any] | None:
     """parameter -> value, or None at the first word that is not plain."""
     values: dict[str, Any] = {}
     for word in words:
-        meant = _meant(command, word, words)
+        meant = _parse_word(command, word, words)
         if meant is None:
             return None
         flag, value = meant
@@ -96,7 +96,7 @@ def _values(command: Quick, words: Iterator[str]) -> dict[str, Any] | None:
     return values
 
 
-def _meant(command: Quick, word: str, words: Iterator[str]) -> tuple[Flag, object] | None:
+def _parse_word(command: Quick, word: str, words: Iterator[str]) -> tuple[Flag, object] | None:
     """The flag and the value of a word, and of the next one if it takes that."""
     if word == "-" or word[:1] != "-":
         operand = command.operand

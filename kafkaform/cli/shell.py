@@ -18,13 +18,13 @@ from msgspec import Struct
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.redaction import holds_secret
-from .bug_report import explained
-from .command_tree import commands, run_typed
+from .bug_report import explain_error
+from .command_tree import get_commands, run_typed
 from .completion import LEAVE, OFFERED, Completer
-from .options.connection import Kept, Way, connects
-from .options.kafka_tools import command_instead
+from .options.connection import ShellContext, Way, connects
+from .options.kafka_tools import advise_command
 from .terminal.console import Console
-from .terminal.repl import history, history_file, interrupts
+from .terminal.repl import keep_history, locate_history, raise_interrupts
 
 PROMPT = "kafkaform> "
 _SECRET = re.compile(
@@ -38,26 +38,30 @@ _SECRET = re.compile(
 class Shell(Struct, frozen=True):
     """kept: what commands get; console: where errors go."""
 
-    kept: Kept
+    kept: ShellContext
     console: Console
 
     def run(self) -> int:
         """Until the end of input: a conversation if somebody is there, else all that comes; then
         1 if a line failed."""
         if sys.stdin.isatty():
-            self._converse()
+            self._hold_conversation()
             return 0
-        went_well = [self.answer(line) for line in _until_exit(sys.stdin)]
+        went_well = [self.answer(line) for line in _read_until_exit(sys.stdin)]
         return int(not all(went_well))
 
-    def _converse(self) -> None:
-        with interrupts(), history(history_file("shell")), Completer(self.kept).installed():
+    def _hold_conversation(self) -> None:
+        with (
+            raise_interrupts(),
+            keep_history(locate_history("shell")),
+            Completer(self.kept).install(),
+        ):
             while True:
                 try:
                     line = input(PROMPT)
                     if line.strip() in LEAVE:
                         return
-                    remember(line)
+                    remember_line(line)
                     self.answer(line)
                 except KeyboardInterrupt:
                     self.console.note("")
@@ -68,48 +72,48 @@ class Shell(Struct, frozen=True):
     def answer(self, line: str) -> bool:
         """Carry out one line; whether all went well."""
         try:
-            return self._carried_out(line) == 0
+            return self._carry_out(line) == 0
         except KeyboardInterrupt:
             self.console.note("Interrupted.")
             self.kept.close()
             return False
         except KafkaformError as error:
-            self.console.diagnostics(error.diagnostics)
+            self.console.show_diagnostics(error.diagnostics)
             if not isinstance(error, UsageError):
                 self.kept.close()  # a new connection may find what this one lost
             return exit_code(error) == 0
         except Exception as error:  # noqa: BLE001  # a fault of ours does not end the shell
-            self.console.diagnostics((explained(error),))
+            self.console.show_diagnostics((explain_error(error),))
             self.kept.close()
             return False
 
-    def _carried_out(self, line: str) -> int:
-        words = _words(line)
+    def _carry_out(self, line: str) -> int:
+        words = _split_words(line)
         if not words:
             return 0
         if words[0] == "help":
-            return self._help(words[1:])
+            return self._show_help(words[1:])
         if words[0] not in OFFERED:
             raise UsageError(
                 f"{words[0]!r} is not a command of the shell",
-                command_instead(words[0])
+                advise_command(words[0])
                 or suggest(words[0], (*OFFERED, "help", *LEAVE))
                 or "`help` lists the commands.",
             )
         return run_typed(words, self.console, self.kept)
 
-    def _help(self, words: Sequence[str]) -> int:
+    def _show_help(self, words: Sequence[str]) -> int:
         if words:
             return run_typed([*words, "--help"], self.console, self.kept)
         for name in OFFERED:
-            text = commands().commands[name].get_short_help_str(80)
-            self.console.out(f"{name:<10}{text}")
-        self.console.out(f"{'help':<10}Show this list; `help COMMAND` shows the details.")
-        self.console.out(f"{'exit':<10}Leave the shell, like Ctrl-D. Ctrl-C discards a line.")
+            text = get_commands().commands[name].get_short_help_str(80)
+            self.console.write(f"{name:<10}{text}")
+        self.console.write(f"{'help':<10}Show this list; `help COMMAND` shows the details.")
+        self.console.write(f"{'exit':<10}Leave the shell, like Ctrl-D. Ctrl-C discards a line.")
         return 0
 
 
-def _words(line: str) -> list[str]:
+def _split_words(line: str) -> list[str]:
     """The words of a line as a shell takes them apart; # begins a comment. Raises UsageError."""
     try:
         words = shlex.split(line, comments=True)
@@ -118,14 +122,14 @@ def _words(line: str) -> list[str]:
     return words[1:] if words[:1] == ["kafkaform"] else words
 
 
-def _until_exit(lines: Iterable[str]) -> Iterable[str]:
+def _read_until_exit(lines: Iterable[str]) -> Iterable[str]:
     for line in lines:
         if line.strip() in LEAVE:
             return
         yield line
 
 
-def remember(line: str) -> None:
+def remember_line(line: str) -> None:
     """Keep a line for the arrow keys, unless it may hold a secret."""
     import readline  # noqa: PLC0415  # not every Python has it
 
@@ -133,7 +137,7 @@ def remember(line: str) -> None:
         readline.add_history(line)
 
 
-def greeting(kept: Kept, cluster_id: str, principal: str | None) -> str:
+def render_greeting(kept: ShellContext, cluster_id: str, principal: str | None) -> str:
     """What the shell says first."""
     who = f" as {principal}" if principal else ""
     may = "alter may change things" if kept.writes else "nothing is changed without --allow-apply"
@@ -154,10 +158,10 @@ def shell(
     The shell is read-only unless you give --allow-apply. It also runs commands from a pipe, one per
     line, and then exits with 1 if any of them failed.
     """
-    kept = Kept(way.flags, allow_apply)
+    kept = ShellContext(way.flags, allow_apply)
     try:
-        session = kept.session(way.connection())
-        greet = greeting(kept, session.facts.scope_id, session.facts.principal)
+        session = kept.get_session(way.resolve_connection())
+        greet = render_greeting(kept, session.facts.scope_id, session.facts.principal)
         way.console.note(greet)
         return Shell(kept, way.console).run()
     finally:

@@ -44,7 +44,7 @@ class Address(_WithText, Struct, frozen=True, order=True):
         try:
             return self._text
         except AttributeError:
-            own = (self.type, f"{self.name}{bracketed(self.key)}") if self.type else ()
+            own = (self.type, f"{self.name}{render_key(self.key)}") if self.type else ()
             child = "" if self.child is None else f"/{self.child}"
             text = ".".join((*self.module, *own)) + child
             force_setattr(self, "_text", intern(text))  # the state knows it too
@@ -55,7 +55,7 @@ class Address(_WithText, Struct, frozen=True, order=True):
         """The block without instance key and child: `kafka_topic.orders`."""
         return replace(self, key=None, child=None)
 
-    def below(self, module: tuple[str, ...]) -> Address:
+    def nest_in(self, module: tuple[str, ...]) -> Address:
         """The same address as seen from outside the module that it stands in."""
         return replace(self, module=(*module, *self.module)) if module else self
 
@@ -70,12 +70,12 @@ class Address(_WithText, Struct, frozen=True, order=True):
         return (
             len(other.module) == len(self.module)
             and (self.type, self.name) == (other.type, other.name)
-            and (self.key is None or same_key(self.key, other.key))
+            and (self.key is None or is_same_key(self.key, other.key))
             and (self.child is None or self.child == other.child)
         )
 
 
-def bracketed(key: str | int | None) -> str:
+def render_key(key: str | int | None) -> str:
     """An instance key as addresses write it: `["a"]`, `[0]`, or nothing."""
     if key is None:
         return ""
@@ -86,7 +86,7 @@ def _covers(step: str, other: str) -> bool:
     return step == other or step == other.partition("[")[0]
 
 
-def moved(address: Address, source: Address, target: Address) -> Address | None:
+def rename_address(address: Address, source: Address, target: Address) -> Address | None:
     """What `address` is called once `source` is called `target`, or None if it stays.
 
     A source without a key means all instances, which keep their keys, unless the target has
@@ -96,23 +96,23 @@ def moved(address: Address, source: Address, target: Address) -> Address | None:
     if address.module[: len(outer)] != tuple(outer):
         return None
     if source.type:
-        return _moved_resource(address, source, target)
+        return _rename_resource(address, source, target)
     depth = len(outer)
     if len(address.module) <= depth:
         return None
-    step = _moved_step(address.module[depth], last, target.module[-1])
+    step = _rename_step(address.module[depth], last, target.module[-1])
     if step is None:
         return None
     rest = address.module[depth + 1 :]
     return replace(address, module=(*target.module[:-1], step, *rest))
 
 
-def _moved_resource(address: Address, source: Address, target: Address) -> Address | None:
+def _rename_resource(address: Address, source: Address, target: Address) -> Address | None:
     if address.resource != source.resource:
         return None
     if source.child is not None and source.child != address.child:
         return None
-    key = _moved_key(address.key, source.key, target.key)
+    key = _rename_key(address.key, source.key, target.key)
     child = address.child if source.child is None else target.child
     return None if key is _STAYS else replace(target, key=key, child=child)
 
@@ -120,22 +120,22 @@ def _moved_resource(address: Address, source: Address, target: Address) -> Addre
 _STAYS: Any = object()
 
 
-def _moved_key(key: Any, source: Any, target: Any) -> Any:
+def _rename_key(key: Any, source: Any, target: Any) -> Any:
     if source is not None:
-        return target if same_key(key, source) else _STAYS
+        return target if is_same_key(key, source) else _STAYS
     if target is not None:
         return target if key is None else _STAYS
     return key
 
 
-def _moved_step(step: str, source: str, target: str) -> str | None:
+def _rename_step(step: str, source: str, target: str) -> str | None:
     if "[" in source or "[" in target:
         return target if step == source else None
     name, bracket, key = step.partition("[")
     return f"{target}{bracket}{key}" if name == source else None
 
 
-def same_key(one: str | int | None, other: str | int | None) -> bool:
+def is_same_key(one: str | int | None, other: str | int | None) -> bool:
     """Instance keys are equal only with equal types: [0] is not ["0"]."""
     return type(one) is type(other) and one == other
 
@@ -148,14 +148,14 @@ def parse_address(text: str) -> Address:
     if match is None or match["data"]:
         raise ValueError(f'{text!r} is not an address; expected TYPE.NAME or TYPE.NAME["KEY"]')
     try:
-        key = _key_of(match["key"]) if match["key"] else None
+        key = _parse_key(match["key"]) if match["key"] else None
     except ValueError:
         raise ValueError(f"{text!r} is not an address: {match['key']} is no instance key") from None
     modules = tuple(_MODULE.findall(match["modules"]))
     return Address(match["type"], match["name"], key, modules, match["child"])
 
 
-def names_object(text: Any) -> bool:
+def is_object_address(text: Any) -> bool:
     """Whether `parse_address` takes this for an object, spelled as an address says itself."""
     if not isinstance(text, str):
         return False
@@ -163,12 +163,12 @@ def names_object(text: Any) -> bool:
     if match is None or match["data"]:
         return False
     try:
-        return match["key"] is None or _key_of(match["key"]) is not None
+        return match["key"] is None or _parse_key(match["key"]) is not None
     except ValueError:
         return False
 
 
-def _key_of(bracketed: str) -> Any:
+def _parse_key(bracketed: str) -> Any:
     """The instance key between brackets. Raises ValueError."""
     return json.loads(bracketed[1:-1])
 

@@ -32,16 +32,16 @@ def loads(text: str | bytes) -> Value:
     try:
         plain = json.loads(
             text,
-            object_pairs_hook=_object,
-            parse_float=_number,
-            parse_int=_integer,
-            parse_constant=_constant,
+            object_pairs_hook=_build_object,
+            parse_float=_parse_number,
+            parse_int=_parse_integer,
+            parse_constant=_refuse_constant,
         )
     except RecursionError:
         raise CanonicalError("nested too deeply") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise CanonicalError(str(error)) from None
-    frozen: Value = _frozen(plain)
+    frozen: Value = _freeze_item(plain)
     return frozen
 
 
@@ -74,7 +74,7 @@ _COMPACT: dict[str, Any] = {
 def _encode(value: Any) -> str:
     """What the quick encoder can write it writes: only the way down to a decimal is slow."""
     if isinstance(value, Decimal):
-        return number_text(value)
+        return render_number(value)
     try:
         return json.dumps(value, **_COMPACT)
     except _HasDecimal:
@@ -85,7 +85,7 @@ def _encode(value: Any) -> str:
     return "[" + ",".join(map(_encode, value)) + "]"
 
 
-def number_text(number: Decimal | int) -> str:
+def render_number(number: Decimal | int) -> str:
     """A number without exponent, trailing zeros or sign of zero: 1.50 -> "1.5"."""
     text = format(Decimal(number), "f")
     if "." in text:
@@ -93,9 +93,9 @@ def number_text(number: Decimal | int) -> str:
     return "0" if text in ("-0", "") else text
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Any:
+def _build_object(pairs: list[tuple[str, Any]]) -> Any:
     """Called innermost first, so only lists are left to be frozen here."""
-    result = {key: _frozen(value) for key, value in pairs}
+    result = {key: _freeze_item(value) for key, value in pairs}
     if len(result) != len(pairs):
         raise CanonicalError("an object has the same key twice")
     if result.keys() == {SECRET} and isinstance(result[SECRET], str):
@@ -104,26 +104,26 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     return FrozenMap(result)
 
 
-def _frozen(value: Any) -> Any:
+def _freeze_item(value: Any) -> Any:
     """The words of thousands of objects are few: each is kept once, which also makes comparing
     them a matter of looking at the same place."""
     if type(value) is str:
         return intern(value)
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    return tuple(map(_freeze_item, value)) if isinstance(value, list) else value
 
 
-def _number(text: str) -> Value:
+def _parse_number(text: str) -> Value:
     # We never write exponents, and 1e999999999 would be a number of a gigabyte.
     if len(text) > MAX_DIGITS or "e" in text.lower():
         raise CanonicalError("a number has too many digits or an exponent")
     return freeze(Decimal(text))
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > MAX_DIGITS:
         raise CanonicalError("a number has too many digits")
     return int(text)
 
 
-def _constant(text: str) -> Any:
+def _refuse_constant(text: str) -> Any:
     raise CanonicalError(f"{text} is not a JSON number")

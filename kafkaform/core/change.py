@@ -113,7 +113,7 @@ class Step(Struct, frozen=True):
     owes: str | None = None
 
 
-class BlockKind(StrEnum):
+class BlockerKind(StrEnum):
     """Why a change is not made. PROTECTED and UNMANAGED leave the rest of the plan alone, all
     others stop an apply (architecture §4.2)."""
 
@@ -127,15 +127,15 @@ class BlockKind(StrEnum):
 
     @property
     def stops(self) -> bool:
-        return self not in (BlockKind.PROTECTED, BlockKind.UNMANAGED)
+        return self not in (BlockerKind.PROTECTED, BlockerKind.UNMANAGED)
 
 
-class Block(Struct, frozen=True):
+class Blocker(Struct, frozen=True):
     """kind, why in one sentence, and what the user can do; waiver: what the user may accept so
     that it no longer blocks (`open-access` for --accept-open-access), if anything; asked: somebody
     asks for this very change, so that a run without it did not do all that it was asked for."""
 
-    kind: BlockKind
+    kind: BlockerKind
     reason: str
     advice: str = ""
     waiver: str = ""
@@ -145,7 +145,7 @@ class Block(Struct, frozen=True):
     def unmet(self) -> bool:
         """True if a run goes on without the change and must say so in the end (exit code 8). What
         exists unmanaged is in the way of a declaration, always."""
-        return not self.kind.stops and (self.asked or self.kind is BlockKind.UNMANAGED)
+        return not self.kind.stops and (self.asked or self.kind is BlockerKind.UNMANAGED)
 
 
 class Impact(Struct, frozen=True):
@@ -190,7 +190,7 @@ class Change(Struct, frozen=True):
     labels: FrozenMap = EMPTY
     depends_on: tuple[str, ...] = ()
     reason: str = ""
-    blocked: Block | None = None
+    blocked: Blocker | None = None
     impact: Impact | None = None
     notes: tuple[str, ...] = ()
     losses: tuple[str, ...] = ()
@@ -270,8 +270,8 @@ class Review(Struct, frozen=True):
     happen and why; unless: what must not happen unless the user accepts its waiver; notes: shown
     under the change; losses: see `Change`; warnings: shown once for the instance."""
 
-    blocks: Mapping[Identity, Block] = field(default_factory=dict)
-    unless: Mapping[Identity, tuple[Block, ...]] = field(default_factory=dict)
+    blocks: Mapping[Identity, Blocker] = field(default_factory=dict)
+    unless: Mapping[Identity, tuple[Blocker, ...]] = field(default_factory=dict)
     notes: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
     losses: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

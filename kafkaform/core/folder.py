@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from .objects import Changed, Entry, Exists, Found
-from .storage import refusal
+from .objects import Entry, ObjectChanged, ObjectExists, StoredObject
+from .storage import make_storage_error
 
 _INNER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -39,48 +39,55 @@ class Folder(Struct, frozen=True):
     def location(self) -> str:
         return str(self.path)
 
-    def read(self, key: str) -> Found | None:
-        with self._explained("cannot read", key):
+    def read(self, key: str) -> StoredObject | None:
+        with self._explain_errors("cannot read", key):
             try:
-                with self._folder(key) as (folder, name):
-                    return _found(folder, name)
+                with self._open_folder(key) as (folder, name):
+                    return _read_file(folder, name)
             except FileNotFoundError:
                 return None
 
     def create(self, key: str, data: bytes) -> str:
         """The bytes get their name when they are on the disk, and no other file loses it."""
-        with self._explained("cannot write", key), self._folder(key, make=True) as (folder, name):
-            with self._beside(folder, name, data) as fresh:
+        with (
+            self._explain_errors("cannot write", key),
+            self._open_folder(key, make=True) as (folder, name),
+        ):
+            with self._write_beside(folder, name, data) as fresh:
                 try:
-                    self._name(folder, fresh, name, data)
+                    self._give_name(folder, fresh, name, data)
                 except FileExistsError:
-                    found = _found(folder, name)
-                    raise Exists(found) from None
+                    found = _read_file(folder, name)
+                    raise ObjectExists(found) from None
             os.fsync(folder)
-        return _version(data)
+        return _compute_version(data)
 
     def replace(self, key: str, data: bytes, version: str) -> str:
         found = self.read(key)
         if found is None or found.version != version:
-            raise Changed(found)
-        with self._explained("cannot write", key), self._folder(key) as (folder, name):
-            with self._beside(folder, name, data) as fresh:
+            raise ObjectChanged(found)
+        with self._explain_errors("cannot write", key), self._open_folder(key) as (folder, name):
+            with self._write_beside(folder, name, data) as fresh:
                 os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
-        return _version(data)
+        return _compute_version(data)
 
     def delete(self, key: str) -> None:
         gone = suppress(FileNotFoundError)
-        with self._explained("cannot delete", key), gone, self._folder(key) as (folder, name):
+        with (
+            self._explain_errors("cannot delete", key),
+            gone,
+            self._open_folder(key) as (folder, name),
+        ):
             os.unlink(name, dir_fd=folder)
 
     def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
-        with self._explained("cannot list", prefix):
-            found = sorted(self._below(prefix), key=lambda entry: entry.key)
+        with self._explain_errors("cannot list", prefix):
+            found = sorted(self._walk_entries(prefix), key=lambda entry: entry.key)
         return tuple(entry for entry in found if after is None or entry.key > after)
 
-    def _below(self, prefix: str) -> Iterator[Entry]:
-        for folder, _, names in os.walk(self.path / prefix, onerror=_unlisted):
+    def _walk_entries(self, prefix: str) -> Iterator[Entry]:
+        for folder, _, names in os.walk(self.path / prefix, onerror=_raise_unless_missing):
             for name in names:
                 path = Path(folder, name)
                 if not name.startswith(".") and stat.S_ISREG((known := path.lstat()).st_mode):
@@ -92,7 +99,7 @@ class Folder(Struct, frozen=True):
         return _SHARED if self.shared else _PRIVATE
 
     @contextmanager
-    def _folder(self, key: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    def _open_folder(self, key: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
         """The open folder of a file, and the file's name in it. make: folders that are missing."""
         *parts, name = key.split("/")
         if make:
@@ -100,13 +107,13 @@ class Folder(Struct, frozen=True):
         folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for part in parts:
-                outer, folder = folder, self._inner(folder, part, make=make)
+                outer, folder = folder, self._open_inner(folder, part, make=make)
                 os.close(outer)
             yield folder, name
         finally:
             os.close(folder)
 
-    def _inner(self, folder: int, name: str, *, make: bool) -> int:
+    def _open_inner(self, folder: int, name: str, *, make: bool) -> int:
         if make:
             with suppress(FileExistsError):
                 os.mkdir(name, self._modes[0], dir_fd=folder)
@@ -114,17 +121,17 @@ class Folder(Struct, frozen=True):
         return os.open(name, _INNER, dir_fd=folder)
 
     @contextmanager
-    def _beside(self, folder: int, name: str, data: bytes) -> Iterator[str]:
+    def _write_beside(self, folder: int, name: str, data: bytes) -> Iterator[str]:
         """A new file with the data, on the disk, gone afterwards unless it was renamed."""
         fresh = f".{name}.{secrets.token_hex(6)}.tmp"
         try:
-            _write(folder, fresh, data, self._modes[1])
+            _write_file(folder, fresh, data, self._modes[1])
             yield fresh
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(fresh, dir_fd=folder)
 
-    def _name(self, folder: int, fresh: str, name: str, data: bytes) -> None:
+    def _give_name(self, folder: int, fresh: str, name: str, data: bytes) -> None:
         """Give the file its name. Raises FileExistsError. A rename would take the name from another
         file; where there are no hard links it is written once more, under its name."""
         try:
@@ -134,18 +141,18 @@ class Folder(Struct, frozen=True):
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            _write(folder, name, data, self._modes[1])
+            _write_file(folder, name, data, self._modes[1])
 
     @contextmanager
-    def _explained(self, task: str, key: str) -> Iterator[None]:
+    def _explain_errors(self, task: str, key: str) -> Iterator[None]:
         """Raises StorageError."""
         try:
             yield
         except OSError as error:
-            raise refusal(task, self.path / key, error) from None
+            raise make_storage_error(task, self.path / key, error) from None
 
 
-def _write(folder: int, name: str, data: bytes, mode: int) -> None:
+def _write_file(folder: int, name: str, data: bytes, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(name, flags, mode, dir_fd=folder)
     try:
@@ -157,7 +164,7 @@ def _write(folder: int, name: str, data: bytes, mode: int) -> None:
         os.close(descriptor)
 
 
-def _found(folder: int, name: str) -> Found:
+def _read_file(folder: int, name: str) -> StoredObject:
     # Without O_NONBLOCK a named pipe in the place of the file would block for ever.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(name, flags, dir_fd=folder)
@@ -166,14 +173,14 @@ def _found(folder: int, name: str) -> Found:
         if not stat.S_ISREG(known.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
         data = file.read()
-        return Found(data, _version(data), known.st_mtime)
+        return StoredObject(data, _compute_version(data), known.st_mtime)
 
 
-def _version(data: bytes) -> str:
+def _compute_version(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def _unlisted(error: OSError) -> None:
+def _raise_unless_missing(error: OSError) -> None:
     """A folder that is not there has no files; one that cannot be read is no empty one."""
     if not isinstance(error, FileNotFoundError):
         raise error

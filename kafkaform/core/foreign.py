@@ -44,13 +44,13 @@ def inline(text: str) -> str:
     return _LOG_COMMAND.sub(r"#\\x23", text)
 
 
-def log_safe(json: str) -> str:
+def escape_log_commands(json: str) -> str:
     """JSON that may be printed into a build log: its commands are broken by an escape that means
     the same."""
     return json.replace("##", "#\\u0023")
 
 
-def spreadsheet_safe(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Foreign text for a cell of a CSV or HTML table that a spreadsheet may open: one line, and
     never a formula. An apostrophe goes before what would be one, as spreadsheets write text."""
     shown = inline(text)

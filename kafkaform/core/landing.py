@@ -32,9 +32,9 @@ CLUSTER, TOPIC_USAGE, GROUP_USAGE = "cluster", "topic_usage", "group_usage"
 
 
 class LandedRow(Struct, frozen=True):
-    """One object, as a line. key: the identity's key; attrs: dotted path -> text (`attrs_of`);
-    scope_id: of the system that it is in, None if nobody knows yet; address, owner: of what
-    declares it; incarnation: the live object's."""
+    """One object, as a line. key: the identity's key; attrs: dotted path -> text
+    (`flatten_attributes`); scope_id: of the system that it is in, None if nobody knows yet;
+    address, owner: of what declares it; incarnation: the live object's."""
 
     kind: str
     key: str
@@ -67,19 +67,19 @@ class Meta(Struct, frozen=True):
     format: int = FORMAT
 
 
-def attrs_of(attributes: FrozenMap) -> dict[str, str]:
+def flatten_attributes(attributes: FrozenMap) -> dict[str, str]:
     """Attributes as flat text: `config.retention.ms` -> `1000`; texts as they are, all else as
     canonical JSON; what is null or secret is left out."""
-    return dict(_flat(attributes, ""))
+    return dict(_walk_attributes(attributes, ""))
 
 
-def _flat(attributes: FrozenMap, prefix: str) -> Iterator[tuple[str, str]]:
+def _walk_attributes(attributes: FrozenMap, prefix: str) -> Iterator[tuple[str, str]]:
     for name, value in attributes.items():
         if isinstance(value, FrozenMap):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _walk_attributes(value, f"{prefix}{name}.")
         elif value is not None and not isinstance(value, SecretRef):
-            yield prefix + name, _text(value)
+            yield prefix + name, _render_value(value)
 
 
-def _text(value: Value) -> str:
+def _render_value(value: Value) -> str:
     return value if isinstance(value, str) else dumps(value)

@@ -31,7 +31,7 @@ class Misfit(ValueError):
         super().__init__(problem, path)
         self.problem, self.path = problem, path
 
-    def within(self, step: str) -> Misfit:
+    def nest_in(self, step: str) -> Misfit:
         """The same, told from one level above."""
         dot = "." if self.path and not self.path.startswith("[") else ""
         return Misfit(self.problem, f"{step}{dot}{self.path}")
@@ -46,13 +46,15 @@ T = typing.TypeVar("T")
 def from_data(cls: type[T], data: Value) -> T:
     """The noun that `to_data` made this data of. Raises Misfit, naming the member, for data of
     another shape."""
-    return typing.cast(T, _reader(typing.cast(Any, cls))(data))
+    return typing.cast(T, _make_reader(typing.cast(Any, cls))(data))
 
 
-def parse(text: str | bytes) -> Value:
+def parse_json(text: str | bytes) -> Value:
     """Frozen values of any JSON that another program may have written. Raises Misfit."""
     try:
-        found: Value = _frozen(json.loads(text, parse_float=Decimal, parse_constant=_refuse))
+        found: Value = _freeze_json(
+            json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+        )
     except RecursionError:
         raise Misfit("is nested too deeply") from None
     except ValueError as error:
@@ -60,28 +62,28 @@ def parse(text: str | bytes) -> Value:
     return found
 
 
-def _refuse(text: str) -> Any:
+def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not a JSON number")
 
 
-def _frozen(value: Any) -> Any:
+def _freeze_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return FrozenMap({name: _frozen(item) for name, item in value.items()})
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+        return FrozenMap({name: _freeze_json(item) for name, item in value.items()})
+    return tuple(map(_freeze_json, value)) if isinstance(value, list) else value
 
 
 Reader = Callable[[Any], Any]
 
 
 @functools.cache
-def defaults(cls: Hashable) -> tuple[tuple[str, Any], ...]:
+def list_defaults(cls: Hashable) -> tuple[tuple[str, Any], ...]:
     """Name and default of each field that a noun is made of; what it keeps for speed alone is no
     field."""
     fields = msgspec.structs.fields(typing.cast(Any, cls))
-    return tuple((field.name, _default(field)) for field in fields)
+    return tuple((field.name, _get_default(field)) for field in fields)
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:
+def _get_default(field: msgspec.structs.FieldInfo) -> Any:
     if field.default_factory is not NOTHING:
         return field.default_factory()
     return field.default
@@ -98,29 +100,29 @@ _PLAIN: Mapping[Any, tuple[tuple[type[Any], ...], str]] = {
 
 
 @functools.cache
-def _reader(hint: Hashable) -> Reader:
+def _make_reader(hint: Hashable) -> Reader:
     origin = typing.get_origin(hint)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return _noun_reader(hint)
+        return _make_noun_reader(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _word_reader(hint)
+        return _make_word_reader(hint)
     if origin is tuple:
-        return _tuple_reader(typing.get_args(hint))
+        return _make_tuple_reader(typing.get_args(hint))
     if origin is frozenset:
-        items = _tuple_reader((*typing.get_args(hint), ...))
+        items = _make_tuple_reader((*typing.get_args(hint), ...))
         return lambda data: frozenset(items(data))
     if hint is date:
         return _read_date
     if origin is typing.Union or origin is types.UnionType:
-        return _optional_reader(hint)
+        return _make_optional_reader(hint)
     if origin is not None and issubclass(origin, Mapping):
-        return _map_reader(typing.get_args(hint)[1])
+        return _make_map_reader(typing.get_args(hint)[1])
     if hint in _PLAIN:
-        return _plain_reader(hint)
+        return _make_plain_reader(hint)
     return lambda data: data
 
 
-def _plain_reader(hint: Any) -> Reader:
+def _make_plain_reader(hint: Any) -> Reader:
     known, name = _PLAIN[hint]
 
     def read(data: Any) -> Any:
@@ -141,7 +143,7 @@ def _read_date(data: Any) -> date:
         raise Misfit("is not a date (YYYY-MM-DD)") from None
 
 
-def _word_reader(cls: type[Enum]) -> Reader:
+def _make_word_reader(cls: type[Enum]) -> Reader:
     words = {member.value: member for member in cls}
 
     def read(data: Any) -> Any:
@@ -152,7 +154,7 @@ def _word_reader(cls: type[Enum]) -> Reader:
     return read
 
 
-def _noun_reader(cls: type[Any]) -> Reader:
+def _make_noun_reader(cls: type[Any]) -> Reader:
     hints = typing.get_type_hints(cls)
     readers: dict[str, Reader] = {}
     needed: set[str] = set()
@@ -161,26 +163,26 @@ def _noun_reader(cls: type[Any]) -> Reader:
         if type(data) is not FrozenMap:
             raise Misfit("is not an object")
         if not readers:
-            parts = defaults(typing.cast(Hashable, cls))
+            parts = list_defaults(typing.cast(Hashable, cls))
             needed.update(name for name, default in parts if default is NOTHING)
-            readers.update({name: _reader(hints[name]) for name, _ in parts})
+            readers.update({name: _make_reader(hints[name]) for name, _ in parts})
         if missing := needed - data.keys():
             raise Misfit(f"lacks {', '.join(sorted(missing))}")
         members = {}
         for name, value in data.items():
             if name not in readers:
-                raise Misfit("is not known to this version").within(name)
+                raise Misfit("is not known to this version").nest_in(name)
             try:
                 members[name] = readers[name](value)
             except Misfit as misfit:
-                raise misfit.within(name) from None
+                raise misfit.nest_in(name) from None
         return cls(**members)
 
     return read
 
 
-def _map_reader(hint: Any) -> Reader:
-    item = _reader(hint)
+def _make_map_reader(hint: Any) -> Reader:
+    item = _make_reader(hint)
 
     def read(data: Any) -> Any:
         if type(data) is not FrozenMap:
@@ -190,15 +192,15 @@ def _map_reader(hint: Any) -> Reader:
             try:
                 found[key] = item(value)
             except Misfit as misfit:
-                raise misfit.within(key) from None
+                raise misfit.nest_in(key) from None
         return found
 
     return read
 
 
-def _tuple_reader(arguments: tuple[Any, ...]) -> Reader:
+def _make_tuple_reader(arguments: tuple[Any, ...]) -> Reader:
     """A list of any length (`tuple[X, ...]`), or of as many as there are types, all alike."""
-    item = _reader(arguments[0])
+    item = _make_reader(arguments[0])
     length = None if arguments[-1] is ... else len(arguments)
 
     def read(data: Any) -> Any:
@@ -211,16 +213,16 @@ def _tuple_reader(arguments: tuple[Any, ...]) -> Reader:
             try:
                 found.append(item(value))
             except Misfit as misfit:
-                raise misfit.within(f"[{len(found)}]") from None
+                raise misfit.nest_in(f"[{len(found)}]") from None
         return tuple(found)
 
     return read
 
 
-def _optional_reader(hint: Any) -> Reader:
+def _make_optional_reader(hint: Any) -> Reader:
     """`X | None` reads X; any other union is a Value, which is stored as it stands."""
     others = [a for a in typing.get_args(hint) if a is not type(None)]
     if len(others) != 1:
         return lambda data: data
-    inner = _reader(others[0])
+    inner = _make_reader(others[0])
     return lambda data: None if data is None else inner(data)

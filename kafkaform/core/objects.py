@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class Found(Struct, frozen=True):
+class StoredObject(Struct, frozen=True):
     """An object as it stands. version: opaque, what a `replace` must name; modified: seconds
     since the epoch by the store's clock."""
 
@@ -17,25 +17,25 @@ class Found(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """An object as a listing shows it. size: bytes; modified: as in `Found`."""
+    """An object as a listing shows it. size: bytes; modified: as in `StoredObject`."""
 
     key: str
     size: int
     modified: float
 
 
-class Exists(Exception):
+class ObjectExists(Exception):
     """A `create` was refused: somebody else's object is there. found: that object."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: StoredObject) -> None:
         super().__init__("the object exists")
         self.found = found
 
 
-class Changed(Exception):
+class ObjectChanged(Exception):
     """A `replace` was refused: another version is there. found: it, None if it is gone."""
 
-    def __init__(self, found: Found | None) -> None:
+    def __init__(self, found: StoredObject | None) -> None:
         super().__init__("the object has changed")
         self.found = found
 
@@ -53,7 +53,7 @@ class Objects(Protocol):
     def location(self) -> str:
         """How messages name the place, such as `s3://bucket/prefix`."""
 
-    def read(self, key: str) -> Found | None:
+    def read(self, key: str) -> StoredObject | None:
         """The object, None only if the store says that there is none."""
 
     def create(self, key: str, data: bytes) -> str:

@@ -28,8 +28,8 @@ class Message(Struct, frozen=True):
 
 
 Event = Progress | Message
-Report = Callable[[Event], None]
+Reporter = Callable[[Event], None]
 
 
-def silent(event: object) -> None:
+def ignore_event(event: object) -> None:
     """Reports to nobody."""

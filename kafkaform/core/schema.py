@@ -98,7 +98,7 @@ def object_of(fields: Mapping[str, Type], optional: Mapping[str, Value] | None =
 Refuses = Callable[[Any], Iterable[tuple[str, str]]]
 
 
-class Attribute(Struct, frozen=True):
+class AttributeSchema(Struct, frozen=True):
     """required: must be given; computed: the server sets it (legal in outputs only, never in
     arguments); secret: takes a secret reference and nothing else; sensitive: shown as
     `(sensitive)`; whole: integers only; refuses: yields what no system takes of a value, each as
@@ -127,27 +127,27 @@ class ObjectSchema(Struct, frozen=True):
     under the block's name (None if the block is not there)."""
 
     doc: str
-    attributes: Mapping[str, Attribute]
+    attributes: Mapping[str, AttributeSchema]
     blocks: Mapping[str, ObjectSchema] = field(default_factory=dict)
     conflicts: tuple[tuple[str, str], ...] = ()
 
-    def names(self) -> Iterator[str]:
+    def list_names(self) -> Iterator[str]:
         """Every name that may stand in the block, aliases included."""
         for attribute in self.attributes.values():
             yield attribute.name
             yield from attribute.aliases
         yield from self.blocks
 
-    def find(self, name: str) -> Attribute | None:
+    def find(self, name: str) -> AttributeSchema | None:
         """The attribute of this name or alias."""
         if name in self.attributes:
             return self.attributes[name]
         return next((a for a in self.attributes.values() if name in a.aliases), None)
 
 
-def schema(
+def make_schema(
     doc: str,
-    *attributes: Attribute,
+    *attributes: AttributeSchema,
     blocks: Mapping[str, ObjectSchema] | None = None,
     conflicts: tuple[tuple[str, str], ...] = (),
 ) -> ObjectSchema:

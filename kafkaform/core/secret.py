@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NoReturn, final
 
 from msgspec import Struct
 
-from .redaction import remember
+from .redaction import remember_secret
 
 SHOWN = "<secret>"
 
@@ -24,7 +24,7 @@ class Secret:
 
     def __init__(self, text: str) -> None:
         self.__text = text
-        remember(text)
+        remember_secret(text)
 
     def reveal(self) -> str:
         """The text itself, for the request that it is made for."""

@@ -31,7 +31,7 @@ CAUSES: dict[int, tuple[str, str]] = {
 }
 
 
-def refusal(task: str, path: object, error: OSError) -> StorageError:
+def make_storage_error(task: str, path: object, error: OSError) -> StorageError:
     """task: what failed, such as "cannot save the state"; path: the file it failed on."""
     number = error.errno or 0
     cause, advice = CAUSES.get(

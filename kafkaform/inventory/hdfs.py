@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from ..core.clock import Clock, SystemClock
 from ..core.errors import StorageError, UsageError
-from ..core.objects import Changed, Entry, Exists, Found
+from ..core.objects import Entry, ObjectChanged, ObjectExists, StoredObject
 
 if TYPE_CHECKING:
     from hdfs_native import Client, FileStatus, FileWriter
@@ -61,12 +61,12 @@ class Hdfs(Struct, frozen=True):
     def location(self) -> str:
         return f"{self.address}{self.folder}"
 
-    def read(self, key: str) -> Found | None:
+    def read(self, key: str) -> StoredObject | None:
         """What is read is all of one version: a file may be replaced meanwhile."""
-        with self._explained("cannot read", key):
+        with self._explain_errors("cannot read", key):
             for _ in range(READS):
                 try:
-                    return self._asked(partial(_whole, path=self._path(key)), MANY_SECONDS)
+                    return self._ask(partial(_read_whole, path=self._make_path(key)), MANY_SECONDS)
                 except FileNotFoundError:
                     return None
                 except _Replaced:
@@ -74,58 +74,58 @@ class Hdfs(Struct, frozen=True):
             raise OSError("it is replaced again and again")
 
     def create(self, key: str, data: bytes) -> str:
-        with self._explained("cannot write", key):
+        with self._explain_errors("cannot write", key):
             return self._put(key, data, overwrite=False)
 
     def replace(self, key: str, data: bytes, version: str) -> str:
-        with self._explained("cannot write", key), self._turn():
+        with self._explain_errors("cannot write", key), self._take_turn():
             found = self.read(key)
             if found is None or found.version != version:
-                raise Changed(found)
+                raise ObjectChanged(found)
             return self._put(key, data, overwrite=True)
 
     def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
-        with self._explained("cannot list", prefix):
+        with self._explain_errors("cannot list", prefix):
             try:
-                path = self._path(prefix)
-                found = self._asked(lambda hdfs: list(hdfs.list_status(path, True)), MANY_SECONDS)
+                path = self._make_path(prefix)
+                found = self._ask(lambda hdfs: list(hdfs.list_status(path, True)), MANY_SECONDS)
             except FileNotFoundError:
                 return ()
-        entries = (self._entry(status) for status in found if _is_ours(status))
+        entries = (self._make_entry(status) for status in found if _is_ours(status))
         listed = sorted(entries, key=lambda entry: entry.key)
         return tuple(entry for entry in listed if after is None or entry.key > after)
 
     def delete(self, key: str) -> None:
-        with self._explained("cannot delete", key), self._turn():
-            self._removed(self._path(key))
+        with self._explain_errors("cannot delete", key), self._take_turn():
+            self._remove(self._make_path(key))
 
     # ── single steps ────────────────────────────────────────────────────────────────────
 
     def _put(self, key: str, data: bytes, *, overwrite: bool) -> str:
         """Raises Exists."""
-        path = self._path(key)
+        path = self._make_path(key)
         folder, _, name = path.rpartition("/")
         fresh = f"{folder}/.{name}.{secrets.token_hex(6)}.tmp"
         try:
-            self._asked(partial(_write, path=fresh, data=data), MANY_SECONDS)
-            self._asked(lambda client: client.rename(fresh, path, overwrite))
+            self._ask(partial(_write_file, path=fresh, data=data), MANY_SECONDS)
+            self._ask(lambda client: client.rename(fresh, path, overwrite))
         except _FAULTS:
             # An answer may have been lost. Once the new file is removed it cannot get its name any
             # more; if it was gone it has got it, unless others have seen to that since.
-            removed, found = self._removed(fresh), self.read(key)
+            removed, found = self._remove(fresh), self.read(key)
             if not removed and found is not None and found.data == data:
                 return found.version
             if found is not None and not overwrite:
-                raise Exists(found) from None
+                raise ObjectExists(found) from None
             raise
-        return _version(data)
+        return _compute_version(data)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _take_turn(self) -> Iterator[None]:
         """While others neither replace nor remove a file."""
-        path = self._path(TURN)
+        path = self._make_path(TURN)
         until = self.clock.monotonic() + TURN_SECONDS
-        while (right := self._asked(partial(_appending, path=path))) is None:
+        while (right := self._ask(partial(_start_append, path=path))) is None:
             if self.clock.monotonic() > until:
                 raise OSError(f"somebody else has had {TURN} open for {TURN_SECONDS:g} s")
             self.clock.sleep(POLL_SECONDS)
@@ -133,16 +133,16 @@ class Hdfs(Struct, frozen=True):
             yield
         finally:
             try:
-                self._asked(lambda _: right.close())
+                self._ask(lambda _: right.close())
             except _FAULTS:  # what was to be done is done; nobody shall wait for its end
                 with suppress(*_FAULTS):
-                    self._asked(lambda client: client.recover_lease(path))
+                    self._ask(lambda client: client.recover_lease(path))
 
-    def _removed(self, path: str) -> bool:
+    def _remove(self, path: str) -> bool:
         """Whether it was there."""
-        return self._asked(lambda client: client.delete(path, False))
+        return self._ask(lambda client: client.delete(path, False))
 
-    def _asked(self, request: Callable[[Client], T], seconds: float = ANSWER_SECONDS) -> T:
+    def _ask(self, request: Callable[[Client], T], seconds: float = ANSWER_SECONDS) -> T:
         """What HDFS answers. In a thread, so that Ctrl-C and the time that it takes count."""
         answer: Future[T] = Future()
 
@@ -157,20 +157,22 @@ class Hdfs(Struct, frozen=True):
 
     # ── names and messages ──────────────────────────────────────────────────────────────
 
-    def _path(self, key: str) -> str:
+    def _make_path(self, key: str) -> str:
         return f"{self.folder}/{key}".rstrip("/") or "/"
 
-    def _entry(self, status: FileStatus) -> Entry:
+    def _make_entry(self, status: FileStatus) -> Entry:
         key = status.path.removeprefix(f"{self.folder}/")
-        return Entry(key, status.length, _seconds(status))
+        return Entry(key, status.length, _get_seconds(status))
 
     @contextmanager
-    def _explained(self, task: str, key: str) -> Iterator[None]:
+    def _explain_errors(self, task: str, key: str) -> Iterator[None]:
         """Raises StorageError."""
         try:
             yield
         except _FAULTS as error:
-            raise StorageError(f"{task} {self.location}/{key}: {_told(error)}", _ADVICE) from None
+            raise StorageError(
+                f"{task} {self.location}/{key}: {_render_error(error)}", _ADVICE
+            ) from None
 
 
 class _Replaced(Exception):
@@ -191,11 +193,11 @@ def open_hdfs(url: str, clock: Clock | None = None) -> Hdfs:
             "hdfs-site.xml in the folder that HADOOP_CONF_DIR names.",
         )
     address = f"{SCHEME}://{parts.netloc}"
-    return Hdfs(address, parts.path.rstrip("/"), _opener(address), clock or SystemClock())
+    return Hdfs(address, parts.path.rstrip("/"), _make_opener(address), clock or SystemClock())
 
 
 @cache
-def _opener(address: str) -> Callable[[], Client]:
+def _make_opener(address: str) -> Callable[[], Client]:
     @cache
     def opened() -> Client:
         from hdfs_native import Client  # noqa: PLC0415  # the fleet extra has it
@@ -205,7 +207,7 @@ def _opener(address: str) -> Callable[[], Client]:
     return opened
 
 
-def _whole(client: Client, path: str) -> Found:
+def _read_whole(client: Client, path: str) -> StoredObject:
     """Raises FileNotFoundError, _Replaced."""
     before = client.get_file_info(path)
     if before.isdir:
@@ -213,20 +215,20 @@ def _whole(client: Client, path: str) -> Found:
     try:
         data = bytes(client.read(path).read())
     except _FAULTS:
-        if _stamp(client.get_file_info(path)) == _stamp(before):
+        if _get_stamp(client.get_file_info(path)) == _get_stamp(before):
             raise
         raise _Replaced from None
     after = client.get_file_info(path)
-    if _stamp(after) != _stamp(before) or len(data) != before.length:
+    if _get_stamp(after) != _get_stamp(before) or len(data) != before.length:
         raise _Replaced
-    return Found(data, _version(data), _seconds(after))
+    return StoredObject(data, _compute_version(data), _get_seconds(after))
 
 
-def _stamp(status: FileStatus) -> tuple[int, int]:
+def _get_stamp(status: FileStatus) -> tuple[int, int]:
     return status.modification_time, status.length
 
 
-def _write(client: Client, path: str, data: bytes) -> None:
+def _write_file(client: Client, path: str, data: bytes) -> None:
     """A new file, on the disks of those who keep it."""
     from hdfs_native import WriteOptions  # noqa: PLC0415  # the fleet extra has it
 
@@ -237,13 +239,13 @@ def _write(client: Client, path: str, data: bytes) -> None:
     writer.close()
 
 
-def _appending(client: Client, path: str) -> FileWriter | None:
+def _start_append(client: Client, path: str) -> FileWriter | None:
     """The right to append; None: somebody else has it, or the file was not there yet."""
     try:
         return client.append(path)
     except FileNotFoundError:
         with suppress(FileExistsError):
-            _write(client, path, b"")
+            _write_file(client, path, b"")
     except FileExistsError:
         pass
     except RuntimeError as error:
@@ -256,15 +258,15 @@ def _is_ours(status: FileStatus) -> bool:
     return not status.isdir and not status.path.rpartition("/")[2].startswith(".")
 
 
-def _seconds(status: FileStatus) -> float:
+def _get_seconds(status: FileStatus) -> float:
     return status.modification_time / 1000
 
 
-def _version(data: bytes) -> str:
+def _compute_version(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def _told(error: Exception) -> str:
+def _render_error(error: Exception) -> str:
     """One line, without the NameNode's stack."""
     if isinstance(error, TimeoutError):
         return "no answer in time"

@@ -11,13 +11,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.event import timestamp
+from ..audit.event import render_time
 from ..core.canonical import dumps
 from ..core.errors import StorageError
 from ..core.landing import META, REGISTER, ROOT, ROWS, LandedRow, Meta
-from ..core.objects import Exists
-from ..core.redaction import clean
-from .place import Place, overwritten
+from ..core.objects import ObjectExists
+from ..core.redaction import mask_secrets
+from .place import LandingPlace, make_exists_error
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
 _ROW = ("kind", "key", "attrs", "instance", "scope_id", "address", "owner", "incarnation")
@@ -34,48 +34,50 @@ class Landed(Struct, frozen=True):
     meta: Meta
 
 
-def snapshot_name(seconds: float) -> str:
+def make_snapshot_name(seconds: float) -> str:
     """`20261122T051530.123456Z`: sorts by time, and has no character that a path cannot have."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%dT%H%M%S.%f}Z"
 
 
-def land(place: Place, meta: Meta, rows: Iterable[LandedRow] | None) -> Landed:
+def land_rows(place: LandingPlace, meta: Meta, rows: Iterable[LandedRow] | None) -> Landed:
     """Write a snapshot. rows: None if nothing could be read, and then there is no file for them.
     Raises StorageError, also if a file is there already.
 
     The error is told in the words of a broker or a client, which may repeat a password."""
-    base = "/".join((ROOT, safe(meta.source), safe(meta.subject), safe(meta.snapshot)))
+    base = "/".join(
+        (ROOT, check_part(meta.source), check_part(meta.subject), check_part(meta.snapshot))
+    )
     if rows is not None:
-        lines = [row_line(row) for row in rows]
+        lines = [render_row(row) for row in rows]
         data = b"".join(lines)
         meta = replace(meta, rows=len(lines), sha256=hashlib.sha256(data).hexdigest())
-        write(place, base + ROWS, data)
-    meta = replace(meta, error=None if meta.error is None else clean(meta.error))
-    write(place, base + META, _line(_members(meta, _META)))
+        write_new(place, base + ROWS, data)
+    meta = replace(meta, error=None if meta.error is None else mask_secrets(meta.error))
+    write_new(place, base + META, _render_line(_list_members(meta, _META)))
     return Landed(base + META, meta)
 
 
-def land_register(place: Place, taken: float, register: Mapping[str, Any]) -> str:
+def land_register(place: LandingPlace, taken: float, register: Mapping[str, Any]) -> str:
     """Write what fleet.hcl says, as data; its key. taken: seconds since the epoch."""
-    key = f"{ROOT}/{REGISTER}/{snapshot_name(taken)}.json"
-    write(place, key, _line({**register, "taken": timestamp(taken)}))
+    key = f"{ROOT}/{REGISTER}/{make_snapshot_name(taken)}.json"
+    write_new(place, key, _render_line({**register, "taken": render_time(taken)}))
     return key
 
 
-def write(place: Place, key: str, data: bytes) -> None:
+def write_new(place: LandingPlace, key: str, data: bytes) -> None:
     """Write a file that must not be there. Raises StorageError."""
     try:
         place.create(key, data)
-    except Exists:
-        raise overwritten(place, key) from None
+    except ObjectExists:
+        raise make_exists_error(place, key) from None
 
 
-def row_line(row: LandedRow) -> bytes:
+def render_row(row: LandedRow) -> bytes:
     """The row as canonical JSON, with its newline."""
-    return _line(_members(row, _ROW))
+    return _render_line(_list_members(row, _ROW))
 
 
-def safe(part: str) -> str:
+def check_part(part: str) -> str:
     """One part of a path. Raises StorageError for what would lead elsewhere."""
     if not _PART.fullmatch(part):
         raise StorageError(
@@ -86,11 +88,11 @@ def safe(part: str) -> str:
     return part
 
 
-def _members(thing: object, names: Iterable[str]) -> dict[str, Any]:
+def _list_members(thing: object, names: Iterable[str]) -> dict[str, Any]:
     """What is said of it; a member without a value is left out."""
     found = {name: getattr(thing, name) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _line(value: Mapping[str, Any]) -> bytes:
+def _render_line(value: Mapping[str, Any]) -> bytes:
     return dumps(value).encode("ascii") + b"\n"

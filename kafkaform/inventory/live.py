@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from ..core.landing import LIVE, LandedRow, Meta, attrs_of
-from ..core.progress import Progress, Report, silent
+from ..core.landing import LIVE, LandedRow, Meta, flatten_attributes
+from ..core.progress import Progress, Reporter, ignore_event
 from ..core.resource import (
     Absent,
     Coverage,
@@ -34,7 +34,7 @@ INTERNAL = "details.internal"
 """In the attributes of objects that belong to the system itself."""
 
 
-class Reader(Struct, frozen=True):
+class ClusterReader(Struct, frozen=True):
     """How a cluster is read. types: of the provider; named: kinds that are read by name only;
     sharpen: what else is known of how far listings can be trusted; more: listings of what is no
     object of a type."""
@@ -62,8 +62,12 @@ class Captured(Struct, frozen=True):
         return self.rows is not None and known == {CoverageKind.COMPLETE.value}
 
 
-def capture(
-    session: Session, reader: Reader, named: Named, task: str, report: Report = silent
+def capture_cluster(
+    session: Session,
+    reader: ClusterReader,
+    named: Named,
+    task: str,
+    report: Reporter = ignore_event,
 ) -> Captured:
     """Read everything. named: what else is asked for by name; task: whose progress it is. Raises
     OtherSystem."""
@@ -74,15 +78,15 @@ def capture(
     for done, kind in enumerate(listed):
         report(Progress(task, f"Reading {task}", done, total, "kinds", even=False))
         sweeps.append(session.sweep(kind, Depth.FULL))
-    sweeps += [_by_name(session, kind, named.get(kind, ())) for kind in sorted(reader.named)]
+    sweeps += [_read_by_name(session, kind, named.get(kind, ())) for kind in sorted(reader.named)]
     known = {sweep.kind: sweep for sweep in reader.sharpen(session, sweeps)}
     known |= {sweep.kind: sweep for sweep in reader.more(session, known)}
     session.prove()
     report(Progress(task, f"Reading {task}", total, total, "kinds", finished=True))
-    return _captured(session.facts, reader, known)
+    return _make_captured(session.facts, reader, known)
 
 
-def meta_of(captured: Captured, subject: str, snapshot: str, started: str, ended: str) -> Meta:
+def make_meta(captured: Captured, subject: str, snapshot: str, started: str, ended: str) -> Meta:
     """What stands beside the rows of a cluster. started, ended: RFC 3339."""
     return Meta(
         LIVE,
@@ -97,7 +101,7 @@ def meta_of(captured: Captured, subject: str, snapshot: str, started: str, ended
     )
 
 
-def _by_name(session: Session, kind: str, keys: Sequence[str]) -> Sweep:
+def _read_by_name(session: Session, kind: str, keys: Sequence[str]) -> Sweep:
     """What was asked for by name. Here nothing else is looked for, so that what is asked for and
     not found is all that is missing."""
     readings = session.read([Identity("", kind, key) for key in sorted(set(keys))]).values()
@@ -108,9 +112,9 @@ def _by_name(session: Session, kind: str, keys: Sequence[str]) -> Sweep:
     return Sweep(kind, Depth.FULL, items, Coverage(CoverageKind.FAILED if fault else how, fault))
 
 
-def _captured(facts: Facts, reader: Reader, sweeps: Mapping[str, Sweep]) -> Captured:
+def _make_captured(facts: Facts, reader: ClusterReader, sweeps: Mapping[str, Sweep]) -> Captured:
     coverage = {kind: sweep.coverage.kind.value for kind, sweep in sorted(sweeps.items())}
-    error = "; ".join(_errors(sweeps)) or None
+    error = "; ".join(_list_errors(sweeps)) or None
     read = {kind: s for kind, s in sweeps.items() if s.coverage.kind is not CoverageKind.FAILED}
     if not read.keys() & (reader.types.keys() - reader.named):
         return Captured(None, coverage, facts, error or "nothing of it can be listed")
@@ -118,11 +122,11 @@ def _captured(facts: Facts, reader: Reader, sweeps: Mapping[str, Sweep]) -> Capt
     for kind, sweep in sorted(read.items()):
         for item in sorted(sweep.items, key=lambda item: item.identity.key):
             live[kind, item.identity.key] = item
-            rows.append(_row(item, reader.types.get(kind), facts))
+            rows.append(_make_row(item, reader.types.get(kind), facts))
     return Captured(tuple(rows), coverage, facts, error, live)
 
 
-def _errors(sweeps: Mapping[str, Sweep]) -> Iterator[str]:
+def _list_errors(sweeps: Mapping[str, Sweep]) -> Iterator[str]:
     """Each cause once, with the kinds that it concerns."""
     causes: dict[str, list[str]] = {}
     for kind, sweep in sorted(sweeps.items()):
@@ -132,16 +136,16 @@ def _errors(sweeps: Mapping[str, Sweep]) -> Iterator[str]:
     return (f"{', '.join(kinds)}: {why}" for why, kinds in causes.items())
 
 
-def standing(item: Observed) -> FrozenMap:
+def compute_destination(item: Observed) -> FrozenMap:
     """The attributes as they will be once the move that runs has ended: what drift compares."""
     return item.attributes.with_items(item.moving or EMPTY)
 
 
-def _row(item: Observed, kind: ResourceType | None, facts: Facts) -> LandedRow:
-    attributes = standing(item)
+def _make_row(item: Observed, kind: ResourceType | None, facts: Facts) -> LandedRow:
+    attributes = compute_destination(item)
     if kind is not None:
         attributes = kind.canonical(attributes, facts)
-    attrs = attrs_of(attributes)
+    attrs = flatten_attributes(attributes)
     if item.details.get("internal"):
         attrs[INTERNAL] = "true"
     return LandedRow(

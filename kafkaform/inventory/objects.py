@@ -6,26 +6,26 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from ..core.landing import LandedRow, attrs_of
+from ..core.landing import LandedRow, flatten_attributes
 from ..core.resource import Declared
 from ..core.value import FrozenMap
 from ..state.model import State
 
 
-class Wanted(Struct, frozen=True):
+class WantedObject(Struct, frozen=True):
     """A declared object with its attributes as they shall be, canonical as far as possible."""
 
     declared: Declared
     attributes: FrozenMap
 
 
-def recorded_rows(state: State) -> Iterator[LandedRow]:
+def list_recorded_rows(state: State) -> Iterator[LandedRow]:
     """One row for each object, with the first of the addresses that own it."""
     for identity, row in sorted(state.objects.items()):
         yield LandedRow(
             identity.kind,
             identity.key,
-            attrs_of(row.attributes),
+            flatten_attributes(row.attributes),
             identity.instance,
             state.providers.get(identity.instance),
             row.owners[0] if row.owners else None,
@@ -34,7 +34,9 @@ def recorded_rows(state: State) -> Iterator[LandedRow]:
         )
 
 
-def declared_rows(wanted: Iterable[Wanted], scopes: Mapping[str, str]) -> Iterator[LandedRow]:
+def list_declared_rows(
+    wanted: Iterable[WantedObject], scopes: Mapping[str, str]
+) -> Iterator[LandedRow]:
     """One row for each object; two blocks that declare one share it, the first one names it.
     scopes: instance -> scope id, as far as it is known."""
     found: dict[object, LandedRow] = {}
@@ -43,7 +45,7 @@ def declared_rows(wanted: Iterable[Wanted], scopes: Mapping[str, str]) -> Iterat
         row = LandedRow(
             identity.kind,
             identity.key,
-            attrs_of(one.attributes),
+            flatten_attributes(one.attributes),
             identity.instance,
             scopes.get(identity.instance),
             str(item.address),

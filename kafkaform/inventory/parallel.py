@@ -11,7 +11,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 
-def each(work: Callable[[A], T], items: Iterable[A], at_once: int) -> tuple[T, ...]:
+def map_parallel(work: Callable[[A], T], items: Iterable[A], at_once: int) -> tuple[T, ...]:
     """What the work makes of each item, in order; a slow one holds up nobody while others of the
     `at_once` are free. The first error ends it: what runs by then goes on alone."""
     pool = ThreadPoolExecutor(at_once, "fleet")

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 from ..core.errors import StorageError
 from ..core.folder import Folder
-from ..core.objects import Entry, Found, Objects
+from ..core.objects import Entry, Objects, StoredObject
 from ..state.backends.obstores import is_remote, open_objects
 from .hdfs import SCHEME, open_hdfs
 
 
-class Place(Protocol):
+class LandingPlace(Protocol):
     """The part of `core.objects.Objects` that landing needs. Keys have `/` between their parts.
     Every method raises StorageError."""
 
@@ -23,7 +23,7 @@ class Place(Protocol):
     def location(self) -> str:
         """How messages name the place."""
 
-    def read(self, key: str) -> Found | None:
+    def read(self, key: str) -> StoredObject | None:
         """The file, None if there is none."""
 
     def create(self, key: str, data: bytes) -> str:
@@ -33,7 +33,7 @@ class Place(Protocol):
         """The files below a folder, sorted by key; only keys > `after`."""
 
 
-def open_place(root: str) -> Place:
+def open_place(root: str) -> LandingPlace:
     """root: a folder, or a URL such as `s3://bucket/fleet`. Raises UsageError."""
     return open_remote(root) if is_remote(root) else Folder(Path(root))
 
@@ -43,7 +43,7 @@ def open_remote(url: str) -> Objects:
     return open_hdfs(url) if urlsplit(url).scheme == SCHEME else open_objects(url, {})
 
 
-def overwritten(place: Place, key: str) -> StorageError:
+def make_exists_error(place: LandingPlace, key: str) -> StorageError:
     """The error for a file that is there already."""
     return StorageError(
         f"{place.location}/{key} is there already; it was not changed",

@@ -9,29 +9,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ..audit.chain import glances, head_of
+from ..audit.chain import parse_line_head, read_glances
 from ..audit.event import Glance
-from ..audit.line import held
+from ..audit.line import read_line
 from ..audit.sink import Sink
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.landing import AUDIT, ROOT, ROWS
-from .landing import safe, write
-from .place import Place
+from .landing import check_part, write_new
+from .place import LandingPlace
 
 MAX_RECORDS, MAX_BYTES = 10_000, 8 << 20
 """Of one file; a single record may have more bytes."""
 _NAME = re.compile(r"(\d{12})-(\d{12})" + re.escape(ROWS))
 
 
-def land_log(place: Place, lineage: str, sink: Sink, anchor: Head | None) -> tuple[str, ...]:
+def land_log(place: LandingPlace, lineage: str, sink: Sink, anchor: Head | None) -> tuple[str, ...]:
     """Write what the log has and the place lacks; the keys of the new files. anchor: the head that
     the state keeps. Raises StorageError for a log that is not what was written."""
-    folder = f"{ROOT}/{AUDIT}/{safe(lineage)}"
-    landed = _landed(place, folder)
+    folder = f"{ROOT}/{AUDIT}/{check_part(lineage)}"
+    landed = _find_last_landed(place, folder)
     sink.pass_over_torn()
     head = GENESIS
-    for glance in _checked(sink, anchor, landed):
+    for glance in _check_records(sink, anchor, landed):
         head = Head(glance.seq, glance.hash)
     if head.seq < landed.seq:
         raise StorageError(
@@ -41,9 +41,9 @@ def land_log(place: Place, lineage: str, sink: Sink, anchor: Head | None) -> tup
     if head == landed:
         return ()
     keys = []
-    for first, lines in _pieces(_checked(sink, anchor, landed), landed.seq, head.seq):
+    for first, lines in _split_pieces(_check_records(sink, anchor, landed), landed.seq, head.seq):
         key = f"{folder}/{first:012d}-{first + len(lines) - 1:012d}{ROWS}"
-        write(place, key, b"".join(lines))
+        write_new(place, key, b"".join(lines))
         keys.append(key)
     return tuple(keys)
 
@@ -54,7 +54,7 @@ _ADVICE = (
 )
 
 
-def _landed(place: Place, folder: str) -> Head:
+def _find_last_landed(place: LandingPlace, folder: str) -> Head:
     """The last record that is there."""
     found = ((_NAME.fullmatch(e.key.rpartition("/")[2]), e.key) for e in place.names(folder))
     last = max(((int(match[2]), key) for match, key in found if match), default=None)
@@ -64,12 +64,12 @@ def _landed(place: Place, folder: str) -> Head:
     lines = file.data.splitlines() if file else []
     if not lines:
         raise StorageError(f"{place.location}/{last[1]} is empty", _ADVICE)
-    return head_of(lines[-1], f"{place.location}/{last[1]}")
+    return parse_line_head(lines[-1], f"{place.location}/{last[1]}")
 
 
-def _checked(sink: Sink, anchor: Head | None, landed: Head) -> Iterator[Glance]:
+def _check_records(sink: Sink, anchor: Head | None, landed: Head) -> Iterator[Glance]:
     """The records, each checked. Raises StorageError."""
-    for glance in glances(sink.lines(), sink.location, anchor):
+    for glance in read_glances(sink.lines(), sink.location, anchor):
         if glance.seq == landed.seq and glance.hash != landed.hash:
             raise StorageError(
                 f"{sink.location}: record {glance.seq} is not the one that has landed", _ADVICE
@@ -77,7 +77,9 @@ def _checked(sink: Sink, anchor: Head | None, landed: Head) -> Iterator[Glance]:
         yield glance
 
 
-def _pieces(records: Iterable[Glance], after: int, last: int) -> Iterator[tuple[int, list[bytes]]]:
+def _split_pieces(
+    records: Iterable[Glance], after: int, last: int
+) -> Iterator[tuple[int, list[bytes]]]:
     """The number of the first line, and lines with their newlines, of each file. after: the last
     record that is there; last: the one up to which all was checked, since others may write on."""
     lines: list[bytes] = []
@@ -85,7 +87,7 @@ def _pieces(records: Iterable[Glance], after: int, last: int) -> Iterator[tuple[
     for record in records:
         if not after < record.seq <= last:
             continue
-        line = held(record.line) + b"\n"
+        line = read_line(record.line) + b"\n"
         if lines and (len(lines) == MAX_RECORDS or size + len(line) > MAX_BYTES):
             yield first, lines
             first, lines, size = record.seq, [], 0

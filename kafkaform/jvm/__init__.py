@@ -3,6 +3,6 @@
 Must not know: Kafka, Spark, who starts Java and what for.
 """
 
-from .archive import FOLDER, Archive, named
+from .archive import FOLDER, Archive, make_archive
 
-__all__ = ["FOLDER", "Archive", "named"]
+__all__ = ["FOLDER", "Archive", "make_archive"]

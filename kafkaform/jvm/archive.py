@@ -34,50 +34,50 @@ class Archive(Struct, frozen=True):
     jars: int
     part: str
 
-    def start(self) -> Path | None:
+    def find_start_file(self) -> Path | None:
         """The file to start from; None where nothing is kept, or something of it is damaged."""
-        file = self.whole(self.part)
+        file = self.find_whole_file(self.part)
         # Java opens the base, too, where there is one.
-        if file is None or (self.files(BASE) and not self.whole(BASE)):
+        if file is None or (self.list_files(BASE) and not self.find_whole_file(BASE)):
             return None
         return file
 
-    def keep(self, new: Path) -> dict[str, Path] | None:
+    def make_keep_options(self, new: Path) -> dict[str, Path] | None:
         """Options that make Java write its classes into a new file of this folder when it ends;
         None: this Java cannot do that."""
         option = {"-XX:ArchiveClassesAtExit": new}
-        if self._done("-Xshare:on", "-version"):
+        if self._run_java("-Xshare:on", "-version"):
             return option
-        base = self.whole(BASE)
+        base = self.find_whole_file(BASE)
         if base is None:
             dumped = new.with_name(BASE)
-            if not self._done("-Xshare:dump", f"-XX:SharedArchiveFile={dumped}"):
+            if not self._run_java("-Xshare:dump", f"-XX:SharedArchiveFile={dumped}"):
                 return None
-            base = self.settle(BASE, dumped)
+            base = self.settle_file(BASE, dumped)
         return {"-XX:SharedArchiveFile": base, **option}
 
-    def files(self, part: str) -> list[Path]:
+    def list_files(self, part: str) -> list[Path]:
         return sorted(self.folder.glob(f"{self.name}-{part}-*.jsa"))
 
-    def whole(self, part: str) -> Path | None:
+    def find_whole_file(self, part: str) -> Path | None:
         """This part's file if there is one, and nothing of it is missing or damaged."""
-        for file in self.files(part):
-            if file.name == self._named(part, file):
+        for file in self.list_files(part):
+            if file.name == self._name_file(part, file):
                 return file
         return None
 
-    def settle(self, part: str, new: Path) -> Path:
+    def settle_file(self, part: str, new: Path) -> Path:
         """Keep a new file of this folder under the name of its contents, instead of older ones."""
-        older = set(self.files(part))
-        file = new.replace(self.folder / self._named(part, new))
+        older = set(self.list_files(part))
+        file = new.replace(self.folder / self._name_file(part, new))
         for each in older - {file}:
             each.unlink(missing_ok=True)
         return file
 
-    def _named(self, part: str, file: Path) -> str:
-        return f"{self.name}-{part}-{_checksum(file, self.jars):08x}.jsa"
+    def _name_file(self, part: str, file: Path) -> str:
+        return f"{self.name}-{part}-{_checksum_file(file, self.jars):08x}.jsa"
 
-    def _done(self, *words: str) -> bool:
+    def _run_java(self, *words: str) -> bool:
         try:
             done = subprocess.run(
                 [self.program, *words], capture_output=True, timeout=_PATIENCE_SECONDS, check=False
@@ -87,16 +87,16 @@ class Archive(Struct, frozen=True):
         return done.returncode == 0
 
 
-def named(
+def make_archive(
     cache: Path, program: Path, part: str, known: Sequence[object], jars: Iterable[Path]
 ) -> Archive:
     """What this Java has kept, or may keep. cache: a folder of the user's; known: what else the
     files' names are to depend on."""
     name = sha256(repr((str(program), *known)).encode()).hexdigest()[:16]
-    return Archive(program, cache / FOLDER, name, _ages(jars), part)
+    return Archive(program, cache / FOLDER, name, _checksum_ages(jars), part)
 
 
-def _ages(jars: Iterable[Path]) -> int:
+def _checksum_ages(jars: Iterable[Path]) -> int:
     """Of these files, with their names and sizes; one that is not there is as if it never was."""
     seen = []
     for jar in jars:
@@ -108,7 +108,7 @@ def _ages(jars: Iterable[Path]) -> int:
     return zlib.crc32(repr(sorted(seen)).encode())
 
 
-def _checksum(file: Path, found: int) -> int:
+def _checksum_file(file: Path, found: int) -> int:
     """Goes on from one. 0 where it cannot be read."""
     try:
         with file.open("rb") as data:

@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 
 from ..core.diagnostics import Diagnostics
 from ..core.value import SecretRef
-from ..syntax.format import format
+from ..syntax.format import format_text
 from ..syntax.nodes import Call, Expression
 from ..syntax.parse import parse_expression
-from ..syntax.write import quote, write_value
+from ..syntax.write import quote_string, write_value
 from .desired import Built
-from .evaluate.diagnostics import clipped
+from .evaluate.diagnostics import clip_fault
 from .evaluate.name_check import Names, check_expression
 from .expressions.code import Env
 from .expressions.dependencies import AllUses
-from .values.bounds import bounded
-from .values.conversion import lower
-from .values.faults import Deferred, EvalError, Poisoned, as_diagnostic
+from .values.bounds import require_bounded
+from .values.conversion import lower_value
+from .values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from .values.limits import LIMITS, Budget
 from .values.value import (
     FIELDS,
@@ -46,7 +46,7 @@ Evaluator = Callable[[str], tuple[str | None, Diagnostics]]
 """An expression -> its value as text, or None and why not."""
 
 
-def evaluator(built: Built) -> Evaluator:
+def make_evaluator(built: Built) -> Evaluator:
     """Evaluates expressions as if they stood in a root local value."""
     run = built.run
     types = {name: info.schema for name, info in run.schemas.types.items()}
@@ -57,7 +57,7 @@ def evaluator(built: Built) -> Evaluator:
         node, faults = parse_expression(text, SOURCE)
         if node is None:
             return None, faults
-        asked = _typed(node)
+        asked = _get_typed_argument(node)
         node = asked or node
         unknown = tuple(check_expression(node, names))
         if unknown:
@@ -66,10 +66,12 @@ def evaluator(built: Built) -> Evaluator:
             return UNKNOWN, ()
         try:
             env = Env(run.root.env.roots, {}, Budget())
-            value = run.context.code(node)(env)
-            return str(type_of(value)) if asked else shown(_showable(value, node)), ()
+            value = run.context.compile_node(node)(env)
+            return str(type_of(value)) if asked else render_value(
+                _require_showable(value, node)
+            ), ()
         except EvalError as fault:
-            return None, (clipped(as_diagnostic(fault)),)
+            return None, (clip_fault(make_diagnostic(fault)),)
         except Deferred:
             return LATER, ()
         except Poisoned:
@@ -78,7 +80,7 @@ def evaluator(built: Built) -> Evaluator:
     return evaluate
 
 
-def _typed(node: Expression) -> Expression | None:
+def _get_typed_argument(node: Expression) -> Expression | None:
     """What `type(…)` asks about. It is no function of the language: only a console has use for the
     name of a type."""
     if isinstance(node, Call) and node.name == TYPE and len(node.args) == 1 and not node.expand:
@@ -86,46 +88,46 @@ def _typed(node: Expression) -> Expression | None:
     return None
 
 
-def _showable(value: Val, node: Expression) -> Val:
+def _require_showable(value: Val, node: Expression) -> Val:
     if work_of(value) > PARTS or size_of(value) > LIMITS.characters:
         advice = "Show a part of it, or its length."
         raise EvalError(node, "The value is too large to be shown", advice=advice)
-    return bounded(value, node, "The value")
+    return require_bounded(value, node, "The value")
 
 
-def shown(value: Val) -> str:
+def render_value(value: Val) -> str:
     """The value as an expression that yields it; what is sensitive is hidden. Raises what the
     parts of a module or data source raise."""
     bare = value.value if isinstance(value, Marked) and SENSITIVE not in value.marks else value
-    if _is_lines(bare):
-        return _lines(str(bare))
-    return format(f"x = {_text(value)}\n").removeprefix("x = ").removesuffix("\n")
+    if _can_be_heredoc(bare):
+        return _render_heredoc(str(bare))
+    return format_text(f"x = {_render_text(value)}\n").removeprefix("x = ").removesuffix("\n")
 
 
 _CALLS: Mapping[type, str] = {ListVal: "tolist", SetVal: "toset", MapVal: "tomap"}
 
 
-def _text(value: Val) -> str:
+def _render_text(value: Val) -> str:
     if isinstance(value, Marked):
-        return HIDDEN if SENSITIVE in value.marks else _text(value.value)
+        return HIDDEN if SENSITIVE in value.marks else _render_text(value.value)
     if isinstance(value, SecretRef):
         return HIDDEN
     if isinstance(value, Computed):
         return LATER
     if isinstance(value, TupleVal | ListVal | SetVal):
-        inside = "".join(f"{_text(item)},\n" for item in value.items)
+        inside = "".join(f"{_render_text(item)},\n" for item in value.items)
         brackets = f"[\n{inside}]" if inside else "[]"
     elif isinstance(value, FIELDS):
         pairs = ((name, value.fields[name]) for name in sorted(value.fields))
-        inside = "".join(f"{quote(name)} = {_text(item)}\n" for name, item in pairs)
+        inside = "".join(f"{quote_string(name)} = {_render_text(item)}\n" for name, item in pairs)
         brackets = f"{{\n{inside}}}" if inside else "{}"
     else:
-        return write_value(lower(value))
+        return write_value(lower_value(value))
     call = _CALLS.get(type(value))
     return brackets if call is None else f"{call}({brackets})"
 
 
-def _lines(text: str) -> str:
+def _render_heredoc(text: str) -> str:
     """A text of several lines as a heredoc, with a marker that is none of its lines."""
     lines, marker = text.removesuffix("\n").split("\n"), "EOT"
     while marker in (line.strip() for line in lines):
@@ -134,7 +136,7 @@ def _lines(text: str) -> str:
     return f"<<{marker}\n{plain}\n{marker}"
 
 
-def _is_lines(value: object) -> bool:
+def _can_be_heredoc(value: object) -> bool:
     """Whether a heredoc says exactly this: it ends with a line break, and needs no escapes."""
     if not isinstance(value, str) or not value.endswith("\n") or value == "\n":
         return False

@@ -15,35 +15,35 @@ from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output
 from ..core.value import FrozenMap
 from ..syntax.nodes import Label
-from ..syntax.parse import collector_paused
-from .declare.blocks import header
+from ..syntax.parse import pause_collector
+from .declare.blocks import make_header
 from .declare.declarations import Declarations, ResourceBlock
 from .declare.folder import Tree
-from .declare.folder import load as load_folder
-from .declare.modules import Folders, Module, link, with_modules
-from .declare.variables import Inputs, VarFile, resolve
+from .declare.folder import load_folder as load_folder
+from .declare.modules import Folders, Module, add_modules, link_modules
+from .declare.variables import VarFile, VariableInputs, resolve_variables
 from .evaluate.data_blocks import DataInfo, Query
 from .evaluate.diagnostics import Collector
-from .evaluate.evaluation import check_variables, evaluate, evaluate_checks
-from .evaluate.graph import graph
-from .evaluate.instructions import Instructions, check_instructions, instructions
+from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run
+from .evaluate.graph import build_graph
+from .evaluate.instructions import Instructions, check_instructions, evaluate_instructions
 from .evaluate.name_check import Names, check_names
-from .evaluate.outputs import root_output
+from .evaluate.outputs import make_root_output
 from .evaluate.provider_blocks import ProviderInfo
-from .evaluate.resources import Settled, TypeInfo, expanded
+from .evaluate.resources import Settled, TypeInfo, expand_composites
 from .evaluate.run import Run, Schemas
-from .expressions.compilation import context as make_context
+from .expressions.compilation import make_context as make_context
 from .expressions.dependencies import AllUses
 from .expressions.namespaces import Unset
-from .functions import function_table
-from .functions.files import Read, recording
+from .functions import make_function_table
+from .functions.files import Read, record_reads
 from .functions.spec import Function
-from .values.faults import Poisoned, error, near
+from .values.faults import Poisoned, make_error, suggest_near
 
 __all__ = [
     "DataInfo",
     "Folders",
-    "Inputs",
+    "VariableInputs",
     "ProviderInfo",
     "Query",
     "Schemas",
@@ -51,12 +51,12 @@ __all__ = [
     "Tree",
     "TypeInfo",
     "VarFile",
-    "build",
-    "load",
+    "build_desired",
+    "load_tree",
 ]
 
 
-def load(
+def load_tree(
     files: Mapping[str, bytes], folders: Folders | None = None, own: Callable[[str], str] = str
 ) -> Tree:
     """Parse a folder, and those of the modules that it calls. files: name without folder ->
@@ -64,7 +64,7 @@ def load(
     tree = load_folder(files)
     if folders is None:
         return tree
-    return with_modules(tree, folders, own, sum(map(len, files.values())))
+    return add_modules(tree, folders, own, sum(map(len, files.values())))
 
 
 class Built(Struct, frozen=True):
@@ -74,9 +74,9 @@ class Built(Struct, frozen=True):
     desired: Desired
 
 
-def build(
+def build_desired(
     tree: Tree,
-    inputs: Inputs,
+    inputs: VariableInputs,
     schemas: Schemas,
     read: Read | None = None,
     computed: Settled | None = None,
@@ -91,39 +91,39 @@ def build(
     return evaluate_tree(tree, inputs, schemas, read, computed, query).desired
 
 
-@collector_paused()
+@pause_collector()
 def evaluate_tree(
     tree: Tree,
-    inputs: Inputs,
+    inputs: VariableInputs,
     schemas: Schemas,
     read: Read | None = None,
     computed: Settled | None = None,
     query: Query | None = None,
 ) -> Built:
-    """The same, with the values of everything (see `build`)."""
+    """The same, with the values of everything (see `build_desired`)."""
     reads = dict[str, str]()
-    table = function_table(None if read is None else recording(read, reads))
+    table = make_function_table(None if read is None else record_reads(read, reads))
     context = make_context(table)
     faults, uses = Collector(context.budget), AllUses()
-    linked = link(tree, tuple(schemas.providers))
+    linked = link_modules(tree, tuple(schemas.providers))
     faults.add_static((*tree.diagnostics, *linked.faults))
-    faults.add_static(_unknown(linked.root, schemas))
-    faults.add_static(_misnamed(linked.root, schemas, table, uses))
-    variables = resolve(tree, linked.root.found.variables, inputs, context)
+    faults.add_static(_find_unknown_types(linked.root, schemas))
+    faults.add_static(_find_unknown_names(linked.root, schemas, table, uses))
+    variables = resolve_variables(tree, linked.root.found.variables, inputs, context)
     for fault in variables.diagnostics:
         faults.add(fault)
-    order = graph(linked.root, schemas.types, schemas.data, uses)
+    order = build_graph(linked.root, schemas.types, schemas.data, uses)
     run = Run(order, schemas, context, context.budget, faults, variables, query, computed or {})
-    evaluate(run)
+    evaluate_run(run)
     check_variables(run)
-    declared = _declared(run)
-    outputs = tuple(_outputs(run))
-    told = instructions(run)
+    declared = _collect_declared(run)
+    outputs = tuple(_list_outputs(run))
+    told = evaluate_instructions(run)
     if told != Instructions():
         check_instructions(told, run)
     evaluate_checks(run)
     if inputs.partial:
-        _count_unset(run)
+        _warn_unset(run)
     made_of = {
         "files": FrozenMap(tree.digests),
         "read": FrozenMap(reads),
@@ -149,41 +149,41 @@ def _has_rules(root: Module) -> bool:
         module.found.checks
         or any(one.preconditions or one.postconditions for one in module.found.resources.values())
         or any(output.preconditions for output in module.found.outputs.values())
-        for module in root.walk()
+        for module in root.walk_modules()
     )
 
 
 # ── what is not installed ───────────────────────────────────────────────────────────────
 
 
-def _misnamed(
+def _find_unknown_names(
     root: Module, schemas: Schemas, functions: Mapping[str, Function], uses: AllUses
 ) -> Iterator[Diagnostic]:
     """Unknown names in expressions; modules of one folder say the same, so it is told once."""
     types = {name: info.schema for name, info in schemas.types.items()}
     data = {name: info.schema for name, info in schemas.data.items()}
-    for module in root.walk():
+    for module in root.walk_modules():
         yield from check_names(Names(module, types, data, functions, uses))
 
 
-def _unknown(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
+def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
     """Types and providers that are not installed: skipped in Terraform's files, else errors."""
     skipped: dict[str, list[str]] = {}
-    for folder in {module.folder: module for module in root.walk()}.values():
-        for kind, name, place, known in _named(folder.found, schemas):
+    for folder in {module.folder: module for module in root.walk_modules()}.values():
+        for kind, name, place, known in _list_block_types(folder.found, schemas):
             provider = name.partition("_")[0]
             if name in known:
                 continue
             if folder.terraform and provider not in schemas.providers:
                 skipped.setdefault(provider, []).append(str(place.range))
             else:
-                advice = near(name, known)
-                yield error(place, f'There is no {kind} "{name}"', advice=advice)
+                advice = suggest_near(name, known)
+                yield make_error(place, f'There is no {kind} "{name}"', advice=advice)
     for provider, places in sorted(skipped.items()):
-        yield _skipped(provider, places)
+        yield _make_skipped_warning(provider, places)
 
 
-def _named(
+def _list_block_types(
     found: Declarations, schemas: Schemas
 ) -> Iterator[tuple[str, str, Label, Collection[str]]]:
     """What kind of thing each block's first label names, the name, its place, the known ones."""
@@ -199,7 +199,7 @@ def _named(
         yield "provider", provider.name, provider.block.labels[0], schemas.providers
 
 
-def _skipped(provider: str, places: list[str]) -> Diagnostic:
+def _make_skipped_warning(provider: str, places: list[str]) -> Diagnostic:
     shown = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
     blocks = "1 block" if len(places) == 1 else f"{len(places)} blocks"
     return Diagnostic(
@@ -213,7 +213,7 @@ def _skipped(provider: str, places: list[str]) -> Diagnostic:
 # ── the rest ────────────────────────────────────────────────────────────────────────────
 
 
-def _declared(run: Run) -> tuple[Declared, ...]:
+def _collect_declared(run: Run) -> tuple[Declared, ...]:
     """All objects, in the order of the files; two blocks for one object are reported."""
     declared: list[Declared] = []
     owners: dict[Identity, Declared] = {}
@@ -224,18 +224,18 @@ def _declared(run: Run) -> tuple[Declared, ...]:
                 if isinstance(made, Poisoned):
                     continue
                 plan = run.resources[steps][address]
-                run.provider(plan.instance, plan.block)
-                for item in expanded(plan, made, scope.report):
+                run.get_provider(plan.instance, plan.block)
+                for item in expand_composites(plan, made, scope.report):
                     declared.append(item)
                     first = owners.setdefault(item.identity, item)
                     if first is not item and None is item.address.child is first.address.child:
-                        scope.report(_same_object(plan.block, first, item))
+                        scope.report(_make_same_object_fault(plan.block, first, item))
     return tuple(declared)
 
 
-def _same_object(block: ResourceBlock, first: Declared, second: Declared) -> Diagnostic:
-    return error(
-        header(block.block),
+def _make_same_object_fault(block: ResourceBlock, first: Declared, second: Declared) -> Diagnostic:
+    return make_error(
+        make_header(block.block),
         f"{second.address} and {first.address} are the same object: {second.identity}",
         f"{first.address} is declared at {first.range}, {second.address} at {second.range}.",
         "Keep one of the two, or give them different names.",
@@ -243,18 +243,18 @@ def _same_object(block: ResourceBlock, first: Declared, second: Declared) -> Dia
     )
 
 
-def _outputs(run: Run) -> Iterator[Output]:
+def _list_outputs(run: Run) -> Iterator[Output]:
     root = run.root
     for name, block in root.module.found.outputs.items():
-        output = root_output(block, root.outputs.get(name, Poisoned()), root.report)
+        output = make_root_output(block, root.outputs.get(name, Poisoned()), root.report)
         if output is not None:
             yield output
 
 
-def _count_unset(run: Run) -> None:
+def _warn_unset(run: Run) -> None:
     unset = [name for name, value in run.variables.values.items() if isinstance(value, Unset)]
     modules = run.graph.modules.values()
-    unread = [module.label(f"data.{one}") for module in modules for one in module.found.data]
+    unread = [module.render_label(f"data.{one}") for module in modules for one in module.found.data]
     told = (("variable", "no value", unset), ("data source", "not been read", unread))
     for what, lack, names in told:
         if names:

@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Block, BlockKind, Change, Ownership
-from ..core.redaction import clean
+from ..core.change import Action, Blocker, BlockerKind, Change, Ownership
+from ..core.redaction import mask_secrets
 from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
 from ..core.value import EMPTY, FrozenMap
-from ..provider.contract import Provider, ResourceType, types_of
+from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
-from .approval import seal
-from .build import Header, checked, instances_of, is_shown, reviewed, with_steps
+from .approval import seal_plan
+from .build import PlanHeader, add_steps, check_change, describe_instances, is_shown, review_changes
 from .diff import compare
-from .drafts import managed
+from .drafts import select_managed
 from .model import Options, Plan
-from .observe import Look, destination
+from .observe import Look, compute_destination
 
 Edit = Callable[[FrozenMap | None], FrozenMap | None]
 """The attributes of an object, None if it is not there -> what they shall be, None to remove it."""
@@ -40,18 +40,18 @@ def amend(
     secret_version: a new one sends the secrets of what `edit` gives."""
     same = Change(identity, address, Action.NOOP)
     if isinstance(reading, Hidden | Failed):
-        return replace(same, blocked=_unreadable(reading))
+        return replace(same, blocked=_block_unreadable(reading))
     owned = Ownership(secret_version=secret_version)
     if isinstance(reading, Absent) and reading.others is not None:
         reading = reading.others
     if isinstance(reading, Absent):
-        after = _canonical(edit(None), kind, facts)
+        after = _canonicalize(edit(None), kind, facts)
         if after is None:
             return same
         paths = compare(None, after, schema=kind.schema)
         return replace(same, action=Action.CREATE, after=after, paths=paths, row_after=owned)
-    before = kind.canonical(destination(reading), facts)
-    after = _canonical(edit(before), kind, facts)
+    before = kind.canonical(compute_destination(reading), facts)
+    after = _canonicalize(edit(before), kind, facts)
     there = replace(same, before=before, incarnation=reading.incarnation)
     if after is None:
         paths = compare(before, None, schema=kind.schema)
@@ -62,50 +62,52 @@ def amend(
     return replace(
         there,
         action=Action.UPDATE,
-        before=managed(before, after),
+        before=select_managed(before, after),
         after=after,
         paths=paths,
         row_after=owned,
     )
 
 
-def _canonical(attributes: FrozenMap | None, kind: ResourceType, facts: Facts) -> FrozenMap | None:
+def _canonicalize(
+    attributes: FrozenMap | None, kind: ResourceType, facts: Facts
+) -> FrozenMap | None:
     return None if attributes is None else kind.canonical(attributes, facts)
 
 
-def _unreadable(reading: Hidden | Failed) -> Block:
+def _block_unreadable(reading: Hidden | Failed) -> Blocker:
     if isinstance(reading, Hidden):
-        return Block(
-            BlockKind.UNREADABLE,
+        return Blocker(
+            BlockerKind.UNREADABLE,
             f"it cannot be seen: the right {reading.right} is missing",
             f"Grant {reading.right}, or run as a principal that has it.",
         )
     fault = reading.fault
-    why, todo = clean(fault.message), clean(fault.advice)
-    return Block(BlockKind.UNREADABLE, f"it could not be read: {why} ({fault.code})", todo)
+    why, todo = mask_secrets(fault.message), mask_secrets(fault.advice)
+    return Blocker(BlockerKind.UNREADABLE, f"it could not be read: {why} ({fault.code})", todo)
 
 
-def plan_of(
+def plan_changes(
     drafts: Sequence[Change],
     world: World,
     state: State,
     providers: Mapping[str, Provider],
     look: Look,
-    header: Header,
+    header: PlanHeader,
 ) -> Plan:
     """The plan of these changes: checked, reviewed, with their steps, approved as a whole."""
-    types = types_of(providers.values())
+    types = collect_types(providers.values())
     facts = {instance: seen.facts for instance, seen in world.items()}
-    judged, warnings = reviewed(
-        [checked(change, types, facts) for change in drafts], providers, look, facts
+    judged, warnings = review_changes(
+        [check_change(change, types, facts) for change in drafts], providers, look, facts
     )
-    changes = tuple(with_steps(change, types, facts) for change in judged)
+    changes = tuple(add_steps(change, types, facts) for change in judged)
     shown = tuple(change for change in changes if is_shown(change) or change.notes)
     made = Plan(
         lineage=state.lineage,
         serial=state.serial,
         configuration="",
-        instances=instances_of(world, header, warnings),
+        instances=describe_instances(world, header, warnings),
         changes=shown,
         unchanged=len(changes) - len(shown),
         options=Options(),
@@ -113,9 +115,9 @@ def plan_of(
         created=header.created,
         kafkaform_version=header.kafkaform_version,
     )
-    return seal(made)
+    return seal_plan(made)
 
 
-def without_empty(attributes: FrozenMap, *names: str) -> FrozenMap | None:
+def drop_if_empty(attributes: FrozenMap, *names: str) -> FrozenMap | None:
     """The attributes, or None if all of these maps are empty: then nothing is left of it."""
     return attributes if any(attributes.get(name) or EMPTY for name in names) else None

@@ -23,7 +23,7 @@ RULE = 2
 dependencies, waivers, and what the state records of an object beside its changed paths."""
 
 
-def change_digest(change: Change, scope_id: str, lineage: str) -> str:
+def digest_change(change: Change, scope_id: str, lineage: str) -> str:
     """SHA-256 over one change: who, where, what is recorded of it, every path before and after,
     who loses what, and its steps."""
     return digest(
@@ -35,8 +35,8 @@ def change_digest(change: Change, scope_id: str, lineage: str) -> str:
             "incarnation": change.incarnation,
             "action": change.action.value,
             "adopts": change.adopts,
-            "before": _mine(change.before, change.theirs),
-            "after": _mine(change.after, change.theirs),
+            "before": _drop_theirs(change.before, change.theirs),
+            "after": _drop_theirs(change.after, change.theirs),
             "paths": [[c.path, c.before, c.after, c.sensitive] for c in change.paths],
             "row": [to_data(change.row_before), to_data(change.row_after)],
             "owner": change.owner,
@@ -48,19 +48,19 @@ def change_digest(change: Change, scope_id: str, lineage: str) -> str:
     )
 
 
-def _mine(attributes: FrozenMap | None, theirs: Iterable[Path]) -> Value:
+def _drop_theirs(attributes: FrozenMap | None, theirs: Iterable[Path]) -> Value:
     """The attributes without what is kept for others, which may come and go meanwhile."""
     if attributes is None:
         return None
     return lay_over(attributes, [path for path in theirs if path[0] in attributes], EMPTY)
 
 
-def approval(plan: Plan) -> str:
+def compute_approval(plan: Plan) -> str:
     """SHA-256 over the changes that are neither noop nor blocked, what earlier runs owe and this
     one removes, the systems, and what the user accepted."""
     scopes = plan.scopes
     changes = (
-        change_digest(change, scopes[change.identity.instance], plan.lineage)
+        digest_change(change, scopes[change.identity.instance], plan.lineage)
         for change in plan.effective
     )
     return digest(
@@ -70,16 +70,16 @@ def approval(plan: Plan) -> str:
             "scopes": scopes,
             "mode": plan.options.mode.value,
             "accept": sorted(plan.options.accept),
-            "removals": sorted(map(_removal_digest, plan.removals)),
+            "removals": sorted(map(_digest_removal, plan.removals)),
             "changes": sorted(changes),
         }
     )
 
 
-def _removal_digest(removal: Removal) -> str:
+def _digest_removal(removal: Removal) -> str:
     return digest(to_data(removal))
 
 
-def seal(plan: Plan) -> Plan:
+def seal_plan(plan: Plan) -> Plan:
     """The plan with the approval that follows from what it says."""
-    return replace(plan, approval=approval(plan), rule=RULE)
+    return replace(plan, approval=compute_approval(plan), rule=RULE)

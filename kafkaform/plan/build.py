@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import BOOKKEEPING, Action, Block, BlockKind, Change, Review
+from ..core.change import BOOKKEEPING, Action, Blocker, BlockerKind, Change, Review
 from ..core.diagnostics import Diagnostic, Severity, has_errors
 from ..core.errors import ConfigurationError, PlanRefused
 from ..core.resource import Desired, Facts, Identity, Output, Pending, World
@@ -20,20 +20,20 @@ from ..core.value import FrozenMap
 from ..core.words import NEUTRAL, Vocabulary
 from ..provider.contract import Provider, ResourceType
 from ..state.model import State
-from .approval import seal
-from .drafts import Context
-from .guards import guard
+from .approval import seal_plan
+from .drafts import DecisionContext
+from .guards import apply_guards
 from .lifecycle import decide
 from .model import Options, OutputChange, Plan, PlanInstance, Unmanaged
-from .observe import Look, has_ended, how_far, unmanaged
-from .ownership import claims
-from .select import narrow
+from .observe import Look, has_ended, list_unmanaged, note_progress
+from .ownership import make_claims
+from .select import narrow_changes
 
 NAMES_SHOWN = 10
 DESTRUCTIVE = (Action.DELETE,)
 
 
-class Header(Struct, frozen=True):
+class PlanHeader(Struct, frozen=True):
     """What a plan says about itself; shown, never approved. created: RFC 3339, UTC."""
 
     created: str
@@ -50,7 +50,7 @@ def make_plan(
     providers: Mapping[str, Provider],
     look: Look,
     options: Options,
-    header: Header,
+    header: PlanHeader,
 ) -> Plan:
     """The plan that brings the world to what is desired.
 
@@ -58,40 +58,40 @@ def make_plan(
     another scope id than the state recorded, ConfigurationError for faults of import blocks.
     """
     words = {instance: provider.words for instance, provider in providers.items()}
-    _same_scopes(world, state, words)
-    types = _types(providers, state)
-    claimed, faults = claims(desired, state, types, options)
+    _require_same_scopes(world, state, words)
+    types = _collect_types(providers, state)
+    claimed, faults = make_claims(desired, state, types, options)
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
     facts = {instance: seen.facts for instance, seen in world.items()}
     still = {item.identity: item for item in pending if not has_ended(item, world)}
-    context = Context(types, facts, options, still, words)
+    context = DecisionContext(types, facts, options, still, words)
     drafts: Sequence[Change] = [
         decide(claim, world[claim.identity.instance].readings[claim.identity], context)
         for claim in claimed
     ]
-    drafts = narrow(drafts, options)
-    drafts = [checked(change, types, facts) for change in drafts]
-    drafts = guard(drafts, desired, state, options)
-    drafts, warnings = reviewed(drafts, providers, look, facts, options.accept)
-    changes = _assessed([with_steps(change, types, facts) for change in drafts], look)
+    drafts = narrow_changes(drafts, options)
+    drafts = [check_change(change, types, facts) for change in drafts]
+    drafts = apply_guards(drafts, desired, state, options)
+    drafts, warnings = review_changes(drafts, providers, look, facts, options.accept)
+    changes = _add_impacts([add_steps(change, types, facts) for change in drafts], look)
     shown = tuple(change for change in changes if is_shown(change))
     made = Plan(
         lineage=state.lineage,
         serial=state.serial,
         configuration=desired.digest,
-        instances=instances_of(world, header, warnings),
+        instances=describe_instances(world, header, warnings),
         changes=shown,
         unchanged=len(changes) - len(shown),
         options=options,
-        outputs=_outputs(desired, state),
+        outputs=_compare_outputs(desired, state),
         diagnostics=desired.diagnostics,
-        pending=tuple(how_far(item, world) for item in pending),
+        pending=tuple(note_progress(item, world) for item in pending),
         audit_head=header.audit_head,
         created=header.created,
         kafkaform_version=header.kafkaform_version,
     )
-    return seal(made)
+    return seal_plan(made)
 
 
 def record_only(plan: Plan) -> Plan:
@@ -107,7 +107,7 @@ def record_only(plan: Plan) -> Plan:
         for change in plan.changes
         if change.adopts
     )
-    return seal(replace(plan, changes=changes, removals=()))
+    return seal_plan(replace(plan, changes=changes, removals=()))
 
 
 def is_shown(change: Change) -> bool:
@@ -115,7 +115,7 @@ def is_shown(change: Change) -> bool:
     return change.action is not Action.NOOP or change.blocked is not None or bool(change.drift)
 
 
-def _same_scopes(world: World, state: State, words: Vocabulary) -> None:
+def _require_same_scopes(world: World, state: State, words: Vocabulary) -> None:
     for instance, recorded in state.providers.items():
         scope = world[instance].facts.scope_id if instance in world else recorded
         if scope != recorded:
@@ -127,7 +127,7 @@ def _same_scopes(world: World, state: State, words: Vocabulary) -> None:
             )
 
 
-def _types(providers: Mapping[str, Provider], state: State) -> dict[str, ResourceType]:
+def _collect_types(providers: Mapping[str, Provider], state: State) -> dict[str, ResourceType]:
     types = {name: kind for item in providers.values() for name, kind in item.types.items()}
     unknown = sorted({i.kind for i in state.objects} - types.keys())
     if unknown:
@@ -138,11 +138,11 @@ def _types(providers: Mapping[str, Provider], state: State) -> dict[str, Resourc
     return types
 
 
-def checked(
+def check_change(
     change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
 ) -> Change:
     """Blocked if a rule that needs no system forbids it; warnings become notes."""
-    if change.blocked is not None and change.blocked.kind is not BlockKind.UNMANAGED:
+    if change.blocked is not None and change.blocked.kind is not BlockerKind.UNMANAGED:
         return change
     found = types[change.identity.kind].check(change, facts[change.identity.instance])
     notes = tuple(d.summary for d in found if d.severity is Severity.WARNING)
@@ -152,21 +152,21 @@ def checked(
         return replace(change, notes=(*change.notes, *hurdles))
     if not found:
         return change
-    blocked = _impossible(errors) if errors else None
+    blocked = _block_impossible(errors) if errors else None
     return replace(change, notes=(*change.notes, *notes), blocked=blocked)
 
 
-def _impossible(errors: Sequence[Diagnostic]) -> Block:
+def _block_impossible(errors: Sequence[Diagnostic]) -> Blocker:
     reasons = [f"{d.summary}: {d.detail}" if d.detail else d.summary for d in errors]
     advice = [d.advice for d in errors]
     if len(set(advice)) > 1:
         # Numbers say which advice belongs to which reason.
         reasons = [f"({number}) {text}" for number, text in enumerate(reasons, 1)]
         advice = [f"({number}) {text}" for number, text in enumerate(advice, 1) if text]
-    return Block(BlockKind.IMPOSSIBLE, "; ".join(reasons), "; ".join(dict.fromkeys(advice)))
+    return Blocker(BlockerKind.IMPOSSIBLE, "; ".join(reasons), "; ".join(dict.fromkeys(advice)))
 
 
-def reviewed(
+def review_changes(
     changes: Sequence[Change],
     providers: Mapping[str, Provider],
     look: Look,
@@ -179,18 +179,18 @@ def reviewed(
     warnings: dict[str, tuple[str, ...]] = {}
     for instance, provider in providers.items():
         mine = [change for change in changes if change.identity.instance == instance]
-        sweeps = look.sweeps(instance, provider.review_needs(mine))
+        sweeps = look.collect_sweeps(instance, provider.review_needs(mine))
         review = provider.review(mine, sweeps, facts[instance])
         told = {*review.blocks, *review.unless, *review.notes, *review.losses}
         concerned = (change for change in mine if told and change.identity in told)
-        judged.update({one.identity: _judged(one, review, accepted) for one in concerned})
+        judged.update({one.identity: _apply_review(one, review, accepted) for one in concerned})
         warnings[instance] = review.warnings
     if not judged:
         return changes, warnings
     return [judged.get(change.identity, change) for change in changes], warnings
 
 
-def _judged(change: Change, review: Review, accepted: Sequence[str]) -> Change:
+def _apply_review(change: Change, review: Review, accepted: Sequence[str]) -> Change:
     unless = review.unless.get(change.identity, ())
     left = [block for block in unless if block.waiver not in accepted]
     lifted = [block for block in unless if block.waiver in accepted]
@@ -208,7 +208,7 @@ def _judged(change: Change, review: Review, accepted: Sequence[str]) -> Change:
     )
 
 
-def with_steps(
+def add_steps(
     change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
 ) -> Change:
     if not change.effective:
@@ -217,7 +217,7 @@ def with_steps(
     return replace(change, steps=steps)
 
 
-def _assessed(changes: Sequence[Change], look: Look) -> tuple[Change, ...]:
+def _add_impacts(changes: Sequence[Change], look: Look) -> tuple[Change, ...]:
     """The changes, with what the destructive ones would destroy."""
     asked: dict[str, list[Change]] = {}
     for change in changes:
@@ -226,7 +226,7 @@ def _assessed(changes: Sequence[Change], look: Look) -> tuple[Change, ...]:
     impacts = {
         identity: impact
         for instance, group in asked.items()
-        for identity, impact in look.impacts(instance, group).items()
+        for identity, impact in look.assess_impacts(instance, group).items()
     }
     if not impacts:
         return tuple(changes)
@@ -236,8 +236,8 @@ def _assessed(changes: Sequence[Change], look: Look) -> tuple[Change, ...]:
     )
 
 
-def instances_of(
-    world: World, header: Header, warnings: Mapping[str, tuple[str, ...]]
+def describe_instances(
+    world: World, header: PlanHeader, warnings: Mapping[str, tuple[str, ...]]
 ) -> dict[str, PlanInstance]:
     return {
         instance: PlanInstance(
@@ -245,7 +245,7 @@ def instances_of(
             header.display.get(instance, FrozenMap()),
             tuple(
                 Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN]))
-                for kind, keys in sorted(unmanaged(seen).items())
+                for kind, keys in sorted(list_unmanaged(seen).items())
                 if keys
             ),
             warnings.get(instance, ()),
@@ -254,10 +254,10 @@ def instances_of(
     }
 
 
-def _outputs(desired: Desired, state: State) -> tuple[OutputChange, ...]:
+def _compare_outputs(desired: Desired, state: State) -> tuple[OutputChange, ...]:
     """Recorded against evaluated; one that waits for a computed value always shows."""
-    after = {output.name: _told(output) for output in desired.outputs}
-    before = {name: _recorded(name, data) for name, data in state.outputs.items()}
+    after = {output.name: _hide_sensitive(output) for output in desired.outputs}
+    before = {name: _read_recorded(name, data) for name, data in state.outputs.items()}
     return tuple(
         OutputChange(before.get(name), after.get(name))
         for name in sorted(before.keys() | after.keys())
@@ -265,10 +265,10 @@ def _outputs(desired: Desired, state: State) -> tuple[OutputChange, ...]:
     )
 
 
-def _told(output: Output) -> Output:
+def _hide_sensitive(output: Output) -> Output:
     """A sensitive output without its value: plans are saved, shown and recorded in the log."""
     return replace(output, value=None) if output.sensitive else output
 
 
-def _recorded(name: str, data: FrozenMap) -> Output:
+def _read_recorded(name: str, data: FrozenMap) -> Output:
     return Output(name, data.get("value"), bool(data.get("sensitive")), False)

@@ -16,10 +16,10 @@ from msgspec import Struct
 from ..core import canonical
 from ..core.change import Change
 from ..core.errors import PlanRefused, StorageError
-from ..core.nouns import Misfit, defaults, from_data
+from ..core.nouns import Misfit, from_data, list_defaults
 from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
-from ..state.codec import has_secret, row_lacks
+from ..state.codec import find_row_fault, has_secret
 from .model import FORMAT, Plan
 
 
@@ -47,29 +47,29 @@ def decode(data: bytes, where: str) -> Plan:
     if data != whole or body["checksum"] != canonical.digest(body.without(["checksum"])):
         raise PlanRefused(f"{where} was altered after it was saved: its checksum differs", advice)
     try:
-        return _plan(body["plan"])
+        return _read_plan(body["plan"])
     except Misfit as error:
         raise PlanRefused(f"{where} is not a plan of this version: {error}", advice) from None
 
 
-def recorded(data: Value, run: str) -> Plan:
+def read_recorded_plan(data: Value, run: str) -> Plan:
     """The plan that an audit log has of this run. Raises StorageError for what is no plan."""
     try:
-        return _plan(data)
+        return _read_plan(data)
     except Misfit as error:
-        raise _unusable(run, error) from None
+        raise _make_unusable_error(run, error) from None
 
 
-def instances_in(data: FrozenMap, run: str) -> set[str]:
+def read_instances(data: FrozenMap, run: str) -> set[str]:
     """The provider instances of a recorded plan, which is not read for that. Raises as
-    `recorded`."""
+    `read_recorded_plan`."""
     instances = data.get("instances", EMPTY)
     if type(instances) is not FrozenMap:
-        raise _unusable(run, Misfit("is not an object").within("instances"))
+        raise _make_unusable_error(run, Misfit("is not an object").nest_in("instances"))
     return set(instances)
 
 
-def _unusable(run: str, error: Misfit) -> StorageError:
+def _make_unusable_error(run: str, error: Misfit) -> StorageError:
     return StorageError(
         f"the plan of run {run} in the audit log cannot be used: {error}",
         "It was edited, or written by a newer version of kafkaform: use that version, or put "
@@ -77,7 +77,7 @@ def _unusable(run: str, error: Misfit) -> StorageError:
     )
 
 
-def _plan(data: Value) -> Plan:
+def _read_plan(data: Value) -> Plan:
     """A plan that an apply can record: its parts name each other, and the rows that it leaves may
     stand in a state. What is refused later is refused after it was sent. Raises Misfit."""
     plan = from_data(Plan, data)
@@ -90,13 +90,13 @@ def _plan(data: Value) -> Plan:
         _refuse_unknown_instance(removal.identity, plan, f"removals[{number}].identity")
     for number, output in enumerate(plan.outputs):
         if output.after is not None and has_secret(output.after.value):
-            raise Misfit("holds a secret").within(f"outputs[{number}].after.value")
+            raise Misfit("holds a secret").nest_in(f"outputs[{number}].after.value")
     return plan
 
 
 def _refuse_unknown_instance(identity: Identity, plan: Plan, where: str) -> None:
     if identity.instance not in plan.instances:
-        raise Misfit("is none of `instances`").within(f"{where}.instance")
+        raise Misfit("is none of `instances`").nest_in(f"{where}.instance")
 
 
 def _refuse_impossible_row(change: Change, where: str) -> None:
@@ -110,9 +110,9 @@ def _refuse_impossible_row(change: Change, where: str) -> None:
         "protected": ("row_after.protected", row.protected),
     }
     for name, (member, value) in recorded.items():
-        wanted = row_lacks(name, value) if value is not None else ""
+        wanted = find_row_fault(name, value) if value is not None else ""
         if wanted:
-            raise Misfit(f"is not {wanted}").within(f"{where}.{member}")
+            raise Misfit(f"is not {wanted}").nest_in(f"{where}.{member}")
 
 
 def to_data(value: Any) -> Value:
@@ -127,7 +127,7 @@ def to_data(value: Any) -> Value:
         return FrozenMap(
             {
                 name: to_data(getattr(value, name))
-                for name, default in defaults(type(value))
+                for name, default in list_defaults(type(value))
                 if getattr(value, name) != default
             }
         )

@@ -19,15 +19,15 @@ from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 def flatten(attributes: FrozenMap | None) -> dict[Path, Value]:
     """path -> value of everything that is set and can be read back, which secrets cannot; a map
     attribute contributes its entries."""
-    return {p: v for p, v in _leaves(attributes) if not isinstance(v, SecretRef)}
+    return {p: v for p, v in _walk_leaves(attributes) if not isinstance(v, SecretRef)}
 
 
-def secrets(attributes: FrozenMap | None) -> dict[Path, SecretRef]:
+def find_secrets(attributes: FrozenMap | None) -> dict[Path, SecretRef]:
     """path -> reference of every secret among the attributes: what `flatten` leaves out."""
-    return {p: v for p, v in _leaves(attributes) if isinstance(v, SecretRef)}
+    return {p: v for p, v in _walk_leaves(attributes) if isinstance(v, SecretRef)}
 
 
-def _leaves(attributes: FrozenMap | None) -> Iterator[tuple[Path, Value]]:
+def _walk_leaves(attributes: FrozenMap | None) -> Iterator[tuple[Path, Value]]:
     for name, value in (attributes or EMPTY).items():
         entries = value.items() if isinstance(value, FrozenMap) else ()
         yield from (((name, key), item) for key, item in entries if item is not None)
@@ -53,13 +53,13 @@ def compare(
         before = FrozenMap({name: value for name, value in before.items() if name in managed})
     old, new = flatten(before), flatten(after)
     if before is None:
-        new.update(secrets(after))
+        new.update(find_secrets(after))
     return tuple(
         PathChange(
             path,
             old.get(path),
             new.get(path),
-            effective=fallbacks.get(dotted(path)) if path not in new else None,
+            effective=fallbacks.get(render_path(path)) if path not in new else None,
             sensitive=_is_sensitive(schema, path),
         )
         for path in sorted(old.keys() | new.keys())
@@ -75,28 +75,28 @@ def agrees(wanted: FrozenMap, live: FrozenMap) -> bool:
     return all(live.get(name) == value for name, value in wanted.items() if value is not None)
 
 
-def gone(attributes: FrozenMap, schema: ObjectSchema) -> tuple[PathChange, ...]:
+def compare_gone(attributes: FrozenMap, schema: ObjectSchema) -> tuple[PathChange, ...]:
     """The drift of an object that is not there any more: the whole of it, at the empty path."""
     hidden = any(_is_sensitive(schema, (name,)) for name in attributes)
     return (PathChange((), attributes, None, sensitive=hidden),)
 
 
-def dotted(path: Path) -> str:
+def render_path(path: Path) -> str:
     """`config.retention.ms`: how globs, fallbacks and messages write a path."""
     return ".".join(path)
 
 
-def ignored(path: Path, lifecycle: Lifecycle) -> bool:
+def is_ignored(path: Path, lifecycle: Lifecycle) -> bool:
     """True if the block leaves this path to others."""
     only = lifecycle.ignore_changes_except
     if only is not None:
-        return not _named(path, only)
-    return _named(path, lifecycle.ignore_changes)
+        return not _matches_any(path, only)
+    return _matches_any(path, lifecycle.ignore_changes)
 
 
-def _named(path: Path, globs: Iterable[str]) -> bool:
+def _matches_any(path: Path, globs: Iterable[str]) -> bool:
     """True if a glob names this path or the attribute that holds it."""
-    text = dotted(path)
+    text = render_path(path)
     return any(fnmatch.fnmatchcase(text, glob) or glob == path[0] for glob in globs)
 
 
@@ -118,24 +118,24 @@ def lay_over(target: FrozenMap, paths: Iterable[Path], source: FrozenMap) -> Fro
     return FrozenMap(result)
 
 
-def set_only(attributes: FrozenMap) -> FrozenMap:
+def keep_set_values(attributes: FrozenMap) -> FrozenMap:
     """The attributes that are set and no secrets: what a state row keeps."""
     return FrozenMap(
-        {name: _without_secrets(value) for name, value in attributes.items() if _kept(value)}
+        {name: _drop_secrets(value) for name, value in attributes.items() if _is_recordable(value)}
     )
 
 
-def _without_secrets(value: Value) -> Value:
+def _drop_secrets(value: Value) -> Value:
     if not isinstance(value, FrozenMap):
         return value
     return FrozenMap({k: v for k, v in value.items() if not isinstance(v, SecretRef)})
 
 
-def _kept(value: Value) -> bool:
+def _is_recordable(value: Value) -> bool:
     return value is not None and not isinstance(value, SecretRef)
 
 
-def changed_names(paths: Iterable[PathChange]) -> Iterator[str]:
+def list_changed_names(paths: Iterable[PathChange]) -> Iterator[str]:
     """The top-level attribute names that these paths touch, each once, sorted."""
     yield from sorted({change.path[0] for change in paths})
 

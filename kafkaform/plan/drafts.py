@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..core.change import Action, Block, BlockKind, Change, Ownership
-from ..core.redaction import clean
+from ..core.change import Action, Blocker, BlockerKind, Change, Ownership
+from ..core.redaction import mask_secrets
 from ..core.resource import Facts, Failed, Hidden, Identity, Pending
 from ..core.value import FrozenMap
 from ..core.words import Vocabulary
@@ -18,7 +18,7 @@ from .model import Options
 from .ownership import Claim
 
 
-class Context(Struct, frozen=True):
+class DecisionContext(Struct, frozen=True):
     """What a decision may look at besides the claim and the reading."""
 
     types: Mapping[str, ResourceType]
@@ -28,7 +28,7 @@ class Context(Struct, frozen=True):
     words: Vocabulary = field(default_factory=dict)
 
 
-def unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
+def block_unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
     """Nothing is decided about an object that could not be read; the block says why."""
     if isinstance(reading, Hidden):
         reason = f"it cannot be seen: the right {reading.right} is missing"
@@ -36,35 +36,35 @@ def unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
     else:
         fault = reading.fault
         # A server may repeat what it was sent, and a plan is saved and hashed as it is.
-        why, todo = clean(fault.message), clean(fault.advice).rstrip(".")
-        reason = f"it could not be read: {why} ({fault.code}{_at(fault.where)})"
+        why, todo = mask_secrets(fault.message), mask_secrets(fault.advice).rstrip(".")
+        reason = f"it could not be read: {why} ({fault.code}{_render_place(fault.where)})"
         around = f"or leave it out with --exclude='{claim.address}'."
         advice = f"{todo or 'Try again'}; {around}"
     return Change(
         claim.identity,
         claim.address,
         Action.NOOP,
-        row_before=ownership(claim.row),
-        row_after=ownership(claim.row),
-        blocked=Block(BlockKind.UNREADABLE, reason, advice),
+        row_before=read_ownership(claim.row),
+        row_after=read_ownership(claim.row),
+        blocked=Blocker(BlockerKind.UNREADABLE, reason, advice),
     )
 
 
-def _at(where: str) -> str:
+def _render_place(where: str) -> str:
     return f", {where}" if where else ""
 
 
-def ownership(row: Row | None) -> Ownership:
+def read_ownership(row: Row | None) -> Ownership:
     """The bookkeeping part of a row; of no row, an empty one."""
     return Ownership(row.owners, row.protected, row.secret_version) if row else Ownership()
 
 
-def managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:
+def select_managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:
     """What is live of the attributes that `after` manages: the pre-image of a change."""
     return FrozenMap({n: v for n, v in before.items() if after.get(n) is not None})
 
 
-def described(change: Change, claim: Claim) -> Change:
+def describe_change(change: Change, claim: Claim) -> Change:
     """The change with what is the same for every decision: who, where, after what."""
     if claim.declared:
         item = claim.declared[0]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Block, BlockKind, Change
+from ..core.change import Action, Blocker, BlockerKind, Change
 from ..core.resource import Desired
 from ..state.model import State
 from .model import Mode, Options
@@ -19,12 +19,12 @@ MANY_DELETES = 10
 LARGE_SHARE = 0.30
 
 
-def guard(
+def apply_guards(
     changes: Sequence[Change], desired: Desired, state: State, options: Options
 ) -> tuple[Change, ...]:
     """The changes, with deletions blocked where they are too many (architecture §4.3)."""
     if options.mode is Mode.NORMAL and not desired.declared and state.objects:
-        return _block(
+        return _block_changes(
             changes,
             lambda change: change.action is not Action.NOOP,
             "the configuration declares nothing, while the state still has objects "
@@ -33,10 +33,10 @@ def guard(
             "(--chdir) and the variables.",
             even_protected=True,
         )
-    reason = _too_many(changes, state, options)
+    reason = _explain_excess(changes, state, options)
     if reason is None:
         return tuple(changes)
-    return _block(
+    return _block_changes(
         changes,
         lambda change: change.takes_away,
         reason,
@@ -44,13 +44,13 @@ def guard(
     )
 
 
-def _too_many(changes: Sequence[Change], state: State, options: Options) -> str | None:
+def _explain_excess(changes: Sequence[Change], state: State, options: Options) -> str | None:
     deletes = [change for change in changes if change.takes_away]
     if options.max_deletes is not None:
         if len(deletes) <= options.max_deletes:
             return None
         return (
-            f"the plan {_what(deletes)} {len(deletes)} objects, --max-deletes allows "
+            f"the plan {_choose_verb(deletes)} {len(deletes)} objects, --max-deletes allows "
             f"{options.max_deletes}"
         )
     if options.mode is Mode.DESTROY:
@@ -62,17 +62,17 @@ def _too_many(changes: Sequence[Change], state: State, options: Options) -> str 
         total = recorded[instance, kind]
         if count >= MANY_DELETES and count > total * LARGE_SHARE:
             return (
-                f"the plan {_what(deletes)} {count} of {total} {kind} objects in {instance} "
+                f"the plan {_choose_verb(deletes)} {count} of {total} {kind} objects in {instance} "
                 f"(at least {MANY_DELETES} and more than {LARGE_SHARE:.0%})"
             )
     return None
 
 
-def _what(deletes: Sequence[Change]) -> str:
+def _choose_verb(deletes: Sequence[Change]) -> str:
     return "deletes or releases" if any(change.released for change in deletes) else "deletes"
 
 
-def _block(
+def _block_changes(
     changes: Sequence[Change],
     meant: Callable[[Change], bool],
     reason: str,
@@ -81,7 +81,7 @@ def _block(
     even_protected: bool = False,
 ) -> tuple[Change, ...]:
     """even_protected: a block that lets the rest of the plan pass gives way to this one."""
-    block = Block(BlockKind.GUARD, reason, advice)
+    block = Blocker(BlockerKind.GUARD, reason, advice)
 
     def caught(change: Change) -> bool:
         if change.blocked is not None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Block, BlockKind, Change, Ownership, Path, PathChange
+from ..core.change import Action, Blocker, BlockerKind, Change, Ownership, Path, PathChange
 from ..core.resource import (
     SETTING,
     TASK,
@@ -34,31 +34,37 @@ from ..core.value import FrozenMap
 from ..core.words import NEUTRAL, Words
 from ..provider.contract import ResourceType
 from ..state.model import Row
-from .diff import agrees, compare, flatten, gone, ignored, lay_over
-from .drafts import Context, described, managed, ownership, unreadable
-from .observe import claimed, destination
+from .diff import agrees, compare, compare_gone, flatten, is_ignored, lay_over
+from .drafts import (
+    DecisionContext,
+    block_unreadable,
+    describe_change,
+    read_ownership,
+    select_managed,
+)
+from .observe import compute_destination, resolve_absence
 from .ownership import Claim
-from .release import release
+from .release import release_object
 
 
-def decide(claim: Claim, reading: Reading, context: Context) -> Change:
+def decide(claim: Claim, reading: Reading, context: DecisionContext) -> Change:
     """The change for one object, without steps; a blocked one says why and what to do."""
     if claim.declared:
-        reading = claimed(reading, _ours(claim, context))
+        reading = resolve_absence(reading, _find_ours(claim, context))
     now = reading
     if isinstance(reading, Observed) and reading.moving is not None:
-        reading = replace(reading, attributes=destination(reading))
+        reading = replace(reading, attributes=compute_destination(reading))
     if claim.declared:
-        change = _declared(claim, reading, context)
+        change = _decide_declared(claim, reading, context)
     else:
-        change = release(claim, reading, context)
-    change = described(change, claim)
+        change = release_object(claim, reading, context)
+    change = describe_change(change, claim)
     words = context.words.get(claim.identity.instance, NEUTRAL)
-    notes = tuple(_unfinished(now, context.pending.get(claim.identity), change, words))
+    notes = tuple(_describe_unfinished(now, context.pending.get(claim.identity), change, words))
     return replace(change, notes=(*change.notes, *notes)) if notes else change
 
 
-def _ours(claim: Claim, context: Context) -> FrozenMap | None:
+def _find_ours(claim: Claim, context: DecisionContext) -> FrozenMap | None:
     """What this state has recorded of an object, was about to make, or is told to take over."""
     if claim.row is not None:
         return claim.row.attributes
@@ -68,7 +74,7 @@ def _ours(claim: Claim, context: Context) -> FrozenMap | None:
     return claim.declared[0].attributes if claim.imported else None
 
 
-def _unfinished(
+def _describe_unfinished(
     reading: Reading, pending: Pending | None, change: Change, words: Words
 ) -> Iterator[str]:
     """What an earlier run, or somebody else, has begun with this object, and how far it is."""
@@ -89,37 +95,37 @@ def _unfinished(
 # ── declared ────────────────────────────────────────────────────────────────────────────
 
 
-def _declared(claim: Claim, reading: Reading, context: Context) -> Change:
+def _decide_declared(claim: Claim, reading: Reading, context: DecisionContext) -> Change:
     item, kind = claim.declared[0], context.types[claim.identity.kind]
     if isinstance(reading, Hidden | Failed):
-        return unreadable(claim, reading)
+        return block_unreadable(claim, reading)
     facts = context.facts[claim.identity.instance]
     pending = context.pending.get(claim.identity)
     if isinstance(reading, Absent):
         after = kind.target(item.attributes, None, facts, False)
-        return _create(claim, after, kind, facts)
+        return _make_create(claim, after, kind, facts)
     ours = _is_ours(claim.row, reading, pending)
     after = kind.target(item.attributes, reading, facts, not ours)
     before = kind.canonical(reading.attributes, facts)
     if ours and agrees(after, before):
-        same = _unchanged(claim, reading, before, after, kind, facts)
-        return same or _update(claim, reading, before, after, (), kind, facts)
+        same = _make_noop(claim, reading, before, after, kind, facts)
+        return same or _make_update(claim, reading, before, after, (), kind, facts)
     lifecycle, differ = item.lifecycle, compare(before, after, schema=kind.schema)
-    spared = [change.path for change in differ if ignored(change.path, lifecycle)]
+    spared = [change.path for change in differ if is_ignored(change.path, lifecycle)]
     if left := {path[0]: None for path in spared if len(path) == 1}:
         # What is ignored decides nothing else either, so it counts as left out.
         after = kind.target(item.attributes.with_items(left), reading, facts, not ours)
     after = lay_over(after, spared, before)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
     if ours:
-        change = _update(claim, reading, before, after, paths, kind, facts)
-        return replace(change, theirs=_theirs(after, item, kind))
-    change = _take(claim, reading, before, after, paths, kind, facts)
+        change = _make_update(claim, reading, before, after, paths, kind, facts)
+        return replace(change, theirs=_find_theirs(after, item, kind))
+    change = _take_over(claim, reading, before, after, paths, kind, facts)
     lasting = lay_over(kind.target(item.attributes, reading, facts, False), spared, before)
-    return replace(change, theirs=_theirs(lasting, item, kind))
+    return replace(change, theirs=_find_theirs(lasting, item, kind))
 
 
-def _theirs(target: FrozenMap, item: Declared, kind: ResourceType) -> tuple[Path, ...]:
+def _find_theirs(target: FrozenMap, item: Declared, kind: ResourceType) -> tuple[Path, ...]:
     """What the declaration keeps for others, because somebody else may have set it."""
     if kind.ours is None:
         return ()
@@ -131,10 +137,14 @@ def _is_ours(row: Row | None, live: Observed, pending: Pending | None) -> bool:
     """Recorded with this incarnation, or exactly what our own open create would have made."""
     if row is not None and row.incarnation in (None, live.incarnation):
         return True
-    return pending is not None and pending.action == Action.CREATE and made_by(pending.target, live)
+    return (
+        pending is not None
+        and pending.action == Action.CREATE
+        and equals_target(pending.target, live)
+    )
 
 
-def made_by(target: FrozenMap, live: Observed) -> bool:
+def equals_target(target: FrozenMap, live: Observed) -> bool:
     """True if the live object is exactly what `target` asks for, apart from what others own."""
     wanted, have = flatten(target), flatten(live.attributes)
     names = {path[0] for path in wanted} | {n for n, v in target.items() if v is not None}
@@ -142,23 +152,26 @@ def made_by(target: FrozenMap, live: Observed) -> bool:
     return {p: have[p] for p in compared if p in have} == wanted
 
 
-def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) -> Change:
+def _make_create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) -> Change:
     change = Change(
         claim.identity,
         claim.address,
         Action.CREATE,
         after=after,
-        paths=(*_created(after, claim.declared[0], kind), *_bookkeeping(None, claim.declared[0])),
-        drift=gone(claim.row.attributes, kind.schema) if claim.row else (),
-        row_before=ownership(claim.row),
-        row_after=_row_after(claim, kind, facts, adopted=False),
+        paths=(
+            *_list_created_paths(after, claim.declared[0], kind),
+            *_compare_bookkeeping(None, claim.declared[0]),
+        ),
+        drift=compare_gone(claim.row.attributes, kind.schema) if claim.row else (),
+        row_before=read_ownership(claim.row),
+        row_after=_compute_row_after(claim, kind, facts, adopted=False),
         reason="deleted outside kafkaform" if claim.row else "",
     )
     if claim.imported and claim.row is None:
         return replace(
             change,
-            blocked=Block(
-                BlockKind.IMPOSSIBLE,
+            blocked=Blocker(
+                BlockerKind.IMPOSSIBLE,
                 "the object to import does not exist",
                 "Remove the import block to create it, or correct its id.",
             ),
@@ -166,23 +179,25 @@ def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) ->
     return change
 
 
-def _created(after: FrozenMap, item: Declared, kind: ResourceType) -> tuple[PathChange, ...]:
+def _list_created_paths(
+    after: FrozenMap, item: Declared, kind: ResourceType
+) -> tuple[PathChange, ...]:
     """Every path of a new object; what the block leaves out is marked as the system's default."""
-    left_out = {(name,) for name in _left_out(item.attributes, kind)}
+    left_out = {(name,) for name in _list_left_out(item.attributes, kind)}
     return tuple(
         replace(path, effective=path.after) if path.path in left_out else path
         for path in compare(None, after, schema=kind.schema)
     )
 
 
-def _left_out(attributes: FrozenMap, kind: ResourceType) -> list[str]:
+def _list_left_out(attributes: FrozenMap, kind: ResourceType) -> list[str]:
     """The attributes that nothing in the block decides, not even one that excludes them."""
     given = {name for name, value in attributes.items() if value is not None}
     decided = {name for pair in kind.schema.conflicts if given & {*pair} for name in pair}
     return sorted(attributes.keys() - given - decided)
 
 
-def _unchanged(
+def _make_noop(
     claim: Claim,
     live: Observed,
     before: FrozenMap,
@@ -192,8 +207,8 @@ def _unchanged(
 ) -> Change | None:
     """The change of an object that is as declared and as recorded, None if it may not be.
 
-    It is what `_update` would say too: almost every object of a large plan is of this sort, and
-    this is found without making anything that is thrown away.
+    It is what `_make_update` would say too: almost every object of a large plan is of this sort,
+    and this is found without making anything that is thrown away.
     """
     row, item = claim.row, claim.declared[0]
     if row is None or len(claim.declared) > 1 or row.owners != (str(item.address),):
@@ -201,10 +216,10 @@ def _unchanged(
     said = (row.owner, row.labels, row.secret_version)
     if said != (item.owner, item.labels, item.secret_version):
         return None
-    kept = row.protected == _protection(item, kind, facts, adopted=False)
+    kept = row.protected == _choose_protection(item, kind, facts, adopted=False)
     if not kept or not agrees(row.attributes, before):
         return None
-    books = ownership(row)
+    books = read_ownership(row)
     return Change(
         claim.identity,
         claim.address,
@@ -221,7 +236,7 @@ def _unchanged(
     )
 
 
-def _update(
+def _make_update(
     claim: Claim,
     live: Observed,
     before: FrozenMap,
@@ -231,10 +246,10 @@ def _update(
     facts: Facts,
 ) -> Change:
     row, item = claim.row, claim.declared[0]
-    paths += _bookkeeping(row, item)
-    drift = _drift(row, before, after, kind, item)
-    row_before = ownership(row)
-    row_after = _row_after(claim, kind, facts, adopted=False)
+    paths += _compare_bookkeeping(row, item)
+    drift = _compute_drift(row, before, after, kind, item)
+    row_before = read_ownership(row)
+    row_after = _compute_row_after(claim, kind, facts, adopted=False)
     said = any(d.lifecycle.prevent_destroy is not None for d in claim.declared)
     if not paths and not said and row_before.protected == "default":
         # The provider's protection setting concerns rows that are made or changed under it.
@@ -247,7 +262,7 @@ def _update(
         claim.identity,
         claim.address,
         Action.UPDATE if changed else Action.NOOP,
-        before=managed(before, after),
+        before=select_managed(before, after),
         after=after,
         paths=paths,
         drift=drift,
@@ -260,7 +275,7 @@ def _update(
     )
 
 
-def _take(
+def _take_over(
     claim: Claim,
     live: Observed,
     before: FrozenMap,
@@ -279,13 +294,13 @@ def _take(
         claim.identity,
         claim.address,
         Action.UPDATE if paths else action,
-        before=managed(before, after),
+        before=select_managed(before, after),
         after=after,
-        paths=paths + _bookkeeping(None, claim.declared[0]),
+        paths=paths + _compare_bookkeeping(None, claim.declared[0]),
         adopts=True,
         incarnation=live.incarnation,
-        row_before=ownership(claim.row),
-        row_after=_row_after(claim, kind, facts, adopted=True),
+        row_before=read_ownership(claim.row),
+        row_after=_compute_row_after(claim, kind, facts, adopted=True),
         reason="import" if claim.imported else "adopt",
         notes=tuple(
             f"{'.'.join(path)} is not declared; kept until the next plan" for path in undeclared
@@ -293,29 +308,31 @@ def _take(
     )
     if claim.imported or claim.adopt:
         return change
-    return replace(change, blocked=_notmanaged(claim))
+    return replace(change, blocked=_block_unmanaged(claim))
 
 
-def _notmanaged(claim: Claim) -> Block:
+def _block_unmanaged(claim: Claim) -> Blocker:
     if claim.row is None:
-        return Block(
-            BlockKind.UNMANAGED,
+        return Blocker(
+            BlockerKind.UNMANAGED,
             "it exists, and kafkaform does not manage it",
             f"Take it over with --adopt='{claim.address}', lifecycle {{ adopt = true }} or an "
             "import block; or choose another name.",
         )
-    return Block(
-        BlockKind.UNMANAGED,
+    return Blocker(
+        BlockerKind.UNMANAGED,
         "it was deleted and recreated outside kafkaform, so it is another object",
         f"Look at it; take the new one over with --adopt='{claim.address}'.",
     )
 
 
-def _row_after(claim: Claim, kind: ResourceType, facts: Facts, *, adopted: bool) -> Ownership:
+def _compute_row_after(
+    claim: Claim, kind: ResourceType, facts: Facts, *, adopted: bool
+) -> Ownership:
     return Ownership(
         tuple(sorted({str(item.address) for item in claim.declared})),
         max(
-            (_protection(item, kind, facts, adopted=adopted) for item in claim.declared),
+            (_choose_protection(item, kind, facts, adopted=adopted) for item in claim.declared),
             key=PROTECTION.index,
         ),
         claim.declared[0].secret_version,
@@ -325,17 +342,17 @@ def _row_after(claim: Claim, kind: ResourceType, facts: Facts, *, adopted: bool)
 PROTECTION = ("no", "default", "explicit")
 
 
-def _protection(item: Declared, kind: ResourceType, facts: Facts, *, adopted: bool) -> str:
+def _choose_protection(item: Declared, kind: ResourceType, facts: Facts, *, adopted: bool) -> str:
     if item.lifecycle.prevent_destroy is not None:
         return "explicit" if item.lifecycle.prevent_destroy else "no"
     wanted = adopted or facts.protect
     return "default" if kind.protect and wanted else "no"
 
 
-def _bookkeeping(row: Row | None, item: Declared) -> tuple[PathChange, ...]:
+def _compare_bookkeeping(row: Row | None, item: Declared) -> tuple[PathChange, ...]:
     """Changes of owner and labels, which live in the state only."""
-    before = _labels(row.owner, row.labels) if row else {}
-    after = _labels(item.owner, item.labels)
+    before = _flatten_labels(row.owner, row.labels) if row else {}
+    after = _flatten_labels(item.owner, item.labels)
     if before == after:
         return ()
     return tuple(
@@ -345,14 +362,14 @@ def _bookkeeping(row: Row | None, item: Declared) -> tuple[PathChange, ...]:
     )
 
 
-def _labels(owner: str | None, labels: FrozenMap) -> dict[tuple[str, ...], str]:
+def _flatten_labels(owner: str | None, labels: FrozenMap) -> dict[tuple[str, ...], str]:
     flat: dict[tuple[str, ...], str] = {("labels", key): value for key, value in labels.items()}
     if owner is not None:
         flat[("owner",)] = owner
     return flat
 
 
-def _drift(
+def _compute_drift(
     row: Row | None,
     before: FrozenMap,
     after: FrozenMap,
@@ -372,6 +389,8 @@ def _drift(
 
     return tuple(
         change
-        for change in compare(row.attributes, managed(before, row.attributes), schema=kind.schema)
-        if not ignored(change.path, item.lifecycle) and not is_left_alone(change)
+        for change in compare(
+            row.attributes, select_managed(before, row.attributes), schema=kind.schema
+        )
+        if not is_ignored(change.path, item.lifecycle) and not is_left_alone(change)
     )

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..core.change import Batch, Change, Request, Step
 from ..core.errors import ConfigurationError
 from .model import Plan, Wave
-from .select import by_address
+from .select import index_by_address
 
 CREATING, DELETING = 1, 2
 
@@ -27,55 +27,56 @@ Group = tuple[str, str, str]
 """Provider instance, kind and `Step.group`."""
 
 
-def lower(plan: Plan) -> tuple[Wave, ...]:
+def lower_plan(plan: Plan) -> tuple[Wave, ...]:
     """The waves of this plan's effective changes, in the order in which they are sent."""
-    changes = placed(plan.effective)
+    changes = place_changes(plan.effective)
     steps = {step.id: step for change in changes for step in change.steps}
-    rounds = _rounds(steps, needs(changes))
+    rounds = _compute_rounds(steps, find_needs(changes))
     waves: dict[tuple[int, int, str, int], list[Step]] = defaultdict(list)
     for step in steps.values():
         part, phase = step.request.part, step.request.phase
         waves[part, rounds[step.id], step.identity.provider, phase].append(step)
     return tuple(
-        Wave(*key, tuple(_batches(".".join(map(str, key)), waves[key]))) for key in sorted(waves)
+        Wave(*key, tuple(_make_batches(".".join(map(str, key)), waves[key])))
+        for key in sorted(waves)
     )
 
 
-def placed(changes: Sequence[Change]) -> tuple[Change, ...]:
+def place_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
     """The changes with their steps' requests as they leave: deletes that go ahead are moved into
     part 1. Placing twice changes nothing more."""
     made = {
-        _group(step)
+        _get_group(step)
         for change in changes
         for step in change.steps
         if step.group and step.request.part == CREATING and step.request.ahead is None
     }
     return tuple(
-        replace(change, steps=tuple(_placed(step, made) for step in change.steps))
-        if any(_group(step) in made and _waits(step) for step in change.steps)
+        replace(change, steps=tuple(_place_step(step, made) for step in change.steps))
+        if any(_get_group(step) in made and _can_go_ahead(step) for step in change.steps)
         else change
         for change in changes
     )
 
 
-def _placed(step: Step, made: set[Group]) -> Step:
-    if step.request.ahead is None or not (_waits(step) and _group(step) in made):
+def _place_step(step: Step, made: set[Group]) -> Step:
+    if step.request.ahead is None or not (_can_go_ahead(step) and _get_group(step) in made):
         return step
     return replace(step, request=replace(step.request, part=CREATING, phase=step.request.ahead))
 
 
-def _waits(step: Step) -> bool:
+def _can_go_ahead(step: Step) -> bool:
     return step.request.part == DELETING and step.request.ahead is not None
 
 
-def _group(step: Step) -> Group:
+def _get_group(step: Step) -> Group:
     return step.identity.instance, step.identity.kind, step.group
 
 
-def needs(changes: Sequence[Change]) -> dict[str, set[str]]:
+def find_needs(changes: Sequence[Change]) -> dict[str, set[str]]:
     """step id -> ids of the steps that must be applied first, over all these changes."""
-    changes = placed(changes)
-    index = by_address(changes)
+    changes = place_changes(changes)
+    index = index_by_address(changes)
     before: dict[str, set[str]] = {s.id: set(s.after) for c in changes for s in c.steps}
     for change in changes:
         for other in (changes[n] for a in change.depends_on for n in index.get(a, ())):
@@ -84,19 +85,19 @@ def needs(changes: Sequence[Change]) -> dict[str, set[str]]:
             for mine, theirs in ((m, t) for m in change.steps for t in other.steps):
                 if mine.request.part != theirs.request.part:
                     continue
-                if not _deletes(mine):
+                if not _is_delete(mine):
                     before[mine.id].add(theirs.id)
-                elif _deletes(theirs) and not gates(mine.request, theirs.request):
+                elif _is_delete(theirs) and not is_gate(mine.request, theirs.request):
                     before[theirs.id].add(mine.id)
     return before
 
 
-def _deletes(step: Step) -> bool:
+def _is_delete(step: Step) -> bool:
     """Also one that goes ahead in part 1."""
     return step.request.part == DELETING or step.request.ahead is not None
 
 
-def gates(later: Request, earlier: Request) -> bool:
+def is_gate(later: Request, earlier: Request) -> bool:
     """True if a step of `later` leaves only once every step of `earlier` is applied."""
     return (
         later.gated
@@ -105,21 +106,21 @@ def gates(later: Request, earlier: Request) -> bool:
     )
 
 
-def _rounds(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> dict[str, int]:
+def _compute_rounds(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> dict[str, int]:
     """step id -> round. Raises ConfigurationError if steps wait for each other."""
-    gate_of = _gates(steps.values())
+    gate_of = _find_gates(steps.values())
     graph: dict[str, set[str]] = {**before}
     for step_id, gate in gate_of.items():
         graph[step_id] = {*before[step_id], gate.id}
         graph[gate.id] = gate.steps
     rounds: dict[str, int] = {}
-    for one in _sorted(steps, graph):
+    for one in _sort_steps(steps, graph):
         if one not in steps:
             rounds[one] = max(rounds[need] for need in graph[one])
             continue
         least = rounds[gate_of[one].id] if one in gate_of else 0
         rounds[one] = max(
-            (_after(rounds[need], steps[need], steps[one]) for need in before[one]),
+            (_compute_round(rounds[need], steps[need], steps[one]) for need in before[one]),
             default=0,
         )
         rounds[one] = max(least, rounds[one])
@@ -133,7 +134,7 @@ class _Gate(Struct, frozen=True):
     steps: set[str]
 
 
-def _gates(steps: Iterable[Step]) -> dict[str, _Gate]:
+def _find_gates(steps: Iterable[Step]) -> dict[str, _Gate]:
     """id of each gated step that waits for others -> what it waits for."""
     waiting: dict[tuple[str, Request], list[str]] = defaultdict(list)
     other: dict[tuple[str, Request], set[str]] = defaultdict(set)
@@ -145,7 +146,11 @@ def _gates(steps: Iterable[Step]) -> dict[str, _Gate]:
     found: dict[str, _Gate] = {}
     for (instance, request), ids in waiting.items():
         earlier = set[str]().union(
-            *(group for (at, one), group in other.items() if at == instance and gates(request, one))
+            *(
+                group
+                for (at, one), group in other.items()
+                if at == instance and is_gate(request, one)
+            )
         )
         if earlier:
             gate = _Gate(
@@ -155,7 +160,7 @@ def _gates(steps: Iterable[Step]) -> dict[str, _Gate]:
     return found
 
 
-def _sorted(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> list[str]:
+def _sort_steps(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> list[str]:
     try:
         return list(TopologicalSorter(before).static_order())
     except CycleError as error:
@@ -167,44 +172,44 @@ def _sorted(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> list[s
         ) from None
 
 
-def _after(round_of_need: int, need: Step, step: Step) -> int:
+def _compute_round(round_of_need: int, need: Step, step: Step) -> int:
     same = need.identity.provider == step.identity.provider
     earlier = same and need.request.phase < step.request.phase
     return round_of_need if earlier else round_of_need + 1
 
 
-def _batches(prefix: str, steps: Sequence[Step]) -> Iterator[Batch]:
+def _make_batches(prefix: str, steps: Sequence[Step]) -> Iterator[Batch]:
     """Steps of equal instance and request together, cut by count and by weight."""
     groups: dict[tuple[str, Request], list[Step]] = defaultdict(list)
     for step in steps:
         groups[step.identity.instance, step.request].append(step)
     number = 0
     for (instance, request), members in groups.items():
-        for cut in _cut(members, request):
+        for cut in _cut_batches(members, request):
             yield Batch(f"{prefix}.{number}", instance, request, tuple(cut))
             number += 1
 
 
-def _cut(steps: Sequence[Step], request: Request) -> Iterator[list[Step]]:
+def _cut_batches(steps: Sequence[Step], request: Request) -> Iterator[list[Step]]:
     """Groups stay whole unless one alone is too large; those with the lowest rank go first."""
-    for batch in _packed(_grouped(steps), request):
-        yield from _packed([[step] for step in sorted(batch, key=_rank)], request)
+    for batch in _pack_units(_group_steps(steps), request):
+        yield from _pack_units([[step] for step in sorted(batch, key=_get_rank)], request)
 
 
-def _grouped(steps: Sequence[Step]) -> list[list[Step]]:
+def _group_steps(steps: Sequence[Step]) -> list[list[Step]]:
     """The steps of each group by rank; a step without a group is one by itself."""
     groups: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
         groups[step.group or step.id].append(step)
-    whole = [sorted(group, key=_rank) for group in groups.values()]
+    whole = [sorted(group, key=_get_rank) for group in groups.values()]
     return sorted(whole, key=lambda group: group[0].rank)
 
 
-def _rank(step: Step) -> int:
+def _get_rank(step: Step) -> int:
     return step.rank
 
 
-def _packed(units: Iterable[Sequence[Step]], request: Request) -> Iterator[list[Step]]:
+def _pack_units(units: Iterable[Sequence[Step]], request: Request) -> Iterator[list[Step]]:
     """The units in batches that keep both caps; one that alone is over a cap is a batch."""
     batch: list[Step] = []
     weight = 0

@@ -121,13 +121,13 @@ class Plan(Struct, frozen=True):
         """The objects that were changed outside since they were recorded."""
         return tuple(change for change in self.changes if change.drift)
 
-    def blocked(self, *, stopping: bool) -> Iterator[Change]:
+    def list_blocked(self, *, stopping: bool) -> Iterator[Change]:
         """The blocked changes that stop an apply, or those that do not."""
         for change in self.changes:
             if change.blocked is not None and change.blocked.kind.stops is stopping:
                 yield change
 
-    def unmet(self) -> tuple[Change, ...]:
+    def list_unmet(self) -> tuple[Change, ...]:
         """The blocked changes that an apply leaves out although somebody asks for them."""
         return tuple(change for change in self.changes if change.blocked and change.blocked.unmet)
 

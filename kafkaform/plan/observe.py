@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ..core.change import Change, Impact
 from ..core.clock import Clock
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, Reporter, ignore_event
 from ..core.resource import (
     TASK,
     Absent,
@@ -41,14 +41,14 @@ POLL_SECONDS = 0.5
 _IN_ORDER = attrgetter("kind", "key")
 
 
-def gather(
+def read_world(
     sessions: Mapping[str, Session],
     desired: Desired,
     state: State,
     clock: Clock,
     *,
     settle: float = 0.0,
-    report: Report = silent,
+    report: Reporter = ignore_event,
 ) -> World:
     """One reading of every declared or recorded object, and a listing of each kind in play.
 
@@ -61,7 +61,7 @@ def gather(
     for identity in state.objects:
         wanted.setdefault(identity.instance, set()).add(identity)
     return {
-        instance: _instance_world(
+        instance: _read_instance(
             instance,
             sessions.get(instance),
             sorted(ids, key=_IN_ORDER),
@@ -74,30 +74,30 @@ def gather(
     }
 
 
-def _instance_world(
+def _read_instance(
     instance: str,
     session: Session | None,
     ids: Sequence[Identity],
     state: State,
     clock: Clock,
     settle: float,
-    report: Report,
+    report: Reporter,
 ) -> InstanceWorld:
     if session is None:
-        return _unconfigured(instance, ids, state)
+        return _fail_unconfigured(instance, ids, state)
     task = f"read {instance}"
     report(Progress(task, f"Reading {instance}", 0, len(ids), "objects"))
     sweeps = {kind: session.sweep(kind, Depth.NAMES) for kind in sorted({i.kind for i in ids})}
-    readings = _readings(session, sweeps, ids)
+    readings = _read_objects(session, sweeps, ids)
     rows = {i: state.objects[i].attributes for i in ids if i in state.objects}
-    missing = [i for i in rows if isinstance(claimed(readings[i], rows[i]), Absent)]
+    missing = [i for i in rows if isinstance(resolve_absence(readings[i], rows[i]), Absent)]
     readings.update(confirm_absent(session, missing, clock, settle))
     session.prove()
     report(Progress(task, f"Reading {instance}", len(ids), len(ids), "objects", finished=True))
     return InstanceWorld(session.facts, readings, sweeps)
 
 
-def _readings(
+def _read_objects(
     session: Session, sweeps: Mapping[str, Sweep], ids: Sequence[Identity]
 ) -> dict[Identity, Reading]:
     """What a listing shows whole is taken from it; everything else is read by name, also what a
@@ -111,7 +111,7 @@ def _readings(
     return readings
 
 
-def _unconfigured(instance: str, ids: Sequence[Identity], state: State) -> InstanceWorld:
+def _fail_unconfigured(instance: str, ids: Sequence[Identity], state: State) -> InstanceWorld:
     """Rows of a provider instance that the configuration no longer has cannot be read."""
     fault = Fault(
         "NO_PROVIDER",
@@ -142,7 +142,7 @@ def _from_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity,
     answers: dict[Identity, Reading] = {i: Absent(i) for i in ids}
     for node in session.live_nodes() or (None,):
         for identity, reading in session.read(ids, at=node).items():
-            if _stronger(reading, answers[identity]):
+            if _is_stronger(reading, answers[identity]):
                 answers[identity] = reading
     seen = [i for i, reading in answers.items() if isinstance(reading, Observed)]
     if seen:
@@ -152,21 +152,21 @@ def _from_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity,
     return answers
 
 
-def _stronger(new: Reading, old: Reading) -> bool:
+def _is_stronger(new: Reading, old: Reading) -> bool:
     """Seen beats failed, failed and hidden beat absent."""
     if isinstance(old, Absent):
         return not isinstance(new, Absent)
     return isinstance(new, Observed) and not isinstance(old, Observed)
 
 
-def claimed(reading: Reading, ours: FrozenMap | None) -> Reading:
+def resolve_absence(reading: Reading, ours: FrozenMap | None) -> Reading:
     """The reading; an object that is not there but for what others own is there if some of that is
     ours: recorded, or what a change writes."""
     others = reading.others if isinstance(reading, Absent) else None
     return others if others and others.foreign & flatten(ours).keys() else reading
 
 
-def destination(live: Observed) -> FrozenMap:
+def compute_destination(live: Observed) -> FrozenMap:
     """The attributes as they will be once the task that runs has ended: what a plan compares with
     (architecture §4.7)."""
     return live.attributes.with_items(live.moving or EMPTY)
@@ -174,13 +174,13 @@ def destination(live: Observed) -> FrozenMap:
 
 def has_ended(item: Pending, world: World) -> bool:
     """True for a task that the object's reading shows no more."""
-    live = _live(item, world)
+    live = _find_live(item, world)
     return item.action == TASK and live is not None and live.moving is None
 
 
-def how_far(item: Pending, world: World) -> Pending:
+def note_progress(item: Pending, world: World) -> Pending:
     """What is pending, with what the object's reading says of a task."""
-    live = _live(item, world)
+    live = _find_live(item, world)
     if item.action != TASK or live is None:
         return item
     if has_ended(item, world):
@@ -188,7 +188,7 @@ def how_far(item: Pending, world: World) -> Pending:
     return replace(item, note=str(live.details.get("progress") or ""))
 
 
-def _live(item: Pending, world: World) -> Observed | None:
+def _find_live(item: Pending, world: World) -> Observed | None:
     seen = world.get(item.identity.instance)
     reading = seen.readings.get(item.identity) if seen else None
     return reading if isinstance(reading, Observed) else None
@@ -200,7 +200,7 @@ class Look(Struct, frozen=True):
     sessions: Mapping[str, Session]
     world: World
 
-    def sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
+    def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
         """The listings that the world has, and those that a review needs beyond them."""
         known = dict(self.world[instance].sweeps)
         for kind, depth in needs.items():
@@ -208,13 +208,13 @@ class Look(Struct, frozen=True):
                 known[kind] = self.sessions[instance].sweep(kind, depth)
         return known
 
-    def impacts(self, instance: str, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
+    def assess_impacts(self, instance: str, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
         """What destructive changes would destroy; asked only if there are any."""
         asked = list(changes)
         return self.sessions[instance].assess(asked) if asked else {}
 
 
-def unmanaged(world: InstanceWorld) -> dict[str, list[str]]:
+def list_unmanaged(world: InstanceWorld) -> dict[str, list[str]]:
     """kind -> sorted keys of live objects that were listed but are neither declared nor
     recorded; the system's own internal objects are left out."""
     return {

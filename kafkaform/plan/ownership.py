@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.address import Address, matches, moved, parse_address
+from ..core.address import Address, matches, parse_address, rename_address
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.resource import Declared, Desired, Identity, Import, Moved, Removed
 from ..provider.contract import ResourceType
@@ -45,7 +45,7 @@ class Claim(Struct, frozen=True):
         return self.owners[0] if self.owners else str(self.identity)
 
 
-def claims(
+def make_claims(
     desired: Desired, state: State, types: Mapping[str, ResourceType], options: Options
 ) -> tuple[tuple[Claim, ...], Diagnostics]:
     """One claim for each declared or recorded identity, sorted by address."""
@@ -54,10 +54,10 @@ def claims(
         for item in desired.declared:
             declared.setdefault(item.identity, []).append(item)
     standing = {item.identity for item in desired.declared}
-    imports, parts, faults = _imports(desired, types)
+    imports, parts, faults = _resolve_imports(desired, types)
     blocks = {str(item.address) for items in declared.values() for item in items}
     result = (
-        _claim(identity, tuple(declared.get(identity, ())), state, desired, options)
+        _make_claim(identity, tuple(declared.get(identity, ())), state, desired, options)
         for identity in declared.keys() | state.objects.keys()
     )
     marked = (
@@ -75,7 +75,7 @@ def claims(
     return tuple(sorted(marked, key=lambda c: (c.address, c.identity))), faults
 
 
-def _claim(
+def _make_claim(
     identity: Identity,
     declared: tuple[Declared, ...],
     state: State,
@@ -85,22 +85,22 @@ def _claim(
     row = state.objects.get(identity)
     if row and len(declared) == 1 and row.owners == (str(declared[0].address),):
         # Still whose it was, which nothing can change: so it is of almost all of a large plan.
-        adopt = _adopt(declared, options)
+        adopt = _may_adopt(declared, options)
         return Claim(identity, declared, row, row.owners, adopt=adopt)
-    owners = tuple(_move(owner, desired.moved) for owner in row.owners) if row else ()
+    owners = tuple(_apply_moves(owner, desired.moved) for owner in row.owners) if row else ()
     addresses = {str(item.address) for item in declared}
     lost = tuple(owner for owner in owners if owner not in addresses)
-    blocks = [_removed_block(owner, desired) for owner in lost]
+    blocks = [_find_removed_block(owner, desired) for owner in lost]
     named = [block for block in blocks if block is not None]
     removed = None
     if named and len(named) == len(blocks):
         # Forgetting wins over destroying: the cautious reading of two blocks that differ.
         removed = min(named, key=lambda block: block.destroy)
-    adopt = _adopt(declared, options)
+    adopt = _may_adopt(declared, options)
     return Claim(identity, declared, row, owners, lost, removed, adopt=adopt)
 
 
-def _adopt(declared: tuple[Declared, ...], options: Options) -> bool:
+def _may_adopt(declared: tuple[Declared, ...], options: Options) -> bool:
     if not options.adopt and len(declared) == 1:
         return declared[0].lifecycle.adopt
     return any(
@@ -109,18 +109,18 @@ def _adopt(declared: tuple[Declared, ...], options: Options) -> bool:
     )
 
 
-def _removed_block(owner: str, desired: Desired) -> Removed | None:
+def _find_removed_block(owner: str, desired: Desired) -> Removed | None:
     address = parse_address(owner)
     return next((block for block in desired.removed if block.source.contains(address)), None)
 
 
-def _move(owner: str, moves: tuple[Moved, ...]) -> str:
+def _apply_moves(owner: str, moves: tuple[Moved, ...]) -> str:
     for move in moves:
-        owner = str(moved(parse_address(owner), move.source, move.target) or owner)
+        owner = str(rename_address(parse_address(owner), move.source, move.target) or owner)
     return owner
 
 
-def _imports(
+def _resolve_imports(
     desired: Desired, types: Mapping[str, ResourceType]
 ) -> tuple[frozenset[Identity], frozenset[Identity], Diagnostics]:
     """What import blocks name, and the parts of composites that they name. A composite takes over
@@ -137,39 +137,39 @@ def _imports(
     faults: list[Diagnostic] = []
     for block in desired.imports:
         if block.target in composites:
-            fault = _key_fault(block, str(block.target), block.target.type, types)
+            fault = _check_import_key(block, str(block.target), block.target.type, types)
             parts.update(composites[block.target])
         else:
-            fault = _import_fault(block, by_address.get(block.target), types)
+            fault = _check_import(block, by_address.get(block.target), types)
             found.update(i.identity for i in (by_address.get(block.target),) if i)
         if fault:
             faults.append(fault)
     return frozenset(found), frozenset(parts), tuple(faults)
 
 
-def _import_fault(
+def _check_import(
     block: Import, item: Declared | None, types: Mapping[str, ResourceType]
 ) -> Diagnostic | None:
     if item is None:
-        return _fault_of(
+        return _make_diagnostic(
             block,
             f"Import target {block.target} is not declared",
             f'Add a block resource "{block.target.type}" "{block.target.name}".',
         )
-    return _key_fault(block, item.identity.key, item.identity.kind, types)
+    return _check_import_key(block, item.identity.key, item.identity.kind, types)
 
 
-def _key_fault(
+def _check_import_key(
     block: Import, expected: str, kind: str, types: Mapping[str, ResourceType]
 ) -> Diagnostic | None:
     try:
         key = types[kind].import_key(block.id)
     except ValueError as error:
-        return _fault_of(
+        return _make_diagnostic(
             block, f"Import id {block.id!r} cannot be used: {error}", "Correct the id."
         )
     if key != expected:
-        return _fault_of(
+        return _make_diagnostic(
             block,
             f"Import id names {key!r}, but {block.target} declares {expected!r}",
             "Make the id and the declared name the same.",
@@ -177,5 +177,5 @@ def _key_fault(
     return None
 
 
-def _fault_of(block: Import, summary: str, advice: str) -> Diagnostic:
+def _make_diagnostic(block: Import, summary: str, advice: str) -> Diagnostic:
     return Diagnostic(Severity.ERROR, summary, range=block.range, advice=advice)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Block, BlockKind, Change
+from ..core.change import Action, Blocker, BlockerKind, Change
 from ..core.resource import Absent, Failed, Hidden, Observed, Reading
 from ..core.value import EMPTY
 from ..state.model import Row
-from .diff import compare, flatten, gone, lay_over
-from .drafts import Context, managed, ownership, unreadable
+from .diff import compare, compare_gone, flatten, lay_over
+from .drafts import DecisionContext, block_unreadable, read_ownership, select_managed
 from .model import Mode
 from .ownership import Claim
 
 
-def release(claim: Claim, reading: Reading, context: Context) -> Change:
+def release_object(claim: Claim, reading: Reading, context: DecisionContext) -> Change:
     """The change for a recorded object that nothing declares: delete, forget, or blocked."""
     row = claim.row
     assert row is not None  # a claim without a declaration comes from a row
@@ -25,28 +25,28 @@ def release(claim: Claim, reading: Reading, context: Context) -> Change:
         Action.FORGET,
         before=row.attributes,
         incarnation=row.incarnation,
-        row_before=ownership(row),
+        row_before=read_ownership(row),
     )
     if not destroy:
         return replace(forget, reason="removed block without destroy")
     if isinstance(reading, Hidden | Failed):
-        return unreadable(claim, reading)
+        return block_unreadable(claim, reading)
     if isinstance(reading, Absent):
         if reading.others is not None:
             return replace(forget, reason="all that is left of it belongs to others")
-        drift = gone(row.attributes, context.types[claim.identity.kind].schema)
+        drift = compare_gone(row.attributes, context.types[claim.identity.kind].schema)
         return replace(forget, reason="it is gone already", drift=drift)
     if row.incarnation is not None and reading.incarnation != row.incarnation:
         note = "the live object of this name was recreated outside and is left alone"
         return replace(forget, reason="the recorded object is gone", notes=(note,))
-    return _delete(claim, row, reading, context)
+    return _make_delete(claim, row, reading, context)
 
 
-def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
+def _make_delete(claim: Claim, row: Row, live: Observed, context: DecisionContext) -> Change:
     lifted = context.options.mode is Mode.DESTROY
     kind, facts = context.types[claim.identity.kind], context.facts[claim.identity.instance]
     ours = lay_over(kind.canonical(live.attributes, facts), live.foreign, EMPTY)
-    before = managed(ours, row.attributes)
+    before = select_managed(ours, row.attributes)
     after = kind.left(before, row.attributes) if kind.left else None
     change = Change(
         claim.identity,
@@ -56,7 +56,7 @@ def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
         after=after,
         paths=compare(before, after, schema=kind.schema),
         incarnation=live.incarnation,
-        row_before=ownership(row),
+        row_before=read_ownership(row),
         reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
     )
     if after is not None:
@@ -66,22 +66,22 @@ def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
             theirs=tuple(sorted(flatten(after))),
         )
     reviewed = lifted or claim.removed is not None
-    return replace(change, blocked=_protected(claim, row, reviewed=reviewed))
+    return replace(change, blocked=_block_protected(claim, row, reviewed=reviewed))
 
 
-def _protected(claim: Claim, row: Row, *, reviewed: bool) -> Block | None:
+def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Blocker | None:
     if claim.renamed and row.protected != "no":
         owner = claim.renamed[0]
-        return Block(
-            BlockKind.CONFLICT,
+        return Blocker(
+            BlockerKind.CONFLICT,
             f"{owner} declares another object now, and nothing is ever renamed or replaced",
             "Give the new object a block of its own, so that both stay. To let the old one go, "
             f"first run `kafkaform state mv '{owner}' {claim.identity.kind}.old`, then add a "
             f"`removed` block with from = {claim.identity.kind}.old.",
         )
     if row.protected == "explicit":
-        return Block(
-            BlockKind.PROTECTED,
+        return Blocker(
+            BlockerKind.PROTECTED,
             "it is protected by prevent_destroy",
             "Set prevent_destroy = false in its block, apply that, then destroy it."
             if claim.standing
@@ -89,8 +89,8 @@ def _protected(claim: Claim, row: Row, *, reviewed: bool) -> Block | None:
             asked=reviewed,
         )
     if row.protected == "default" and not reviewed:
-        return Block(
-            BlockKind.PROTECTED,
+        return Blocker(
+            BlockerKind.PROTECTED,
             "its block is gone, and it is protected",
             f"To delete it, add a `removed` block with from = {claim.address} and "
             "lifecycle { destroy = true }; without the latter it is kept, unmanaged.",

@@ -13,7 +13,7 @@ from ..core.errors import UsageError
 from .model import Options
 
 
-def narrow(changes: Sequence[Change], options: Options) -> tuple[Change, ...]:
+def narrow_changes(changes: Sequence[Change], options: Options) -> tuple[Change, ...]:
     """The changes that the selection keeps.
 
     A target pulls in what it depends on; an exclusion drops what depends on it. A glob that
@@ -23,48 +23,57 @@ def narrow(changes: Sequence[Change], options: Options) -> tuple[Change, ...]:
         return tuple(changes)
     for flag, globs in (("--target", options.target), ("--exclude", options.exclude)):
         for glob in globs:
-            if not _hits(changes, (glob,)):
+            if not _find_hits(changes, (glob,)):
                 raise UsageError(
                     f"{flag} {glob!r} matches no declared or recorded object",
                     suggest(glob, (change.address for change in changes))
                     or "`kafkaform state list` and `kafkaform plan` show the addresses.",
                 )
-    index = by_address(changes)
+    index = index_by_address(changes)
     kept = set(range(len(changes)))
     if options.target:
-        kept = _reach(_hits(changes, options.target), lambda n: _needs(changes[n], index))
+        kept = _find_reachable(
+            _find_hits(changes, options.target), lambda n: _list_needs(changes[n], index)
+        )
     if options.exclude:
         dependents: dict[int, list[int]] = {}
         for n, change in enumerate(changes):
-            for need in _needs(change, index):
+            for need in _list_needs(change, index):
                 dependents.setdefault(need, []).append(n)
-        kept -= _reach(_hits(changes, options.exclude), lambda n: dependents.get(n, ()))
+        kept -= _find_reachable(
+            _find_hits(changes, options.exclude), lambda n: dependents.get(n, ())
+        )
     return tuple(change for n, change in enumerate(changes) if n in kept)
 
 
-def by_address(changes: Sequence[Change]) -> Mapping[str, list[int]]:
+def index_by_address(changes: Sequence[Change]) -> Mapping[str, list[int]]:
     """Address text -> positions of its changes: of every owner, under the address of the object,
     of the composite that it is a part of, of the whole block, and of the modules around it."""
     index: dict[str, list[int]] = {}
     for n, change in enumerate(changes):
-        for name in {name for owner in owners(change) for name in _names(owner)}:
+        for name in {name for owner in list_owners(change) for name in _list_names(owner)}:
             index.setdefault(name, []).append(n)
     return index
 
 
-def owners(change: Change) -> set[str]:
+def list_owners(change: Change) -> set[str]:
     """Every address that owns this object before or after the change."""
     return {change.address, *change.row_before.owners, *change.row_after.owners}
 
 
-def _names(owner: str) -> set[str]:
-    address = _parsed(owner)
+def _list_names(owner: str) -> set[str]:
+    address = _parse_or_none(owner)
     if address is None:
         return {owner}
-    return {owner, str(replace(address, child=None)), str(address.resource), *_modules(address)}
+    return {
+        owner,
+        str(replace(address, child=None)),
+        str(address.resource),
+        *_list_modules(address),
+    }
 
 
-def _modules(address: Address) -> Iterator[str]:
+def _list_modules(address: Address) -> Iterator[str]:
     """Every module that the address is in, with the key of the innermost and without."""
     for depth in range(1, len(address.module) + 1):
         *outer, last = address.module[:depth]
@@ -72,27 +81,27 @@ def _modules(address: Address) -> Iterator[str]:
         yield ".".join((*outer, last.partition("[")[0]))
 
 
-def _parsed(text: str) -> Address | None:
+def _parse_or_none(text: str) -> Address | None:
     try:
         return parse_address(text)
     except ValueError:
         return None
 
 
-def _hits(changes: Sequence[Change], globs: Iterable[str]) -> set[int]:
+def _find_hits(changes: Sequence[Change], globs: Iterable[str]) -> set[int]:
     wanted = tuple(globs)
     return {
         n
         for n, change in enumerate(changes)
-        if any(matches(glob, owner) for glob in wanted for owner in owners(change))
+        if any(matches(glob, owner) for glob in wanted for owner in list_owners(change))
     }
 
 
-def _needs(change: Change, index: Mapping[str, list[int]]) -> list[int]:
+def _list_needs(change: Change, index: Mapping[str, list[int]]) -> list[int]:
     return [n for address in change.depends_on for n in index.get(address, ())]
 
 
-def _reach(start: set[int], neighbours: Callable[[int], Iterable[int]]) -> set[int]:
+def _find_reachable(start: set[int], neighbours: Callable[[int], Iterable[int]]) -> set[int]:
     reached, queue = set(start), list(start)
     while queue:
         for n in neighbours(queue.pop()):

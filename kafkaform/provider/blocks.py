@@ -9,7 +9,7 @@ from .workbench import Bench, Fixture, require
 
 def a_schema_leaves_meta_arguments_alone(fixture: Fixture) -> None:
     """No attribute has a name that means the same in every block: nobody could set it."""
-    taken = {*META_ARGUMENTS, *META_BLOCKS} & {*fixture.type.schema.names()}
+    taken = {*META_ARGUMENTS, *META_BLOCKS} & {*fixture.type.schema.list_names()}
     require(not taken, f"{fixture.type.name} has attributes named {sorted(taken)}")
 
 
@@ -21,7 +21,7 @@ def canonical_is_idempotent(fixture: Fixture) -> None:
             declared = fixture.fresh(edit.start.with_items(edit.wish))
             once = canonical(declared, facts)
             require(canonical(once, facts) == once, f"canonical changes its own result: {once}")
-            made = bench.target(declared, None)
+            made = bench.compute_target(declared, None)
             require(canonical(made, facts) == made, f"the target is not canonical: {made}")
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)

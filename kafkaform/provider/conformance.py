@@ -9,7 +9,7 @@ one behind the same types pass the same checks, so that the simulation cannot dr
         check(fixture)
 
 A check that has nothing to look at fails: one that cannot apply to a kind of object is left out
-by its fixture's declaration alone, with the reason (`fitting`).
+by its fixture's declaration alone, with the reason (`select_checks`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,16 @@ from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hid
 from ..core.value import EMPTY, FrozenMap
 from .blocks import a_schema_leaves_meta_arguments_alone, canonical_is_idempotent
 from .queries import a_query_answers_as_its_schema_says, a_query_does_not_guess
-from .workbench import Bench, Edit, Fixture, Question, agrees, require, require_fault, require_sound
+from .workbench import (
+    Bench,
+    Edit,
+    Fixture,
+    Question,
+    matches_target,
+    require,
+    require_fault,
+    require_sound,
+)
 
 Check = Callable[[Fixture], None]
 
@@ -49,14 +58,16 @@ def an_applied_target_is_what_is_observed(fixture: Fixture) -> None:
     leaves to the system (None) is the system's."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
-        made = bench.target(attributes, None)
+        made = bench.compute_target(attributes, None)
         bench.create(attributes)
         seen = bench.wait_seen(attributes)
-        require(agrees(made, seen.attributes), f"asked for {made}, got {seen.attributes}")
-        again = bench.target(attributes, seen)
-        require(agrees(again, seen.attributes), f"{again} still differs from {seen.attributes}")
-        require(again == bench.target(attributes, seen), "target is not deterministic")
-        steps = bench.steps(bench.change(Action.UPDATE, attributes, seen, again))
+        require(matches_target(made, seen.attributes), f"asked for {made}, got {seen.attributes}")
+        again = bench.compute_target(attributes, seen)
+        require(
+            matches_target(again, seen.attributes), f"{again} still differs from {seen.attributes}"
+        )
+        require(again == bench.compute_target(attributes, seen), "target is not deterministic")
+        steps = bench.list_steps(bench.make_change(Action.UPDATE, attributes, seen, again))
         require(not steps, f"an object that is as asked gets steps: {steps}")
 
 
@@ -76,7 +87,7 @@ def one_bad_item_leaves_the_others_alone(fixture: Fixture) -> None:
     with Bench(fixture) as bench:
         good = [fixture.fresh(EMPTY) for _ in range(2)]
         objects = [good[0], fixture.fresh(fixture.bad), good[1]]
-        batch = bench.batch([bench.creation(attributes) for attributes in objects])
+        batch = bench.make_batch([bench.make_creation(attributes) for attributes in objects])
         outcomes = bench.send(batch)
         require_fault(outcomes[1], FaultClass.DEFINITE)
         for index in (0, 2):
@@ -91,8 +102,8 @@ def an_object_named_twice_is_not_made_twice(fixture: Fixture) -> None:
     the world agrees."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
-        once = bench.creation(attributes)
-        outcomes = bench.send(bench.batch([once, replace(once, id=f"{once.id}again")]))
+        once = bench.make_creation(attributes)
+        outcomes = bench.send(bench.make_batch([once, replace(once, id=f"{once.id}again")]))
         applied = [o for o in outcomes if o.status is OutcomeStatus.APPLIED]
         absolute = not fixture.incarnations
         require(absolute or len(applied) <= 1, "both creates of one object are reported as applied")
@@ -105,7 +116,7 @@ def edits_end_as_expected(fixture: Fixture) -> None:
     require(bool(fixture.edits), "the fixture has no edit")
     with Bench(fixture) as bench:
         for edit in fixture.edits:
-            _try(bench, edit)
+            _try_edit(bench, edit)
 
 
 def a_removed_path_says_what_takes_effect(fixture: Fixture) -> None:
@@ -129,13 +140,15 @@ def preflight_changes_nothing(fixture: Fixture) -> None:
     real requests still find what the dry run found."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
-        create = bench.batch([bench.creation(attributes)])
+        create = bench.make_batch([bench.make_creation(attributes)])
         verdict = bench.preflight(create)[0]
         require(verdict.fault is None, f"the dry run refuses a good create: {verdict}")
-        require(bench.only(bench.send(create)).status is OutcomeStatus.APPLIED, "created before")
+        require(
+            bench.take_only(bench.send(create)).status is OutcomeStatus.APPLIED, "created before"
+        )
         before = bench.wait_seen(attributes)
-        for change in _harmless(bench, attributes, before):
-            for batch in bench.batches(bench.steps(change)):
+        for change in _list_harmless_changes(bench, attributes, before):
+            for batch in bench.split_batches(bench.list_steps(change)):
                 bench.preflight(batch)
         fixture.clock.sleep(1.0)
         require(bench.wait_seen(attributes) == before, "a dry run changed the object")
@@ -144,9 +157,9 @@ def preflight_changes_nothing(fixture: Fixture) -> None:
 def preflight_refuses_what_apply_refuses(fixture: Fixture) -> None:
     """A step with remote evidence that the system would refuse is refused in the dry run."""
     with Bench(fixture) as bench:
-        step = bench.creation(fixture.fresh(fixture.bad))
+        step = bench.make_creation(fixture.fresh(fixture.bad))
         require(step.evidence is Evidence.REMOTE, "its dry run proves nothing")
-        verdict = bench.preflight(bench.batch([step]))[0]
+        verdict = bench.preflight(bench.make_batch([step]))[0]
         require(verdict.fault is not None, "the dry run passed what the system refuses")
         require(verdict.evidence is Evidence.REMOTE, f"evidence is {verdict.evidence}")
 
@@ -163,10 +176,10 @@ def delete_takes_only_that_incarnation(fixture: Fixture) -> None:
             lambda r: isinstance(r, Observed) and r.incarnation != before.incarnation,
             "shows another incarnation",
         )
-        change = bench.change(Action.DELETE, attributes, before, None)
-        verdict = bench.preflight(bench.batch(bench.steps(change)))[0]
+        change = bench.make_change(Action.DELETE, attributes, before, None)
+        verdict = bench.preflight(bench.make_batch(bench.list_steps(change)))[0]
         require(verdict.fault is not None, "the dry run passes the delete of a recreated object")
-        outcome = bench.only(bench.make_true(change))
+        outcome = bench.take_only(bench.apply_change(change))
         require_fault(outcome, FaultClass.CONVERGED)
         require(bench.wait_seen(attributes) == recreated, "the recreated object was touched")
 
@@ -176,20 +189,20 @@ def delete_makes_absent(fixture: Fixture) -> None:
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
-        change = bench.change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
-        outcome = bench.only(bench.make_true(change))
+        change = bench.make_change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
+        outcome = bench.take_only(bench.apply_change(change))
         require(outcome.status is OutcomeStatus.APPLIED, f"delete gave {outcome}")
         bench.wait(attributes, lambda reading: isinstance(reading, Absent), "is absent")
-        _require_converged(fixture, bench.only(bench.make_true(change)))
+        _require_converged(fixture, bench.take_only(bench.apply_change(change)))
 
 
 def steps_are_deterministic(fixture: Fixture) -> None:
     """Same change and facts, same steps: unique ids, positive weights, known predecessors,
     paths of the change alone."""
     with Bench(fixture) as bench:
-        for change in _changes(bench):
-            steps = bench.steps(change)
-            require(steps == bench.steps(change), "steps differ between two calls")
+        for change in _list_changes(bench):
+            steps = bench.list_steps(change)
+            require(steps == bench.list_steps(change), "steps differ between two calls")
             require_sound(change, steps)
 
 
@@ -198,7 +211,7 @@ def a_listing_is_honest(fixture: Fixture) -> None:
     with Bench(fixture) as bench, Bench(fixture, privileged=False) as nobody:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
-        identity = bench.identity(attributes)
+        identity = bench.make_identity(attributes)
         for depth in Depth:
             bench.wait_listed(identity, depth)
             hidden = nobody.session.sweep(identity.kind, depth)
@@ -213,7 +226,7 @@ def what_is_hidden_is_never_absent(fixture: Fixture) -> None:
     with Bench(fixture, privileged=False) as nobody:
         existing, missing = fixture.fresh(EMPTY), fixture.fresh(EMPTY)
         fixture.make(existing)
-        ids = [nobody.identity(existing), nobody.identity(missing)]
+        ids = [nobody.make_identity(existing), nobody.make_identity(missing)]
         for reading in nobody.read(ids).values():
             require(isinstance(reading, Hidden), f"a hidden object reads as {reading}")
             require(isinstance(reading, Hidden) and bool(reading.right), "no right is named")
@@ -225,7 +238,7 @@ def what_is_missing_is_absent(fixture: Fixture) -> None:
         existing, missing = fixture.fresh(EMPTY), fixture.fresh(EMPTY)
         fixture.make(existing)
         bench.wait_seen(existing)
-        ids = [bench.identity(existing), bench.identity(missing)]
+        ids = [bench.make_identity(existing), bench.make_identity(missing)]
         readings = bench.read(ids)
         require(isinstance(readings[ids[0]], Observed), f"{readings[ids[0]]}")
         require(isinstance(readings[ids[1]], Absent), f"{readings[ids[1]]}")
@@ -236,7 +249,7 @@ def every_node_can_be_asked(fixture: Fixture) -> None:
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
-        identity = bench.identity(attributes)
+        identity = bench.make_identity(attributes)
         live = bench.session.live_nodes()
         require(set(live) == set(bench.session.facts.nodes), f"the live nodes are told as {live}")
         for node in live:
@@ -250,13 +263,13 @@ def what_is_forbidden_fails_as_such(fixture: Fixture) -> None:
     what to ask for."""
     with Bench(fixture) as bench, Bench(fixture, privileged=False) as nobody:
         attributes = fixture.fresh(EMPTY)
-        batch = nobody.batch([bench.creation(attributes)])
+        batch = nobody.make_batch([bench.make_creation(attributes)])
         verdict = nobody.preflight(batch)[0]
         require(verdict.fault is not None, "the dry run passed what is forbidden")
-        outcome = nobody.only(nobody.send(batch))
+        outcome = nobody.take_only(nobody.send(batch))
         require_fault(outcome, FaultClass.PERMISSION)
         require(bool(outcome.fault and outcome.fault.advice), "no advice which right to ask for")
-        identity = bench.identity(attributes)
+        identity = bench.make_identity(attributes)
         require(isinstance(bench.read([identity])[identity], Absent), "it was made all the same")
 
 
@@ -265,56 +278,56 @@ def after_close_nothing_happens(fixture: Fixture) -> None:
     with Bench(fixture) as bench:
         closed = Bench(fixture)
         attributes = fixture.fresh(EMPTY)
-        batch = closed.batch([closed.creation(attributes)])
-        identity = closed.identity(attributes)
+        batch = closed.make_batch([closed.make_creation(attributes)])
+        identity = closed.make_identity(attributes)
         closed.session.close()
         closed.session.close()
         live = closed.session.live_nodes()
         require(live == closed.session.facts.nodes, f"a closed session tells others: {live}")
-        readings = _quietly(lambda: list(closed.session.read([identity]).values()))
+        readings = _call_quietly(lambda: list(closed.session.read([identity]).values()))
         require(all(isinstance(r, Failed) for r in readings), f"a closed session read {readings}")
-        outcomes = _quietly(lambda: list(closed.session.apply(batch, fixture.secrets)))
+        outcomes = _call_quietly(lambda: list(closed.session.apply(batch, fixture.secrets)))
         require(all(o.status is OutcomeStatus.FAILED for o in outcomes), f"{outcomes}")
         for question in fixture.questions:
-            told = _quietly(partial(_asked, closed, question, attributes))
+            told = _call_quietly(partial(_ask, closed, question, attributes))
             require(not told, f"a closed session answered {told}")
         require(isinstance(bench.read([identity])[identity], Absent), "a closed session wrote")
 
 
-def _try(bench: Bench, edit: Edit) -> None:
+def _try_edit(bench: Bench, edit: Edit) -> None:
     fixture, attributes = bench.fixture, bench.fixture.fresh(edit.start)
     fixture.make(attributes)
-    change = bench.planned(edit, attributes)
+    change = bench.plan_edit(edit, attributes)
     errors = has_errors(fixture.type.check(change, bench.session.facts))
     require(errors is edit.checked, f"{edit.name}: check finds {'an' if errors else 'no'} error")
     if edit.checked:
         return
     if edit.meanwhile:
         fixture.alter(attributes, edit.meanwhile)
-    outcomes = bench.make_true(change)
+    outcomes = bench.apply_change(change)
     if edit.expect is not None:
-        require_fault(bench.only(outcomes), edit.expect)
+        require_fault(bench.take_only(outcomes), edit.expect)
         return
     require(bool(outcomes), f"{edit.name}: nothing is sent")
     for outcome in outcomes:
         require(outcome.status is OutcomeStatus.APPLIED, f"{edit.name}: {outcome}")
     bench.wait(
         attributes,
-        lambda r: isinstance(r, Observed) and agrees(change.after or EMPTY, r.attributes),
+        lambda r: isinstance(r, Observed) and matches_target(change.after or EMPTY, r.attributes),
         f"is as {edit.name} made it: {change.after}",
     )
 
 
-def _changes(bench: Bench) -> Iterator[Change]:
+def _list_changes(bench: Bench) -> Iterator[Change]:
     """A create, a delete, and every edit that a check lets pass."""
     attributes = bench.fixture.fresh(EMPTY)
-    yield bench.change(Action.CREATE, attributes, None, bench.target(attributes, None))
+    yield bench.make_change(Action.CREATE, attributes, None, bench.compute_target(attributes, None))
     bench.fixture.make(attributes)
-    yield bench.change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
+    yield bench.make_change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
     for edit in (edit for edit in bench.fixture.edits if not edit.checked):
         attributes = bench.fixture.fresh(edit.start)
         bench.fixture.make(attributes)
-        yield bench.planned(edit, attributes)
+        yield bench.plan_edit(edit, attributes)
 
 
 def _require_converged(fixture: Fixture, outcome: Outcome) -> None:
@@ -323,22 +336,24 @@ def _require_converged(fixture: Fixture, outcome: Outcome) -> None:
         require_fault(outcome, FaultClass.CONVERGED)
 
 
-def _harmless(bench: Bench, attributes: FrozenMap, before: Observed) -> Iterator[Change]:
+def _list_harmless_changes(
+    bench: Bench, attributes: FrozenMap, before: Observed
+) -> Iterator[Change]:
     for edit in bench.fixture.edits:
         if not edit.start and not edit.checked and edit.expect is None:
-            after = bench.target(attributes.with_items(edit.wish), before)
-            yield bench.change(Action.UPDATE, attributes, before, after)
-    yield bench.change(Action.DELETE, attributes, before, None)
+            after = bench.compute_target(attributes.with_items(edit.wish), before)
+            yield bench.make_change(Action.UPDATE, attributes, before, after)
+    yield bench.make_change(Action.DELETE, attributes, before, None)
 
 
 T = TypeVar("T")
 
 
-def _asked(closed: Bench, question: Question, arguments: FrozenMap) -> list[FrozenMap]:
+def _ask(closed: Bench, question: Question, arguments: FrozenMap) -> list[FrozenMap]:
     return [closed.query(question, arguments)]
 
 
-def _quietly(call: Callable[[], list[T]]) -> list[T]:
+def _call_quietly(call: Callable[[], list[T]]) -> list[T]:
     try:
         return call()
     except KafkaformError:
@@ -371,7 +386,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def fitting(fixture: Fixture) -> tuple[Check, ...]:
+def select_checks(fixture: Fixture) -> tuple[Check, ...]:
     """The checks that this fixture does not declare unfit for its kind.
 
     Raises Violation for a declaration that names no check, gives no reason, or does not fit

@@ -196,6 +196,6 @@ class Provider(Protocol):
         """Pure: judge all changes of one instance together (collisions, lock-outs)."""
 
 
-def types_of(providers: Iterable[Provider]) -> dict[str, ResourceType]:
+def collect_types(providers: Iterable[Provider]) -> dict[str, ResourceType]:
     """Every type that a change of these providers may have, those of commands too."""
     return {n: t for one in providers for n, t in {**one.types, **one.commanded}.items()}

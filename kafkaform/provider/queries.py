@@ -22,7 +22,7 @@ def a_query_answers_as_its_schema_says(fixture: Fixture) -> None:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
         for question in fixture.questions:
-            answer = bench.wait_told(question, attributes)
+            answer = bench.wait_answer(question, attributes)
             schema = fixture.data[question.data].attributes
             promised = {name: item.type for name, item in schema.items() if item.computed}
             require(answer.keys() == promised.keys(), f"{question.data} tells {list(answer)}")
@@ -43,20 +43,20 @@ def a_query_does_not_guess(fixture: Fixture) -> None:
                 listed = question.shows(nobody.query(question, existing), existing)
                 require(not listed, f"{question.data} lists what may not be seen")
             if question.about is About.OBJECT:
-                absent = _refusal(bench, question, missing)
-                hidden = [_refusal(nobody, question, item) for item in (existing, missing)]
+                absent = _provoke_refusal(bench, question, missing)
+                hidden = [_provoke_refusal(nobody, question, item) for item in (existing, missing)]
                 require(hidden[0] == hidden[1], f"existence is told: {hidden}")
                 require(hidden[0] != absent, f"hidden counts as missing: {absent}")
-        _refusal(bench, _UNKNOWN, existing)
+        _provoke_refusal(bench, _UNKNOWN, existing)
 
 
-def _refusal(bench: Bench, question: Question, attributes: FrozenMap) -> str:
+def _provoke_refusal(bench: Bench, question: Question, attributes: FrozenMap) -> str:
     """What a query is refused with, without the object's name, which it must say."""
     try:
         answer = bench.query(question, attributes)
     except KafkaformError as error:
         require(bool(error.advice), f"no advice: {error.message}")
-        key = bench.identity(attributes).key
+        key = bench.make_identity(attributes).key
         named = key in error.message or question.about is not About.OBJECT
         require(named, f"{key} is not named: {error.message}")
         return error.message.replace(key, "")

@@ -66,22 +66,22 @@ class Registry:
         """The provider of this name. Raises ConfigurationError if no package or more than one
         offers it, or if its package cannot be imported or offers something else."""
         if name not in self._loaded:
-            self._loaded[name] = _load(self._find(name))
+            self._loaded[name] = _load_provider(self._find_entry_point(name))
         return self._loaded[name]
 
-    def package(self, name: str) -> str:
+    def describe_package(self, name: str) -> str:
         """The installed package that offers this provider, with its version."""
-        return self._find(name).package
+        return self._find_entry_point(name).package
 
-    def _find(self, name: str) -> Offer:
+    def _find_entry_point(self, name: str) -> Offer:
         if name in self.built_in:
             return _offer_built_in(name)
         offers = [_offer_installed(point) for point in self._points if point.name == name]
         if not offers:
-            raise _unknown(name, self.names)
+            raise _make_unknown_error(name, self.names)
         different = {(offer.value, offer.package): offer for offer in offers}
         if len(different) > 1:
-            raise _contested(name, different.values())
+            raise _make_ambiguous_error(name, different.values())
         return offers[0]
 
     @cached_property
@@ -122,7 +122,7 @@ def _offer_installed(point: EntryPoint) -> Offer:
     return Offer(point.name, point.value, point.load, package, plain)
 
 
-def _load(offer: Offer) -> Provider:
+def _load_provider(offer: Offer) -> Provider:
     try:
         provider = offer.load()
     except (ImportError, AttributeError) as error:
@@ -132,13 +132,15 @@ def _load(offer: Offer) -> Provider:
         ) from error
     missing = [part for part in _PARTS if not hasattr(provider, part)]
     if missing:
-        raise _broken(offer, f"{offer.value} is not a provider: it lacks {', '.join(missing)}")
+        raise _make_broken_error(
+            offer, f"{offer.value} is not a provider: it lacks {', '.join(missing)}"
+        )
     if provider.name != offer.name:
-        raise _broken(offer, f'{offer.value} calls itself "{provider.name}"')
+        raise _make_broken_error(offer, f'{offer.value} calls itself "{provider.name}"')
     return provider  # type: ignore[no-any-return]  # an entry point has no static type
 
 
-def _unknown(name: str, known: tuple[str, ...]) -> ConfigurationError:
+def _make_unknown_error(name: str, known: tuple[str, ...]) -> ConfigurationError:
     installed = ", ".join(known) or "none"
     install = f'Install the Python package that offers "{name}" in the group {GROUP}.'
     return ConfigurationError(
@@ -146,14 +148,14 @@ def _unknown(name: str, known: tuple[str, ...]) -> ConfigurationError:
     )
 
 
-def _contested(name: str, offers: Iterable[Offer]) -> ConfigurationError:
+def _make_ambiguous_error(name: str, offers: Iterable[Offer]) -> ConfigurationError:
     packages = " and ".join(sorted(offer.package for offer in offers))
     return ConfigurationError(
         f'provider "{name}" is offered by {packages}', "Uninstall all of them but one."
     )
 
 
-def _broken(offer: Offer, message: str) -> ConfigurationError:
+def _make_broken_error(offer: Offer, message: str) -> ConfigurationError:
     return ConfigurationError(
         f'provider "{offer.name}" of {offer.package} cannot be used: {message}',
         f"Ask the authors of {offer.plain_package}, or install another version of it.",

@@ -155,15 +155,15 @@ class Bench:
     def facts(self) -> Facts:
         return self.session.facts
 
-    def identity(self, attributes: FrozenMap) -> Identity:
+    def make_identity(self, attributes: FrozenMap) -> Identity:
         return Identity(INSTANCE, self.fixture.type.name, self.fixture.type.key(attributes))
 
-    def target(self, attributes: FrozenMap, observed: Observed | None) -> FrozenMap:
+    def compute_target(self, attributes: FrozenMap, observed: Observed | None) -> FrozenMap:
         """The whole object that these declared attributes ask for, spelled as the block spells
         it: a plan makes nothing canonical first."""
         return self.fixture.type.target(attributes, observed, self.facts, False)
 
-    def change(
+    def make_change(
         self,
         action: Action,
         attributes: FrozenMap,
@@ -171,7 +171,7 @@ class Bench:
         after: FrozenMap | None,
     ) -> Change:
         """From what was read to what shall be; None is not there."""
-        identity = self.identity(attributes)
+        identity = self.make_identity(attributes)
         old = None if before is None else before.attributes
         return Change(
             identity=identity,
@@ -179,34 +179,34 @@ class Bench:
             action=action,
             before=old,
             after=after,
-            paths=tuple(_paths(old, after)),
+            paths=tuple(_list_path_changes(old, after)),
             incarnation=None if before is None else before.incarnation,
         )
 
-    def planned(self, edit: Edit, attributes: FrozenMap) -> Change:
+    def plan_edit(self, edit: Edit, attributes: FrozenMap) -> Change:
         """The change that this edit asks of the live object."""
         before = self.wait_seen(attributes)
-        after = self.target(attributes.with_items(edit.wish), before)
-        return self.change(Action.UPDATE, attributes, before, after)
+        after = self.compute_target(attributes.with_items(edit.wish), before)
+        return self.make_change(Action.UPDATE, attributes, before, after)
 
-    def steps(self, change: Change) -> tuple[Step, ...]:
+    def list_steps(self, change: Change) -> tuple[Step, ...]:
         return self.fixture.type.steps(change, self.facts)
 
-    def creation(self, attributes: FrozenMap) -> Step:
+    def make_creation(self, attributes: FrozenMap) -> Step:
         """The one step that creates this object."""
-        after = self.target(attributes, None)
-        steps = self.steps(self.change(Action.CREATE, attributes, None, after))
+        after = self.compute_target(attributes, None)
+        steps = self.list_steps(self.make_change(Action.CREATE, attributes, None, after))
         require(len(steps) == 1, f"a create has {len(steps)} steps")
         return steps[0]
 
-    def batch(self, steps: Sequence[Step]) -> Batch:
+    def make_batch(self, steps: Sequence[Step]) -> Batch:
         """These steps, which share one request, in one batch."""
         return Batch("1", INSTANCE, steps[0].request, tuple(steps))
 
-    def batches(self, steps: Sequence[Step]) -> Iterator[Batch]:
+    def split_batches(self, steps: Sequence[Step]) -> Iterator[Batch]:
         """The steps in their order, neighbours of equal request together."""
         for _, group in groupby(steps, key=lambda step: step.request):
-            yield self.batch(list(group))
+            yield self.make_batch(list(group))
 
     def send(self, batch: Batch) -> Sequence[Outcome]:
         """Apply, and check that each step got one outcome of good form, in order."""
@@ -223,15 +223,17 @@ class Bench:
         _require_order(batch, [verdict.step for verdict in verdicts])
         return verdicts
 
-    def make_true(self, change: Change) -> list[Outcome]:
+    def apply_change(self, change: Change) -> list[Outcome]:
         """Send every step of a change."""
-        return [out for batch in self.batches(self.steps(change)) for out in self.send(batch)]
+        return [
+            out for batch in self.split_batches(self.list_steps(change)) for out in self.send(batch)
+        ]
 
     def create(self, attributes: FrozenMap) -> Outcome:
         """Send the create of this object."""
-        return self.only(self.send(self.batch([self.creation(attributes)])))
+        return self.take_only(self.send(self.make_batch([self.make_creation(attributes)])))
 
-    def only(self, outcomes: Sequence[Outcome]) -> Outcome:
+    def take_only(self, outcomes: Sequence[Outcome]) -> Outcome:
         require(len(outcomes) == 1, f"expected one outcome, got {len(outcomes)}")
         return outcomes[0]
 
@@ -251,7 +253,7 @@ class Bench:
         at: str | None = None,
     ) -> Reading:
         """Read until it is as expected. Raises Violation when PATIENCE is at an end."""
-        identity = self.identity(attributes)
+        identity = self.make_identity(attributes)
         return self._poll(lambda: self.read([identity], at)[identity], accept, what)
 
     def wait_seen(self, attributes: FrozenMap) -> Observed:
@@ -281,7 +283,7 @@ class Bench:
         """Ask once. Raises KafkaformError."""
         return self.session.query(question.data, question.ask(attributes))
 
-    def wait_told(self, question: Question, attributes: FrozenMap) -> FrozenMap:
+    def wait_answer(self, question: Question, attributes: FrozenMap) -> FrozenMap:
         """Ask until the answer shows the object."""
 
         def answer() -> FrozenMap | KafkaformError:
@@ -333,7 +335,7 @@ def require_sound(change: Change, steps: Sequence[Step]) -> None:
     require(made == asked, f"the steps make {made} true, the change asks for {asked}")
 
 
-def agrees(target: FrozenMap, observed: FrozenMap) -> bool:
+def matches_target(target: FrozenMap, observed: FrozenMap) -> bool:
     """True if what is observed is the target; None in a target is the system's choice, and nobody
     can read a secret."""
     return all(
@@ -347,19 +349,19 @@ def _require_order(batch: Batch, answered: Sequence[str]) -> None:
     require(list(answered) == asked, f"asked {asked}, answered {answered}")
 
 
-def _paths(before: FrozenMap | None, after: FrozenMap | None) -> Iterator[PathChange]:
+def _list_path_changes(before: FrozenMap | None, after: FrozenMap | None) -> Iterator[PathChange]:
     old, new = before or EMPTY, after or EMPTY
     for name in sorted({*old, *new}):
         one, other = old.get(name), new.get(name)
         if (after is not None and other is None) or isinstance(other, SecretRef):
             continue
         if isinstance(one, FrozenMap) or isinstance(other, FrozenMap):
-            yield from _below(name, one or EMPTY, other or EMPTY)
+            yield from _list_inner_changes(name, one or EMPTY, other or EMPTY)
         elif one != other:
             yield PathChange((name,), one, other)
 
 
-def _below(name: str, old: FrozenMap, new: FrozenMap) -> Iterator[PathChange]:
+def _list_inner_changes(name: str, old: FrozenMap, new: FrozenMap) -> Iterator[PathChange]:
     for key in sorted({*old, *new}):
         if old.get(key) != new.get(key):
             yield PathChange((name, key), old.get(key), new.get(key))

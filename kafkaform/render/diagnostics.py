@@ -9,7 +9,7 @@ from typing import Any
 from ..core.cell_width import cell_width
 from ..core.diagnostics import Diagnostic, Range, Severity
 from .style import Paint
-from .text import block, count, inline
+from .text import inline, render_block, render_count
 
 SAME_SUMMARY_LIMIT = 10
 PLACES_SHOWN = 5
@@ -23,7 +23,9 @@ def render_diagnostic(diagnostic: Diagnostic, colour: bool = False, width: int =
     style = diagnostic.severity.value
     head = paint(style, f"{style.capitalize()}: ") + paint("title", inline(diagnostic.summary))
     bar = paint(style, "│")
-    body = "".join(f"{bar} {line}".rstrip() + "\n" for line in _body(diagnostic, paint, width - 2))
+    body = "".join(
+        f"{bar} {line}".rstrip() + "\n" for line in _render_body(diagnostic, paint, width - 2)
+    )
     return f"{head}\n{body}"
 
 
@@ -41,11 +43,11 @@ def render_diagnostics(
         shown, rest = members[:SAME_SUMMARY_LIMIT], members[SAME_SUMMARY_LIMIT:]
         texts += [render_diagnostic(item, colour, width) for item in shown]
         if rest:
-            texts.append(_more(severity, summary, rest, Paint(colour)))
+            texts.append(_render_others(severity, summary, rest, Paint(colour)))
     return "\n".join(texts)
 
 
-def diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> dict[str, Any]:
+def make_diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> dict[str, Any]:
     """The shape of Terraform's JSON diagnostics, with `advice` and `context` added. block: the
     header of the top-level block around the place."""
     data: dict[str, Any] = {
@@ -56,9 +58,11 @@ def diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> dict[st
     if diagnostic.address:
         data["address"] = diagnostic.address
     if diagnostic.range is not None:
-        data["range"] = _range_data(diagnostic.range)
+        data["range"] = _make_range_data(diagnostic.range)
         if diagnostic.excerpt is not None:
-            data["snippet"] = _snippet_data(diagnostic, diagnostic.range, diagnostic.excerpt, block)
+            data["snippet"] = _make_snippet_data(
+                diagnostic, diagnostic.range, diagnostic.excerpt, block
+            )
     if diagnostic.advice:
         data["advice"] = diagnostic.advice
     if diagnostic.context:
@@ -66,20 +70,20 @@ def diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> dict[st
     return data
 
 
-def _body(diagnostic: Diagnostic, paint: Paint, width: int) -> Iterator[str]:
+def _render_body(diagnostic: Diagnostic, paint: Paint, width: int) -> Iterator[str]:
     advice = f"To do: {diagnostic.advice}" if diagnostic.advice else ""
     parts = (
-        list(_place(diagnostic, paint)),
-        list(_wrapped(diagnostic.detail, width)),
+        list(_render_place(diagnostic, paint)),
+        list(_wrap_lines(diagnostic.detail, width)),
         [paint("dim", inline(line)) for line in diagnostic.context],
-        list(_wrapped(advice, width)),
+        list(_wrap_lines(advice, width)),
     )
     for index, lines in enumerate(part for part in parts if part):
         yield from [""] if index else []
         yield from lines
 
 
-def _place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
+def _render_place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
     where = f", in {inline(diagnostic.address)}" if diagnostic.address else ""
     if diagnostic.range is None:
         if where:
@@ -88,7 +92,7 @@ def _place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
     yield f"on {inline(str(diagnostic.range))}{where}"
     if diagnostic.excerpt is not None:
         number = f"{diagnostic.range.line}: "
-        before, marked, after = _cut(diagnostic.range, diagnostic.excerpt)
+        before, marked, after = _cut_excerpt(diagnostic.range, diagnostic.excerpt)
         plain = before + marked + after
         styled = before + paint("title", marked) + after
         # Parts that are harmless alone can be a log command together.
@@ -98,17 +102,17 @@ def _place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
         yield "  " + margin + paint(diagnostic.severity.value, under)
 
 
-def _span(place: Range, excerpt: str) -> tuple[int, int]:
+def _measure_span(place: Range, excerpt: str) -> tuple[int, int]:
     """The marked part of the excerpt as offsets in code points."""
     start = min(max(place.column - 1, 0), len(excerpt))
     end = place.end_column - 1 if place.end_line == place.line else len(excerpt.rstrip())
     return start, max(start, min(end, len(excerpt)))
 
 
-def _cut(place: Range, excerpt: str) -> tuple[str, str, str]:
+def _cut_excerpt(place: Range, excerpt: str) -> tuple[str, str, str]:
     """The excerpt, ready to be shown, before, in and after the range; of a very long line only
     the part around it."""
-    start, end = _span(place, excerpt)
+    start, end = _measure_span(place, excerpt)
     first = max(0, start - EXCERPT_LIMIT // 2) if len(excerpt) > EXCERPT_LIMIT else 0
     last = min(len(excerpt), first + EXCERPT_LIMIT)
     lead, trail = "…" if first else "", "…" if last < len(excerpt) else ""
@@ -117,10 +121,10 @@ def _cut(place: Range, excerpt: str) -> tuple[str, str, str]:
     return lead + before, marked, (after + trail).rstrip()
 
 
-def _wrapped(text: str, width: int) -> Iterator[str]:
+def _wrap_lines(text: str, width: int) -> Iterator[str]:
     if not text:
         return
-    for line in block(text).split("\n"):
+    for line in render_block(text).split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
         yield from textwrap.wrap(
             line,
@@ -131,36 +135,36 @@ def _wrapped(text: str, width: int) -> Iterator[str]:
         ) or [""]
 
 
-def _more(severity: Severity, summary: str, rest: list[Diagnostic], paint: Paint) -> str:
+def _render_others(severity: Severity, summary: str, rest: list[Diagnostic], paint: Paint) -> str:
     places = [str(item.range) if item.range else item.address or "" for item in rest]
     named = [inline(place) for place in dict.fromkeys(places) if place]
     where = f": {', '.join(named[:PLACES_SHOWN])}" if named else ""
     tail = " …" if len(named) > PLACES_SHOWN else ""
     title = paint(severity.value, f"{severity.value.capitalize()}: ")
-    return f"{title}{inline(summary)}, {count(len(rest), 'more time')}{where}{tail}\n"
+    return f"{title}{inline(summary)}, {render_count(len(rest), 'more time')}{where}{tail}\n"
 
 
-def _snippet_data(
+def _make_snippet_data(
     diagnostic: Diagnostic, place: Range, code: str, block: str | None
 ) -> dict[str, Any]:
     """Offsets count bytes of `code`, as Terraform's do, and never mark nothing."""
-    start, end = (_bytes(code[:offset]) for offset in _span(place, code))
+    start, end = (_count_bytes(code[:offset]) for offset in _measure_span(place, code))
     return {
         "context": block or (diagnostic.context[-1] if diagnostic.context else None),
         "code": code,
         "start_line": place.line,
         "highlight_start_offset": start,
-        "highlight_end_offset": min(max(end, start + 1), _bytes(code)),
+        "highlight_end_offset": min(max(end, start + 1), _count_bytes(code)),
         "values": [],
     }
 
 
-def _bytes(text: str) -> int:
+def _count_bytes(text: str) -> int:
     """Its length in UTF-8; half of a surrogate pair counts as if it could be written."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _range_data(place: Range) -> dict[str, Any]:
+def _make_range_data(place: Range) -> dict[str, Any]:
     return {
         "filename": place.file,
         "start": {"line": place.line, "column": place.column, "byte": place.start_byte},

@@ -8,28 +8,28 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from ..core.cell_width import cell_width
-from ..core.change import Action, Block, Change
+from ..core.change import Action, Blocker, Change
 from ..core.diagnostics import Diagnostic
 from ..core.resource import SETTING, TASK, Output
 from ..core.value import Value
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import OutputChange, Plan, Removal, Unmanaged
 from .diagnostics import render_diagnostics
-from .lines import Line, brief, change_lines, changed_names, impact_text
+from .lines import Line, render_brief, render_change, render_changed_names, render_impact
 from .style import Paint
 from .text import (
     ARROW,
     NOT_SET,
     SENSITIVE,
-    count,
     inline,
-    message,
     quote,
-    spread,
-    table,
-    value,
+    render_count,
+    render_message,
+    render_spread,
+    render_table,
+    render_value,
 )
-from .view import COLUMNS, Drift, Group, PlanView, pending_words, view
+from .view import COLUMNS, Drift, Group, PlanView, make_view, pending_words
 
 DRIFT_LIMIT = 20
 SHARED_BLOCK = 3
@@ -56,26 +56,26 @@ def human(
     words: of its providers; detail: False gives one line a change. Every line is safe to print
     (see `text`).
     """
-    seen, paint = view(plan, words), Paint(colour)
+    seen, paint = make_view(plan, words), Paint(colour)
     sections = (
-        _cut(seen, paint, detail),
+        _render_omissions(seen, paint, detail),
         _systems(seen, paint),
-        _partial(seen, paint),
-        _table(seen, paint),
-        _pending(seen, paint),
-        _removals(seen, paint),
-        *(_group(group, seen, paint, detail) for group in seen.groups),
-        _drift(seen.drift, paint, detail),
-        _outputs(seen.outputs, paint, width),
-        _unmanaged(seen.unmanaged, paint),
-        _warnings(seen, paint, width),
-        _closing(seen, paint),
+        _render_partial(seen, paint),
+        _render_table(seen, paint),
+        _render_pending(seen, paint),
+        _render_removals(seen, paint),
+        *(_render_group(group, seen, paint, detail) for group in seen.groups),
+        _render_drift(seen.drift, paint, detail),
+        _render_outputs(seen.outputs, paint, width),
+        _render_unmanaged(seen.unmanaged, paint),
+        _render_warnings(seen, paint, width),
+        _render_closing(seen, paint),
     )
     texts = ("\n".join(lines) for lines in map(list, sections) if lines)
     return "\n\n".join(texts) + "\n"
 
 
-def last_line(seen: PlanView) -> str:
+def render_last_line(seen: PlanView) -> str:
     """Terraform's closing line; what Terraform does not know appears only when it happens."""
     counts = seen.counts
     first = f"{counts.imports} to import, " if counts.imports else ""
@@ -86,7 +86,9 @@ def last_line(seen: PlanView) -> str:
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
     last = (
-        f", {count(counts.removals, seen.removed().setting)} to remove" if counts.removals else ""
+        f", {render_count(counts.removals, seen.removed().setting)} to remove"
+        if counts.removals
+        else ""
     )
     blocked = f" {counts.blocked} blocked." if counts.blocked else ""
     return f"Plan: {first}{core}{rest}{last}.{blocked}"
@@ -95,7 +97,7 @@ def last_line(seen: PlanView) -> str:
 # ── sections ────────────────────────────────────────────────────────────────────────────
 
 
-def _cut(seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
+def _render_omissions(seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
     """What is not shown whole comes first: nobody looks for what he does not know of."""
     for kind in seen.drift if detail else ():
         if len(kind.changes) > DRIFT_LIMIT:
@@ -122,7 +124,7 @@ def _address(address: Value) -> str:
     return ",".join(inline(str(name)) for name in names)
 
 
-def _partial(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_partial(seen: PlanView, paint: Paint) -> Iterator[str]:
     chosen = " ".join(map(inline, seen.partial))
     if seen.destroy:
         yield paint("delete", DESTROYS_CHOSEN if chosen else DESTROYS_ALL)
@@ -131,7 +133,7 @@ def _partial(seen: PlanView, paint: Paint) -> Iterator[str]:
         yield paint("warning", f"Partial plan ({chosen})") + f": {left}."
 
 
-def _table(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_table(seen: PlanView, paint: Paint) -> Iterator[str]:
     if not seen.kinds:
         return
     used = [
@@ -144,12 +146,12 @@ def _table(seen: PlanView, paint: Paint) -> Iterator[str]:
     for row in seen.kinds:
         label = inline(f"{row.instance} {row.kind}" if several else row.kind)
         rows.append([label, *(f"{row.counts[index] or '·'}" for index in used)])
-    head, *body = table(rows, right=frozenset(range(1, len(used) + 1)))
+    head, *body = render_table(rows, right=frozenset(range(1, len(used) + 1)))
     yield paint("title", head)
     yield from body
 
 
-def _pending(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_pending(seen: PlanView, paint: Paint) -> Iterator[str]:
     items = seen.pending
     if items:
         running = all(item.action in (TASK, SETTING) for item in items)
@@ -159,32 +161,32 @@ def _pending(seen: PlanView, paint: Paint) -> Iterator[str]:
         when = datetime.fromtimestamp(item.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         name, since = pending_words(item, seen.words_of(item.identity.instance))
         what = f"{inline(name)} {inline(str(item.identity))}"
-        far = f": {message(item.note)}" if item.note else ""
+        far = f": {render_message(item.note)}" if item.note else ""
         yield f"  ? {what}: {since} run {inline(item.run)} of {when}{far}"
 
 
-def _removals(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_removals(seen: PlanView, paint: Paint) -> Iterator[str]:
     if seen.removals:
         words, number = seen.removed(), len(seen.removals)
         title = f"{words.setting}s to remove, once their {words.task}s have ended ({number})"
         yield paint("title", title[0].upper() + title[1:])
     for one in seen.removals:
-        line = removal_line(one, seen.words_of(one.identity.instance))
+        line = render_removal(one, seen.words_of(one.identity.instance))
         yield f"  {paint('delete', '-')} {line}"
 
 
-def removal_line(one: Removal, words: Words) -> str:
+def render_removal(one: Removal, words: Words) -> str:
     """`ADDRESS: the setting that run R set for the task on it (TICKET)`."""
     set_by = f"the {words.setting} that run {inline(one.run)} set for the {words.task_on_it}"
     return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
 
 
-def _group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
+def _render_group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
     style = {"blocked": "error", "kept": "kept", "delete": "error", "loses": "error"}
     title = f"{group.title} ({len(group.changes):,})"
     yield paint(style.get(group.name, "title"), title)
     several = len(seen.instances) > 1
-    shared = _shared_block(group)
+    shared = _find_shared_block(group)
     if shared is not None:
         yield f"  ! blocked: {inline(shared.reason)}"
         yield f"    to do: {inline(shared.advice)}"
@@ -192,22 +194,22 @@ def _group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator
     for change in group.changes:
         if detail:
             yield ""
-            lines = change_lines(change, seen.words_of(change.identity.instance), several)
-            yield from (_line(line, paint) for line in lines)
+            lines = render_change(change, seen.words_of(change.identity.instance), several)
+            yield from (_render_line(line, paint) for line in lines)
         else:
-            yield _short(
+            yield _render_short(
                 change if shared is None else replace(change, blocked=None), paint, several
             )
 
 
-def _shared_block(group: Group) -> Block | None:
+def _find_shared_block(group: Group) -> Blocker | None:
     """The one block of many changes, which is said once and not for each of them."""
     blocks = {change.blocked for change in group.changes}
     block = next(iter(blocks), None)
     return block if len(blocks) == 1 and len(group.changes) > SHARED_BLOCK else None
 
 
-def _line(line: Line, paint: Paint) -> str:
+def _render_line(line: Line, paint: Paint) -> str:
     indent = "  " + "    " * line.depth
     if line.symbol == " ":
         return indent + "  " + paint(line.style if line.style != "title" else "", line.text)
@@ -216,21 +218,21 @@ def _line(line: Line, paint: Paint) -> str:
     return f"{indent}{paint(line.style, line.symbol)} {line.text}"
 
 
-def _short(change: Change, paint: Paint, with_instance: bool) -> str:
+def _render_short(change: Change, paint: Paint, with_instance: bool) -> str:
     where = f" on {inline(change.identity.instance)}" if with_instance else ""
     parts = [inline(change.address) + where]
     if change.blocked is not None:
         todo = f"; to do: {inline(change.blocked.advice)}" if change.blocked.advice else ""
         parts.append(f"blocked: {inline(change.blocked.reason)}{todo}")
     elif change.action is Action.UPDATE:
-        parts.append(f"({changed_names(change)})")
+        parts.append(f"({render_changed_names(change)})")
     if change.impact is not None:
-        parts.append(f"! {impact_text(change)}")
+        parts.append(f"! {render_impact(change)}")
     parts += [f"! {inline(note)}" for note in change.notes]
     return f"  {paint(change.action.value, change.action.symbol)} " + "  ".join(parts)
 
 
-def _drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Iterator[str]:
+def _render_drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Iterator[str]:
     total = sum(len(kind.changes) for kind in drift)
     if not total:
         return
@@ -239,59 +241,59 @@ def _drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Iterator[str
         yield f"  {inline(kind.kind)} ({len(kind.changes):,})"
         shown = kind.changes[: DRIFT_LIMIT if detail else 0]
         for change in shown:
-            yield f"    {inline(change.address)}: {', '.join(map(brief, change.drift))}"
+            yield f"    {inline(change.address)}: {', '.join(map(render_brief, change.drift))}"
         if 0 < len(shown) < len(kind.changes):
             yield f"    … and {len(kind.changes) - len(shown):,} more (--json lists them all)"
 
 
-def _outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Iterator[str]:
+def _render_outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Iterator[str]:
     if outputs:
         yield paint("title", f"Outputs ({len(outputs)})")
     for change in outputs:
-        line, style = output_line(change), _output_style(change)
-        lines = [line] if cell_width(line) + 2 <= width else _output_lines(change, width - 4)
+        line, style = render_output_change(change), _choose_output_style(change)
+        lines = [line] if cell_width(line) + 2 <= width else _render_output_lines(change, width - 4)
         yield from (f"  {paint(style, line)}" for line in lines)
 
 
-def _output_lines(change: OutputChange, width: int) -> Iterator[str]:
-    """`output_line` with collections over several lines."""
-    name, _, _ = output_line(change).partition(" = ")
+def _render_output_lines(change: OutputChange, width: int) -> Iterator[str]:
+    """`render_output_change` with collections over several lines."""
+    name, _, _ = render_output_change(change).partition(" = ")
     sides = [side for side in (change.before, change.after) if side is not None]
     for number, side in enumerate(sides):
         lead = f"  {ARROW} " if number else f"{name} = "
         shown = not (side.sensitive or side.deferred)
-        first, *rest = spread(side.value, width) if shown else (_output(side),)
+        first, *rest = render_spread(side.value, width) if shown else (_render_output(side),)
         yield lead + first
         yield from (f"  {line}" for line in rest)
     if change.after is None:
         yield f"  {ARROW} {NOT_SET}"
 
 
-def output_line(change: OutputChange) -> str:
+def render_output_change(change: OutputChange) -> str:
     """`~ names = ["a"] → ["a", "b"]`, sensitive values masked."""
     one = change.after or change.before
     name = inline(one.name) if one is not None else ""
-    before, after = _output(change.before), _output(change.after)
+    before, after = _render_output(change.before), _render_output(change.after)
     if change.before is None:
         return f"+ {name} = {after}"
     return f"{'-' if change.after is None else '~'} {name} = {before} {ARROW} {after}"
 
 
-def _output_style(change: OutputChange) -> str:
+def _choose_output_style(change: OutputChange) -> str:
     if change.before is None:
         return "create"
     return "delete" if change.after is None else "update"
 
 
-def _output(output: Output | None) -> str:
+def _render_output(output: Output | None) -> str:
     if output is None:
         return NOT_SET
     if output.sensitive:
         return SENSITIVE
-    return "(known after apply)" if output.deferred else value(output.value)
+    return "(known after apply)" if output.deferred else render_value(output.value)
 
 
-def _unmanaged(unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint) -> Iterator[str]:
+def _render_unmanaged(unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint) -> Iterator[str]:
     if unmanaged:
         yield paint("title", "Not managed here")
     for instance, kind in unmanaged:
@@ -302,7 +304,7 @@ def _unmanaged(unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint) -> It
         yield f"  {kind.count:,} {inline(kind.kind)} of {inline(instance)}{listed}"
 
 
-def _warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
+def _render_warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     for instance, text in seen.warnings:
         yield paint("warning", "Warning: ") + f"{inline(instance)}: {inline(text)}"
     shown: tuple[Diagnostic, ...] = seen.diagnostics
@@ -310,26 +312,28 @@ def _warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
         yield render_diagnostics(shown, paint.colour, width).rstrip("\n")
 
 
-def _closing(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
     if seen.empty and seen.manages_nothing:
         yield paint("create", f"No changes. {IDLE}")
         return
     if seen.empty:
-        known = f" ({count(seen.counts.unchanged, 'object')})" if seen.counts.unchanged else ""
+        known = (
+            f" ({render_count(seen.counts.unchanged, 'object')})" if seen.counts.unchanged else ""
+        )
         what = "What this partial plan looks at" if seen.partial else "What is live"
         matches = f" {what} matches the configuration{known}." if seen.token else ""
         yield paint("create", f"No changes.{matches}")
         return
     if seen.counts.unchanged:
-        yield paint("dim", f"{count(seen.counts.unchanged, 'object')} unchanged.")
+        yield paint("dim", f"{render_count(seen.counts.unchanged, 'object')} unchanged.")
     if seen.errored:
         yield paint("error", "This plan has errors and cannot be applied.")
     elif seen.counts.stopping:
-        blocked = count(seen.counts.stopping, "blocked change")
+        blocked = render_count(seen.counts.stopping, "blocked change")
         yield paint("blocked", f"This plan cannot be applied: {blocked}, listed first.")
     elif seen.applicable:
         if seen.token:
             yield f"Approval: {inline(seen.token)}"
     else:
         yield "There is nothing to apply."
-    yield paint("title", "Plan:") + last_line(seen).removeprefix("Plan:")
+    yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

@@ -16,9 +16,9 @@ from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
 from ..core.resource import Output
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
-from .diagnostics import diagnostic_data
+from .diagnostics import make_diagnostic_data
 from .text import SENSITIVE
-from .view import PlanView, view
+from .view import PlanView, make_view
 
 FORMAT_VERSION = "1.2"
 
@@ -40,7 +40,7 @@ _STRENGTH = (Evidence.NONE, Evidence.LOCAL, Evidence.REMOTE)
 
 def to_json(plan: Plan) -> Data:
     """The whole plan; `errored`, `applyable` and `complete` mean what they do in Terraform."""
-    seen = view(plan)
+    seen = make_view(plan)
     return {
         "format_version": FORMAT_VERSION,
         "kafkaform_version": plan.kafkaform_version,
@@ -48,18 +48,18 @@ def to_json(plan: Plan) -> Data:
         "errored": seen.errored,
         "applyable": seen.applicable,
         "complete": not (seen.partial or seen.errored),
-        "resource_changes": [resource_change(change) for change in plan.changes],
-        "resource_drift": [resource_drift(change) for change in plan.drifted],
+        "resource_changes": [make_resource_change(change) for change in plan.changes],
+        "resource_drift": [make_resource_drift(change) for change in plan.drifted],
         "output_changes": {
-            name: output_change(change)
+            name: make_output_change(change)
             for change in plan.outputs
-            if (name := output_name(change)) is not None
+            if (name := get_output_name(change)) is not None
         },
-        "kafkaform": _about(plan, seen),
+        "kafkaform": _make_header(plan, seen),
     }
 
 
-def resource(change: Change) -> Data:
+def make_resource(change: Change) -> Data:
     """The fields that say which object it is, by address."""
     try:
         address = parse_address(change.address)
@@ -73,70 +73,74 @@ def resource(change: Change) -> Data:
     return data
 
 
-def resource_change(change: Change) -> Data:
+def make_resource_change(change: Change) -> Data:
     """One entry of `resource_changes`. A blocked change is a no-op: after it all is as before."""
     blocked = change.blocked is not None
     action = "no-op" if blocked else ACTIONS[change.action]
     after = change.before if blocked else change.after
-    body = {"actions": [action], **_sides(change.before, after, _hidden(change))}
+    body = {"actions": [action], **_make_sides(change.before, after, _find_sensitive(change))}
     if not blocked and (change.adopts or change.action in (Action.IMPORT, Action.ADOPT)):
         body["importing"] = {"id": change.identity.key}
-    return _entry(change, body) | {"kafkaform": _details(change)}
+    return _make_entry(change, body) | {"kafkaform": _make_details(change)}
 
 
-def resource_drift(change: Change) -> Data:
+def make_resource_drift(change: Change) -> Data:
     """One entry of `resource_drift`: the recorded and the live value of each path."""
-    before = _nested((item.path, item.before) for item in change.drift)
-    after = _nested((item.path, item.after) for item in change.drift)
-    return _entry(
-        change, {"actions": [drift_action(change)], **_sides(before, after, _hidden(change))}
+    before = _nest_paths((item.path, item.before) for item in change.drift)
+    after = _nest_paths((item.path, item.after) for item in change.drift)
+    return _make_entry(
+        change,
+        {
+            "actions": [choose_drift_action(change)],
+            **_make_sides(before, after, _find_sensitive(change)),
+        },
     )
 
 
-def drift_action(change: Change) -> str:
+def choose_drift_action(change: Change) -> str:
     """`delete` if the whole object is gone, else `update`."""
     gone = all(item.after is None and not item.path for item in change.drift)
     return "delete" if gone else "update"
 
 
-def output_name(change: OutputChange) -> str | None:
+def get_output_name(change: OutputChange) -> str | None:
     one = change.after or change.before
     return one.name if one is not None else None
 
 
-def output_change(change: OutputChange) -> Data:
+def make_output_change(change: OutputChange) -> Data:
     """One entry of `output_changes`."""
     deferred = change.after is not None and change.after.deferred
     return {
-        "actions": [output_action(change)],
-        "before": _output(change.before),
-        "after": None if deferred else _output(change.after),
+        "actions": [choose_output_action(change)],
+        "before": _get_output_value(change.before),
+        "after": None if deferred else _get_output_value(change.after),
         "after_unknown": deferred,
         "before_sensitive": bool(change.before and change.before.sensitive),
         "after_sensitive": bool(change.after and change.after.sensitive),
     }
 
 
-def output_action(change: OutputChange) -> str:
+def choose_output_action(change: OutputChange) -> str:
     if change.before is None:
         return "create"
     return "delete" if change.after is None else "update"
 
 
-def evidence(change: Change) -> str | None:
+def find_weakest_evidence(change: Change) -> str | None:
     """The weakest evidence of the change's steps; None without steps."""
     found = [step.evidence for step in change.steps]
     return min(found, key=_STRENGTH.index).value if found else None
 
 
-def masked_paths(items: Iterable[PathChange]) -> list[Data]:
+def mask_paths(items: Iterable[PathChange]) -> list[Data]:
     """Changes path by path, sensitive values masked."""
     return [
         {
             "path": list(item.path),
-            "before": _mask(item.before, item.sensitive),
-            "after": _mask(item.after, item.sensitive),
-            "effective": _mask(item.effective, item.sensitive),
+            "before": _mask_value(item.before, item.sensitive),
+            "after": _mask_value(item.after, item.sensitive),
+            "effective": _mask_value(item.effective, item.sensitive),
             "sensitive": item.sensitive,
         }
         for item in items
@@ -146,8 +150,8 @@ def masked_paths(items: Iterable[PathChange]) -> list[Data]:
 # ── parts ───────────────────────────────────────────────────────────────────────────────
 
 
-def _entry(change: Change, body: Data) -> Data:
-    data = resource(change) | {
+def _make_entry(change: Change, body: Data) -> Data:
+    data = make_resource(change) | {
         "mode": "managed",
         "type": change.identity.kind,
         "provider_name": change.identity.provider,
@@ -158,7 +162,7 @@ def _entry(change: Change, body: Data) -> Data:
     return data
 
 
-def _details(change: Change) -> Data:
+def _make_details(change: Change) -> Data:
     before, after = change.row_before, change.row_after
     data: Data = {
         "action": change.action.value,
@@ -171,13 +175,13 @@ def _details(change: Change) -> Data:
         "incarnation": change.incarnation,
         "notes": list(change.notes),
         "losses": list(change.losses),
-        "paths": masked_paths(change.paths),
-        "drift": masked_paths(change.drift),
+        "paths": mask_paths(change.paths),
+        "drift": mask_paths(change.drift),
         "owner": change.owner,
         "labels": change.labels,
-        "recorded": {"before": _row(before), "after": _row(after)},
+        "recorded": {"before": _make_row(before), "after": _make_row(after)},
         "depends_on": list(change.depends_on),
-        "evidence": evidence(change),
+        "evidence": find_weakest_evidence(change),
         "steps": [
             {"id": step.id, "request": step.request.name, "evidence": step.evidence.value}
             for step in change.steps
@@ -197,7 +201,7 @@ def _details(change: Change) -> Data:
     return data
 
 
-def _row(row: Ownership) -> Data:
+def _make_row(row: Ownership) -> Data:
     return {
         "owners": list(row.owners),
         "protected": row.protected,
@@ -205,7 +209,7 @@ def _row(row: Ownership) -> Data:
     }
 
 
-def _about(plan: Plan, seen: PlanView) -> Data:
+def _make_header(plan: Plan, seen: PlanView) -> Data:
     return {
         "approval": plan.approval,
         "token": plan.token,
@@ -216,7 +220,7 @@ def _about(plan: Plan, seen: PlanView) -> Data:
         "partial": list(seen.partial),
         "has_deletes": seen.counts.destroy > 0,
         "counts": asdict(seen.counts),
-        "instances": {name: _instance(one) for name, one in seen.instances},
+        "instances": {name: _make_instance(one) for name, one in seen.instances},
         "pending": [
             {
                 "instance": item.identity.instance,
@@ -239,11 +243,11 @@ def _about(plan: Plan, seen: PlanView) -> Data:
             }
             for item in plan.removals
         ],
-        "diagnostics": [diagnostic_data(item) for item in plan.diagnostics],
+        "diagnostics": [make_diagnostic_data(item) for item in plan.diagnostics],
     }
 
 
-def _instance(instance: PlanInstance) -> Data:
+def _make_instance(instance: PlanInstance) -> Data:
     return {
         "scope_id": instance.facts.scope_id,
         "principal": instance.facts.principal,
@@ -256,53 +260,53 @@ def _instance(instance: PlanInstance) -> Data:
     }
 
 
-def _output(output: Output | None) -> Value:
-    return None if output is None else _mask(output.value, output.sensitive)
+def _get_output_value(output: Output | None) -> Value:
+    return None if output is None else _mask_value(output.value, output.sensitive)
 
 
 # ── masking ─────────────────────────────────────────────────────────────────────────────
 
 
-def _mask(item: Value, sensitive: bool) -> Value:
+def _mask_value(item: Value, sensitive: bool) -> Value:
     """A reference names a secret without holding it, so it stays."""
     if item is None or isinstance(item, SecretRef) or not sensitive:
         return item
     return SENSITIVE
 
 
-def _hidden(change: Change) -> frozenset[Path]:
+def _find_sensitive(change: Change) -> frozenset[Path]:
     return frozenset(item.path for item in (*change.paths, *change.drift) if item.sensitive)
 
 
-def _sides(before: FrozenMap | None, after: FrozenMap | None, hidden: frozenset[Path]) -> Data:
+def _make_sides(before: FrozenMap | None, after: FrozenMap | None, hidden: frozenset[Path]) -> Data:
     return {
-        "before": _masked(before, hidden, ()),
-        "after": _masked(after, hidden, ()),
+        "before": _mask_tree(before, hidden, ()),
+        "after": _mask_tree(after, hidden, ()),
         "after_unknown": {},
-        "before_sensitive": _marks(before, hidden, ()) or {},
-        "after_sensitive": _marks(after, hidden, ()) or {},
+        "before_sensitive": _mark_sensitive(before, hidden, ()) or {},
+        "after_sensitive": _mark_sensitive(after, hidden, ()) or {},
     }
 
 
-def _masked(item: Value, hidden: frozenset[Path], path: Path) -> Value:
+def _mask_tree(item: Value, hidden: frozenset[Path], path: Path) -> Value:
     if path in hidden:
-        return _mask(item, sensitive=True)
+        return _mask_value(item, sensitive=True)
     if not hidden or not isinstance(item, FrozenMap):
         return item
-    return FrozenMap({key: _masked(inner, hidden, (*path, key)) for key, inner in item.items()})
+    return FrozenMap({key: _mask_tree(inner, hidden, (*path, key)) for key, inner in item.items()})
 
 
-def _marks(item: Value, hidden: frozenset[Path], path: Path) -> Any:
+def _mark_sensitive(item: Value, hidden: frozenset[Path], path: Path) -> Any:
     """True where a value is sensitive, a map of such marks, or None."""
     if isinstance(item, SecretRef) or (path in hidden and item is not None):
         return True
     if not isinstance(item, FrozenMap):
         return None
-    marks = {key: _marks(inner, hidden, (*path, key)) for key, inner in item.items()}
+    marks = {key: _mark_sensitive(inner, hidden, (*path, key)) for key, inner in item.items()}
     return {key: mark for key, mark in marks.items() if mark is not None} or None
 
 
-def _nested(items: Iterable[tuple[Path, Value]]) -> FrozenMap | None:
+def _nest_paths(items: Iterable[tuple[Path, Value]]) -> FrozenMap | None:
     """Values by path as nested maps, the empty path's being the map itself; None if nothing
     is there."""
     tree: Data = {}
@@ -314,13 +318,15 @@ def _nested(items: Iterable[tuple[Path, Value]]) -> FrozenMap | None:
         for name in path[:-1]:
             node = node.setdefault(name, {})
         node[path[-1]] = item
-    return _frozen(tree) if tree else None
+    return _freeze_tree(tree) if tree else None
 
 
-def _frozen(tree: Data) -> FrozenMap:
+def _freeze_tree(tree: Data) -> FrozenMap:
     return FrozenMap(
         {
-            key: _frozen(item) if type(item) is dict else item  # a FrozenMap is a value already
+            key: _freeze_tree(item)
+            if type(item) is dict
+            else item  # a FrozenMap is a value already
             for key, item in tree.items()
         }
     )

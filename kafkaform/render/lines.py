@@ -13,8 +13,19 @@ from ..core.cell_width import cell_width
 from ..core.change import Action, Change, Evidence, Ownership, PathChange
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
-from .parts import Piece, are_long, pieces
-from .text import ARROW, NOT_SET, count, dotted, inline, masked, pad, pair, quote, value
+from .parts import Piece, are_long, compare_parts
+from .text import (
+    ARROW,
+    NOT_SET,
+    inline,
+    mask_value,
+    pad_text,
+    quote,
+    render_count,
+    render_pair,
+    render_path,
+    render_value,
+)
 
 INLINE_LIMIT = 100
 
@@ -50,36 +61,36 @@ CHECKED = {
 _STYLES = {"+": "create", "~": "update", "-": "delete"}
 
 
-def change_lines(
+def render_change(
     change: Change, words: Words = NEUTRAL, with_instance: bool = False
 ) -> Iterator[Line]:
     """The whole story of one change. words: of its provider; with_instance: say which provider
     instance it is of."""
-    yield Line(0, "#", headline(change, with_instance=with_instance), "title")
-    if change.reason and change.reason not in _what(change):
+    yield Line(0, "#", render_headline(change, with_instance=with_instance), "title")
+    if change.reason and change.reason not in _choose_verb(change):
         yield Line(0, "#", f"({inline(change.reason)})", "dim")
     if change.blocked is not None:
         yield Line(1, "!", f"blocked: {inline(change.blocked.reason)}", "blocked")
         if change.blocked.advice:
             yield Line(1, " ", f"to do: {inline(change.blocked.advice)}")
     if change.impact is not None:
-        yield Line(1, "!", impact_text(change), "delete")
+        yield Line(1, "!", render_impact(change), "delete")
     yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in change.notes)
     shown = change.blocked is None or change.action is Action.UPDATE
     if shown and change.action is not Action.NOOP:
-        yield from _body(change, words)
+        yield from _render_body(change, words)
 
 
-def headline(change: Change, *, with_instance: bool = False) -> str:
+def render_headline(change: Change, *, with_instance: bool = False) -> str:
     """`kafka_topic.orders["eu"] will be updated in-place`, and where."""
     will = "would" if change.blocked is not None else "will"
     where = f" on {inline(change.identity.instance)}" if with_instance else ""
     if change.blocked is not None and change.action is Action.NOOP:
         return f"{inline(change.address)} cannot be planned{where}"
-    return f"{inline(change.address)} {will} {_what(change)}{where}"
+    return f"{inline(change.address)} {will} {_choose_verb(change)}{where}"
 
 
-def _what(change: Change) -> str:
+def _choose_verb(change: Change) -> str:
     if change.adopts and change.action is Action.UPDATE:
         return "be adopted and updated in-place"
     if change.released and change.removed:
@@ -87,36 +98,39 @@ def _what(change: Change) -> str:
     return _WILL[change.action]
 
 
-def impact_text(change: Change) -> str:
+def render_impact(change: Change) -> str:
     """What is lost: the sentence, and the figures that it does not name itself."""
     if change.impact is None:
         return ""
     figures = change.impact.figures
     text = inline(change.impact.text)
     rest = (name for name in sorted(figures) if name not in change.impact.text)
-    shown = ", ".join(f"{inline(name)} {_figure(figures[name])}" for name in rest)
+    shown = ", ".join(f"{inline(name)} {_render_figure(figures[name])}" for name in rest)
     return f"{text} ({shown})" if shown else text
 
 
-def _figure(figure: Value) -> str:
-    return f"{figure:,}" if isinstance(figure, int) else value(figure)
+def _render_figure(figure: Value) -> str:
+    return f"{figure:,}" if isinstance(figure, int) else render_value(figure)
 
 
-def brief(item: PathChange) -> str:
+def render_brief(item: PathChange) -> str:
     """One path on one line: `config.retention.ms 1000 → 2000`; of long texts what differs."""
     if not item.path:
         return "deleted" if item.after is None else "created"
-    if _in_parts(item):
-        shown = (_piece(piece) for piece in pieces(item.before, item.after))
-        return f"{dotted(item.path)} {', '.join(f'{sign} {text}'.strip() for sign, text in shown)}"
-    before, after = pair(item.before, item.after, item.sensitive)
-    return f"{dotted(item.path)} {before} {ARROW} {after}"
+    if _is_long(item):
+        shown = (_render_piece(piece) for piece in compare_parts(item.before, item.after))
+        return (
+            f"{render_path(item.path)} "
+            f"{', '.join(f'{sign} {text}'.strip() for sign, text in shown)}"
+        )
+    before, after = render_pair(item.before, item.after, item.sensitive)
+    return f"{render_path(item.path)} {before} {ARROW} {after}"
 
 
-def changed_names(change: Change) -> str:
+def render_changed_names(change: Change) -> str:
     """The paths that an update touches, for one-line forms."""
-    names = [dotted(item.path) for item in change.paths]
-    names += [f"recorded {item.path[0]}" for item in _records(change)]
+    names = [render_path(item.path) for item in change.paths]
+    names += [f"recorded {item.path[0]}" for item in _list_records(change)]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     return ", ".join(names[:6]) + more
 
@@ -124,11 +138,11 @@ def changed_names(change: Change) -> str:
 # ── the block of attributes ─────────────────────────────────────────────────────────────
 
 
-def _body(change: Change, words: Words) -> Iterator[Line]:
-    tree = _tree(change)
+def _render_body(change: Change, words: Words) -> Iterator[Line]:
+    tree = _build_tree(change)
     title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
     whole = change.after if change.action is Action.UPDATE else None
-    lines = [*_node(tree, 1, whole), *_recorded(change)]
+    lines = [*_render_node(tree, 1, whole), *_render_records(change)]
     symbol = change.action.symbol
     if lines:
         yield Line(0, symbol, title + " {", change.action.value)
@@ -137,10 +151,10 @@ def _body(change: Change, words: Words) -> Iterator[Line]:
     else:
         yield Line(0, symbol, title, change.action.value)
     if change.steps:
-        yield Line(0, "#", "requests: " + _evidence(change, words), "dim")
+        yield Line(0, "#", "requests: " + _render_requests(change, words), "dim")
 
 
-def _tree(change: Change) -> Tree:
+def _build_tree(change: Change) -> Tree:
     """All that is shown of a change, by attribute and key. All but a plain update show the whole
     object; the listed paths are laid over it, since they know what is sensitive."""
     tree: Tree = {}
@@ -163,7 +177,7 @@ def _insert(tree: Tree, item: PathChange) -> None:
             return
         node = child
     name = item.path[-1] if item.path else "object"
-    parts = _parts(item)
+    parts = _split_map(item)
     if parts is None:
         node[name] = item
     else:
@@ -173,12 +187,12 @@ def _insert(tree: Tree, item: PathChange) -> None:
             _insert(child, part)
 
 
-def _parts(item: PathChange) -> list[PathChange] | None:
+def _split_map(item: PathChange) -> list[PathChange] | None:
     """A change of a whole map as changes of its keys, or None if it is no map."""
     sides = [side for side in (item.before, item.after) if side is not None]
     if item.sensitive or not sides or not all(isinstance(side, FrozenMap) for side in sides):
         return None
-    before, after = (_map(item.before), _map(item.after))
+    before, after = (_as_map(item.before), _as_map(item.after))
     keys = sorted(set(before) | set(after))
     return [
         PathChange((key,), before.get(key), after.get(key))
@@ -187,16 +201,16 @@ def _parts(item: PathChange) -> list[PathChange] | None:
     ]
 
 
-def _map(item: Value) -> FrozenMap:
+def _as_map(item: Value) -> FrozenMap:
     return item if isinstance(item, FrozenMap) else EMPTY
 
 
-def _node(tree: Tree, depth: int, whole: Value, quoted: bool = False) -> Iterator[Line]:
+def _render_node(tree: Tree, depth: int, whole: Value, quoted: bool = False) -> Iterator[Line]:
     leaves: list[tuple[str, PathChange]] = []
     maps: list[tuple[str, str, Tree]] = []
     for name, child in tree.items():
         label = inline(name) if name.isidentifier() and not quoted else quote(name)
-        if _nothing(child):
+        if _is_nothing(child):
             continue
         if isinstance(child, PathChange):
             leaves.append((label, child))
@@ -204,34 +218,36 @@ def _node(tree: Tree, depth: int, whole: Value, quoted: bool = False) -> Iterato
             maps.append((name, label, child))
     width = max((cell_width(label) for label, _ in leaves), default=0)
     for label, leaf in leaves:
-        yield from _leaf(pad(label, width), leaf, depth)
+        yield from _render_leaf(pad_text(label, width), leaf, depth)
     for name, label, inner in maps:
-        left = _map(whole).get(name)
-        symbol = "~" if _hidden(inner, left) else _symbol_of(inner)
+        left = _as_map(whole).get(name)
+        symbol = "~" if _count_hidden(inner, left) else _choose_common_symbol(inner)
         yield Line(depth, symbol, f"{label} = {{", _STYLES.get(symbol, ""))
-        yield from _node(inner, depth + 1, left, quoted=True)
+        yield from _render_node(inner, depth + 1, left, quoted=True)
         yield Line(depth, " ", "}")
-    hidden = _hidden(tree, whole)
+    hidden = _count_hidden(tree, whole)
     if hidden:
         noun = "key" if quoted else "attribute"
-        yield Line(depth, " ", f"# ({count(hidden, 'unchanged ' + noun)} hidden)", "dim")
+        yield Line(depth, " ", f"# ({render_count(hidden, 'unchanged ' + noun)} hidden)", "dim")
 
 
-def _hidden(tree: Tree, whole: Value) -> int:
+def _count_hidden(tree: Tree, whole: Value) -> int:
     """How many entries of the whole map are set and not shown."""
     nothing = (None, (), EMPTY)
-    return sum(1 for name, item in _map(whole).items() if item not in nothing and name not in tree)
+    return sum(
+        1 for name, item in _as_map(whole).items() if item not in nothing and name not in tree
+    )
 
 
-def _nothing(node: Tree | PathChange) -> bool:
+def _is_nothing(node: Tree | PathChange) -> bool:
     """True for what was not set and is not set: left-out attributes of a create."""
     if isinstance(node, PathChange):
         empty = (None, ())
         return node.before in empty and node.after in empty and node.before == node.after
-    return all(map(_nothing, node.values()))
+    return all(map(_is_nothing, node.values()))
 
 
-def _symbol(item: PathChange) -> str:
+def _choose_symbol(item: PathChange) -> str:
     if item.before == item.after:
         return " " if item.effective is None and not item.sensitive else "~"
     if item.before is None:
@@ -239,35 +255,37 @@ def _symbol(item: PathChange) -> str:
     return "-" if item.after is None else "~"
 
 
-def _symbol_of(tree: Tree) -> str:
+def _choose_common_symbol(tree: Tree) -> str:
     """The common symbol of all leaves below, `~` if they differ."""
     symbols = {
-        _symbol(child) if isinstance(child, PathChange) else _symbol_of(child)
+        _choose_symbol(child) if isinstance(child, PathChange) else _choose_common_symbol(child)
         for child in tree.values()
     }
     return symbols.pop() if len(symbols) == 1 else "~"
 
 
-def _leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
-    symbol = _symbol(item)
+def _render_leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
+    symbol = _choose_symbol(item)
     style = _STYLES.get(symbol, "")
-    if _in_parts(item):
+    if _is_long(item):
         sizes = f"{len(item.before):,} {ARROW} {len(item.after):,} characters"  # type: ignore[arg-type]
         yield Line(depth, symbol, f"{label} = ({sizes}, part by part)", style)
-        yield from _pieces(item.before, item.after, depth + 1)
+        yield from _render_pieces(item.before, item.after, depth + 1)
         return
-    before, after = pair(item.before, item.after, item.sensitive)
+    before, after = render_pair(item.before, item.after, item.sensitive)
     if symbol in "+ ":
         text = after if item.effective is None else f"{after}  # the default"
     elif item.effective is not None:
-        text = f"{before} {ARROW} (not set, {masked(item.effective, item.sensitive)} takes effect)"
+        text = (
+            f"{before} {ARROW} (not set, {mask_value(item.effective, item.sensitive)} takes effect)"
+        )
     elif symbol == "-":
         text = before
     else:
         text = f"{before} {ARROW} {after}"
     sides = (item.before, item.after)
     if len(text) > INLINE_LIMIT and any(isinstance(side, tuple) for side in sides):
-        elements = _elements(item, depth + 1)
+        elements = _render_elements(item, depth + 1)
         if elements:
             yield Line(depth, symbol, f"{label} = [", style)
             yield from elements
@@ -276,20 +294,22 @@ def _leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
     yield Line(depth, symbol, f"{label} = {text}", style)
 
 
-def _elements(item: PathChange, depth: int) -> list[Line]:
+def _render_elements(item: PathChange, depth: int) -> list[Line]:
     """A long list, one changed element a line, the others counted. Lists of lists are
     compared by position."""
     before = item.before if isinstance(item.before, tuple) else ()
     after = item.after if isinstance(item.after, tuple) else ()
     if not any(isinstance(element, tuple) for element in (*before, *after)):
-        return list(_pieces(before, after, depth))
-    lines, same = _by_position(before, after, depth)
+        return list(_render_pieces(before, after, depth))
+    lines, same = _compare_by_position(before, after, depth)
     if lines and same:
-        lines.append(Line(depth, " ", f"# ({count(same, 'unchanged element')} hidden)", "dim"))
+        lines.append(
+            Line(depth, " ", f"# ({render_count(same, 'unchanged element')} hidden)", "dim")
+        )
     return lines
 
 
-def _by_position(
+def _compare_by_position(
     before: tuple[Value, ...], after: tuple[Value, ...], depth: int
 ) -> tuple[list[Line], int]:
     pairs = list(enumerate(zip_longest(before, after)))
@@ -297,69 +317,78 @@ def _by_position(
         line
         for index, (old, new) in pairs
         if old != new
-        for line in _leaf(f"[{index}]", PathChange((), old, new), depth)
+        for line in _render_leaf(f"[{index}]", PathChange((), old, new), depth)
     ]
     return lines, sum(1 for _, (old, new) in pairs if old == new)
 
 
-def _in_parts(item: PathChange) -> bool:
+def _is_long(item: PathChange) -> bool:
     return not item.sensitive and are_long(item.before, item.after)
 
 
-def _pieces(before: Value, after: Value, depth: int) -> Iterator[Line]:
-    for piece in pieces(before, after):
-        sign, text = _piece(piece)
+def _render_pieces(before: Value, after: Value, depth: int) -> Iterator[Line]:
+    for piece in compare_parts(before, after):
+        sign, text = _render_piece(piece)
         yield Line(depth, sign, text, _STYLES.get(sign, "dim"))
 
 
-def _piece(piece: Piece) -> tuple[str, str]:
+def _render_piece(piece: Piece) -> tuple[str, str]:
     """Symbol and text of one part, or of several that stay."""
     if piece.same:
-        return " ", f"# ({count(piece.same, 'unchanged element')} hidden)"
-    return piece.sign, value(piece.part)
+        return " ", f"# ({render_count(piece.same, 'unchanged element')} hidden)"
+    return piece.sign, render_value(piece.part)
 
 
 # ── bookkeeping and checks ──────────────────────────────────────────────────────────────
 
 
-def _recorded(change: Change) -> Iterator[Line]:
-    for item in _records(change):
-        text = _recorded_text(item)
-        yield Line(1, _symbol(item), f"recorded {item.path[0]} = {text}", _STYLES[_symbol(item)])
+def _render_records(change: Change) -> Iterator[Line]:
+    for item in _list_records(change):
+        text = _render_record(item)
+        yield Line(
+            1,
+            _choose_symbol(item),
+            f"recorded {item.path[0]} = {text}",
+            _STYLES[_choose_symbol(item)],
+        )
 
 
-def _records(change: Change) -> list[PathChange]:
+def _list_records(change: Change) -> list[PathChange]:
     """What the change leaves in the state beside the object itself."""
     before, after = change.row_before, change.row_after
     unprotected = {before.protected, after.protected} <= {None, "no"}
     rows: tuple[tuple[str, Value, Value], ...] = (
-        ("owners", _owners(before, after, change), _owners(after, before, change)),
+        (
+            "owners",
+            _find_shown_owners(before, after, change),
+            _find_shown_owners(after, before, change),
+        ),
         ("protected", *((None, None) if unprotected else (before.protected, after.protected))),
         ("secret version", before.secret_version, after.secret_version),
     )
     return [PathChange((name,), old, new) for name, old, new in rows if old != new]
 
 
-def _owners(row: Ownership, other: Ownership, change: Change) -> Value:
+def _find_shown_owners(row: Ownership, other: Ownership, change: Change) -> Value:
     """The owners, unless they are just the address that is shown anyway, come or gone."""
     return None if row.owners == (change.address,) and not other.owners else row.owners or None
 
 
-def _recorded_text(item: PathChange) -> str:
-    before, after = pair(item.before, item.after)
+def _render_record(item: PathChange) -> str:
+    before, after = render_pair(item.before, item.after)
     if item.before is None:
         return after
     return f"{before} {ARROW} {after if item.after is not None else NOT_SET}"
 
 
-def _evidence(change: Change, words: Words) -> str:
+def _render_requests(change: Change, words: Words) -> str:
     tally = Counter(step.request.name for step in change.steps)
     names = (f"{inline(name)}{'' if n == 1 else f' x{n}'}" for name, n in tally.items())
-    how = evidence_text([(s.request.name, s.evidence) for s in change.steps], words)
+    how = render_evidence([(s.request.name, s.evidence) for s in change.steps], words)
     return f"{', '.join(names)} ({how})"
 
 
-def evidence_text(requests: Sequence[tuple[str, Evidence]], words: Words = NEUTRAL) -> str:
+def render_evidence(requests: Sequence[tuple[str, Evidence]], words: Words = NEUTRAL) -> str:
     """How one change is checked beforehand: as well as its weakest request, which is named if
     others are checked better. requests: name and evidence of each, at least one."""
     weakest = max((evidence for _, evidence in requests), key=tuple(Evidence).index)

@@ -21,10 +21,10 @@ from ..core.change import Change
 from ..core.resource import Pending
 from ..core.words import NO_WORDS, Vocabulary, shared
 from ..plan.model import OutputChange, Plan, PlanInstance, Removal
-from .human import IDLE, last_line, output_line
-from .lines import Line, brief, change_lines, headline, impact_text
-from .text import count, inline
-from .view import COLUMNS, Group, KindRow, PlanView, pending_words, view
+from .human import IDLE, render_last_line, render_output_change
+from .lines import Line, render_brief, render_change, render_headline, render_impact
+from .text import inline, render_count
+from .view import COLUMNS, Group, KindRow, PlanView, make_view, pending_words
 
 LIMIT = 60_000
 DETAIL_LIMIT = 6_000
@@ -38,80 +38,82 @@ _JOINED = frozenset("@#!")
 _DIFF = {"~": "!", "=": " ", ".": " ", "!": "#"}
 
 
-def markdown(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") -> str:
+def render_markdown(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") -> str:
     """The comment, at most `LIMIT` characters. words: of its providers; command: how to apply
     exactly this plan; by default `kafkaform apply --expect TOKEN`."""
-    seen = view(plan, words)
+    seen = make_view(plan, words)
     system = shared(seen.words_of(name) for name, _ in seen.instances).system
     setting = seen.removed().setting
-    render = _page(seen, command or f"kafkaform apply --expect {inline(seen.token)}")
+    render = _make_page(seen, command or f"kafkaform apply --expect {inline(seen.token)}")
     sections = (
-        *(_table(seen, name, row) for name, row in _TABLES),
-        _kinds(seen),
-        _section("instances", "", seen.instances, _instance_row, system, share=0.2),
-        _section("pending", "", seen.pending, partial(_pending_row, seen), "intent", share=0.2),
-        _section(
+        *(_make_table(seen, name, row) for name, row in _TABLES),
+        _make_kinds(seen),
+        _make_section("instances", "", seen.instances, _render_instance, system, share=0.2),
+        _make_section(
+            "pending", "", seen.pending, partial(_render_pending, seen), "intent", share=0.2
+        ),
+        _make_section(
             "removals",
             f"{setting.capitalize()}s to remove",
             seen.removals,
-            partial(_removal_row, seen),
+            partial(_render_removal, seen),
             setting,
             share=0.2,
         ),
-        _section("warnings", "", _warnings(seen), _warning_row, "warning", share=0.2),
-        _details(seen),
-        _drift(seen),
-        _section("outputs", "Outputs", seen.outputs, _output_row, "output"),
+        _make_section("warnings", "", _list_warnings(seen), _render_warning, "warning", share=0.2),
+        _make_details(seen),
+        _make_drift(seen),
+        _make_section("outputs", "Outputs", seen.outputs, _render_output, "output"),
     )
-    room = LIMIT - _TAILS * len(sections) - len(render(_filled(sections, 0)))
-    return render(_filled(sections, room))
+    room = LIMIT - _TAILS * len(sections) - len(render(_fill_sections(sections, 0)))
+    return render(_fill_sections(sections, room))
 
 
 # ── foreign text ────────────────────────────────────────────────────────────────────────
 
 
-def code(text: str) -> Markup:
+def render_code(text: str) -> Markup:
     """A code span."""
-    return _span(inline(text))
+    return _render_span(inline(text))
 
 
-def cell(text: str) -> Markup:
+def render_cell(text: str) -> Markup:
     """A code span in a table cell. A pipe after a backslash, which tables read in two ways, is
     written `\\x7c`."""
     shown = inline(text)
-    return _span(re.sub(r"(?<=\\)\|", "x7c", shown).replace("|", r"\|"))
+    return _render_span(re.sub(r"(?<=\\)\|", "x7c", shown).replace("|", r"\|"))
 
 
-def _span(shown: str) -> Markup:
-    ticks = "`" * (_longest_run(shown) + 1)
+def _render_span(shown: str) -> Markup:
+    ticks = "`" * (_measure_longest_run(shown) + 1)
     gap = " " if not shown.strip() or shown[0] in "` " or shown[-1] in "` " else ""
     return Markup(f"{ticks}{gap}{shown}{gap}{ticks}")
 
 
-def prose(text: str) -> Markup:
+def render_prose(text: str) -> Markup:
     """A sentence with foreign parts: active characters as references; mentions and issue
     numbers are broken by a zero-width joiner."""
-    return Markup(_ACTIVE.sub(_reference, inline(text.strip())))
+    return Markup(_ACTIVE.sub(_render_reference, inline(text.strip())))
 
 
-def tag(text: str) -> Markup:
+def render_tag(text: str) -> Markup:
     """Foreign text inside an HTML block."""
     return Markup(f"<code>{html.escape(inline(text))}</code>")
 
 
-def fence(lines: Iterable[str], language: str) -> Markup:
+def render_fence(lines: Iterable[str], language: str) -> Markup:
     """A fenced block that no content can close."""
     body = "\n".join(lines)
-    ticks = "`" * max(3, _longest_run(body) + 1)
+    ticks = "`" * max(3, _measure_longest_run(body) + 1)
     return Markup(f"{ticks}{language}\n{body}\n{ticks}")
 
 
-def _reference(match: re.Match[str]) -> str:
+def _render_reference(match: re.Match[str]) -> str:
     char = match[0]
     return f"&#{ord(char)};{_JOINER if char in _JOINED else ''}"
 
 
-def _longest_run(text: str) -> int:
+def _measure_longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
 
 
@@ -146,7 +148,7 @@ class Filled(Struct, frozen=True):
     tail: str
 
 
-def _section(
+def _make_section(
     name: str,
     title: str,
     items: Sequence[T],
@@ -160,7 +162,7 @@ def _section(
     return Section(name, title, head, lambda: map(row, items), total, more, share)
 
 
-def _filled(sections: Sequence[Section], room: int) -> dict[str, Filled]:
+def _fill_sections(sections: Sequence[Section], room: int) -> dict[str, Filled]:
     """The sections that have content, cut to fit into so many characters."""
     filled = {}
     for section in sections:
@@ -175,118 +177,129 @@ def _filled(sections: Sequence[Section], room: int) -> dict[str, Filled]:
             room -= len(piece) + 1
             kept.append(piece)
         rest = section.total - len(kept)
-        tail = f"… and {count(rest, 'more ' + section.more)}" if rest else ""
+        tail = f"… and {render_count(rest, 'more ' + section.more)}" if rest else ""
         if section.total:
             filled[section.name] = Filled(section.title, Markup(section.head), tuple(kept), tail)
     return filled
 
 
-def _blocked_row(change: Change) -> Markup:
+def _render_blocked(change: Change) -> Markup:
     block = change.blocked
     reason, advice = (block.reason, block.advice) if block else ("", "")
-    return Markup(f"| {cell(change.address)} | {prose(reason)} | {prose(advice)} |")
+    return Markup(
+        f"| {render_cell(change.address)} | {render_prose(reason)} | {render_prose(advice)} |"
+    )
 
 
-def _loss_row(change: Change) -> Markup:
-    what = prose(impact_text(change) or "; ".join(change.notes) or change.reason)
-    place = f"{cell(change.identity.key)} on {cell(change.identity.instance)}"
-    return Markup(f"| {cell(change.address)} | {place} | {what} |")
+def _render_loss(change: Change) -> Markup:
+    what = render_prose(render_impact(change) or "; ".join(change.notes) or change.reason)
+    place = f"{render_cell(change.identity.key)} on {render_cell(change.identity.instance)}"
+    return Markup(f"| {render_cell(change.address)} | {place} | {what} |")
 
 
 _BLOCKED_HEAD = "| Object | Why | To do |\n|---|---|---|"
 _LOSS_HEAD = "| Address | Object | What is lost |\n|---|---|---|"
 _TABLES = (
-    ("blocked", (_BLOCKED_HEAD, _blocked_row)),
-    ("kept", (_BLOCKED_HEAD, _blocked_row)),
-    ("delete", (_LOSS_HEAD, _loss_row)),
-    ("loses", (_LOSS_HEAD, _loss_row)),
+    ("blocked", (_BLOCKED_HEAD, _render_blocked)),
+    ("kept", (_BLOCKED_HEAD, _render_blocked)),
+    ("delete", (_LOSS_HEAD, _render_loss)),
+    ("loses", (_LOSS_HEAD, _render_loss)),
 )
 
 
-def _table(seen: PlanView, name: str, shape: tuple[str, Callable[[Change], Markup]]) -> Section:
+def _make_table(
+    seen: PlanView, name: str, shape: tuple[str, Callable[[Change], Markup]]
+) -> Section:
     head, row = shape
     group = next((one for one in seen.groups if one.name == name), Group(name, "", ()))
-    return _section(name, group.title, group.changes, row, "change", head, share=0.4)
+    return _make_section(name, group.title, group.changes, row, "change", head, share=0.4)
 
 
-def _kinds(seen: PlanView) -> Section:
+def _make_kinds(seen: PlanView) -> Section:
     names = [name for name, _ in COLUMNS]
     head = f"| | {' | '.join(names)} |\n|---|{'--:|' * len(names)}"
-    return _section("kinds", "", seen.kinds, _kind_row, "kind", head, share=0.2)
+    return _make_section("kinds", "", seen.kinds, _render_kind, "kind", head, share=0.2)
 
 
-def _kind_row(row: KindRow) -> Markup:
+def _render_kind(row: KindRow) -> Markup:
     numbers = " | ".join(str(number or "·") for number in row.counts)
-    return Markup(f"| {cell(row.instance)} {cell(row.kind)} | {numbers} |")
+    return Markup(f"| {render_cell(row.instance)} {render_cell(row.kind)} | {numbers} |")
 
 
-def _details(seen: PlanView) -> Section:
+def _make_details(seen: PlanView) -> Section:
     groups = [group for group in seen.groups if group.name not in ("kept", "noted")]
     changes = [change for group in groups for change in group.changes]
-    row = partial(_detail, seen=seen)
-    return _section("details", "Changes in detail", changes, row, "change", share=0.9)
+    row = partial(_render_detail, seen=seen)
+    return _make_section("details", "Changes in detail", changes, row, "change", share=0.9)
 
 
-def _detail(change: Change, seen: PlanView) -> Markup:
+def _render_detail(change: Change, seen: PlanView) -> Markup:
     several, words = len(seen.instances) > 1, seen.words_of(change.identity.instance)
-    lines = [_diff_line(line) for line in list(change_lines(change, words, several))[1:]]
-    head = f"<details><summary>{tag(headline(change, with_instance=several))}</summary>"
-    shown = [*_shortened(lines)]
-    text = f"{head}\n\n{fence(shown, 'diff')}\n\n</details>"
+    lines = [_render_diff_line(line) for line in list(render_change(change, words, several))[1:]]
+    head = (
+        f"<details><summary>{render_tag(render_headline(change, with_instance=several))}</summary>"
+    )
+    shown = [*_shorten_lines(lines)]
+    text = f"{head}\n\n{render_fence(shown, 'diff')}\n\n</details>"
     return Markup(text) if shown == lines else Shortened(text)
 
 
-def _diff_line(line: Line) -> str:
+def _render_diff_line(line: Line) -> str:
     symbol = _DIFF.get(line.symbol, line.symbol)
     return f"{symbol} {'    ' * line.depth}{line.text}".rstrip()
 
 
-def _shortened(lines: list[str]) -> Iterator[str]:
+def _shorten_lines(lines: list[str]) -> Iterator[str]:
     room = DETAIL_LIMIT
     for index, line in enumerate(lines):
         room -= len(line) + 1
         if room < 0:
-            yield f"  … and {count(len(lines) - index, 'more line')}"
+            yield f"  … and {render_count(len(lines) - index, 'more line')}"
             return
         yield line
 
 
-def _drift(seen: PlanView) -> Section:
+def _make_drift(seen: PlanView) -> Section:
     changes = [change for kind in seen.drift for change in kind.changes]
-    return _section("drift", "Changed outside kafkaform", changes, _drift_row, "object", share=0.8)
-
-
-def _drift_row(change: Change) -> Markup:
-    return Markup(f"- {code(change.address)} {code(', '.join(map(brief, change.drift)))}")
-
-
-def _output_row(change: OutputChange) -> Markup:
-    return Markup(f"- {code(output_line(change))}")
-
-
-def _instance_row(named: tuple[str, PlanInstance]) -> Markup:
-    name, instance = named
-    principal = instance.facts.principal
-    planner = f", planned as {code(principal)}" if principal else ""
-    return Markup(f"- {code(name)} is {code(instance.facts.scope_id)}{planner}")
-
-
-def _pending_row(seen: PlanView, item: Pending) -> Markup:
-    name, since = pending_words(item, seen.words_of(item.identity.instance))
-    what = f"{code(name)} {code(str(item.identity))}"
-    far = Markup(f": {prose(item.note)}") if item.note else ""
-    return Markup(f"- **{since.capitalize()} run** {code(item.run)}: {what}{far}")
-
-
-def _removal_row(seen: PlanView, one: Removal) -> Markup:
-    words = seen.words_of(one.identity.instance)
-    return Markup(
-        f"- {code(one.address)}: once its {words.task} has ended, the {words.setting} goes that "
-        f"run {code(one.run)} set for it ({code(one.ticket)})"
+    return _make_section(
+        "drift", "Changed outside kafkaform", changes, _render_drift, "object", share=0.8
     )
 
 
-def _warnings(seen: PlanView) -> list[str]:
+def _render_drift(change: Change) -> Markup:
+    return Markup(
+        f"- {render_code(change.address)} {render_code(', '.join(map(render_brief, change.drift)))}"
+    )
+
+
+def _render_output(change: OutputChange) -> Markup:
+    return Markup(f"- {render_code(render_output_change(change))}")
+
+
+def _render_instance(named: tuple[str, PlanInstance]) -> Markup:
+    name, instance = named
+    principal = instance.facts.principal
+    planner = f", planned as {render_code(principal)}" if principal else ""
+    return Markup(f"- {render_code(name)} is {render_code(instance.facts.scope_id)}{planner}")
+
+
+def _render_pending(seen: PlanView, item: Pending) -> Markup:
+    name, since = pending_words(item, seen.words_of(item.identity.instance))
+    what = f"{render_code(name)} {render_code(str(item.identity))}"
+    far = Markup(f": {render_prose(item.note)}") if item.note else ""
+    return Markup(f"- **{since.capitalize()} run** {render_code(item.run)}: {what}{far}")
+
+
+def _render_removal(seen: PlanView, one: Removal) -> Markup:
+    words = seen.words_of(one.identity.instance)
+    return Markup(
+        f"- {render_code(one.address)}: once its {words.task} has ended, the {words.setting} "
+        "goes that "
+        f"run {render_code(one.run)} set for it ({render_code(one.ticket)})"
+    )
+
+
+def _list_warnings(seen: PlanView) -> list[str]:
     texts = [f"{name}: {text}" for name, text in seen.warnings]
     for item in seen.diagnostics:
         where = f" ({item.range})" if item.range else ""
@@ -294,14 +307,14 @@ def _warnings(seen: PlanView) -> list[str]:
     return texts
 
 
-def _warning_row(text: str) -> Markup:
-    return Markup(f"- **Note** {prose(text)}")
+def _render_warning(text: str) -> Markup:
+    return Markup(f"- **Note** {render_prose(text)}")
 
 
 # ── the page ────────────────────────────────────────────────────────────────────────────
 
 
-def _page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], str]:
+def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], str]:
     """The template with all but the sections filled in."""
     environment = Environment(
         loader=PackageLoader("kafkaform.render", "templates"),
@@ -313,27 +326,27 @@ def _page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], str]:
     )
     template = environment.get_template("comment.md.j2")
     context = {
-        "title": "no changes" if seen.empty else last_line(seen)[len("Plan: ") : -1],
+        "title": "no changes" if seen.empty else render_last_line(seen)[len("Plan: ") : -1],
         "destroy": seen.destroy,
-        "partial": code(" ".join(seen.partial)) if seen.partial else "",
+        "partial": render_code(" ".join(seen.partial)) if seen.partial else "",
         "applicable": seen.applicable,
         "stopped": seen.errored or seen.counts.stopping > 0,
         "empty": seen.empty,
-        "idle": prose(IDLE) if seen.empty and seen.manages_nothing else "",
-        "unchanged": count(seen.counts.unchanged, "object"),
-        "token": code(seen.token),
-        "command": fence([inline(command)], "sh"),
+        "idle": render_prose(IDLE) if seen.empty and seen.manages_nothing else "",
+        "unchanged": render_count(seen.counts.unchanged, "object"),
+        "token": render_code(seen.token),
+        "command": render_fence([inline(command)], "sh"),
     }
     return lambda sections: template.render(
-        **context, sections=sections, cut=", ".join(_cut(sections.values()))
+        **context, sections=sections, cut=", ".join(_list_omissions(sections.values()))
     )
 
 
-def _cut(sections: Iterable[Filled]) -> Iterator[str]:
+def _list_omissions(sections: Iterable[Filled]) -> Iterator[str]:
     """What the comment does not show whole, for its first line."""
     for section in sections:
         short = sum(isinstance(piece, Shortened) for piece in section.pieces)
         if section.tail:
             yield section.tail.removeprefix("… and ")
         if short:
-            yield f"parts of {count(short, 'change')}"
+            yield f"parts of {render_count(short, 'change')}"

@@ -19,7 +19,7 @@ class Pace:
         self._clock = clock
         self._begun: dict[str, tuple[int, float]] = {}
 
-    def left(self, event: events.Progress) -> str:
+    def render_time_left(self, event: events.Progress) -> str:
         """`, about 40 s left`; nothing while that would be a guess, or where it is soon over."""
         now = self._clock.monotonic()
         first, begun = self._begun.setdefault(event.task, (event.done, now))
@@ -34,7 +34,7 @@ class Pace:
         return f", about {seconds} s left" if seconds < 120 else f", about {seconds // 60} min left"
 
 
-def amount(event: events.Progress) -> str:
+def render_amount(event: events.Progress) -> str:
     """`120 of 500 objects`, or `120 objects` while the total is not known."""
     total = "" if event.total is None or event.finished else f" of {event.total:,}"
     counted = event.done if event.total is None or event.finished else event.total

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from ..core.cell_width import cell_width
 from ..provider.page import Grid, Page, Prose
-from .text import inline, table, wrapped
+from .text import inline, render_table, wrap_text
 
 NARROWEST = 12
 """Columns that a cell keeps however small the terminal is."""
@@ -20,7 +20,7 @@ def lines(page: Page, width: int | None = None) -> Iterator[str]:
     for part in page:
         if isinstance(part, Grid):
             rows = [[inline(cell) for cell in row] for row in part.rows]
-            yield from table(fitted(rows, width), part.right)
+            yield from render_table(fitted(rows, width), part.right)
         elif isinstance(part, Prose):
             yield from textwrap.wrap(inline(part.text), min(PROSE_WIDTH, width or PROSE_WIDTH))
         else:
@@ -42,5 +42,5 @@ def fitted(rows: list[list[str]], width: int | None) -> list[list[str]]:
 
 def _broken(row: list[str], widths: list[int]) -> Iterable[tuple[str, ...]]:
     """One row as several, so that no cell is wider than its column."""
-    parts = [wrapped(text, width) for text, width in zip(row, widths, strict=True)]
+    parts = [wrap_text(text, width) for text, width in zip(row, widths, strict=True)]
     return zip_longest(*parts, fillvalue="")

@@ -29,7 +29,7 @@ class Piece(Struct, frozen=True):
     same: int = 0
 
 
-def parts(text: str) -> list[str]:
+def split_text(text: str) -> list[str]:
     """The text cut after each comma, semicolon and line end; joined they are the text."""
     return _PART.findall(text)
 
@@ -40,20 +40,22 @@ def are_long(before: Value, after: Value) -> bool:
     return both and max(len(before), len(after)) > LONG  # type: ignore[arg-type]
 
 
-def pieces(before: Value, after: Value) -> Iterator[Piece]:
+def compare_parts(before: Value, after: Value) -> Iterator[Piece]:
     """Every part that differs between two texts or two lists, in order, and how many do not."""
-    old, new = (parts(s) if isinstance(s, str) else list(_tuple(s)) for s in (before, after))
-    head = _shared(old, new)
-    tail = _shared(old[head:][::-1], new[head:][::-1])
+    old, new = (
+        split_text(s) if isinstance(s, str) else list(_as_tuple(s)) for s in (before, after)
+    )
+    head = _count_shared(old, new)
+    tail = _count_shared(old[head:][::-1], new[head:][::-1])
     gone, come = old[head : len(old) - tail], new[head : len(new) - tail]
     if head:
         yield Piece(" ", same=head)
-    yield from _changed(gone, come)
+    yield from _compare_middle(gone, come)
     if tail:
         yield Piece(" ", same=tail)
 
 
-def _changed(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Piece]:
+def _compare_middle(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Piece]:
     blocks: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(gone), 0, len(come))]
     if max(len(gone), len(come)) <= MANY:
         blocks = SequenceMatcher(None, gone, come).get_opcodes()
@@ -65,11 +67,11 @@ def _changed(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Piece]:
         yield from (Piece("+", part) for part in come[first:last])
 
 
-def _tuple(side: Value) -> tuple[Value, ...]:
+def _as_tuple(side: Value) -> tuple[Value, ...]:
     return side if isinstance(side, tuple) else ()
 
 
-def _shared(one: Sequence[T], other: Sequence[T]) -> int:
+def _count_shared(one: Sequence[T], other: Sequence[T]) -> int:
     """How many elements both begin with."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

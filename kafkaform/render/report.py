@@ -11,7 +11,7 @@ from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.resource import FaultClass
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
 from .style import Paint
-from .text import inline, message, table
+from .text import inline, render_message, render_table
 
 APPLIED_LIMIT = 20
 SKIPPED_LIMIT = 10
@@ -72,7 +72,7 @@ _DONE_TOO = (
 )
 
 
-def apply_report(
+def make_apply_report(
     results: Iterable[tuple[Change, Outcome]],
     run: str = "",
     next_command: str = "",
@@ -85,13 +85,13 @@ def apply_report(
     for change, outcome in results:
         changes.setdefault((change.identity, change.address), (change, []))[1].append(outcome)
     rows = tuple(
-        _row(change, outcomes, words.get(change.identity.instance, NEUTRAL))
+        _make_row(change, outcomes, words.get(change.identity.instance, NEUTRAL))
         for change, outcomes in changes.values()
     )
     return ApplyReport(rows, run, next_command, blocked)
 
 
-def apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
+def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
     """The table and a last line that counts, with a final newline. Applied changes are listed
     only if they are few, of skipped ones the first; all others always."""
     paint = Paint(colour)
@@ -101,11 +101,11 @@ def apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
     listed = [row for row in rows if few or row.status is not OutcomeStatus.APPLIED]
     skipped = [row for row in listed if row.status is OutcomeStatus.SKIPPED]
     rest = {*skipped[SKIPPED_LIMIT:]}
-    told = _table([row for row in listed if row not in rest], paint)
+    told = _render_table([row for row in listed if row not in rest], paint)
     if rest:
         told.append(f"  … and {len(rest):,} more that were skipped")
     left = f" {report.blocked} blocked." if report.blocked else ""
-    lines = [*told, *([""] if listed else []), _last(rows, tally, paint) + left]
+    lines = [*told, *([""] if listed else []), _render_last_line(rows, tally, paint) + left]
     if report.run:
         lines.insert(-1, f"Run: {inline(report.run)}")
     if report.next:
@@ -113,13 +113,13 @@ def apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def done_counts(rows: Iterable[ResultRow]) -> Counter[Action]:
+def count_applied(rows: Iterable[ResultRow]) -> Counter[Action]:
     """The applied changes by what they count as."""
     done = (row for row in rows if row.status is OutcomeStatus.APPLIED)
     return Counter(Action.DELETE if row.takes_away else row.action for row in done)
 
 
-def _row(change: Change, outcomes: Sequence[Outcome], words: Words) -> ResultRow:
+def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> ResultRow:
     worst = min(outcomes, key=lambda outcome: STATUSES.index(outcome.status))
     fault = worst.fault
     why = _WHY.get(worst.status, "").format(task_on_it=words.task_on_it)
@@ -140,31 +140,33 @@ def _row(change: Change, outcomes: Sequence[Outcome], words: Words) -> ResultRow
     )
 
 
-def _table(rows: Sequence[ResultRow], paint: Paint) -> list[str]:
+def _render_table(rows: Sequence[ResultRow], paint: Paint) -> list[str]:
     cells = [[row.ended, f"{row.action.symbol} {inline(row.address)}"] for row in rows]
     lines = []
-    for row, text in zip(rows, table(cells), strict=True):
+    for row, text in zip(rows, render_table(cells), strict=True):
         status, end = row.status.value, len(row.ended)
-        why = f"  {message(row.reason)}" if row.reason else ""
+        why = f"  {render_message(row.reason)}" if row.reason else ""
         lines.append(f"  {paint(status, text[:end])}{text[end:]}{why}")
         if row.fault_advice:
-            lines.append(f"      to do: {message(row.fault_advice)}")
+            lines.append(f"      to do: {render_message(row.fault_advice)}")
     return lines
 
 
-def _last(rows: Sequence[ResultRow], tally: Counter[OutcomeStatus], paint: Paint) -> str:
+def _render_last_line(
+    rows: Sequence[ResultRow], tally: Counter[OutcomeStatus], paint: Paint
+) -> str:
     if set(tally) <= {OutcomeStatus.APPLIED}:
-        done = done_counts(rows)
+        done = count_applied(rows)
         parts = [f"{done[action]} {word}" for word, action in _DONE]
         parts += [f"{done[action]} {word}" for word, action in _DONE_TOO if done[action]]
         return paint("applied", "Apply complete: ") + ", ".join(parts) + "."
     order = sorted(rows, key=lambda row: (-STATUSES.index(row.status), row.word))
     parts = [f"{number} {word}" for word, number in Counter(row.ended for row in order).items()]
     worst = next(status for status in STATUSES if tally[status])
-    return paint(worst.value, f"{_title(tally)}: ") + ", ".join(parts) + "."
+    return paint(worst.value, f"{_render_title(tally)}: ") + ", ".join(parts) + "."
 
 
-def _title(tally: Counter[OutcomeStatus]) -> str:
+def _render_title(tally: Counter[OutcomeStatus]) -> str:
     """Says in part only where a part is certain."""
     if tally[OutcomeStatus.APPLIED] or tally[OutcomeStatus.STARTED]:
         done = tally.keys() <= {OutcomeStatus.APPLIED, OutcomeStatus.STARTED}

@@ -22,13 +22,13 @@ from ..core.resource import Output
 from ..core.value import FrozenMap, Value
 from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
-from .diagnostics import diagnostic_data
-from .human import last_line, removal_line
-from .jsonplan import Data, drift_action, masked_paths, output_action, output_name
-from .lines import headline
-from .report import ApplyReport, done_counts
-from .text import SENSITIVE, inline, json_line
-from .view import PlanView, view
+from .diagnostics import make_diagnostic_data
+from .human import render_last_line, render_removal
+from .jsonplan import Data, choose_drift_action, choose_output_action, get_output_name, mask_paths
+from .lines import render_headline
+from .report import ApplyReport, count_applied
+from .text import SENSITIVE, inline, render_json
+from .view import PlanView, make_view
 
 UI_VERSION = "1.2"
 
@@ -48,105 +48,105 @@ class Stream(Struct, frozen=True):
 
     clock: Clock
 
-    def line(self, event: Data) -> str:
+    def render_line(self, event: Data) -> str:
         now = datetime.fromtimestamp(self.clock.now(), UTC)
         stamped = {
             "@level": event.get("@level", "info"),
             "@module": "kafkaform.ui",
             "@timestamp": now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         }
-        return json_line(event | stamped)
+        return render_json(event | stamped)
 
-    def lines(self, events: Iterable[Data]) -> Iterator[str]:
-        return map(self.line, events)
+    def render_lines(self, events: Iterable[Data]) -> Iterator[str]:
+        return map(self.render_line, events)
 
 
 # ── any run ─────────────────────────────────────────────────────────────────────────────
 
 
-def version(kafkaform_version: str) -> Data:
+def make_version(kafkaform_version: str) -> Data:
     """The first event of every stream."""
-    return _event(
+    return _make_event(
         "version", f"kafkaform {kafkaform_version}", kafkaform=kafkaform_version, ui=UI_VERSION
     )
 
 
-def log(text: str, level: str = "info") -> Data:
-    return _event("log", text) | {"@level": level}
+def make_log(text: str, level: str = "info") -> Data:
+    return _make_event("log", text) | {"@level": level}
 
 
-def diagnostic(item: Diagnostic) -> Data:
+def make_diagnostic(item: Diagnostic) -> Data:
     text = f"{item.severity.value.capitalize()}: {item.summary}"
     level = {"@level": "error" if item.severity == "error" else "warn"}
-    return _event("diagnostic", text, diagnostic=diagnostic_data(item)) | level
+    return _make_event("diagnostic", text, diagnostic=make_diagnostic_data(item)) | level
 
 
-def diagnostics(items: Diagnostics) -> Iterator[Data]:
-    return map(diagnostic, items)
+def make_diagnostics(items: Diagnostics) -> Iterator[Data]:
+    return map(make_diagnostic, items)
 
 
-def progress(event: Event) -> Data:
+def make_progress(event: Event) -> Data:
     """What long work reports, for consumers that draw it themselves."""
     if isinstance(event, Message):
-        return log(event.text)
-    return _event("progress", event.label, progress=_progress(event))
+        return make_log(event.text)
+    return _make_event("progress", event.label, progress=_make_progress(event))
 
 
 # ── a plan ──────────────────────────────────────────────────────────────────────────────
 
 
-def plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]:
+def list_plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]:
     """A whole plan: diagnostics, drift, planned changes, counts, outputs. words: of its
     providers."""
-    seen = view(plan, words)
-    yield from diagnostics(plan.diagnostics)
+    seen = make_view(plan, words)
+    yield from make_diagnostics(plan.diagnostics)
     for instance in plan.instances.values():
-        yield from (log(text, "warn") for text in instance.warnings)
-    yield from map(resource_drift, plan.drifted)
-    yield from map(planned_change, (one for one in plan.changes if _is_planned(one)))
+        yield from (make_log(text, "warn") for text in instance.warnings)
+    yield from map(make_resource_drift, plan.drifted)
+    yield from map(make_planned_change, (one for one in plan.changes if _is_planned(one)))
     for one in plan.removals:
-        line = removal_line(one, seen.words_of(one.identity.instance))
-        yield log(f"to remove: {line}")
-    yield change_summary(seen, plan.token)
+        line = render_removal(one, seen.words_of(one.identity.instance))
+        yield make_log(f"to remove: {line}")
+    yield make_change_summary(seen, plan.token)
     if plan.outputs:
-        yield output_changes(plan.outputs)
+        yield make_output_changes(plan.outputs)
 
 
-def planned_change(change: Change) -> Data:
+def make_planned_change(change: Change) -> Data:
     """One change; what is blocked is a noop that says why."""
     blocked = change.blocked
     body: Data = {
-        "resource": resource(change),
+        "resource": make_resource(change),
         "action": "noop" if blocked else _ACTIONS[change.action],
         "kafkaform": {
             "action": change.action.value,
             "adopts": change.adopts or change.action is Action.ADOPT,
             "takes_away": change.takes_away,
             "blocked": blocked and {name: getattr(blocked, name) for name in _BLOCK},
-            "paths": masked_paths(change.paths),
+            "paths": mask_paths(change.paths),
         },
     }
     if change.reason:
         body["reason"] = change.reason
-    return _event("planned_change", headline(change), change=body)
+    return _make_event("planned_change", render_headline(change), change=body)
 
 
 _BLOCK = ("kind", "reason", "advice")
 
 
-def resource_drift(change: Change) -> Data:
+def make_resource_drift(change: Change) -> Data:
     paths = [list(item.path) for item in change.drift]
     body = {
-        "resource": resource(change),
-        "action": drift_action(change),
-        "kafkaform": {"paths": paths, "changes": masked_paths(change.drift)},
+        "resource": make_resource(change),
+        "action": choose_drift_action(change),
+        "kafkaform": {"paths": paths, "changes": mask_paths(change.drift)},
     }
     verb = "deleted" if body["action"] == "delete" else "changed"
     text = f"{inline(change.address)}: {verb} outside kafkaform"
-    return _event("resource_drift", text, change=body)
+    return _make_event("resource_drift", text, change=body)
 
 
-def change_summary(seen: PlanView, token: str) -> Data:
+def make_change_summary(seen: PlanView, token: str) -> Data:
     """The counts of the plan's last line, with its approval token."""
     counts = seen.counts
     body: Data = {
@@ -164,35 +164,35 @@ def change_summary(seen: PlanView, token: str) -> Data:
             "token": token,
         },
     }
-    return _event("change_summary", last_line(seen), changes=body)
+    return _make_event("change_summary", render_last_line(seen), changes=body)
 
 
-def output_changes(changes: Iterable[OutputChange]) -> Data:
+def make_output_changes(changes: Iterable[OutputChange]) -> Data:
     outputs = {
-        name: {"sensitive": _is_sensitive(change), "action": output_action(change)}
+        name: {"sensitive": _is_sensitive(change), "action": choose_output_action(change)}
         for change in changes
-        if (name := output_name(change)) is not None
+        if (name := get_output_name(change)) is not None
     }
-    return _event("outputs", f"Outputs: {len(outputs)}", outputs=outputs)
+    return _make_event("outputs", f"Outputs: {len(outputs)}", outputs=outputs)
 
 
 # ── an apply ────────────────────────────────────────────────────────────────────────────
 
 
-def apply_start(change: Change) -> Data:
-    return _hook("apply_start", change, "started")
+def make_apply_start(change: Change) -> Data:
+    return _make_hook("apply_start", change, "started")
 
 
-def apply_progress(change: Change, elapsed: float) -> Data:
+def make_apply_progress(change: Change, elapsed: float) -> Data:
     """elapsed: seconds since apply_start."""
-    return _hook("apply_progress", change, "still running", elapsed)
+    return _make_hook("apply_progress", change, "still running", elapsed)
 
 
-def apply_result(change: Change, outcome: Outcome, elapsed: float) -> Data:
+def make_apply_result(change: Change, outcome: Outcome, elapsed: float) -> Data:
     """`apply_complete`, or `apply_errored` for what failed, was skipped or is unknown."""
     good = outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
     kind = "apply_complete" if good else "apply_errored"
-    event = _hook(kind, change, outcome.status.value, elapsed)
+    event = _make_hook(kind, change, outcome.status.value, elapsed)
     details: dict[str, Any] = {"status": outcome.status.value, "step": outcome.step}
     if outcome.ticket:
         details["ticket"] = outcome.ticket
@@ -206,9 +206,9 @@ def apply_result(change: Change, outcome: Outcome, elapsed: float) -> Data:
     return event if good else event | {"@level": "error"}
 
 
-def apply_summary(report: ApplyReport) -> Data:
+def make_apply_summary(report: ApplyReport) -> Data:
     """The closing counts of an apply, with each result that is not simply applied."""
-    done = done_counts(report.rows)
+    done = count_applied(report.rows)
     body: Data = {
         "add": done[Action.CREATE],
         "change": done[Action.UPDATE],
@@ -232,19 +232,19 @@ def apply_summary(report: ApplyReport) -> Data:
             ],
         },
     }
-    return _event("change_summary", "Apply finished", changes=body)
+    return _make_event("change_summary", "Apply finished", changes=body)
 
 
-def outputs(items: Iterable[Output]) -> Data:
+def make_outputs(items: Iterable[Output]) -> Data:
     """The values after an apply, sensitive ones masked."""
-    values = {item.name: _output(item) for item in items}
-    return _event("outputs", f"Outputs: {len(values)}", outputs=values)
+    values = {item.name: _make_output(item) for item in items}
+    return _make_event("outputs", f"Outputs: {len(values)}", outputs=values)
 
 
 # ── parts ───────────────────────────────────────────────────────────────────────────────
 
 
-def resource(change: Change) -> Data:
+def make_resource(change: Change) -> Data:
     """Which object an event is about, in Terraform's words."""
     try:
         address = parse_address(change.address)
@@ -262,27 +262,27 @@ def resource(change: Change) -> Data:
     }
 
 
-def _event(kind: str, text: str, **body: Any) -> Data:
+def _make_event(kind: str, text: str, **body: Any) -> Data:
     return {"type": kind, "@message": inline(text), **body}
 
 
-def _hook(kind: str, change: Change, what: str, elapsed: float | None = None) -> Data:
+def _make_hook(kind: str, change: Change, what: str, elapsed: float | None = None) -> Data:
     body: Data = {
-        "resource": resource(change),
+        "resource": make_resource(change),
         "action": _ACTIONS[change.action],
         "id_key": "key",
         "id_value": change.identity.key,
     }
     if elapsed is not None:
         body["elapsed_seconds"] = round(elapsed)
-    return _event(kind, f"{change.address}: {change.action.value} {what}", hook=body)
+    return _make_event(kind, f"{change.address}: {change.action.value} {what}", hook=body)
 
 
 def _is_planned(change: Change) -> bool:
     return change.effective or change.blocked is not None
 
 
-def _progress(event: Progress) -> Data:
+def _make_progress(event: Progress) -> Data:
     return {
         "task": event.task,
         "label": event.label,
@@ -297,7 +297,7 @@ def _is_sensitive(change: OutputChange) -> bool:
     return any(side is not None and side.sensitive for side in (change.before, change.after))
 
 
-def _output(item: Output) -> Data:
+def _make_output(item: Output) -> Data:
     value: Value = SENSITIVE if item.sensitive else item.value
     return {
         "sensitive": item.sensitive,

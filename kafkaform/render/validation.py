@@ -10,8 +10,8 @@ from ..core.change import Change, Evidence, Verdict
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ..plan.model import Plan
 from .jsonplan import Data
-from .lines import evidence_text
-from .stream import resource
+from .lines import render_evidence
+from .stream import make_resource
 from .text import inline
 
 REFUSED = "refused"
@@ -19,7 +19,7 @@ WAITS = "waits for other changes, and is checked when its turn comes"
 _STRENGTH = tuple(Evidence)
 
 
-class Checked(Struct, frozen=True):
+class CheckedChange(Struct, frozen=True):
     """One change that sends something. evidence: of its weakest step; None if one of its steps
     waits for others; fault: why the change was refused, or empty; how: the evidence in words."""
 
@@ -35,9 +35,9 @@ class Checked(Struct, frozen=True):
         return self.how
 
 
-def checked(
+def list_checked(
     plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
-) -> Iterator[Checked]:
+) -> Iterator[CheckedChange]:
     """Each change that sends something, in the plan's order. verdicts: by step id; words: of the
     plan's providers."""
     for change in plan.effective:
@@ -46,34 +46,34 @@ def checked(
         faults = (verdict.fault.message for verdict in found if verdict.fault is not None)
         fault = next(faults, "")
         if fault or (change.steps and len(found) < len(change.steps)):
-            yield Checked(change, None, fault)
+            yield CheckedChange(change, None, fault)
         elif change.steps:
             weakest = max((v.evidence for v in found), key=_STRENGTH.index)
             names = (step.request.name for step in asked)
             pairs = list(zip(names, (v.evidence for v in found), strict=True))
-            how = evidence_text(pairs, words.get(change.identity.instance, NEUTRAL))
-            yield Checked(change, weakest, how=how)
+            how = render_evidence(pairs, words.get(change.identity.instance, NEUTRAL))
+            yield CheckedChange(change, weakest, how=how)
 
 
-def validation_text(
+def render_validation(
     plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
 ) -> str:
     """One line a change."""
-    rows = checked(plan, verdicts, words)
+    rows = list_checked(plan, verdicts, words)
     lines = [f"  {inline(row.change.address)}: {inline(row.text)}" for row in rows]
     return "\n".join(("Dry run:", *lines)) if lines else "Dry run: nothing would be sent."
 
 
-def validation_events(
+def list_validation_events(
     plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
 ) -> Iterator[Data]:
     """One event a change; `evidence` is null for a change that waits or was refused."""
-    for row in checked(plan, verdicts, words):
+    for row in list_checked(plan, verdicts, words):
         yield {
             "type": "validation",
             "@message": inline(f"{row.change.address}: {row.text}"),
             "validation": {
-                "resource": resource(row.change),
+                "resource": make_resource(row.change),
                 "evidence": row.evidence.value if row.evidence is not None else None,
                 "refused": row.fault or None,
             },

@@ -105,7 +105,7 @@ class PlanView(Struct, frozen=True):
         return bool(something) and not self.counts.stopping and not self.errored
 
 
-def _plain(action: Action) -> Callable[[Change], bool]:
+def _is_effective(action: Action) -> Callable[[Change], bool]:
     return lambda change: change.effective and change.action is action
 
 
@@ -134,11 +134,11 @@ _GROUPS: tuple[tuple[str, str, Callable[[Change], bool]], ...] = (
     ),
     ("delete", "To destroy", _takes_away),
     ("loses", "To change, with loss", _loses),
-    ("update", "To change", _plain(Action.UPDATE)),
-    ("create", "To create", _plain(Action.CREATE)),
-    ("adopt", "To adopt", _plain(Action.ADOPT)),
-    ("import", "To import", _plain(Action.IMPORT)),
-    ("forget", "To forget (they stay where they are)", _plain(Action.FORGET)),
+    ("update", "To change", _is_effective(Action.UPDATE)),
+    ("create", "To create", _is_effective(Action.CREATE)),
+    ("adopt", "To adopt", _is_effective(Action.ADOPT)),
+    ("import", "To import", _is_effective(Action.IMPORT)),
+    ("forget", "To forget (they stay where they are)", _is_effective(Action.FORGET)),
     (
         "noted",
         "Nothing to do, but worth knowing",
@@ -148,31 +148,31 @@ _GROUPS: tuple[tuple[str, str, Callable[[Change], bool]], ...] = (
 
 COLUMNS: tuple[tuple[str, Callable[[Change], bool]], ...] = (
     ("destroy", _takes_away),
-    ("change", lambda change: _plain(Action.UPDATE)(change) and not change.takes_away),
-    ("create", _plain(Action.CREATE)),
+    ("change", lambda change: _is_effective(Action.UPDATE)(change) and not change.takes_away),
+    ("create", _is_effective(Action.CREATE)),
     ("adopt", lambda change: change.effective and _adopts(change)),
-    ("import", _plain(Action.IMPORT)),
-    ("forget", _plain(Action.FORGET)),
+    ("import", _is_effective(Action.IMPORT)),
+    ("forget", _is_effective(Action.FORGET)),
     ("blocked", lambda change: change.blocked is not None),
 )
 
 
-def view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
+def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
     """Group, order and count a plan for all renderers. words: of its providers."""
     instances = tuple(sorted(plan.instances.items()))
     return PlanView(
         instances=instances,
-        groups=_grouped(plan.changes),
-        kinds=_kinds(plan.changes),
-        drift=_drift(plan.drifted),
-        counts=_counts(plan),
+        groups=_group_changes(plan.changes),
+        kinds=_count_kinds(plan.changes),
+        drift=_group_drift(plan.drifted),
+        counts=_make_counts(plan),
         outputs=plan.outputs,
         unmanaged=tuple((name, kind) for name, one in instances for kind in one.unmanaged),
         pending=plan.pending,
         removals=plan.removals,
         warnings=tuple((name, text) for name, one in instances for text in one.warnings),
         diagnostics=plan.diagnostics,
-        partial=_partial(plan),
+        partial=_list_selection(plan),
         destroy=plan.options.mode is Mode.DESTROY,
         errored=has_errors(plan.diagnostics),
         token=plan.token if plan.configuration else "",
@@ -197,12 +197,12 @@ def _adopts(change: Change) -> bool:
     return change.action is Action.ADOPT or (change.action is Action.UPDATE and change.adopts)
 
 
-def _order(change: Change) -> tuple[bool, str, str]:
+def _get_order(change: Change) -> tuple[bool, str, str]:
     """Changes that carry a note come before those that need no thought."""
     return not change.notes, change.address, str(change.identity)
 
 
-def _grouped(changes: Sequence[Change]) -> tuple[Group, ...]:
+def _group_changes(changes: Sequence[Change]) -> tuple[Group, ...]:
     rest = any(change.effective for change in changes)
     members: dict[str, list[Change]] = {name: [] for name, _, _ in _GROUPS}
     for change in changes:
@@ -213,14 +213,14 @@ def _grouped(changes: Sequence[Change]) -> tuple[Group, ...]:
         Group(
             name,
             title if rest else title.removesuffix(_REST),
-            tuple(sorted(members[name], key=_order)),
+            tuple(sorted(members[name], key=_get_order)),
         )
         for name, title, _ in _GROUPS
         if members[name]
     )
 
 
-def _kinds(changes: Iterable[Change]) -> tuple[KindRow, ...]:
+def _count_kinds(changes: Iterable[Change]) -> tuple[KindRow, ...]:
     tallies: dict[tuple[str, str], Counter[str]] = {}
     for change in changes:
         hit = [name for name, test in COLUMNS if test(change)]
@@ -234,7 +234,7 @@ def _kinds(changes: Iterable[Change]) -> tuple[KindRow, ...]:
     )
 
 
-def _drift(changes: Iterable[Change]) -> tuple[Drift, ...]:
+def _group_drift(changes: Iterable[Change]) -> tuple[Drift, ...]:
     kinds: dict[str, list[Change]] = {}
     for change in changes:
         kinds.setdefault(change.identity.kind, []).append(change)
@@ -244,8 +244,8 @@ def _drift(changes: Iterable[Change]) -> tuple[Drift, ...]:
     )
 
 
-def _counts(plan: Plan) -> Counts:
-    stopping, taking = sum(1 for _ in plan.blocked(stopping=True)), plan.taking
+def _make_counts(plan: Plan) -> Counts:
+    stopping, taking = sum(1 for _ in plan.list_blocked(stopping=True)), plan.taking
     return Counts(
         effective=len(plan.effective),
         add=plan.count(Action.CREATE),
@@ -254,7 +254,7 @@ def _counts(plan: Plan) -> Counts:
         imports=plan.count(Action.IMPORT),
         adopt=sum(1 for change in plan.effective if _adopts(change)),
         forget=plan.count(Action.FORGET),
-        blocked=stopping + sum(1 for _ in plan.blocked(stopping=False)),
+        blocked=stopping + sum(1 for _ in plan.list_blocked(stopping=False)),
         stopping=stopping,
         unchanged=plan.unchanged + sum(map(_needs_nothing, plan.changes)),
         drift=len(plan.drifted),
@@ -262,6 +262,6 @@ def _counts(plan: Plan) -> Counts:
     )
 
 
-def _partial(plan: Plan) -> tuple[str, ...]:
+def _list_selection(plan: Plan) -> tuple[str, ...]:
     chosen = (("--target", plan.options.target), ("--exclude", plan.options.exclude))
     return tuple(f"{flag}={glob}" for flag, globs in chosen for glob in globs)

@@ -4,32 +4,32 @@ One or three brokers on the loopback address, from pinned jars and any Java from
 Must not know: plans, providers, Kafka clients, terminals.
 """
 
-from .condition import State, Status, status
-from .environment import Format, properties_file, render
+from .condition import SandboxState, SandboxStatus, read_status
+from .environment import Format, locate_properties, render
 from .lifecycle import Stopped, down, up
-from .logs import follow, last_lines
-from .options import Options, parse_override
-from .record import Broker, Ports, Sandbox, load, names
+from .logs import follow_logs, read_last_lines
+from .options import SandboxOptions, parse_override
+from .record import Broker, Ports, Sandbox, list_sandboxes, load_sandbox
 from .start import Probe
 
 __all__ = [
     "Broker",
     "Format",
-    "Options",
+    "SandboxOptions",
     "Ports",
     "Probe",
     "Sandbox",
-    "State",
-    "Status",
+    "SandboxState",
+    "SandboxStatus",
     "Stopped",
     "down",
-    "follow",
-    "last_lines",
-    "load",
-    "names",
+    "follow_logs",
+    "read_last_lines",
+    "load_sandbox",
+    "list_sandboxes",
     "parse_override",
-    "properties_file",
+    "locate_properties",
     "render",
-    "status",
+    "read_status",
     "up",
 ]

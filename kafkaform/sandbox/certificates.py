@@ -18,25 +18,25 @@ _DAYS = 397
 _PEM = serialization.Encoding.PEM
 
 
-def create(folder: Path) -> None:
+def create_certificates(folder: Path) -> None:
     """Writes ca.pem, and server.pem as Kafka wants it: key in PKCS #8, certificate, authority.
 
     The authority's key is thrown away: nothing else will ever be signed with it."""
     ca_key, key = rsa.generate_private_key(65537, 2048), rsa.generate_private_key(65537, 2048)
-    ca = _authority(ca_key).public_bytes(_PEM).decode()
-    certificate = _server(key.public_key(), ca_key).public_bytes(_PEM).decode()
+    ca = _make_authority(ca_key).public_bytes(_PEM).decode()
+    certificate = _make_server_certificate(key.public_key(), ca_key).public_bytes(_PEM).decode()
     private = key.private_bytes(
         _PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    places.private_folder(folder)
+    places.make_private_folder(folder)
     places.write_private(folder / "ca.pem", ca)
     places.write_private(folder / "server.pem", private.decode() + certificate + ca)
 
 
-def _authority(key: rsa.RSAPrivateKey) -> x509.Certificate:
+def _make_authority(key: rsa.RSAPrivateKey) -> x509.Certificate:
     key_id = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     return (
-        _builder(_AUTHORITY, key.public_key())
+        _make_builder(_AUTHORITY, key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_SIGNS_CERTIFICATES, critical=True)
         .add_extension(key_id, critical=False)
@@ -44,11 +44,11 @@ def _authority(key: rsa.RSAPrivateKey) -> x509.Certificate:
     )
 
 
-def _server(key: rsa.RSAPublicKey, ca_key: rsa.RSAPrivateKey) -> x509.Certificate:
+def _make_server_certificate(key: rsa.RSAPublicKey, ca_key: rsa.RSAPrivateKey) -> x509.Certificate:
     ca_key_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
     hosts = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(HOST))]
     return (
-        _builder(_name("localhost"), key)
+        _make_builder(_make_name("localhost"), key)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -57,7 +57,7 @@ def _server(key: rsa.RSAPublicKey, ca_key: rsa.RSAPrivateKey) -> x509.Certificat
     )
 
 
-def _builder(subject: x509.Name, key: rsa.RSAPublicKey) -> x509.CertificateBuilder:
+def _make_builder(subject: x509.Name, key: rsa.RSAPublicKey) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -70,11 +70,11 @@ def _builder(subject: x509.Name, key: rsa.RSAPublicKey) -> x509.CertificateBuild
     )
 
 
-def _name(text: str) -> x509.Name:
+def _make_name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-_AUTHORITY = _name("kafkaform sandbox authority")
+_AUTHORITY = _make_name("kafkaform sandbox authority")
 _SIGNS_CERTIFICATES = x509.KeyUsage(
     key_cert_sign=True,
     crl_sign=True,

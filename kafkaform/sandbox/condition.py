@@ -11,11 +11,11 @@ from msgspec import Struct
 from ..core.errors import UsageError
 from . import record
 from .lock import is_held
-from .process import alive
+from .process import is_alive
 from .record import Broker, Phase, Sandbox
 
 
-class State(StrEnum):
+class SandboxState(StrEnum):
     RUNNING = "running"
     STARTING = "starting"
     DEGRADED = "degraded"
@@ -26,56 +26,56 @@ class State(StrEnum):
 
 
 _EXPLANATIONS = {
-    State.RUNNING: "",
-    State.STARTING: "another `kafkaform sandbox` command is working on it",
-    State.DEGRADED: "some of its brokers have ended; `kafkaform sandbox logs` says why, "
+    SandboxState.RUNNING: "",
+    SandboxState.STARTING: "another `kafkaform sandbox` command is working on it",
+    SandboxState.DEGRADED: "some of its brokers have ended; `kafkaform sandbox logs` says why, "
     "`up` starts all again with their data",
-    State.CRASHED: "its brokers have ended without `down` (a crash, or a restart of the "
+    SandboxState.CRASHED: "its brokers have ended without `down` (a crash, or a restart of the "
     "computer); `kafkaform sandbox logs` may say why, `up` starts them again with their data",
-    State.HALF_STARTED: "an `up` was ended before the brokers answered; `up` starts over, "
+    SandboxState.HALF_STARTED: "an `up` was ended before the brokers answered; `up` starts over, "
     "`down` removes it",
-    State.FAILED: "the last `up` failed; `kafkaform sandbox logs` has the brokers' words, "
+    SandboxState.FAILED: "the last `up` failed; `kafkaform sandbox logs` has the brokers' words, "
     "`up` tries again, `down` removes it",
-    State.STOPPED: "its data is kept; `up` uses it again, `down --no-keep-data` removes it",
+    SandboxState.STOPPED: "its data is kept; `up` uses it again, `down --no-keep-data` removes it",
 }
 
 
-class Status(Struct, frozen=True):
+class SandboxStatus(Struct, frozen=True):
     """alive: brokers whose processes run; data_bytes: what their data takes on disk;
     explanation: what happened and what to do, empty while all is well."""
 
     sandbox: Sandbox
-    state: State
+    state: SandboxState
     alive: tuple[Broker, ...]
     data_bytes: int
     explanation: str
 
 
-def status(name: str) -> Status:
+def read_status(name: str) -> SandboxStatus:
     """Raises UsageError if there is no such sandbox, KafkaformError if its record is damaged."""
-    sandbox = record.load(name)
+    sandbox = record.load_sandbox(name)
     if sandbox is None:
-        raise unknown(name)
-    return of(sandbox, busy=is_held(name))
+        raise make_unknown_error(name)
+    return judge_sandbox(sandbox, busy=is_held(name))
 
 
-def of(sandbox: Sandbox, busy: bool) -> Status:
+def judge_sandbox(sandbox: Sandbox, busy: bool) -> SandboxStatus:
     """busy: another command holds the sandbox's lock."""
-    living = tuple(broker for broker in sandbox.brokers if alive(broker.process))
-    state = _state(sandbox, len(living), busy)
+    living = tuple(broker for broker in sandbox.brokers if is_alive(broker.process))
+    state = _judge_state(sandbox, len(living), busy)
     explanation = " — ".join(part for part in (sandbox.reason, _EXPLANATIONS[state]) if part)
-    return Status(sandbox, state, living, disk_use(sandbox.data), explanation)
+    return SandboxStatus(sandbox, state, living, measure_disk_use(sandbox.data), explanation)
 
 
-def unknown(name: str) -> UsageError:
-    known = ", ".join(record.names())
+def make_unknown_error(name: str) -> UsageError:
+    known = ", ".join(record.list_sandboxes())
     return UsageError(
         f"there is no sandbox named {name}",
         f"there are: {known}" if known else "`kafkaform sandbox up` makes one",
     )
 
 
-def disk_use(folder: Path) -> int:
+def measure_disk_use(folder: Path) -> int:
     """Bytes that the folder's files occupy; sparse index files count by what they really use."""
     total = 0
     for root, _, files in os.walk(folder):
@@ -87,11 +87,11 @@ def disk_use(folder: Path) -> int:
     return total
 
 
-def _state(sandbox: Sandbox, living: int, busy: bool) -> State:
+def _judge_state(sandbox: Sandbox, living: int, busy: bool) -> SandboxState:
     if sandbox.phase is Phase.STARTING:
-        return State.STARTING if busy else State.HALF_STARTED
+        return SandboxState.STARTING if busy else SandboxState.HALF_STARTED
     if sandbox.phase is Phase.RUNNING:
         if living == len(sandbox.brokers):
-            return State.RUNNING
-        return State.DEGRADED if living else State.CRASHED
-    return State(sandbox.phase.value)
+            return SandboxState.RUNNING
+        return SandboxState.DEGRADED if living else SandboxState.CRASHED
+    return SandboxState(sandbox.phase.value)

@@ -29,27 +29,27 @@ appender.c.layout.pattern=%d{yyyy-MM-dd HH:mm:ss,SSS} %p %m (%c)%n
 """
 
 
-def properties(sandbox: Sandbox, broker: Broker) -> str:
+def render_properties(sandbox: Sandbox, broker: Broker) -> str:
     """The text of this broker's properties file; the user's overrides come last and win."""
     settings = {
-        **_node(sandbox, broker),
-        **_listeners(sandbox, broker),
-        **_logins(sandbox),
-        **_replication(len(sandbox.brokers)),
+        **_make_node_settings(sandbox, broker),
+        **_make_listener_settings(sandbox, broker),
+        **_make_login_settings(sandbox),
+        **_make_replication_settings(len(sandbox.brokers)),
         **dict(sandbox.config),
     }
-    return "".join(f"{key}={escape(value)}\n" for key, value in settings.items())
+    return "".join(f"{key}={escape_value(value)}\n" for key, value in settings.items())
 
 
-def escape(value: str) -> str:
+def escape_value(value: str) -> str:
     """A value as Java's Properties.load reads it back: ISO 8859-1 with backslash escapes."""
     text = value.replace("\\", "\\\\")
     if text.startswith((" ", "\t", "\f")):
         text = "\\" + text
-    return re.sub(r"[^\x09\x20-\x7e]", _utf16_escape, text)
+    return re.sub(r"[^\x09\x20-\x7e]", _escape_utf16, text)
 
 
-def java_command(sandbox: Sandbox, java: Path, main: str, *arguments: str) -> list[str]:
+def make_java_command(sandbox: Sandbox, java: Path, main: str, *arguments: str) -> list[str]:
     """The command line; the class path travels in the environment, where it may be long."""
     folder = sandbox.folder
     own = (
@@ -60,23 +60,25 @@ def java_command(sandbox: Sandbox, java: Path, main: str, *arguments: str) -> li
     return [str(java), *_JVM, *own, main, *arguments]
 
 
-def format_command(sandbox: Sandbox, java: Path, properties_file: str) -> list[str]:
+def make_format_command(sandbox: Sandbox, java: Path, properties_file: str) -> list[str]:
     """The storage tool's command line: one cluster id and the SCRAM users for every broker."""
     users = ((ADMIN, sandbox.admin_password), (CI, sandbox.ci_password))
     arguments = ["format", "-t", sandbox.cluster_id, "-c", properties_file]
     for mechanism in SCRAM:
         for user, password in users:
             arguments += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
-    return java_command(sandbox, java, "kafka.tools.StorageTool", *arguments, "--ignore-formatted")
+    return make_java_command(
+        sandbox, java, "kafka.tools.StorageTool", *arguments, "--ignore-formatted"
+    )
 
 
-def argument_file(arguments: Sequence[str]) -> str:
+def render_argument_file(arguments: Sequence[str]) -> str:
     """The text of a file for `java @FILE`: one quoted argument a line, backslashes doubled."""
     quoted = (each.replace("\\", "\\\\").replace('"', '\\"') for each in arguments)
     return "".join(f'"{each}"\n' for each in quoted)
 
 
-def _node(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
+def _make_node_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
     voters = (f"{each.id}@{HOST}:{each.ports.controller}" for each in sandbox.brokers)
     return {
         "process.roles": "broker,controller",
@@ -93,7 +95,7 @@ def _node(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
     }
 
 
-def _listeners(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
+def _make_listener_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
     ports = broker.ports
     clients = {"CLIENT": ports.client, "INTERNAL": ports.internal}
     if ports.tls is not None:
@@ -102,7 +104,7 @@ def _listeners(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
     protocols = dict.fromkeys((*clients, "CONTROLLER"), "SASL_PLAINTEXT")
     if ports.tls is not None:
         protocols["TLS"] = "SASL_SSL"
-    tls = _tls(sandbox.folder / "tls") if ports.tls is not None else {}
+    tls = _make_tls_settings(sandbox.folder / "tls") if ports.tls is not None else {}
     return {
         "listeners": f"{advertised},CONTROLLER://{HOST}:{ports.controller}",
         "advertised.listeners": advertised,
@@ -113,7 +115,7 @@ def _listeners(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
     }
 
 
-def _tls(folder: Path) -> Mapping[str, str]:
+def _make_tls_settings(folder: Path) -> Mapping[str, str]:
     # No passwords: Kafka rejects them with PEM stores (KIP-651).
     return {
         "listener.name.tls.ssl.keystore.type": "PEM",
@@ -123,7 +125,7 @@ def _tls(folder: Path) -> Mapping[str, str]:
     }
 
 
-def _logins(sandbox: Sandbox) -> Mapping[str, str]:
+def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
     """PLAIN and SCRAM for clients. Brokers use PLAIN among themselves: SCRAM credentials live
     in the log that the first contact is needed to read, and no login at all would make every
     local user a super user."""
@@ -140,23 +142,25 @@ def _logins(sandbox: Sandbox) -> Mapping[str, str]:
     for listener in clients:
         prefix = f"listener.name.{listener}"
         settings[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(("PLAIN", *SCRAM))
-        settings[f"{prefix}.plain.sasl.jaas.config"] = _plain(users)
+        settings[f"{prefix}.plain.sasl.jaas.config"] = _render_plain_login(users)
         for mechanism in SCRAM:
             key = f"{prefix}.{mechanism.lower()}.sasl.jaas.config"
             settings[key] = f"{_LOGIN}.scram.ScramLoginModule required;"
     for listener in ("internal", "controller"):
         settings[f"listener.name.{listener}.sasl.enabled.mechanisms"] = "PLAIN"
-        settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = _plain(own, INTERNAL)
+        settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = _render_plain_login(
+            own, INTERNAL
+        )
     return settings
 
 
-def _plain(users: Mapping[str, str], login: str | None = None) -> str:
+def _render_plain_login(users: Mapping[str, str], login: str | None = None) -> str:
     accepted = " ".join(f'user_{name}="{password}"' for name, password in users.items())
     own = f'username="{login}" password="{users[login]}" ' if login else ""
     return f"{_LOGIN}.plain.PlainLoginModule required {own}{accepted};"
 
 
-def _replication(brokers: int) -> Mapping[str, str]:
+def _make_replication_settings(brokers: int) -> Mapping[str, str]:
     factor, in_sync = ("3", "2") if brokers == 3 else ("1", "1")
     return {
         "default.replication.factor": factor,
@@ -169,6 +173,6 @@ def _replication(brokers: int) -> Mapping[str, str]:
     }
 
 
-def _utf16_escape(match: re.Match[str]) -> str:
+def _escape_utf16(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

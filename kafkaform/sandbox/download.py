@@ -15,28 +15,28 @@ _TIMEOUT = 60  # seconds without an answer
 
 
 @contextmanager
-def repository() -> Iterator[Fetch]:
+def open_repository() -> Iterator[Fetch]:
     """Meanwhile certificates are checked against the operating system's list as well as the
     one that `requests` brings: behind a company's proxy only the former knows the proxy."""
     try:
         import truststore  # noqa: PLC0415  # the sandbox extra has it
     except ImportError:
-        raise missing_extra("truststore") from None
+        raise make_missing_extra_error("truststore") from None
     truststore.inject_into_ssl()
     try:
-        yield _fetch
+        yield _fetch_jar
     finally:
         truststore.extract_from_ssl()
 
 
-def _fetch(jar: Jar, folder: Path) -> Path:
+def _fetch_jar(jar: Jar, folder: Path) -> Path:
     """This one jar, somewhere below `folder`. Raises ConnectError.
 
     Never asks jgo for dependencies: for Kafka it mixes in versions that do not belong."""
     fault: Exception | None = None
     for attempt in range(_ATTEMPTS):
         try:
-            return _resolve(jar, folder / f"{jar.file_name}.{attempt}")
+            return _resolve_jar(jar, folder / f"{jar.file_name}.{attempt}")
         except (OSError, RuntimeError) as error:  # every error of requests is an OSError
             fault = error
             time.sleep(attempt)
@@ -48,7 +48,7 @@ def _fetch(jar: Jar, folder: Path) -> Path:
     )
 
 
-def missing_extra(package: str) -> KafkaformError:
+def make_missing_extra_error(package: str) -> KafkaformError:
     """The error for an installation without the sandbox's packages."""
     return KafkaformError(
         f"the sandbox needs the package {package}, which is not installed",
@@ -56,11 +56,11 @@ def missing_extra(package: str) -> KafkaformError:
     )
 
 
-def _resolve(jar: Jar, folder: Path) -> Path:
+def _resolve_jar(jar: Jar, folder: Path) -> Path:
     try:
         from jgo.maven import MavenContext  # noqa: PLC0415  # the sandbox extra has it
     except ImportError:
-        raise missing_extra("jgo") from None
+        raise make_missing_extra_error("jgo") from None
     context = MavenContext(repo_cache=folder, local_repos=[], timeout=_TIMEOUT)
     component = context.project(jar.group, jar.artifact).at_version(jar.version)
     return component.artifact(classifier=jar.classifier, packaging="jar").resolve()

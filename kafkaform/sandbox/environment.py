@@ -24,7 +24,7 @@ def render(sandbox: Sandbox, form: Format) -> str:
     return _FORMATS[form](sandbox)
 
 
-def provider(sandbox: Sandbox) -> str:
+def render_provider(sandbox: Sandbox) -> str:
     servers = ", ".join(f'"{server}"' for server in sandbox.bootstrap.split(","))
     return f"""\
 provider "kafka" {{
@@ -37,7 +37,7 @@ provider "kafka" {{
 """
 
 
-def properties(sandbox: Sandbox) -> str:
+def render_properties(sandbox: Sandbox) -> str:
     """For Kafka's own tools: `--command-config FILE`."""
     login = "org.apache.kafka.common.security.plain.PlainLoginModule"
     return f"""\
@@ -48,18 +48,18 @@ sasl.jaas.config={login} required username="{ADMIN}" password="{sandbox.admin_pa
 """
 
 
-def properties_file(sandbox: Sandbox) -> Path:
+def locate_properties(sandbox: Sandbox) -> Path:
     """Where `up` leaves the client properties."""
     return sandbox.folder / "client.properties"
 
 
-def shell(sandbox: Sandbox) -> str:
+def render_shell(sandbox: Sandbox) -> str:
     """Exports for a POSIX shell: `eval "$(kafkaform sandbox env --format shell)"`."""
     values = {
         "KAFKAFORM_SANDBOX_BOOTSTRAP": sandbox.bootstrap,
         PASSWORD: sandbox.admin_password,
         "KAFKAFORM_SANDBOX_CI_PASSWORD": sandbox.ci_password,
-        "KAFKAFORM_SANDBOX_CLIENT_PROPERTIES": str(properties_file(sandbox)),
+        "KAFKAFORM_SANDBOX_CLIENT_PROPERTIES": str(locate_properties(sandbox)),
     }
     if sandbox.bootstrap_tls is not None:
         values["KAFKAFORM_SANDBOX_BOOTSTRAP_TLS"] = sandbox.bootstrap_tls
@@ -68,7 +68,7 @@ def shell(sandbox: Sandbox) -> str:
 
 
 _FORMATS: dict[Format, Callable[[Sandbox], str]] = {
-    Format.PROVIDER: provider,
-    Format.PROPERTIES: properties,
-    Format.SHELL: shell,
+    Format.PROVIDER: render_provider,
+    Format.PROPERTIES: render_properties,
+    Format.SHELL: render_shell,
 }

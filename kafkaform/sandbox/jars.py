@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..core.errors import KafkaformError, UsageError
-from ..core.progress import Progress, Report
+from ..core.progress import Progress, Reporter
 from . import places
 
 VERSION = "4.3.1"
@@ -56,46 +56,50 @@ Fetch = Callable[[Jar, Path], Path]
 Source = Callable[[], AbstractContextManager[Fetch]]
 
 
-def pinned() -> tuple[Jar, ...]:
+def read_pinned_jars() -> tuple[Jar, ...]:
     """The list that this package carries."""
     text = resources.files(__package__).joinpath("jars.txt").read_text("ascii")
     lines = (line for line in text.splitlines() if line and not line.startswith("#"))
-    return tuple(map(parse, lines))
+    return tuple(map(parse_jar, lines))
 
 
-def parse(line: str) -> Jar:
+def parse_jar(line: str) -> Jar:
     """One line of the list: `group:artifact:version[:classifier] SHA-256 bytes`."""
     coordinate, sha256, size = line.split()
     group, artifact, version, *classifier = coordinate.split(":")
     return Jar(group, artifact, version, "".join(classifier), sha256, int(size))
 
 
-def class_path(report: Report, source: Source) -> tuple[Path, ...]:
+def find_class_path(report: Reporter, source: Source) -> tuple[Path, ...]:
     """The jars of KAFKA_HOME if that is set, else the pinned ones, downloaded where missing."""
     home = os.environ.get("KAFKA_HOME")
-    return _distribution(Path(home).absolute()) if home else ensure(pinned(), report, source)
+    return (
+        _list_distribution(Path(home).absolute())
+        if home
+        else ensure_jars(read_pinned_jars(), report, source)
+    )
 
 
-def ensure(
-    jars: tuple[Jar, ...], report: Report, source: Source, what: str = f"Kafka {VERSION}"
+def ensure_jars(
+    jars: tuple[Jar, ...], report: Reporter, source: Source, what: str = f"Kafka {VERSION}"
 ) -> tuple[Path, ...]:
     """These jars' paths in the user's cache; what is missing comes from `source`. what: their name
     on the screen.
 
     Each file is compared with its SHA-256 every time. Raises KafkaformError for a file with
     another content, after removing it."""
-    folder = places.cache() / "jars"
+    folder = places.get_cache_folder() / "jars"
     folder.mkdir(parents=True, exist_ok=True)
     missing = tuple(jar for jar in jars if not (folder / jar.file_name).is_file())
     for jar in jars:
         if jar not in missing:
-            verify(jar, folder / jar.file_name)
+            verify_jar(jar, folder / jar.file_name)
     if missing:
         _download(missing, folder, report, source, what)
     return tuple(folder / jar.file_name for jar in jars)
 
 
-def verify(jar: Jar, path: Path) -> None:
+def verify_jar(jar: Jar, path: Path) -> None:
     """Removes a file that is not this jar, and raises KafkaformError that names it."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -113,7 +117,7 @@ def verify(jar: Jar, path: Path) -> None:
     )
 
 
-def _distribution(home: Path) -> tuple[Path, ...]:
+def _list_distribution(home: Path) -> tuple[Path, ...]:
     jars = tuple(sorted((home / "libs").glob("*.jar")))
     if not any(jar.name.startswith("kafka_") for jar in jars):
         raise UsageError(
@@ -124,11 +128,11 @@ def _distribution(home: Path) -> tuple[Path, ...]:
 
 
 def _download(
-    missing: tuple[Jar, ...], folder: Path, report: Report, source: Source, what: str
+    missing: tuple[Jar, ...], folder: Path, report: Reporter, source: Source, what: str
 ) -> None:
     """Into a folder of this run, then into the cache by an atomic rename: readers see whole
     files only, and of two downloads at once the later simply replaces equal bytes."""
-    _sweep(folder)
+    _remove_abandoned(folder)
     total, done = sum(jar.size for jar in missing), 0
     label = f"downloading {what} ({len(missing)} jars)"
     report(Progress("jars", label, 0, total, "bytes"))
@@ -147,11 +151,11 @@ def _download(
 
 def _download_one(jar: Jar, folder: Path, partial: Path, fetch: Fetch) -> None:
     path = fetch(jar, partial)
-    verify(jar, path)
+    verify_jar(jar, path)
     path.replace(folder / jar.file_name)
 
 
-def _sweep(folder: Path) -> None:
+def _remove_abandoned(folder: Path) -> None:
     """Removes what downloads that were killed have left behind."""
     for path in folder.glob(f"{_PARTIAL}*"):
         if time.time() - path.stat().st_mtime > _ABANDONED:

@@ -15,12 +15,12 @@ MINIMUM = 17  # KIP-1013: brokers and tools need 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
-def find() -> Path:
+def find_java() -> Path:
     """The `java` of JAVA_HOME or PATH if it is new enough, else the one that pip installed.
 
     Raises KafkaformError if there is none."""
-    for java in _installed():
-        version = major_version(java)
+    for java in _list_installed():
+        version = read_major_version(java)
         if version is not None and version >= MINIMUM:
             return java
     try:
@@ -33,7 +33,7 @@ def find() -> Path:
     return JAVA
 
 
-def major_version(java: Path) -> int | None:
+def read_major_version(java: Path) -> int | None:
     """17 for "17.0.15", 8 for "1.8.0"; None if it does not run."""
     try:
         answer = subprocess.run(
@@ -45,7 +45,7 @@ def major_version(java: Path) -> int | None:
     return int(match[1]) if match and answer.returncode == 0 else None
 
 
-def _installed() -> Iterator[Path]:
+def _list_installed() -> Iterator[Path]:
     home = os.environ.get("JAVA_HOME")
     if home:
         yield Path(home).absolute() / "bin" / "java"

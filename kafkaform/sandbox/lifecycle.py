@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.errors import Interrupted, KafkaformError, UsageError
-from ..core.progress import Message, Report, silent
+from ..core.progress import Message, Reporter, ignore_event
 from . import (
     classes,
     condition,
@@ -26,12 +26,12 @@ from . import (
     ports,
     record,
 )
-from .condition import State
-from .download import missing_extra, repository
-from .options import Options
-from .process import GRACE, Process, alive, end, open_file_limits
+from .condition import SandboxState
+from .download import make_missing_extra_error, open_repository
+from .options import SandboxOptions
+from .process import GRACE, Process, end_processes, get_file_limits, is_alive
 from .record import Broker, Phase, Sandbox
-from .start import PortTaken, Probe, Runtime, properties_file, start
+from .start import PortTaken, Probe, Runtime, name_properties_file, start_sandbox
 
 _FEW_FILES = 4096
 _STARTS = 3
@@ -47,67 +47,71 @@ class Stopped(Struct, frozen=True):
     data_kept: bool
 
 
-def up(wanted: Options, probe: Probe, report: Report = silent) -> Sandbox:
+def up(wanted: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -> Sandbox:
     """Starts the sandbox and returns it once `probe` counts all its brokers.
 
     A running one with the same options is returned as it is; what a crash or an unfinished
     `up` left is ended and started again, with its data if it ever worked. Raises UsageError,
     ConnectError (not ready in time), Locked, KafkaformError (Java, jars), Interrupted."""
-    options.check(wanted)
+    options.check_options(wanted)
     try:
-        with lock.hold(wanted.name):
+        with lock.hold_lock(wanted.name):
             return _up(wanted, probe, report)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; nothing of {wanted.name} is left running") from None
 
 
-def _up(wanted: Options, probe: Probe, report: Report) -> Sandbox:
-    old = record.load(wanted.name)
+def _up(wanted: SandboxOptions, probe: Probe, report: Reporter) -> Sandbox:
+    old = record.load_sandbox(wanted.name)
     if old is not None:
-        found = condition.of(old, busy=False)
+        found = condition.judge_sandbox(old, busy=False)
         _refuse_other_options(found, wanted)
-        if found.state is State.RUNNING:
+        if found.state is SandboxState.RUNNING:
             report(Message(f"{old.name} is running already"))
             return old
         _clear_leftovers(found, report)
-    runtime = _runtime(wanted, report)
+    runtime = _find_runtime(wanted, report)
     _warn_of_few_files(report)
     kept = old if old is not None and old.usable else None
     for _ in range(_STARTS - 1):
         try:
-            return start(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
+            return start_sandbox(
+                _prepare(wanted, kept), runtime, wanted.ready_within, probe, report
+            )
         except PortTaken:
             report(Message("somebody else has taken one of its ports: trying others"))
-    return start(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
+    return start_sandbox(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
 
 
-def down(name: str, keep_data: bool | None = None, report: Report = silent) -> Stopped | None:
+def down(
+    name: str, keep_data: bool | None = None, report: Reporter = ignore_event
+) -> Stopped | None:
     """Ends the sandbox's own processes and removes its data unless that is to be kept.
 
     keep_data: None = as `up` was told. Returns None if there is no such sandbox."""
     options.check_name(name)
-    with lock.hold(name):
-        sandbox = record.load(name)
+    with lock.hold_lock(name):
+        sandbox = record.load_sandbox(name)
         if sandbox is None:
             return None
         keep = sandbox.keep_data if keep_data is None else keep_data
-        recorded = sandbox.processes()
+        recorded = sandbox.list_processes()
         report(Message(f"ending {name}"))
-        ended = end(recorded, GRACE)
+        ended = end_processes(recorded, GRACE)
         _refuse_survivors(sandbox, recorded)
         if not keep or not sandbox.usable:
             shutil.rmtree(sandbox.folder)
             return Stopped(sandbox, tuple(each.pid for each in ended), data_kept=False)
         brokers = tuple(replace(broker, process=None) for broker in sandbox.brokers)
         kept = replace(sandbox, phase=Phase.STOPPED, brokers=brokers, keep_data=True, reason="")
-        record.save(kept)
+        record.save_sandbox(kept)
         return Stopped(kept, tuple(each.pid for each in ended), data_kept=True)
 
 
-def _refuse_other_options(found: condition.Status, wanted: Options) -> None:
+def _refuse_other_options(found: condition.SandboxStatus, wanted: SandboxOptions) -> None:
     """A running sandbox is what it is; kept data was made for a number of brokers."""
-    has = found.sandbox.options()
-    running = found.state is State.RUNNING
+    has = found.sandbox.make_options()
+    running = found.state is SandboxState.RUNNING
     names = _FIXED_WHILE_RUNNING if running else _FIXED_BY_DATA if found.sandbox.usable else ()
     wanted = replace(wanted, classpath=tuple(jar.absolute() for jar in wanted.classpath))
     different = [name for name in names if getattr(has, name) != getattr(wanted, name)]
@@ -119,11 +123,11 @@ def _refuse_other_options(found: condition.Status, wanted: Options) -> None:
         )
 
 
-def _clear_leftovers(found: condition.Status, report: Report) -> None:
-    if found.explanation and found.state is not State.STOPPED:
+def _clear_leftovers(found: condition.SandboxStatus, report: Reporter) -> None:
+    if found.explanation and found.state is not SandboxState.STOPPED:
         report(Message(f"{found.sandbox.name} was {found.state}: starting it again"))
-    processes = found.sandbox.processes()
-    end(processes, GRACE)
+    processes = found.sandbox.list_processes()
+    end_processes(processes, GRACE)
     _refuse_survivors(found.sandbox, processes)
     if not found.sandbox.usable:
         shutil.rmtree(found.sandbox.folder)
@@ -131,7 +135,7 @@ def _clear_leftovers(found: condition.Status, report: Report) -> None:
 
 def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
     """Data must not be removed, nor started again, under a broker that still runs."""
-    left = [str(process.pid) for process in processes if alive(process)]
+    left = [str(process.pid) for process in processes if is_alive(process)]
     if left:
         raise KafkaformError(
             f"brokers of {sandbox.name} could not be ended: process {', '.join(left)}",
@@ -139,15 +143,15 @@ def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
         )
 
 
-def _runtime(wanted: Options, report: Report) -> Runtime:
-    found = jars.class_path(report, repository)
+def _find_runtime(wanted: SandboxOptions, report: Reporter) -> Runtime:
+    found = jars.find_class_path(report, open_repository)
     extra = tuple(jar.absolute() for jar in wanted.classpath)
-    used = java.find()
-    return Runtime(used, (*extra, *found), None if extra else classes.archive(used, found))
+    used = java.find_java()
+    return Runtime(used, (*extra, *found), None if extra else classes.find_archive(used, found))
 
 
-def _warn_of_few_files(report: Report) -> None:
-    soft, hard = open_file_limits()
+def _warn_of_few_files(report: Reporter) -> None:
+    soft, hard = get_file_limits()
     if 0 <= soft < _FEW_FILES:
         allowed = "no limit" if hard < 0 else f"the hard limit, {hard}"
         report(
@@ -158,14 +162,14 @@ def _warn_of_few_files(report: Report) -> None:
         )
 
 
-def _prepare(wanted: Options, old: Sandbox | None) -> Sandbox:
+def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
     """The sandbox with everything that its brokers read on disk; nothing runs yet."""
     previous = tuple(broker.ports for broker in old.brokers) if old else ()
-    allotted = ports.allocate(wanted.brokers, wanted.tls, previous)
+    allotted = ports.allocate_ports(wanted.brokers, wanted.tls, previous)
     fresh = Sandbox(
         name=wanted.name,
         phase=Phase.STARTING,
-        cluster_id=old.cluster_id if old else _cluster_id(),
+        cluster_id=old.cluster_id if old else _make_cluster_id(),
         brokers=tuple(Broker(number, each) for number, each in enumerate(allotted, start=1)),
         admin_password=old.admin_password if old else secrets.token_hex(16),
         ci_password=old.ci_password if old else secrets.token_hex(16),
@@ -175,7 +179,7 @@ def _prepare(wanted: Options, old: Sandbox | None) -> Sandbox:
         keep_data=wanted.keep_data,
         usable=old is not None,
     )
-    record.save(fresh)
+    record.save_sandbox(fresh)
     _write_files(fresh)
     return fresh
 
@@ -183,25 +187,27 @@ def _prepare(wanted: Options, old: Sandbox | None) -> Sandbox:
 def _write_files(sandbox: Sandbox) -> None:
     folder = sandbox.folder
     for name in ("data", "tmp"):
-        places.private_folder(folder / name)
+        places.make_private_folder(folder / name)
     if sandbox.tls:
         _create_certificates(folder / "tls")
     places.write_private(folder / "log4j2.properties", configuration.LOGGING)
-    places.write_private(environment.properties_file(sandbox), environment.properties(sandbox))
+    places.write_private(
+        environment.locate_properties(sandbox), environment.render_properties(sandbox)
+    )
     for broker in sandbox.brokers:
-        text = configuration.properties(sandbox, broker)
-        places.write_private(folder / properties_file(broker), text)
+        text = configuration.render_properties(sandbox, broker)
+        places.write_private(folder / name_properties_file(broker), text)
 
 
 def _create_certificates(folder: Path) -> None:
     try:
-        from .certificates import create  # noqa: PLC0415  # it needs a library of the sandbox extra
+        from .certificates import create_certificates  # noqa: PLC0415  # it needs a library of the sandbox extra
     except ImportError:
-        raise missing_extra("cryptography") from None
-    create(folder)
+        raise make_missing_extra_error("cryptography") from None
+    create_certificates(folder)
 
 
-def _cluster_id() -> str:
+def _make_cluster_id() -> str:
     """22 characters of URL-safe base 64. A leading `-` would look like a flag to the storage
     tool."""
     while True:

@@ -12,12 +12,12 @@ from . import places
 
 
 @contextmanager
-def hold(name: str) -> Iterator[None]:
+def hold_lock(name: str) -> Iterator[None]:
     """Raises Locked at once if another process holds it."""
-    path = places.lock_file(name)
-    places.private_folder(path.parent)
+    path = places.get_lock_file(name)
+    places.make_private_folder(path.parent)
     with path.open("a") as file:
-        if not _take(file):
+        if not _take_lock(file):
             raise Locked(
                 f"another `kafkaform sandbox` command is working on {name}",
                 "wait until it is done, then try again",
@@ -27,14 +27,14 @@ def hold(name: str) -> Iterator[None]:
 
 def is_held(name: str) -> bool:
     """True while another command works on the sandbox."""
-    path = places.lock_file(name)
+    path = places.get_lock_file(name)
     if not path.exists():
         return False
     with path.open("a") as file:
-        return not _take(file)
+        return not _take_lock(file)
 
 
-def _take(file: TextIO) -> bool:
+def _take_lock(file: TextIO) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

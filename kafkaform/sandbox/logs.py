@@ -12,7 +12,7 @@ from .record import Sandbox
 _POLL = 0.3
 
 
-def tail(path: Path, lines: int) -> tuple[str, ...]:
+def read_tail(path: Path, lines: int) -> tuple[str, ...]:
     """The last lines of a file; none if it does not exist."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
@@ -21,29 +21,31 @@ def tail(path: Path, lines: int) -> tuple[str, ...]:
         return ()
 
 
-def last_lines(sandbox: Sandbox, lines: int) -> tuple[str, ...]:
+def read_last_lines(sandbox: Sandbox, lines: int) -> tuple[str, ...]:
     """The last lines of every broker's log, each with the broker in front if there are more."""
-    return tuple(f"{label}{line}" for label, path in _files(sandbox) for line in tail(path, lines))
+    return tuple(
+        f"{label}{line}" for label, path in _list_files(sandbox) for line in read_tail(path, lines)
+    )
 
 
-def follow(sandbox: Sandbox, lines: int) -> Iterator[str]:
+def follow_logs(sandbox: Sandbox, lines: int) -> Iterator[str]:
     """The last lines, then every new one until the run folder is gone."""
-    positions = {path: path.stat().st_size for _, path in _files(sandbox) if path.exists()}
-    yield from last_lines(sandbox, lines)
+    positions = {path: path.stat().st_size for _, path in _list_files(sandbox) if path.exists()}
+    yield from read_last_lines(sandbox, lines)
     while sandbox.folder.exists():
-        for label, path in _files(sandbox):
-            text, positions[path] = _read_on(path, positions.get(path, 0))
+        for label, path in _list_files(sandbox):
+            text, positions[path] = _read_new_lines(path, positions.get(path, 0))
             yield from (f"{label}{line}" for line in text.splitlines())
         time.sleep(_POLL)
 
 
-def _files(sandbox: Sandbox) -> Iterator[tuple[str, Path]]:
+def _list_files(sandbox: Sandbox) -> Iterator[tuple[str, Path]]:
     for broker in sandbox.brokers:
         label = f"[{broker.id}] " if len(sandbox.brokers) > 1 else ""
-        yield label, sandbox.log_file(broker)
+        yield label, sandbox.get_log_file(broker)
 
 
-def _read_on(path: Path, position: int) -> tuple[str, int]:
+def _read_new_lines(path: Path, position: int) -> tuple[str, int]:
     """Whole lines after this byte, and where they end; from the start if the file shrank."""
     try:
         with path.open("rb") as file:

@@ -34,7 +34,7 @@ OWNED_KEYS = frozenset(
 )
 
 
-class Options(Struct, frozen=True):
+class SandboxOptions(Struct, frozen=True):
     """brokers: 1 or 3; config: broker properties laid over the sandbox's own; classpath: jars
     added for policies and plugins; keep_data: `down` leaves the data; ready_within: seconds."""
 
@@ -57,7 +57,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def check(options: Options) -> None:
+def check_options(options: SandboxOptions) -> None:
     """Raises UsageError for the first thing that cannot be done as asked."""
     check_name(options.name)
     if options.brokers not in (1, 3):

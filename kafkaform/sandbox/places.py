@@ -9,32 +9,32 @@ from pathlib import Path
 CACHE_VARIABLE = "KAFKAFORM_CACHE_DIR"
 
 
-def cache() -> Path:
+def get_cache_folder() -> Path:
     """The folder of downloaded files, shared by all sandboxes of the user."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser().absolute()
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "kafkaform"
-    return _base("XDG_CACHE_HOME", ".cache") / "kafkaform"
+    return _get_base_folder("XDG_CACHE_HOME", ".cache") / "kafkaform"
 
 
-def sandboxes() -> Path:
+def get_sandboxes_folder() -> Path:
     """The folder that holds one run folder per sandbox."""
-    return _base("XDG_STATE_HOME", ".local/state") / "kafkaform" / "sandbox"
+    return _get_base_folder("XDG_STATE_HOME", ".local/state") / "kafkaform" / "sandbox"
 
 
-def run_folder(name: str) -> Path:
-    return sandboxes() / name
+def get_run_folder(name: str) -> Path:
+    return get_sandboxes_folder() / name
 
 
-def lock_file(name: str) -> Path:
+def get_lock_file(name: str) -> Path:
     """Beside the run folder, so that removing the folder does not remove a held lock. No
     sandbox has a name that begins with a dot."""
-    return sandboxes() / f".{name}.lock"
+    return get_sandboxes_folder() / f".{name}.lock"
 
 
-def private_folder(path: Path) -> Path:
+def make_private_folder(path: Path) -> Path:
     """This folder, made if needed, closed to other users: it will hold passwords."""
     path.mkdir(parents=True, exist_ok=True)
     path.chmod(0o700)
@@ -51,7 +51,7 @@ def write_private(path: Path, text: str, encoding: str = "utf-8") -> None:
     fresh.replace(path)
 
 
-def _base(variable: str, default: str) -> Path:
+def _get_base_folder(variable: str, default: str) -> Path:
     # The XDG specification: a relative path in these variables is to be ignored.
     chosen = os.environ.get(variable, "")
     return Path(chosen) if chosen.startswith("/") else Path.home() / default

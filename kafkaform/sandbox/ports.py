@@ -19,32 +19,32 @@ from .record import HOST, Ports
 _FIRST, _LAST = 20_000, 29_999
 
 
-def allocate(brokers: int, tls: bool, previous: tuple[Ports, ...] = ()) -> tuple[Ports, ...]:
+def allocate_ports(brokers: int, tls: bool, previous: tuple[Ports, ...] = ()) -> tuple[Ports, ...]:
     """Ports for this many brokers: the previous ones if they fit and are all free, so that
     clients of a sandbox with kept data find it again, else new ones."""
     fits = len(previous) == brokers and all((p.tls is not None) == tls for p in previous)
-    if fits and all_free(port for ports in previous for port in astuple(ports) if port):
+    if fits and are_free(port for ports in previous for port in astuple(ports) if port):
         return previous
     each = 4 if tls else 3
-    found = free(brokers * each)
+    found = find_free_ports(brokers * each)
     return tuple(Ports(*found[at : at + each]) for at in range(0, len(found), each))
 
 
-def all_free(ports: Iterable[int]) -> bool:
+def are_free(ports: Iterable[int]) -> bool:
     with ExitStack() as stack:
         try:
             for port in ports:
-                stack.enter_context(_bound(port))
+                stack.enter_context(_bind_port(port))
         except OSError:
             return False
     return True
 
 
-def free(count: int) -> tuple[int, ...]:
+def find_free_ports(count: int) -> tuple[int, ...]:
     """This many ports that nobody has now, at random, so that two sandboxes that start together
     hardly ever get the same. Raises KafkaformError."""
     shuffled = random.sample(range(_FIRST, _LAST + 1), _LAST - _FIRST + 1)
-    found = tuple(islice((port for port in shuffled if all_free((port,))), count))
+    found = tuple(islice((port for port in shuffled if are_free((port,))), count))
     if len(found) < count:
         raise KafkaformError(
             f"fewer than {count} ports of {HOST} are free between {_FIRST} and {_LAST}",
@@ -53,7 +53,7 @@ def free(count: int) -> tuple[int, ...]:
     return found
 
 
-def _bound(port: int) -> socket.socket:
+def _bind_port(port: int) -> socket.socket:
     each = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     # As the broker does: connections of the last run in TIME_WAIT do not make a port taken.
     each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -32,21 +32,23 @@ class Process(Struct, frozen=True):
     started: str
 
 
-def identify(pid: int) -> Process | None:
+def identify_process(pid: int) -> Process | None:
     """The process that has this id now; None if there is none or it has ended (a zombie)."""
-    started = _started_linux(pid) if sys.platform == "linux" else _started_ps(pid)
+    started = _read_start_linux(pid) if sys.platform == "linux" else _read_start_ps(pid)
     return None if started is None else Process(pid, started)
 
 
-def alive(process: Process | None) -> bool:
+def is_alive(process: Process | None) -> bool:
     """True if this very process runs, not merely one with its id."""
-    return process is not None and identify(process.pid) == process
+    return process is not None and identify_process(process.pid) == process
 
 
-def launch(command: Sequence[str], folder: Path, log: Path, env: Mapping[str, str]) -> Process:
+def launch_process(
+    command: Sequence[str], folder: Path, log: Path, env: Mapping[str, str]
+) -> Process:
     """Starts a process that outlives us and ignores the terminal's Ctrl-C, with all the open
     files that the system allows. Its output goes to `log`, which is emptied first."""
-    with log.open("wb") as output, most_open_files():
+    with log.open("wb") as output, raise_file_limit():
         child = subprocess.Popen(
             command,
             cwd=folder,
@@ -56,23 +58,23 @@ def launch(command: Sequence[str], folder: Path, log: Path, env: Mapping[str, st
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    started = identify(child.pid)
+    started = identify_process(child.pid)
     child.returncode = 0  # Popen would otherwise complain that we leave a running child behind
     return started or Process(child.pid, "")
 
 
-def end(processes: Iterable[Process], grace: float) -> tuple[Process, ...]:
+def end_processes(processes: Iterable[Process], grace: float) -> tuple[Process, ...]:
     """Ends these very processes: SIGTERM, `grace` seconds, then SIGKILL. Returns those that
     were ours and alive; a foreign process with one of the ids is left alone."""
-    ours = tuple(process for process in processes if alive(process))
-    _signal(ours, signal.SIGTERM)
-    left = _wait(ours, grace)
-    _signal(left, signal.SIGKILL)
-    _wait(left, 5.0)
+    ours = tuple(process for process in processes if is_alive(process))
+    _signal_processes(ours, signal.SIGTERM)
+    left = _wait_for_end(ours, grace)
+    _signal_processes(left, signal.SIGKILL)
+    _wait_for_end(left, 5.0)
     return ours
 
 
-def exit_code(child: Process, seconds: float) -> int | None:
+def wait_for_exit(child: Process, seconds: float) -> int | None:
     """The exit code of a process that we launched ourselves; None if it still runs then."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -83,15 +85,15 @@ def exit_code(child: Process, seconds: float) -> int | None:
     return None
 
 
-def open_file_limits() -> tuple[int, int]:
+def get_file_limits() -> tuple[int, int]:
     """The soft and hard limit of open files; -1 is no limit."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 @contextmanager
-def most_open_files() -> Iterator[None]:
+def raise_file_limit() -> Iterator[None]:
     """Raises our own soft limit to the hard one, for children started meanwhile."""
-    soft, hard = open_file_limits()
+    soft, hard = get_file_limits()
     with suppress(ValueError, OSError):  # macOS refuses "no limit"; then it stays as it is
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
@@ -101,7 +103,7 @@ def most_open_files() -> Iterator[None]:
 
 
 @contextmanager
-def deferred_signals() -> Iterator[None]:
+def defer_signals() -> Iterator[None]:
     """Puts off Ctrl-C and SIGTERM until the block is done: between a process and its record
     there must be no way out. Outside the main thread signals do not arrive anyway."""
     if threading.current_thread() is not threading.main_thread():
@@ -121,32 +123,32 @@ def deferred_signals() -> Iterator[None]:
             signal.raise_signal(which)
 
 
-def _signal(processes: Iterable[Process], number: signal.Signals) -> None:
+def _signal_processes(processes: Iterable[Process], number: signal.Signals) -> None:
     for process in processes:
-        if alive(process):
+        if is_alive(process):
             with suppress(ProcessLookupError):
                 os.kill(process.pid, number)
 
 
-def _wait(processes: tuple[Process, ...], seconds: float) -> tuple[Process, ...]:
+def _wait_for_end(processes: tuple[Process, ...], seconds: float) -> tuple[Process, ...]:
     """Those that still live after at most this time."""
     deadline = time.monotonic() + seconds
     left = processes
     while left and time.monotonic() < deadline:
         time.sleep(_POLL)
         for process in left:
-            _reap(process.pid)
-        left = tuple(process for process in left if alive(process))
+            _reap_child(process.pid)
+        left = tuple(process for process in left if is_alive(process))
     return left
 
 
-def _reap(pid: int) -> None:
+def _reap_child(pid: int) -> None:
     """Takes leave of an ended child; a process that somebody else started needs nothing."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
-def _started_linux(pid: int) -> str | None:
+def _read_start_linux(pid: int) -> str | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -160,7 +162,7 @@ def _started_linux(pid: int) -> str | None:
     return f"{fields[_START_TIME]}@{boot}"
 
 
-def _started_ps(pid: int) -> str | None:
+def _read_start_ps(pid: int) -> str | None:
     answer = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)],
         capture_output=True,

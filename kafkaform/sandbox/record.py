@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 
 from ..core.errors import KafkaformError
-from ..core.nouns import Misfit, from_data, parse
+from ..core.nouns import Misfit, from_data, parse_json
 from . import places
-from .options import Options, check_name
+from .options import SandboxOptions, check_name
 from .process import Process
 
 FILE = "sandbox.json"
@@ -64,7 +64,7 @@ class Sandbox(Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        return places.run_folder(self.name)
+        return places.get_run_folder(self.name)
 
     @property
     def data(self) -> Path:
@@ -91,16 +91,16 @@ class Sandbox(Struct, frozen=True):
         """The certificate that the SASL_SSL listeners are to be checked against."""
         return self.folder / "tls" / "ca.pem" if self.tls else None
 
-    def processes(self) -> tuple[Process, ...]:
+    def list_processes(self) -> tuple[Process, ...]:
         """Every broker process on record, alive or not."""
         return tuple(broker.process for broker in self.brokers if broker.process is not None)
 
-    def log_file(self, broker: Broker) -> Path:
+    def get_log_file(self, broker: Broker) -> Path:
         return self.folder / f"broker-{broker.id}.log"
 
-    def options(self) -> Options:
+    def make_options(self) -> SandboxOptions:
         """The options that would make this sandbox again."""
-        return Options(
+        return SandboxOptions(
             self.name,
             len(self.brokers),
             self.tls,
@@ -110,18 +110,18 @@ class Sandbox(Struct, frozen=True):
         )
 
 
-def save(sandbox: Sandbox) -> None:
+def save_sandbox(sandbox: Sandbox) -> None:
     """Writes sandbox.json, readable by its owner only: it holds passwords."""
-    places.private_folder(sandbox.folder)
+    places.make_private_folder(sandbox.folder)
     text = json.dumps(to_builtins(sandbox), indent=2, sort_keys=True) + "\n"
     places.write_private(sandbox.folder / FILE, text)
 
 
-def load(name: str) -> Sandbox | None:
+def load_sandbox(name: str) -> Sandbox | None:
     """The sandbox of this name, or None. Raises KafkaformError if its record is damaged."""
-    path = places.run_folder(check_name(name)) / FILE
+    path = places.get_run_folder(check_name(name)) / FILE
     try:
-        return _decode(path.read_bytes(), name)
+        return _decode_record(path.read_bytes(), name)
     except FileNotFoundError:
         return None
     except (OSError, Misfit) as error:
@@ -132,26 +132,28 @@ def load(name: str) -> Sandbox | None:
         ) from None
 
 
-def names() -> tuple[str, ...]:
+def list_sandboxes() -> tuple[str, ...]:
     """Every sandbox that has a record, in order."""
-    return tuple(sorted(path.parent.name for path in places.sandboxes().glob(f"*/{FILE}")))
+    return tuple(
+        sorted(path.parent.name for path in places.get_sandboxes_folder().glob(f"*/{FILE}"))
+    )
 
 
-def _decode(text: bytes, name: str) -> Sandbox:
+def _decode_record(text: bytes, name: str) -> Sandbox:
     """Raises Misfit for what no command of ours wrote under this name."""
-    sandbox = from_data(Sandbox, parse(text))
+    sandbox = from_data(Sandbox, parse_json(text))
     if sandbox.name != name:
-        raise Misfit(f"is not {name}").within("name")
+        raise Misfit(f"is not {name}").nest_in("name")
     if not sandbox.brokers:
-        raise Misfit("is empty").within("brokers")
+        raise Misfit("is empty").nest_in("brokers")
     for number, broker in enumerate(sandbox.brokers):
         where = f"brokers[{number}]"
         ports = broker.ports
         if (ports.tls is None) is sandbox.tls:
-            raise Misfit("is not as that of the first broker").within(f"{where}.ports.tls")
+            raise Misfit("is not as that of the first broker").nest_in(f"{where}.ports.tls")
         for port in (ports.client, ports.internal, ports.controller, ports.tls):
             if port is not None and not 0 < port < 1 << 16:
-                raise Misfit("is not a port").within(f"{where}.ports")
+                raise Misfit("is not a port").nest_in(f"{where}.ports")
         if broker.process is not None and broker.process.pid <= 1:
-            raise Misfit("is not the id of a process").within(f"{where}.process.pid")
+            raise Misfit("is not the id of a process").nest_in(f"{where}.process.pid")
     return sandbox

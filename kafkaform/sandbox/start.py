@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.errors import ConnectError, KafkaformError
-from ..core.progress import Message, Progress, Report
+from ..core.progress import Message, Progress, Reporter
 from ..jvm import Archive
 from . import classes, configuration, logs, places, record
-from .process import GRACE, alive, deferred_signals, end, exit_code, launch
+from .process import GRACE, defer_signals, end_processes, is_alive, launch_process, wait_for_exit
 from .record import Broker, Phase, Sandbox
 
 # Counts the brokers that answer as one cluster; 0 while none does. It raises nothing.
@@ -47,7 +47,7 @@ class Runtime(Struct, frozen=True):
     class_path: tuple[Path, ...]
     classes: Archive | None
 
-    def environment(self) -> Mapping[str, str]:
+    def make_environment(self) -> Mapping[str, str]:
         kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         return {**kept, "CLASSPATH": os.pathsep.join(map(str, self.class_path))}
 
@@ -56,73 +56,75 @@ class PortTaken(ConnectError):
     """Somebody took one of the ports between our look at it and the broker's start."""
 
 
-def start(
-    sandbox: Sandbox, runtime: Runtime, ready_within: float, probe: Probe, report: Report
+def start_sandbox(
+    sandbox: Sandbox, runtime: Runtime, ready_within: float, probe: Probe, report: Reporter
 ) -> Sandbox:
     """The running sandbox; `ready_within` seconds. If anything fails no process is left and
     the record says why; data that never worked is removed. Raises ConnectError, PortTaken."""
     try:
         if not sandbox.usable:
-            sandbox = _format(sandbox, runtime, report)
+            sandbox = _format_storage(sandbox, runtime, report)
         for broker in sandbox.brokers:
-            sandbox = _run(sandbox, broker, runtime)
+            sandbox = _launch_broker(sandbox, broker, runtime)
         _await_ready(sandbox, ready_within, probe, report)
     except BaseException as error:  # Ctrl-C too
-        _give_up(sandbox.name, str(error).partition("\n")[0] or "the last `up` was interrupted")
+        _clean_up(sandbox.name, str(error).partition("\n")[0] or "the last `up` was interrupted")
         raise
     ready = replace(sandbox, phase=Phase.RUNNING, usable=True)
-    record.save(ready)
+    record.save_sandbox(ready)
     return ready
 
 
-def properties_file(broker: Broker) -> str:
+def name_properties_file(broker: Broker) -> str:
     """The file's name in the run folder, which is every Java process's working directory."""
     return f"broker-{broker.id}.properties"
 
 
-def _format(sandbox: Sandbox, runtime: Runtime, report: Report) -> Sandbox:
+def _format_storage(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> Sandbox:
     """The storage tools run as recorded processes too: one that outlived a killed `up` would
     go on writing into the data of the next."""
     report(Message(f"formatting the storage of {len(sandbox.brokers)} broker(s)"))
-    with classes.keeping(runtime.classes) as once:
+    with classes.keep_classes(runtime.classes) as once:
         first, *others = sandbox.brokers
-        sandbox = _formatting(sandbox, first, runtime, once)
+        sandbox = _launch_format(sandbox, first, runtime, once)
         for broker in others:
-            sandbox = _formatting(sandbox, broker, runtime, classes.starting(runtime.classes))
+            sandbox = _launch_format(
+                sandbox, broker, runtime, classes.list_start_options(runtime.classes)
+            )
         deadline = time.monotonic() + _FORMAT_SECONDS
-        for broker, process in zip(sandbox.brokers, sandbox.processes(), strict=True):
-            code = exit_code(process, deadline - time.monotonic())
+        for broker, process in zip(sandbox.brokers, sandbox.list_processes(), strict=True):
+            code = wait_for_exit(process, deadline - time.monotonic())
             if code != 0:
-                raise _format_failed(sandbox, broker, code)
+                raise _make_format_error(sandbox, broker, code)
             (sandbox.folder / f"format-{broker.id}.arguments").unlink()
     return sandbox
 
 
-def _formatting(
+def _launch_format(
     sandbox: Sandbox, broker: Broker, runtime: Runtime, options: Sequence[str]
 ) -> Sandbox:
     """With this broker's storage tool, which runs."""
-    command = configuration.format_command(sandbox, runtime.java, properties_file(broker))
+    command = configuration.make_format_command(sandbox, runtime.java, name_properties_file(broker))
     # In a file, because everybody can read a command line and this one holds passwords.
     file = sandbox.folder / f"format-{broker.id}.arguments"
-    places.write_private(file, configuration.argument_file(command[1:]))
+    places.write_private(file, configuration.render_argument_file(command[1:]))
     return _launch(sandbox, broker, runtime, options, (command[0], f"@{file}"))
 
 
-def _format_failed(sandbox: Sandbox, broker: Broker, code: int | None) -> KafkaformError:
+def _make_format_error(sandbox: Sandbox, broker: Broker, code: int | None) -> KafkaformError:
     how = f"took more than {_FORMAT_SECONDS:g} seconds" if code is None else f"ended with {code}"
     return KafkaformError(
         f"sandbox {sandbox.name}: formatting the storage of broker {broker.id} {how}"
-        + _last_words(sandbox, (broker,)),
+        + _read_last_words(sandbox, (broker,)),
         "correct --config, --classpath or KAFKA_HOME if the lines name them, then try again",
     )
 
 
-def _run(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sandbox:
+def _launch_broker(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sandbox:
     """With this broker itself, which runs."""
-    main, file = "kafka.Kafka", properties_file(broker)
-    command = configuration.java_command(sandbox, runtime.java, main, file)
-    return _launch(sandbox, broker, runtime, classes.starting(runtime.classes), command)
+    main, file = "kafka.Kafka", name_properties_file(broker)
+    command = configuration.make_java_command(sandbox, runtime.java, main, file)
+    return _launch(sandbox, broker, runtime, classes.list_start_options(runtime.classes), command)
 
 
 def _launch(
@@ -135,25 +137,27 @@ def _launch(
     """The sandbox with this broker's process, on record before anything can interrupt us.
     options: more of them for Java."""
     java, *words = command
-    log = sandbox.log_file(broker)
-    with deferred_signals():
-        process = launch((java, *options, *words), sandbox.folder, log, runtime.environment())
+    log = sandbox.get_log_file(broker)
+    with defer_signals():
+        process = launch_process(
+            (java, *options, *words), sandbox.folder, log, runtime.make_environment()
+        )
         brokers = tuple(
             replace(each, process=process) if each.id == broker.id else each
             for each in sandbox.brokers
         )
         launched = replace(sandbox, brokers=brokers)
-        record.save(launched)
+        record.save_sandbox(launched)
     return launched
 
 
-def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Report) -> None:
+def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Reporter) -> None:
     deadline, total = time.monotonic() + seconds, len(sandbox.brokers)
     answering = 0
     while time.monotonic() < deadline:
-        dead = [broker for broker in sandbox.brokers if not alive(broker.process)]
+        dead = [broker for broker in sandbox.brokers if not is_alive(broker.process)]
         if dead:
-            raise _ended(sandbox, dead)
+            raise _make_ended_error(sandbox, dead)
         answering = probe(sandbox)
         ready = answering >= total
         report(Progress("brokers", "starting", min(answering, total), total, "brokers", ready))
@@ -161,47 +165,49 @@ def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Report)
             return
         time.sleep(_POLL)
     what = f"{answering} of {total} brokers answered within {seconds:g} seconds"
-    raise _not_ready(sandbox, what, sandbox.brokers)
+    raise _make_not_ready_error(sandbox, what, sandbox.brokers)
 
 
-def _ended(sandbox: Sandbox, dead: Sequence[Broker]) -> ConnectError:
-    written = (line for each in dead for line in logs.tail(sandbox.log_file(each), _LOG_TAIL))
+def _make_ended_error(sandbox: Sandbox, dead: Sequence[Broker]) -> ConnectError:
+    written = (
+        line for each in dead for line in logs.read_tail(sandbox.get_log_file(each), _LOG_TAIL)
+    )
     kind = PortTaken if any(_NO_PORT in line for line in written) else ConnectError
     what = f"broker {dead[0].id} ended while it was starting"
-    return _not_ready(sandbox, what, dead, kind)
+    return _make_not_ready_error(sandbox, what, dead, kind)
 
 
-def _not_ready(
+def _make_not_ready_error(
     sandbox: Sandbox,
     what: str,
     brokers: Sequence[Broker],
     kind: type[ConnectError] = ConnectError,
 ) -> ConnectError:
     return kind(
-        f"sandbox {sandbox.name}: {what}" + _last_words(sandbox, brokers),
+        f"sandbox {sandbox.name}: {what}" + _read_last_words(sandbox, brokers),
         f"`kafkaform sandbox logs --name {sandbox.name}` shows more; correct --config or "
         "--classpath if the lines name them; on a slow computer give it more time with --timeout",
     )
 
 
-def _last_words(sandbox: Sandbox, brokers: Sequence[Broker]) -> str:
+def _read_last_words(sandbox: Sandbox, brokers: Sequence[Broker]) -> str:
     """What these brokers wrote last, without Java's stack frames, as lines to append."""
     lines = [
         line
         for broker in brokers
-        for line in logs.tail(sandbox.log_file(broker), _LOG_TAIL)
+        for line in logs.read_tail(sandbox.get_log_file(broker), _LOG_TAIL)
         if not line.startswith("\tat ")
     ]
     return "".join(f"\n  {line}" for line in lines[-_LOG_LINES:]) or "; it wrote no log"
 
 
-def _give_up(name: str, reason: str) -> None:
+def _clean_up(name: str, reason: str) -> None:
     """Works from the record: it knows every process, however the start came to its end."""
-    sandbox = record.load(name)
+    sandbox = record.load_sandbox(name)
     if sandbox is None:
         return
-    end(sandbox.processes(), GRACE)
+    end_processes(sandbox.list_processes(), GRACE)
     if not sandbox.usable:
         shutil.rmtree(sandbox.data, ignore_errors=True)
     brokers = tuple(replace(broker, process=None) for broker in sandbox.brokers)
-    record.save(replace(sandbox, phase=Phase.FAILED, brokers=brokers, reason=reason))
+    record.save_sandbox(replace(sandbox, phase=Phase.FAILED, brokers=brokers, reason=reason))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any, NoReturn
 
 from ..core import canonical
-from ..core.address import names_object
+from ..core.address import is_object_address
 from ..core.errors import StorageError
 from ..core.head import Head
 from ..core.resource import Identity
@@ -47,8 +47,10 @@ def encode(state: State) -> bytes:
     head = state.audit_head
     anchor = FrozenMap(seq=head.seq, hash=head.hash) if head else None
     try:
-        _sound(state, anchor)
-        rows = ",\n".join(_line(identity, row) for identity, row in sorted(state.objects.items()))
+        _require_sound(state, anchor)
+        rows = ",\n".join(
+            _render_line(identity, row) for identity, row in sorted(state.objects.items())
+        )
     except _Wrong as error:
         raise StorageError(f"the state contradicts itself: {error}", _UNSAVED) from None
     parts = {
@@ -85,13 +87,13 @@ def decode(data: bytes, where: str, advice: Callable[[], str] = lambda: ADVICE) 
     Raises StorageError for anything that is not, byte for byte, a state that was saved.
     """
     try:
-        members = _members(data, where)
-        return _state(members)
+        members = _parse_members(data, where)
+        return _build_state(members)
     except (_Wrong, canonical.CanonicalError) as error:
         raise StorageError(f"{where} cannot be used: {error}", advice()) from None
 
 
-def _members(data: bytes, where: str) -> FrozenMap:
+def _parse_members(data: bytes, where: str) -> FrozenMap:
     if not data:
         raise _Wrong("it is empty")
     found = canonical.loads(data)
@@ -106,27 +108,27 @@ def _members(data: bytes, where: str) -> FrozenMap:
     if found["format"] != FORMAT or type(found["format"]) is not int:
         raise _Wrong(f"its format is {_clip(found['format'])}; this version reads {FORMAT}")
     _refuse_other_members(found, MEMBERS, "the state")
-    if _checksum(data) != found["checksum"]:
+    if _compute_checksum(data) != found["checksum"]:
         raise _Wrong("its checksum does not fit: it was damaged, or edited by hand")
     return found
 
 
-def _checksum(data: bytes) -> str:
+def _compute_checksum(data: bytes) -> str:
     match = _CHECKSUM.match(data)
     if match is None:
         return ""
     return hashlib.sha256(data[: match.start(1)] + data[match.end(1) :]).hexdigest()
 
 
-def row_data(row: Row) -> FrozenMap:
+def encode_row(row: Row) -> FrozenMap:
     """A row as an edit of the state is logged with it: what the state file has of it."""
-    return FrozenMap(_from_row(row))
+    return FrozenMap(_list_row_members(row))
 
 
-def row_of(data: Value, where: str) -> Row:
-    """The row that `row_data` made. where: for messages. Raises StorageError."""
+def decode_row(data: Value, where: str) -> Row:
+    """The row that `encode_row` made. where: for messages. Raises StorageError."""
     try:
-        return _row("the row", data)
+        return _build_row("the row", data)
     except _Wrong as error:
         raise StorageError(f"{where}: {error}", DAMAGED_EDIT) from None
 
@@ -137,7 +139,7 @@ DAMAGED_EDIT = "`kafkaform audit verify` says whether the log was changed. Nothi
 # ── to data ─────────────────────────────────────────────────────────────────────────────
 
 
-def _sound(state: State, anchor: FrozenMap | None) -> None:
+def _require_sound(state: State, anchor: FrozenMap | None) -> None:
     members: dict[str, Value] = {
         "kafkaform_version": state.kafkaform_version,
         "lineage": state.lineage,
@@ -147,18 +149,18 @@ def _sound(state: State, anchor: FrozenMap | None) -> None:
         "outputs": state.outputs,
         "audit_head": anchor,
     }
-    _obey(members, _STATE_RULES, "the state")
+    _check_rules(members, _STATE_RULES, "the state")
 
 
-def _line(identity: Identity, row: Row) -> str:
+def _render_line(identity: Identity, row: Row) -> str:
     if identity != row.identity:
         raise _Wrong(f"{identity} is recorded as {row.identity}")
-    data = _from_row(row)
-    _obey(data, _ROW_RULES, f"object {row.identity.kind} {row.identity.key}")
+    data = _list_row_members(row)
+    _check_rules(data, _ROW_RULES, f"object {row.identity.kind} {row.identity.key}")
     return canonical.dumps(data)
 
 
-def _from_row(row: Row) -> dict[str, Value]:
+def _list_row_members(row: Row) -> dict[str, Value]:
     return {
         "instance": row.identity.instance,
         "kind": row.identity.kind,
@@ -178,27 +180,27 @@ def _from_row(row: Row) -> dict[str, Value]:
 # ── from data: each member has a rule, and a rule that is broken is named ───────────────
 
 
-def _text(value: Value) -> bool:
+def _is_text(value: Value) -> bool:
     return isinstance(value, str)
 
 
-def _name(value: Value) -> bool:
+def _is_name(value: Value) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _optional_text(value: Value) -> bool:
+def _is_optional_text(value: Value) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _map(value: Value) -> bool:
+def _is_map(value: Value) -> bool:
     return isinstance(value, FrozenMap)
 
 
-def _addresses(value: Value) -> bool:
-    return isinstance(value, tuple) and all(map(names_object, value))
+def _is_address_list(value: Value) -> bool:
+    return isinstance(value, tuple) and all(map(is_object_address, value))
 
 
-def _outputs(value: Value) -> bool:
+def _is_outputs(value: Value) -> bool:
     return isinstance(value, FrozenMap) and all(map(_is_output, value.values()))
 
 
@@ -221,44 +223,47 @@ def has_secret(value: Value) -> bool:
     return isinstance(value, SecretRef)
 
 
-def _count(value: Value) -> bool:
+def _is_count(value: Value) -> bool:
     return type(value) is int and value >= 0
 
 
 Rules = Mapping[str, tuple[Callable[[Value], bool], str]]
 
 _STATE_RULES: Rules = {
-    "kafkaform_version": (_text, "text"),
-    "lineage": (_name, "text that is not empty"),
-    "serial": (_count, "a whole number, 0 or more"),
+    "kafkaform_version": (_is_text, "text"),
+    "lineage": (_is_name, "text that is not empty"),
+    "serial": (_is_count, "a whole number, 0 or more"),
     "objects": (lambda v: isinstance(v, tuple), "a list"),
     "providers": (
-        lambda v: isinstance(v, FrozenMap) and all(map(_name, v.values())),
+        lambda v: isinstance(v, FrozenMap) and all(map(_is_name, v.values())),
         "an object of scope ids that are not empty",
     ),
-    "outputs": (_outputs, "an object of outputs, each with `value` and `sensitive`, none secret"),
+    "outputs": (
+        _is_outputs,
+        "an object of outputs, each with `value` and `sensitive`, none secret",
+    ),
     "audit_head": (lambda v: v is None or _is_head(v), "null, or seq and hash"),
 }
 _ROW_RULES: Rules = {
-    "instance": (_name, "text that is not empty"),
-    "kind": (_name, "text that is not empty"),
-    "identity": (_text, "text"),
-    "owners": (lambda v: _addresses(v) and bool(v), "a list of addresses that is not empty"),
-    "origin": (lambda v: _count(v) and v != 0, "the number of an audit record, 1 or more"),
-    "attributes": (_map, "an object"),
-    "incarnation": (_optional_text, "text or null"),
+    "instance": (_is_name, "text that is not empty"),
+    "kind": (_is_name, "text that is not empty"),
+    "identity": (_is_text, "text"),
+    "owners": (lambda v: _is_address_list(v) and bool(v), "a list of addresses that is not empty"),
+    "origin": (lambda v: _is_count(v) and v != 0, "the number of an audit record, 1 or more"),
+    "attributes": (_is_map, "an object"),
+    "incarnation": (_is_optional_text, "text or null"),
     "protected": (lambda v: v in PROTECTIONS, f"one of {', '.join(PROTECTIONS)}"),
-    "owner": (_optional_text, "text or null"),
+    "owner": (_is_optional_text, "text or null"),
     "labels": (
-        lambda v: isinstance(v, FrozenMap) and all(map(_text, v.values())),
+        lambda v: isinstance(v, FrozenMap) and all(map(_is_text, v.values())),
         "an object of texts",
     ),
-    "depends_on": (_addresses, "a list of addresses"),
-    "secret_version": (_optional_text, "text or null"),
+    "depends_on": (_is_address_list, "a list of addresses"),
+    "secret_version": (_is_optional_text, "text or null"),
 }
 
 
-def row_lacks(name: str, value: Value) -> str:
+def find_row_fault(name: str, value: Value) -> str:
     """What a row's member of this name has to be, if it may not be this; or nothing."""
     rule, wanted = _ROW_RULES[name]
     return "" if rule(value) else wanted
@@ -268,16 +273,16 @@ def _is_head(value: Value) -> bool:
     return (
         isinstance(value, FrozenMap)
         and value.keys() == {"seq", "hash"}
-        and _count(value["seq"])
-        and _name(value["hash"])
+        and _is_count(value["seq"])
+        and _is_name(value["hash"])
     )
 
 
-def _state(members: FrozenMap) -> State:
-    _obey(members, _STATE_RULES, "the state")
+def _build_state(members: FrozenMap) -> State:
+    _check_rules(members, _STATE_RULES, "the state")
     objects: dict[Identity, Row] = {}
     for number, data in enumerate(members["objects"]):
-        row = _row(f"objects[{number}]", data)
+        row = _build_row(f"objects[{number}]", data)
         if row.identity in objects:
             raise _Wrong(f"{row.identity} is recorded twice")
         objects[row.identity] = row
@@ -293,17 +298,17 @@ def _state(members: FrozenMap) -> State:
     )
 
 
-def _row(whose: str, data: Value) -> Row:
+def _build_row(whose: str, data: Value) -> Row:
     if not isinstance(data, FrozenMap):
         raise _Wrong(f"{whose} is not an object")
     _refuse_other_members(data, _ROW_RULES.keys(), whose)
-    _obey(data, _ROW_RULES, f"{whose} ({_clip(data['kind'])} {_clip(data['identity'])})")
+    _check_rules(data, _ROW_RULES, f"{whose} ({_clip(data['kind'])} {_clip(data['identity'])})")
     members: dict[str, Any] = dict(data)
     identity = Identity(members.pop("instance"), members.pop("kind"), members.pop("identity"))
     return Row(identity, **members)
 
 
-def _obey(data: Mapping[str, Value], rules: Rules, whose: str) -> None:
+def _check_rules(data: Mapping[str, Value], rules: Rules, whose: str) -> None:
     for name, (rule, wanted) in rules.items():
         if not rule(data[name]):
             _refuse(whose, name, wanted)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from ..core.address import Address, moved, parse_address
+from ..core.address import Address, parse_address, rename_address
 from ..core.diagnostics import suggest
 from ..core.errors import UsageError
 from ..core.head import Head
@@ -15,17 +15,17 @@ from ..core.value import FrozenMap
 from .model import Row, State
 
 
-def put(state: State, row: Row) -> State:
+def put_row(state: State, row: Row) -> State:
     """The state with this row in place of what was recorded of its object."""
-    return put_all(state, (row,))
+    return put_rows(state, (row,))
 
 
-def drop(state: State, identity: Identity) -> State:
+def drop_row(state: State, identity: Identity) -> State:
     """The state without this object."""
-    return put_all(state, (), (identity,))
+    return put_rows(state, (), (identity,))
 
 
-def put_all(state: State, rows: Iterable[Row] = (), drops: Iterable[Identity] = ()) -> State:
+def put_rows(state: State, rows: Iterable[Row] = (), drops: Iterable[Identity] = ()) -> State:
     """The state without `drops` and then with `rows`; copies the map once."""
     objects = dict(state.objects)
     for identity in drops:
@@ -34,69 +34,69 @@ def put_all(state: State, rows: Iterable[Row] = (), drops: Iterable[Identity] = 
     return replace(state, objects=objects)
 
 
-def with_scope(state: State, instance: str, scope_id: str) -> State:
+def set_scope(state: State, instance: str, scope_id: str) -> State:
     """The state bound to this system for this provider instance."""
     return replace(state, providers=state.providers.with_items({instance: scope_id}))
 
 
-def with_outputs(state: State, outputs: FrozenMap) -> State:
+def set_outputs(state: State, outputs: FrozenMap) -> State:
     """The state with these outputs: name -> {value, sensitive, deferred}."""
     return replace(state, outputs=outputs)
 
 
-def with_head(state: State, head: Head) -> State:
+def set_head(state: State, head: Head) -> State:
     """The state anchored at this end of the audit log."""
     return replace(state, audit_head=head)
 
 
-def commit(before: State, after: State) -> State:
+def count_change(before: State, after: State) -> State:
     """`after` as it is to be saved: with the next serial if anything but the anchor differs."""
     same = replace(after, audit_head=before.audit_head, serial=before.serial) == before
     return replace(after, serial=before.serial if same else before.serial + 1)
 
 
-def without_address(state: State, address: str) -> State:
+def drop_address(state: State, address: str) -> State:
     """The address, its instances and children own nothing any more; an object without an owner
     leaves the state and stays where it is live.
 
     Raises UsageError if the text is no address or owns nothing.
     """
-    wanted = _address(address)
+    wanted = _parse_address(address)
     left = {
         row.identity: tuple(o for o in row.owners if not wanted.contains(parse_address(o)))
-        for row in _owned(state, address)
+        for row in _find_owned(state, address)
     }
-    return put_all(
+    return put_rows(
         state,
         (replace(state.objects[i], owners=owners) for i, owners in left.items() if owners),
         (i for i, owners in left.items() if not owners),
     )
 
 
-def move(state: State, source: str, target: str) -> State:
+def move_address(state: State, source: str, target: str) -> State:
     """What `source`, its instances and children own, `target` owns from now on, in
     `depends_on` too.
 
     Raises UsageError: source owns nothing, target owns something already or is of another type.
     """
-    old, new = _address(source), _address(target)
-    _owned(state, source)
+    old, new = _parse_address(source), _parse_address(target)
+    _find_owned(state, source)
     if old.type != new.type:
         raise UsageError(
             f"{source} cannot become {target}: the types differ",
             "An object keeps its type; to manage it as another, remove and import it.",
         )
-    taken = [o for row in state.objects.values() for o in row.owners if _moves(new, o, old)]
+    taken = [o for row in state.objects.values() for o in row.owners if _is_in_the_way(new, o, old)]
     if taken:
         raise UsageError(f"{taken[0]} is in the state already", "Move or remove that first.")
 
     def renamed(text: str) -> str:
-        return str(moved(parse_address(text), old, new) or text)
+        return str(rename_address(parse_address(text), old, new) or text)
 
-    return put_all(state, _renamed(state.objects.values(), renamed))
+    return put_rows(state, _rename_owners(state.objects.values(), renamed))
 
 
-def _renamed(rows: Iterable[Row], renamed: Callable[[str], str]) -> Iterable[Row]:
+def _rename_owners(rows: Iterable[Row], renamed: Callable[[str], str]) -> Iterable[Row]:
     """Only the rows that change."""
     for row in rows:
         owners = tuple(sorted({renamed(owner) for owner in row.owners}))
@@ -105,14 +105,14 @@ def _renamed(rows: Iterable[Row], renamed: Callable[[str], str]) -> Iterable[Row
             yield replace(row, owners=owners, depends_on=depends_on)
 
 
-def _moves(target: Address, owner: str, source: Address) -> bool:
+def _is_in_the_way(target: Address, owner: str, source: Address) -> bool:
     """True if this owner stands where the move would put something; what moves away does not."""
     address = parse_address(owner)
     return target.contains(address) and not source.contains(address)
 
 
-def _owned(state: State, address: str) -> tuple[Row, ...]:
-    rows = state.owned_by(address)
+def _find_owned(state: State, address: str) -> tuple[Row, ...]:
+    rows = state.find_owned(address)
     if not rows:
         known = {owner for row in state.objects.values() for owner in row.owners}
         hint = suggest(address, known) or "`kafkaform state list` shows every address."
@@ -120,7 +120,7 @@ def _owned(state: State, address: str) -> tuple[Row, ...]:
     return rows
 
 
-def _address(text: str) -> Address:
+def _parse_address(text: str) -> Address:
     try:
         return parse_address(text)
     except ValueError as error:

@@ -49,7 +49,7 @@ class State(Struct, frozen=True):
     audit_head: Head | None = None
     kafkaform_version: str = ""
 
-    def owned_by(self, address: str) -> tuple[Row, ...]:
+    def find_owned(self, address: str) -> tuple[Row, ...]:
         """The rows that this address, one of its instances or one of its children owns.
 
         Raises ValueError if the text is not an address.
@@ -62,9 +62,9 @@ class State(Struct, frozen=True):
         )
 
 
-def new_state(lineage: str, kafkaform_version: str = "") -> State:
+def make_state(lineage: str, kafkaform_version: str = "") -> State:
     """A state that has recorded nothing yet."""
     return State(lineage, kafkaform_version=kafkaform_version)
 
 
-__all__ = ["FORMAT", "PROTECTIONS", "Head", "Row", "State", "new_state"]
+__all__ = ["FORMAT", "PROTECTIONS", "Head", "Row", "State", "make_state"]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from ..core.diagnostics import Diagnostic
 from . import limits, nodes, terms
-from .faults import SyntaxFault, fault
+from .faults import SyntaxFault, make_fault
 from .nodes import Expression
-from .parts import Parts, is_token, span
+from .parts import Parts, get_span, is_token
 from .source import Source
 from .templates import Directive, Hole
 from .tokens import Token
@@ -21,7 +21,7 @@ from .tokens import Token
 # -- structure
 
 
-def body(source: Source, start: int, end: int, items: Iterable[Any]) -> nodes.Body:
+def make_body(source: Source, start: int, end: int, items: Iterable[Any]) -> nodes.Body:
     """Attributes and blocks as a body; raises SyntaxFault where a name is set twice."""
     attributes: dict[str, nodes.Attribute] = {}
     blocks: list[nodes.Block] = []
@@ -32,15 +32,15 @@ def body(source: Source, start: int, end: int, items: Iterable[Any]) -> nodes.Bo
         elif attributes.setdefault(item.name, item) is item:
             continue
         elif len(faults) < limits.DIAGNOSTICS:
-            faults.append(redefined(attributes[item.name], item))
+            faults.append(make_redefinition_fault(attributes[item.name], item))
     if faults:
         raise SyntaxFault(*faults)
     return nodes.Body(source, start, end, attributes, tuple(blocks))
 
 
-def redefined(first: nodes.Attribute, second: nodes.Attribute) -> Diagnostic:
+def make_redefinition_fault(first: nodes.Attribute, second: nodes.Attribute) -> Diagnostic:
     """The error for a second attribute of one name in one body."""
-    return fault(
+    return make_fault(
         second.source,
         second.start,
         second.start + len(second.name),
@@ -50,17 +50,17 @@ def redefined(first: nodes.Attribute, second: nodes.Attribute) -> Diagnostic:
     )
 
 
-def _items(parts: Parts) -> tuple[Any, ...]:
+def _take_items(parts: Parts) -> tuple[Any, ...]:
     return tuple(parts[::2])
 
 
-def _attribute(parts: Parts) -> nodes.Attribute:
+def _make_attribute(parts: Parts) -> nodes.Attribute:
     name, _, value = parts
     check_depth(value)
     return nodes.Attribute(name.source, name.start, value.end, name.text, value)
 
 
-def _block(parts: Parts) -> nodes.Block:
+def _make_block(parts: Parts) -> nodes.Block:
     inside = parts[-2]
     if type(inside) is tuple:
         brace, items = -4, inside
@@ -68,18 +68,18 @@ def _block(parts: Parts) -> nodes.Block:
         brace, items = -3, (inside,)
     else:
         brace, items = -2, ()
-    source, start, end = span(parts)
+    source, start, end = get_span(parts)
     return nodes.Block(
         source,
         start,
         end,
         parts[0].text,
-        tuple([_label(part) for part in parts[1:brace]]),
-        body(source, parts[brace].start, end, items),
+        tuple([_make_label(part) for part in parts[1:brace]]),
+        make_body(source, parts[brace].start, end, items),
     )
 
 
-def _label(part: Token | nodes.Lit | nodes.Template) -> nodes.Label:
+def _make_label(part: Token | nodes.Lit | nodes.Template) -> nodes.Label:
     if isinstance(part, nodes.Lit):
         return nodes.Label(part.source, part.start, part.end, str(part.value))
     if isinstance(part, Token):
@@ -87,7 +87,7 @@ def _label(part: Token | nodes.Lit | nodes.Template) -> nodes.Label:
     summary = "A label cannot be a template"
     detail = "Labels are fixed names; they are read before any value is known."
     advice = "Write $${ or %%{ if the marks themselves are meant."
-    raise SyntaxFault(fault(part.source, part.start, part.end, summary, detail, advice))
+    raise SyntaxFault(make_fault(part.source, part.start, part.end, summary, detail, advice))
 
 
 # -- for
@@ -99,15 +99,15 @@ class _Intro(NamedTuple):
     collection: Expression
 
 
-def _for_intro(parts: Parts) -> _Intro:
+def _make_for_intro(parts: Parts) -> _Intro:
     names = [part.text for part in parts[1:-3:2]]
     return _Intro(names[0] if len(names) == 2 else None, names[-1], parts[-2])
 
 
-def _for_tuple(parts: Parts) -> nodes.ForTuple:
+def _make_for_tuple(parts: Parts) -> nodes.ForTuple:
     _, intro, result, *condition, _ = parts
     return nodes.ForTuple(
-        *span(parts),
+        *get_span(parts),
         intro.key,
         intro.value,
         intro.collection,
@@ -116,29 +116,29 @@ def _for_tuple(parts: Parts) -> nodes.ForTuple:
     )
 
 
-def _for_object(parts: Parts) -> nodes.ForObject:
+def _make_for_object(parts: Parts) -> nodes.ForObject:
     _, intro, key, _, value, *rest, _ = parts
     group = bool(rest) and is_token(rest[0], "ELLIPSIS")
     condition = rest[group] if len(rest) > group else None
     return nodes.ForObject(
-        *span(parts), intro.key, intro.value, intro.collection, key, value, condition, group
+        *get_span(parts), intro.key, intro.value, intro.collection, key, value, condition, group
     )
 
 
-def _for_condition(parts: Parts) -> Expression:
+def _take_for_condition(parts: Parts) -> Expression:
     return parts[1]  # type: ignore[no-any-return]  # parts are untyped
 
 
 # -- templates
 
 
-def _hole(parts: Parts) -> Hole:
-    inner, trim = _untrimmed(parts)
+def _make_hole(parts: Parts) -> Hole:
+    inner, trim = _split_strip_markers(parts)
     return Hole(parts[0].start, parts[-1].end, trim, inner[0])
 
 
-def _directive(parts: Parts) -> Directive:
-    (word, *rest), trim = _untrimmed(parts)
+def _make_directive(parts: Parts) -> Directive:
+    (word, *rest), trim = _split_strip_markers(parts)
     start, end = parts[0].start, parts[-1].end
     if not rest:
         return Directive(start, end, trim, word.text)
@@ -146,7 +146,7 @@ def _directive(parts: Parts) -> Directive:
     return Directive(start, end, trim, word.text, rest[-1], names)
 
 
-def _untrimmed(parts: Parts) -> tuple[Parts, tuple[bool, bool]]:
+def _split_strip_markers(parts: Parts) -> tuple[Parts, tuple[bool, bool]]:
     left = is_token(parts[1], "STRIP_MARKER")
     right = is_token(parts[-2], "STRIP_MARKER")
     return parts[1 + left : -1 - right], (left, right)
@@ -155,7 +155,7 @@ def _untrimmed(parts: Parts) -> tuple[Parts, tuple[bool, bool]]:
 # -- depth
 
 
-def _checked(parts: Parts) -> Expression:
+def _check_expression(parts: Parts) -> Expression:
     check_depth(parts[0])
     return parts[0]  # type: ignore[no-any-return]  # parts are untyped
 
@@ -171,52 +171,52 @@ def check_depth(root: Expression) -> None:
     while waiting:
         node, depth = waiting.pop()
         if depth > limits.NESTING:
-            raise terms.too_deep(node)
+            raise terms.make_too_deep_fault(node)
         below: tuple[Expression, ...]
         if isinstance(node, nodes.Binary):
-            head, chain = nodes.operands(node)
+            head, chain = nodes.split_operands(node)
             below = (head, *(link.right for link in chain))
         else:
-            below = nodes.children(node)
+            below = nodes.list_children(node)
         waiting.extend((child, depth + 1) for child in below)
 
 
 RULES: Mapping[str, Callable[[Parts], Any]] = {
     "template": tuple,
-    "expression_only": _checked,
-    "body": _items,
-    "attribute": _attribute,
-    "block": _block,
-    "int_lit": terms.number,
-    "float_lit": terms.number,
-    "plain_string": terms.plain_string,
-    "quoted_string": terms.quoted_string,
-    "heredoc_template": terms.heredoc,
-    "interpolation": _hole,
-    "template_if_start": _directive,
-    "template_else": _directive,
-    "template_endif": _directive,
-    "template_for_start": _directive,
-    "template_endfor": _directive,
-    "conditional": terms.conditional,
-    "operation": terms.operation,
-    "unary_op": terms.unary,
-    "parentheses": terms.parentheses,
-    "root": terms.root,
-    "constant": terms.constant,
-    "tuple": terms.tuple_,
-    "object": terms.object_,
-    "object_elem": terms.object_item,
-    "function_call": terms.call,
-    "arguments": terms.arguments,
-    "index": terms.index,
-    "legacy_index": terms.legacy_index,
-    "get_attr": terms.get_attr,
-    "attr_splat": terms.attr_splat,
-    "full_splat": terms.full_splat,
-    "for_tuple_expr": _for_tuple,
-    "for_object_expr": _for_object,
-    "for_intro": _for_intro,
-    "for_cond": _for_condition,
+    "expression_only": _check_expression,
+    "body": _take_items,
+    "attribute": _make_attribute,
+    "block": _make_block,
+    "int_lit": terms.make_number,
+    "float_lit": terms.make_number,
+    "plain_string": terms.make_plain_string,
+    "quoted_string": terms.make_quoted_string,
+    "heredoc_template": terms.make_heredoc,
+    "interpolation": _make_hole,
+    "template_if_start": _make_directive,
+    "template_else": _make_directive,
+    "template_endif": _make_directive,
+    "template_for_start": _make_directive,
+    "template_endfor": _make_directive,
+    "conditional": terms.make_conditional,
+    "operation": terms.make_operation,
+    "unary_op": terms.make_unary,
+    "parentheses": terms.make_parentheses,
+    "root": terms.make_root,
+    "constant": terms.make_constant,
+    "tuple": terms.make_tuple,
+    "object": terms.make_object,
+    "object_elem": terms.make_object_item,
+    "function_call": terms.make_call,
+    "arguments": terms.make_arguments,
+    "index": terms.make_index,
+    "legacy_index": terms.make_legacy_index,
+    "get_attr": terms.make_attr,
+    "attr_splat": terms.make_attr_splat,
+    "full_splat": terms.make_full_splat,
+    "for_tuple_expr": _make_for_tuple,
+    "for_object_expr": _make_for_object,
+    "for_intro": _make_for_intro,
+    "for_cond": _take_for_condition,
 }
 """By the names in the grammar's corrections."""

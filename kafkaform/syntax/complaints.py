@@ -56,13 +56,13 @@ _CHARACTERS: Mapping[str, Complaint] = {
 }
 
 
-def unexpected(character: str) -> Complaint:
+def make_unexpected(character: str) -> Complaint:
     known = _CHARACTERS.get(character)
     shown = f'"{character}"' if character.isprintable() else f"U+{ord(character):04X}"
     return known or Complaint(f"Unexpected character {shown}")
 
 
-def unclosed_heredoc(marker: str) -> Complaint:
+def make_unclosed_heredoc(marker: str) -> Complaint:
     return Complaint(
         "Unclosed heredoc",
         f"No line holds {marker} alone before the end of the file.",
@@ -70,17 +70,17 @@ def unclosed_heredoc(marker: str) -> Complaint:
     )
 
 
-def too_deep(limit: int) -> Complaint:
+def make_too_deep(limit: int) -> Complaint:
     detail = f"More than {limit} brackets, blocks and strings lie inside each other."
     return Complaint("Nested too deeply", detail, "Name parts of it as locals.")
 
 
-def nothing_open(mark: str) -> Complaint:
+def make_nothing_open(mark: str) -> Complaint:
     advice = f'Delete it, or look for a missing opening mark or one "{mark}" too many above.'
     return Complaint(f'Unexpected "{mark}"', "It closes nothing that is open.", advice)
 
 
-def mismatch(mark: str, frame: Frame, opener: str, line: int) -> Complaint:
+def make_mismatch(mark: str, frame: Frame, opener: str, line: int) -> Complaint:
     """mark: what closes; frame, opener, line: what is open."""
     expected = CLOSER_OF[frame]
     return Complaint(
@@ -90,7 +90,7 @@ def mismatch(mark: str, frame: Frame, opener: str, line: int) -> Complaint:
     )
 
 
-def unclosed(source: Source, frame: Frame, opener: str, after: int) -> Complaint:
+def make_unclosed(source: Source, frame: Frame, opener: str, after: int) -> Complaint:
     """after: offset of the line end after the opener; a line further down that begins like an
     item of the file shows where the closing mark is probably missing."""
     closer = CLOSER_OF[frame]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..core.diagnostics import Diagnostic
-from .faults import fault
+from .faults import make_fault
 from .source import Source
 from .tokens import CLOSERS, OPENERS, OPERATORS, Token
 
@@ -71,9 +71,9 @@ class _Stop(NamedTuple):
 
     @property
     def found(self) -> str:
-        return f"Found {_shown(self.type)}"
+        return f"Found {_name_type(self.type)}"
 
-    def wants(self, *types: str) -> bool:
+    def can_take(self, *types: str) -> bool:
         return self.expected.issuperset(types)
 
 
@@ -81,20 +81,20 @@ _Message: TypeAlias = tuple[str, str, str]
 """Summary, detail, advice."""
 
 
-def explain(
+def explain_error(
     source: Source, tokens: Sequence[Token], index: int, expected: frozenset[str]
 ) -> Diagnostic:
     """The error for tokens[index] (past the last one: the end of the text)."""
     before = tuple(token.type for token in tokens[:index])
     following = tokens[index + 1].type if index + 1 < len(tokens) else _END
     type_ = tokens[index].type if index < len(tokens) else _END
-    stop = _Stop(type_, before, expected, _innermost(before), following)
+    stop = _Stop(type_, before, expected, _find_innermost(before), following)
     message = next(found for rule in _RULES if (found := rule(stop)))
-    start, end = _place(source, tokens, index)
-    return fault(source, start, end, *message)
+    start, end = _find_place(source, tokens, index)
+    return make_fault(source, start, end, *message)
 
 
-def _place(source: Source, tokens: Sequence[Token], index: int) -> tuple[int, int]:
+def _find_place(source: Source, tokens: Sequence[Token], index: int) -> tuple[int, int]:
     """The token itself; for the end of a line or text, the place right after what came last."""
     if index < len(tokens) and tokens[index].type != "NL_OR_COMMENT":
         return tokens[index].start, tokens[index].end
@@ -102,7 +102,7 @@ def _place(source: Source, tokens: Sequence[Token], index: int) -> tuple[int, in
     return end, end
 
 
-def _innermost(types: Sequence[str]) -> str:
+def _find_innermost(types: Sequence[str]) -> str:
     stack: list[str] = []
     in_value = False
     for type_ in types:
@@ -117,15 +117,15 @@ def _innermost(types: Sequence[str]) -> str:
     return stack[-1] if stack else ""
 
 
-def _at_item(stop: _Stop) -> _Message | None:
+def _explain_item_start(stop: _Stop) -> _Message | None:
     """Where an argument or block should begin."""
     starts = stop.last in ("", "NL_OR_COMMENT", "LBRACE") and stop.inside in _BODIES
-    if not starts or not stop.wants("NAME") or stop.wants("INT_LITERAL"):
+    if not starts or not stop.can_take("NAME") or stop.can_take("INT_LITERAL"):
         return None
     if stop.type in _LEADING_OPERATORS:
         advice = "Put the whole expression in parentheses, or on one line."
         detail = "A newline ends an expression, except inside brackets."
-        return f"A line cannot begin with {_shown(stop.type)} here", detail, advice
+        return f"A line cannot begin with {_name_type(stop.type)} here", detail, advice
     if stop.type in _STRINGS:
         advice = "Remove the quotes from the name."
         return "Expected a name without quotes", "Arguments and blocks begin with one.", advice
@@ -148,14 +148,14 @@ _HEADER_MISTAKES: Mapping[str, _Message] = {
 }
 
 
-def _in_header(stop: _Stop) -> _Message | None:
+def _explain_header(stop: _Stop) -> _Message | None:
     """After the name of an argument or the type of a block."""
-    in_header = stop.inside in _BODIES and stop.wants("LBRACE", "DBLQUOTE", "NAME")
-    if not in_header or stop.wants("INT_LITERAL"):
+    in_header = stop.inside in _BODIES and stop.can_take("LBRACE", "DBLQUOTE", "NAME")
+    if not in_header or stop.can_take("INT_LITERAL"):
         return None
     if stop.type in _HEADER_MISTAKES:
         return _HEADER_MISTAKES[stop.type]
-    if stop.wants("EQ"):
+    if stop.can_take("EQ"):
         advice = "An argument is name = value; a block is type { … }."
         return 'Expected "=" or "{"', f"{stop.found} after a name.", advice
     if stop.type == "EQ":
@@ -164,15 +164,15 @@ def _in_header(stop: _Stop) -> _Message | None:
     return 'Expected "{"', f"{stop.found} after a label.", advice
 
 
-def _nested_one_line(stop: _Stop) -> _Message | None:
+def _explain_one_line_block(stop: _Stop) -> _Message | None:
     if stop.inside != "BODY" or stop.expected != {"EQ"}:
         return None
     detail = "A block on one line holds at most one argument, and no block."
     return 'Expected "="', f"{stop.found}. {detail}", "Use several lines."
 
 
-def _wants_value(stop: _Stop) -> _Message | None:
-    if not stop.wants("INT_LITERAL", "LPAR"):
+def _explain_missing_value(stop: _Stop) -> _Message | None:
+    if not stop.can_take("INT_LITERAL", "LPAR"):
         return None
     if stop.type == "NL_OR_COMMENT":
         advice = "Put the value on this line; only inside brackets may it come later."
@@ -180,34 +180,34 @@ def _wants_value(stop: _Stop) -> _Message | None:
     return "Expected a value", f"{stop.found}.", ""
 
 
-def _after_dot(stop: _Stop) -> _Message | None:
+def _explain_after_dot(stop: _Stop) -> _Message | None:
     if stop.last != "DOT":
         return None
     advice = "Write x[0][1] for two indexes." if stop.type == "FLOAT_LITERAL" else ""
     return "Expected a name after the dot", f"{stop.found}.", advice
 
 
-def _after_for(stop: _Stop) -> _Message | None:
+def _explain_after_for(stop: _Stop) -> _Message | None:
     if stop.last != "FOR":
         return None
     advice = 'As a key, write "for" in quotes.'
     return 'Here "for" begins a for expression', f"{stop.found} after it.", advice
 
 
-def _conditional(stop: _Stop) -> _Message | None:
-    if not stop.wants("COLON") or "QMARK" not in stop.before:
+def _explain_conditional(stop: _Stop) -> _Message | None:
+    if not stop.can_take("COLON") or "QMARK" not in stop.before:
         return None
     detail = "A conditional is condition ? value : other value."
     advice = "Add the second value; to use several lines, put all of it in parentheses."
-    return f'Expected ":" before {_shown(stop.type)}', detail, advice
+    return f'Expected ":" before {_name_type(stop.type)}', detail, advice
 
 
-def _after_item(stop: _Stop) -> _Message | None:
+def _explain_after_item(stop: _Stop) -> _Message | None:
     """After a whole argument or block."""
-    if stop.inside == "BODY" and stop.wants("RBRACE") and _is_one_line(stop.before):
+    if stop.inside == "BODY" and stop.can_take("RBRACE") and _is_one_line(stop.before):
         detail = "A block on one line holds at most one argument."
-        return f'Expected "}}" before {_shown(stop.type)}', detail, "Use a line per argument."
-    if stop.inside not in _BODIES or not stop.wants("NL_OR_COMMENT"):
+        return f'Expected "}}" before {_name_type(stop.type)}', detail, "Use a line per argument."
+    if stop.inside not in _BODIES or not stop.can_take("NL_OR_COMMENT"):
         return None
     if stop.type == "RBRACE":
         advice = "Put the } on a line of its own."
@@ -225,33 +225,33 @@ def _is_one_line(before: Sequence[str]) -> bool:
     return "LBRACE" in before[start:]
 
 
-def _in_template(stop: _Stop) -> _Message | None:
-    if stop.inside not in ("INTERP_START", "DIRECTIVE_START") or not stop.wants("RBRACE"):
+def _explain_in_template(stop: _Stop) -> _Message | None:
+    if stop.inside not in ("INTERP_START", "DIRECTIVE_START") or not stop.can_take("RBRACE"):
         return None
     detail = f"{stop.found} after the expression."
     return 'Expected "}" to end the template part', detail, "Write $${ for the text ${ itself."
 
 
-def _directive_word(stop: _Stop) -> _Message | None:
-    if not stop.wants("ENDIF", "ENDFOR"):
+def _explain_directive_word(stop: _Stop) -> _Message | None:
+    if not stop.can_take("ENDIF", "ENDFOR"):
         return None
     detail = "After %{ comes if, else, endif, for or endfor."
     return "Unknown template directive", detail, "Write %%{ for the text %{ itself."
 
 
-def _in_object(stop: _Stop) -> _Message | None:
+def _explain_in_object(stop: _Stop) -> _Message | None:
     if stop.inside != "LBRACE":
         return None
-    items = stop.before[_object_start(stop.before) :]
-    if stop.wants("EQ", "COLON") and not _has_separator(items):
+    items = stop.before[_find_object_start(stop.before) :]
+    if stop.can_take("EQ", "COLON") and not _has_separator(items):
         return 'Expected "=" after the key', f"{stop.found}.", "Write key = value."
-    if stop.wants("COMMA"):
+    if stop.can_take("COMMA"):
         detail = f"{stop.found} after an item of an object."
         return "Expected a comma or a newline", detail, "Separate items by either."
     return None
 
 
-def _object_start(before: Sequence[str]) -> int:
+def _find_object_start(before: Sequence[str]) -> int:
     """Index after the innermost open brace, or after the last item of its object."""
     depth = 0
     for index in range(len(before) - 1, -1, -1):
@@ -269,39 +269,39 @@ def _has_separator(types: Sequence[str]) -> bool:
     return "EQ" in types or "COLON" in types
 
 
-def _in_list(stop: _Stop) -> _Message | None:
+def _explain_in_list(stop: _Stop) -> _Message | None:
     """After an element of a tuple or argument list."""
     if stop.inside not in ("LPAR", "LSQB") or "IN" in stop.expected:
         return None
-    closer = _shown(_CLOSER_OF[stop.inside])
-    if not stop.wants("COMMA", _CLOSER_OF[stop.inside]):
+    closer = _name_type(_CLOSER_OF[stop.inside])
+    if not stop.can_take("COMMA", _CLOSER_OF[stop.inside]):
         return None
     advice = "Look for a missing comma or mark before it."
     return f"Expected a comma or {closer}", f"{stop.found} after an element.", advice
 
 
-def _anything(stop: _Stop) -> _Message:
-    wanted = sorted({_shown(type_) for type_ in stop.expected})
+def _explain_anything(stop: _Stop) -> _Message:
+    wanted = sorted({_name_type(type_) for type_ in stop.expected})
     detail = f"Expected {' or '.join(wanted)}." if len(wanted) <= 4 else ""
-    return f"Did not expect {_shown(stop.type)}", detail, ""
+    return f"Did not expect {_name_type(stop.type)}", detail, ""
 
 
 _RULES: tuple[Callable[[_Stop], _Message | None], ...] = (
-    _at_item,
-    _in_header,
-    _nested_one_line,
-    _after_dot,
-    _after_for,
-    _wants_value,
-    _directive_word,
-    _conditional,
-    _after_item,
-    _in_template,
-    _in_object,
-    _in_list,
-    _anything,
+    _explain_item_start,
+    _explain_header,
+    _explain_one_line_block,
+    _explain_after_dot,
+    _explain_after_for,
+    _explain_missing_value,
+    _explain_directive_word,
+    _explain_conditional,
+    _explain_after_item,
+    _explain_in_template,
+    _explain_in_object,
+    _explain_in_list,
+    _explain_anything,
 )
 
 
-def _shown(type_: str) -> str:
+def _name_type(type_: str) -> str:
     return _WORDS.get(type_, type_.lower())

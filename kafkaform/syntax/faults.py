@@ -14,7 +14,7 @@ class SyntaxFault(Exception):
         self.diagnostics: Diagnostics = diagnostics
 
 
-def fault(
+def make_fault(
     source: Source, start: int, end: int, summary: str, detail: str = "", advice: str = ""
 ) -> Diagnostic:
     """An error at text[start:end]; the texts may name words and marks, never literals."""

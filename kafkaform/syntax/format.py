@@ -24,22 +24,22 @@ _NAMES = frozenset({"NAME", "IN", "IF", "FOR", "ELSE", "TRUE", "FALSE", "NULL"})
 _NEWLINES = frozenset({"NL_OR_COMMENT", "BREAK"})
 
 
-def format(text: str) -> str:
+def format_text(text: str) -> str:
     """The text in the standard layout; unchanged when its tokens cannot be told apart (`parse`
     says why). Line ends (LF or CRLF) stay as they are."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
-    scanned = _scanned(text[len(mark) :])
+    scanned = _scan_whole(text[len(mark) :])
     if scanned.faults:
         return text
-    lines = list(_lines(scanned.tokens))
-    _indent(lines)
+    lines = list(_split_lines(scanned.tokens))
+    _indent_lines(lines)
     for line in lines:
-        _space(line.lead)
-        _space(line.assign)
-    _align(lines, lambda line: line.lead, lambda line: line.assign)
-    _align(lines, lambda line: line.lead + line.assign, lambda line: line.comment)
-    result = mark + "".join(_rendered(lines))
-    return result if _same_tokens(scanned.tokens, result[len(mark) :]) else text
+        _space_words(line.lead)
+        _space_words(line.assign)
+    _align_cells(lines, lambda line: line.lead, lambda line: line.assign)
+    _align_cells(lines, lambda line: line.lead + line.assign, lambda line: line.comment)
+    result = mark + "".join(_render_lines(lines))
+    return result if _has_same_tokens(scanned.tokens, result[len(mark) :]) else text
 
 
 class _Word(Struct):
@@ -61,22 +61,22 @@ class _Line(Struct):
     end: str = ""
 
 
-def _lines(tokens: Sequence[Token]) -> Iterator[_Line]:
+def _split_lines(tokens: Sequence[Token]) -> Iterator[_Line]:
     words: list[_Word] = []
     last_end = 0
     namer = _Namer()
     for token in tokens:
         if token.type in _NEWLINES and token.end > token.start:
             carriage = token.start > last_end and token.source.text[token.start - 1] == "\r"
-            yield _cells(words, "\r\n" if carriage else "\n")
+            yield _make_line(words, "\r\n" if carriage else "\n")
             words = []
         elif token.type == "STRIP_MARKER" and words and words[-1].kind in _OPENERS:
             words[-1].text += token.text
         elif token.end > token.start:
-            namer.add(token, words)
+            namer.add_word(token, words)
         last_end = token.end
     if words:
-        yield _cells(words, "")
+        yield _make_line(words, "")
 
 
 class _Namer(Struct):
@@ -85,14 +85,14 @@ class _Namer(Struct):
     opened: list[str] = field(default_factory=list)
     strip: str = ""
 
-    def add(self, token: Token, words: list[_Word]) -> None:
+    def add_word(self, token: Token, words: list[_Word]) -> None:
         if token.type == "STRIP_MARKER":
             self.strip = token.text
             return
-        words.append(_Word(self._kind(token.type), self.strip + _text(token)))
+        words.append(_Word(self._choose_kind(token.type), self.strip + _get_text(token)))
         self.strip = ""
 
-    def _kind(self, type_: str) -> str:
+    def _choose_kind(self, type_: str) -> str:
         if type_ == "DBLQUOTE":
             if self.opened and self.opened[-1] == "QUOTE_OPEN":
                 self.opened.pop()
@@ -106,28 +106,28 @@ class _Namer(Struct):
         return type_
 
 
-def _cells(words: list[_Word], end: str) -> _Line:
+def _make_line(words: list[_Word], end: str) -> _Line:
     line = _Line(words, end=end)
     if len(words) > 1 and words[-1].kind == "COMMENT":
         line.lead, line.comment = words[:-1], words[-1:]
     equals = next((i for i, word in enumerate(line.lead) if i and word.kind == "EQ"), None)
-    if equals is not None and _net_brackets(line.lead[equals:]) == 0:
+    if equals is not None and _count_net_brackets(line.lead[equals:]) == 0:
         line.lead, line.assign = line.lead[:equals], line.lead[equals:]
     return line
 
 
-def _net_brackets(words: Sequence[_Word]) -> int:
+def _count_net_brackets(words: Sequence[_Word]) -> int:
     return sum((word.kind in _OPENERS) - (word.kind in _CLOSERS) for word in words)
 
 
-def _indent(lines: Sequence[_Line]) -> None:
+def _indent_lines(lines: Sequence[_Line]) -> None:
     """Each line that opens more than it closes indents what follows by one step, however many
     it opens; the stack remembers how many closing marks end the step."""
     steps: list[int] = []
     for line in lines:
         if not line.lead:
             continue
-        net = _net_brackets(_before_heredoc(line.lead)) + _net_brackets(line.assign)
+        net = _count_net_brackets(_cut_at_heredoc(line.lead)) + _count_net_brackets(line.assign)
         closing = -net
         while closing > 0 and steps:
             taken = min(closing, steps[-1])
@@ -140,7 +140,7 @@ def _indent(lines: Sequence[_Line]) -> None:
             steps.append(net)
 
 
-def _before_heredoc(words: Sequence[_Word]) -> Sequence[_Word]:
+def _cut_at_heredoc(words: Sequence[_Word]) -> Sequence[_Word]:
     kinds = [word.kind for word in words]
     return words[: kinds.index("HEREDOC_TEMPLATE")] if "HEREDOC_TEMPLATE" in kinds else words
 
@@ -156,7 +156,7 @@ _VALUE_ENDS = _INDEXED | {"QUOTE_CLOSE", "PLAIN_STRING", "HEREDOC_END", "COMMENT
 _TEMPLATE_OPENERS = frozenset({"INTERP_START", "DIRECTIVE_START"})
 
 
-def _space(words: Sequence[_Word]) -> None:
+def _space_words(words: Sequence[_Word]) -> None:
     """Gaps inside one cell; that of its first word is set elsewhere."""
     before = ""
     for left, right in zip(words, words[1:], strict=False):
@@ -174,7 +174,7 @@ def _is_spaced(before: str, left: str, right: str) -> bool:
     return True
 
 
-def _tight(before: str, left: str, right: str) -> bool | None:
+def _judge_tight(before: str, left: str, right: str) -> bool | None:
     """Calls, namespaces, references, literal text and what precedes a comma."""
     if left == "COMMA" and right not in _DOTS | _NONE_BEFORE:
         return True
@@ -191,7 +191,7 @@ def _tight(before: str, left: str, right: str) -> bool | None:
     return False if tight else None
 
 
-def _indexes(before: str, left: str, right: str) -> bool | None:
+def _judge_indexes(before: str, left: str, right: str) -> bool | None:
     if left == "IN" and before in _NAMES:
         return True
     if right in ("LSQB", "FULL_SPLAT_START") and left in _INDEXED:
@@ -199,7 +199,7 @@ def _indexes(before: str, left: str, right: str) -> bool | None:
     return None
 
 
-def _signs(before: str, left: str, right: str) -> bool | None:
+def _judge_signs(before: str, left: str, right: str) -> bool | None:
     """A minus after a value subtracts; any other one is a sign."""
     if left == "NOT":
         return False
@@ -208,7 +208,7 @@ def _signs(before: str, left: str, right: str) -> bool | None:
     return None
 
 
-def _braces(before: str, left: str, right: str) -> bool | None:
+def _judge_braces(before: str, left: str, right: str) -> bool | None:
     if left == "LBRACE" or right == "RBRACE":
         return (left, right) != ("LBRACE", "RBRACE")
     if left in _TEMPLATE_OPENERS and right == "LBRACE":
@@ -220,23 +220,23 @@ def _braces(before: str, left: str, right: str) -> bool | None:
     return None
 
 
-def _brackets(before: str, left: str, right: str) -> bool | None:
+def _judge_brackets(before: str, left: str, right: str) -> bool | None:
     return False if left in _OPENERS or right in _CLOSERS else None
 
 
 _RULES: Sequence[Callable[[str, str, str], bool | None]] = (
-    _tight,
-    _indexes,
-    _signs,
-    _braces,
-    _brackets,
+    _judge_tight,
+    _judge_indexes,
+    _judge_signs,
+    _judge_braces,
+    _judge_brackets,
 )
 
 
 # -- columns
 
 
-def _align(
+def _align_cells(
     lines: Sequence[_Line],
     left: Callable[[_Line], list[_Word]],
     cell: Callable[[_Line], list[_Word]],
@@ -247,9 +247,9 @@ def _align(
         if cell(line):
             group.append(line)
             continue
-        width = max((_width(left(member)) for member in group), default=0)
+        width = max((_measure_width(left(member)) for member in group), default=0)
         for member in group:
-            cell(member)[0].gap = width - _width(left(member)) + 1
+            cell(member)[0].gap = width - _measure_width(left(member)) + 1
         group = []
 
 
@@ -262,7 +262,7 @@ _GRAPHEME = re.compile(
 )
 
 
-def _width(words: Sequence[_Word]) -> int:
+def _measure_width(words: Sequence[_Word]) -> int:
     return sum(word.gap + _graphemes(word.text) for word in words)
 
 
@@ -270,28 +270,28 @@ def _graphemes(text: str) -> int:
     return len(text) if text.isascii() else sum(1 for _ in _GRAPHEME.finditer(text))
 
 
-def _rendered(lines: Sequence[_Line]) -> Iterator[str]:
+def _render_lines(lines: Sequence[_Line]) -> Iterator[str]:
     for line in lines:
         for word in (*line.lead, *line.assign, *line.comment):
             yield " " * word.gap + word.text
         yield line.end
 
 
-def _same_tokens(tokens: Sequence[Token], text: str) -> bool:
+def _has_same_tokens(tokens: Sequence[Token], text: str) -> bool:
     """The guard: formatting may never change what a text says."""
-    return _said(tokens) == _said(_scanned(text).tokens)
+    return _list_words(tokens) == _list_words(_scan_whole(text).tokens)
 
 
-def _scanned(text: str) -> Scan:
+def _scan_whole(text: str) -> Scan:
     """Every token: blocks that repeat others are written out, so none may be passed over."""
     return scan(Source("", text), end=len(text))
 
 
-def _said(tokens: Sequence[Token]) -> list[tuple[str, str]]:
+def _list_words(tokens: Sequence[Token]) -> list[tuple[str, str]]:
     kept = TRIVIA - {"COMMENT"}
-    return [(token.type, _text(token)) for token in tokens if token.type not in kept]
+    return [(token.type, _get_text(token)) for token in tokens if token.type not in kept]
 
 
-def _text(token: Token) -> str:
+def _get_text(token: Token) -> str:
     """The token's text; `[ * ]` is one token with blanks of its own."""
     return "".join(token.text.split()) if token.type in _SPLATS else token.text

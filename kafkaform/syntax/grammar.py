@@ -36,11 +36,11 @@ class Unexpected(Exception):
         self.expected = expected
 
 
-Step: TypeAlias = tuple[int, int, Make]
+ParseStep: TypeAlias = tuple[int, int, Make]
 """One use of a rule: how many tokens are read by then, how many parts it takes, what it does."""
 
 
-class _Rule(NamedTuple):
+class _GrammarRule(NamedTuple):
     """name: what a rule makes of `length` symbols; make: None leaves the parts as they are."""
 
     name: str
@@ -52,23 +52,25 @@ class _Tables(NamedTuple):
     """states: by symbol what follows it there: the next state, or ~i to use rules[i] first."""
 
     states: list[Mapping[str, int]]
-    rules: list[_Rule]
+    rules: list[_GrammarRule]
     starts: Mapping[str, int]
 
 
 @cache
-def _tables() -> _Tables:
+def _load_tables() -> _Tables:
     found = json.loads(Path(__file__).with_name("tables.json").read_bytes())
-    rules = [_Rule(name, length, make and RULES[make]) for name, length, make in found["rules"]]
+    rules = [
+        _GrammarRule(name, length, make and RULES[make]) for name, length, make in found["rules"]
+    ]
     return _Tables(found["states"], rules, found["starts"])
 
 
-def derive(start: str, types: Sequence[str]) -> Iterator[Step]:
+def derive_steps(start: str, types: Sequence[str]) -> Iterator[ParseStep]:
     """The uses of rules that make one `start` of tokens of these types, whatever their texts.
 
     Raises Unexpected.
     """
-    table, rules, starts = _tables()
+    table, rules, starts = _load_tables()
     states = [starts[start]]
     widths: list[int] = []
     for index, type_ in enumerate((*types, END)):
@@ -91,7 +93,7 @@ def derive(start: str, types: Sequence[str]) -> Iterator[Step]:
         widths.append(1)
 
 
-def build(tokens: Sequence[Token], steps: Iterable[Step]) -> Any:
+def build_node(tokens: Sequence[Token], steps: Iterable[ParseStep]) -> Any:
     """What the builder makes of tokens whose types were derived. Raises SyntaxFault."""
     parts: list[Any] = []
     done = 0

@@ -16,7 +16,7 @@ _HIDDEN = re.compile(
 count only behind ASCII: other scripts and emoji need them."""
 
 
-def hidden(source: Source) -> Diagnostics:
+def find_hidden(source: Source) -> Diagnostics:
     """A warning at the first such character of a text, which says how many there are."""
     first = _HIDDEN.search(source.text)
     if first is None:

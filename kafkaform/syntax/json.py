@@ -14,58 +14,58 @@ from typing import TypeAlias
 from ..core.diagnostics import Diagnostics
 from . import complaints, limits
 from .complaints import Complaint
-from .faults import SyntaxFault, fault
-from .jsontext import decoded, string_fault
+from .faults import SyntaxFault, make_fault
+from .jsontext import decode_string, explain_string
 from .nodes import Node
-from .parse import collector_paused, source_of
+from .parse import make_source, pause_collector
 from .source import Source
-from .terms import exact, number_fault
+from .terms import make_number_fault, parse_exact
 
 
 class JsonSource(Source):
     """A JSON text, in which a property may be a block or an argument."""
 
 
-class Text(Node, frozen=True):
+class JsonString(Node, frozen=True):
     """A string; the range includes the quotes. text: decoded."""
 
     text: str
 
 
-class Atom(Node, frozen=True):
+class JsonAtom(Node, frozen=True):
     """A number (int when whole as written, else Decimal; exact), true, false or null."""
 
     value: int | Decimal | bool | None
 
 
-class Array(Node, frozen=True):
+class JsonArray(Node, frozen=True):
     items: tuple[Json, ...]
 
 
-class Member(Node, frozen=True):
+class JsonMember(Node, frozen=True):
     """`"name": value`."""
 
-    name: Text
+    name: JsonString
     value: Json
 
 
-class Record(Node, frozen=True):
+class JsonObject(Node, frozen=True):
     """A JSON object; a name may occur more than once."""
 
-    members: tuple[Member, ...]
+    members: tuple[JsonMember, ...]
 
 
-Json: TypeAlias = Text | Atom | Array | Record
+Json: TypeAlias = JsonString | JsonAtom | JsonArray | JsonObject
 
 
 def parse_json(text: str | bytes, file: str) -> tuple[Json | None, Diagnostics]:
     """The value that a JSON text (RFC 8259) holds; None after the first error."""
-    source, refused = source_of(text, file, kind=JsonSource)
+    source, refused = make_source(text, file, kind=JsonSource)
     if refused:
         return None, refused
     try:
-        with collector_paused():
-            return _Reader(source).whole(), ()
+        with pause_collector():
+            return _JsonReader(source).read_whole(), ()
     except SyntaxFault as error:
         return None, error.diagnostics
 
@@ -104,7 +104,7 @@ _BAD: Mapping[str, Complaint] = {
 }
 
 
-class _Reader:
+class _JsonReader:
     """kind, start, end: the token at hand; opened: where the open brackets stand."""
 
     def __init__(self, source: Source) -> None:
@@ -113,155 +113,155 @@ class _Reader:
         self.kind = ""
         self.start = self.end = 0
         self.opened: list[int] = []
-        self.next()
+        self.advance()
 
-    def whole(self) -> Json:
+    def read_whole(self) -> Json:
         """The one value of the text."""
-        value = self.value()
+        value = self.read_value()
         if self.kind != "end":
-            raise self.unexpected("Something follows the end of the JSON value")
+            raise self.explain_unexpected("Something follows the end of the JSON value")
         return value
 
-    def next(self) -> None:
+    def advance(self) -> None:
         found = _TOKEN.match(self.source.text, self.end)
         assert found is not None and found.lastgroup is not None
         self.kind, (self.start, self.end) = found.lastgroup, found.span(found.lastgroup)
         self.count += 1
         if self.count > limits.TOKENS:
-            raise self.fault(complaints.TOO_COMPLEX)
+            raise self.make_fault(complaints.TOO_COMPLEX)
 
     def is_mark(self, mark: str) -> bool:
         return self.source.text[self.start : self.end] == mark
 
-    def value(self) -> Json:
+    def read_value(self) -> Json:
         read = _VALUES.get(self.kind)
         if read is None:
-            raise self.unexpected("A value is missing here", _VALUE)
+            raise self.explain_unexpected("A value is missing here", _VALUE)
         return read(self)
 
     # -- values
 
-    def text(self) -> Text:
+    def read_string(self) -> JsonString:
         start, end = self.start, self.end
-        found = Text(self.source, start, end, decoded(self.source, start, end)[0])
+        found = JsonString(self.source, start, end, decode_string(self.source, start, end)[0])
         if len(found.text) > limits.STRING_CHARACTERS:
             detail = f"It has more than {limits.STRING_CHARACTERS} characters."
-            raise self.fault(Complaint("String too long", detail), width=1)
-        self.next()
+            raise self.make_fault(Complaint("String too long", detail), width=1)
+        self.advance()
         return found
 
-    def number(self) -> Atom:
+    def read_number(self) -> JsonAtom:
         digits = self.source.text[self.start : self.end]
         if not _NUMBER.fullmatch(digits):
-            raise self.fault(_NO_NUMBER)
-        value = exact(digits)
+            raise self.make_fault(_NO_NUMBER)
+        value = parse_exact(digits)
         if value is None:
-            raise SyntaxFault(number_fault(self.source, self.start, self.end))
-        return self.atom(value)
+            raise SyntaxFault(make_number_fault(self.source, self.start, self.end))
+        return self.take_atom(value)
 
-    def word(self) -> Atom:
+    def read_word(self) -> JsonAtom:
         word = self.source.text[self.start : self.end]
         if word in _CONSTANTS:
-            return self.atom(_CONSTANTS[word])
+            return self.take_atom(_CONSTANTS[word])
         if word.lower() in _CONSTANTS:
-            raise self.fault(_NO_VALUE._replace(advice=f"Write {word.lower()}."))
-        raise self.fault(_NO_VALUE)
+            raise self.make_fault(_NO_VALUE._replace(advice=f"Write {word.lower()}."))
+        raise self.make_fault(_NO_VALUE)
 
-    def atom(self, value: int | Decimal | bool | None) -> Atom:
-        found = Atom(self.source, self.start, self.end, value)
-        self.next()
+    def take_atom(self, value: int | Decimal | bool | None) -> JsonAtom:
+        found = JsonAtom(self.source, self.start, self.end, value)
+        self.advance()
         return found
 
-    def array(self) -> Array:
-        start = self.enter()
+    def read_array(self) -> JsonArray:
+        start = self.enter_brackets()
         items: list[Json] = []
-        while self.another("]", bool(items)):
-            items.append(self.value())
-        return Array(self.source, start, self.leave(), tuple(items))
+        while self.has_another("]", bool(items)):
+            items.append(self.read_value())
+        return JsonArray(self.source, start, self.leave_brackets(), tuple(items))
 
-    def record(self) -> Record:
-        start = self.enter()
-        members: list[Member] = []
-        while self.another("}", bool(members)):
-            members.append(self.member())
-        return Record(self.source, start, self.leave(), tuple(members))
+    def read_object(self) -> JsonObject:
+        start = self.enter_brackets()
+        members: list[JsonMember] = []
+        while self.has_another("}", bool(members)):
+            members.append(self.read_member())
+        return JsonObject(self.source, start, self.leave_brackets(), tuple(members))
 
-    def member(self) -> Member:
+    def read_member(self) -> JsonMember:
         if self.kind != "text":
-            raise self.unexpected("The name of a property is text in double quotes")
-        name = self.text()
+            raise self.explain_unexpected("The name of a property is text in double quotes")
+        name = self.read_string()
         if not self.is_mark(":"):
-            raise self.unexpected(_COLON.summary, advice=_COLON.advice)
-        self.next()
-        value = self.value()
-        return Member(self.source, name.start, value.end, name, value)
+            raise self.explain_unexpected(_COLON.summary, advice=_COLON.advice)
+        self.advance()
+        value = self.read_value()
+        return JsonMember(self.source, name.start, value.end, name, value)
 
     # -- brackets
 
-    def enter(self) -> int:
+    def enter_brackets(self) -> int:
         start = self.start
         self.opened.append(start)
         if len(self.opened) > limits.NESTING:
-            raise self.fault(complaints.too_deep(limits.NESTING))
-        self.next()
+            raise self.make_fault(complaints.make_too_deep(limits.NESTING))
+        self.advance()
         return start
 
-    def leave(self) -> int:
+    def leave_brackets(self) -> int:
         end = self.end
         self.opened.pop()
-        self.next()
+        self.advance()
         return end
 
-    def another(self, closer: str, begun: bool) -> bool:
+    def has_another(self, closer: str, begun: bool) -> bool:
         """Whether one more element follows; the comma before it is passed."""
         if self.is_mark(closer):
             return False
         if not begun:
             return True
         if not self.is_mark(","):
-            raise self.unexpected(f'Expected "," or "{closer}"')
+            raise self.explain_unexpected(f'Expected "," or "{closer}"')
         comma = self.start
-        self.next()
+        self.advance()
         if self.is_mark(closer):
             summary, advice = "JSON has no comma after the last element", "Delete this comma."
-            raise SyntaxFault(fault(self.source, comma, comma + 1, summary, advice=advice))
+            raise SyntaxFault(make_fault(self.source, comma, comma + 1, summary, advice=advice))
         return True
 
     # -- faults
 
-    def fault(self, complaint: Complaint, width: int = 0) -> SyntaxFault:
+    def make_fault(self, complaint: Complaint, width: int = 0) -> SyntaxFault:
         end = self.start + width if width else self.end
-        return SyntaxFault(fault(self.source, self.start, end, *complaint))
+        return SyntaxFault(make_fault(self.source, self.start, end, *complaint))
 
-    def unexpected(self, summary: str, detail: str = "", advice: str = "") -> SyntaxFault:
+    def explain_unexpected(self, summary: str, detail: str = "", advice: str = "") -> SyntaxFault:
         """What stands here is wrong in itself, or else it is not what the summary asks for."""
         if self.kind == "end":
-            return self.ended()
+            return self.explain_end()
         if self.kind == "bad" and self.is_mark('"'):
-            return string_fault(self.source, self.start)
+            return explain_string(self.source, self.start)
         if self.kind == "bad":
             mark = self.source.text[self.start]
-            return self.fault(_BAD.get(mark) or complaints.unexpected(mark))
-        return self.fault(Complaint(summary, detail, advice))
+            return self.make_fault(_BAD.get(mark) or complaints.make_unexpected(mark))
+        return self.make_fault(Complaint(summary, detail, advice))
 
-    def ended(self) -> SyntaxFault:
+    def explain_end(self) -> SyntaxFault:
         """The text ended too early."""
         if not self.opened:
-            return self.fault(Complaint("The file is empty", "", "Write {} for nothing."))
+            return self.make_fault(Complaint("The file is empty", "", "Write {} for nothing."))
         start = self.opened[-1]
         mark = self.source.text[start]
         closer = "]" if mark == "[" else "}"
         detail = f'The file ends before the "{closer}" that closes it.'
         advice = f'Add the missing "{closer}".'
         return SyntaxFault(
-            fault(self.source, start, start + 1, f'Unclosed "{mark}"', detail, advice)
+            make_fault(self.source, start, start + 1, f'Unclosed "{mark}"', detail, advice)
         )
 
 
-_VALUES: Mapping[str, Callable[[_Reader], Json]] = {
-    "text": _Reader.text,
-    "number": _Reader.number,
-    "word": _Reader.word,
-    "array": _Reader.array,
-    "record": _Reader.record,
+_VALUES: Mapping[str, Callable[[_JsonReader], Json]] = {
+    "text": _JsonReader.read_string,
+    "number": _JsonReader.read_number,
+    "word": _JsonReader.read_word,
+    "array": _JsonReader.read_array,
+    "record": _JsonReader.read_object,
 }

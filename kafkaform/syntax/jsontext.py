@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from ..core.diagnostics import Diagnostic, Range
 from . import complaints, limits
-from .faults import SyntaxFault, fault
+from .faults import SyntaxFault, make_fault
 from .source import Source
 
-Marks: TypeAlias = tuple[tuple[int, int], ...]
+OffsetMarks: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of offsets, in the decoded text and in the JSON text, from which on both run alike."""
 
 _ESCAPE = re.compile(
@@ -24,7 +24,7 @@ _SIMPLE: Mapping[str, str] = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 _PART = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\[^\x00-\x1f])*')
 
 
-def decoded(source: Source, start: int, end: int) -> tuple[str, Marks]:
+def decode_string(source: Source, start: int, end: int) -> tuple[str, OffsetMarks]:
     """What a string says, whose quotes stand at `start` and before `end`. Raises SyntaxFault."""
     raw = source.text[start + 1 : end - 1]
     if "\\" not in raw:
@@ -34,10 +34,10 @@ def decoded(source: Source, start: int, end: int) -> tuple[str, Marks]:
     faults: list[Diagnostic] = []
     at = size = 0
     for found in _ESCAPE.finditer(raw):
-        character = _character(found)
+        character = _decode_escape(found)
         if character is None:
             place = start + 1 + found.start(), start + 1 + found.end()
-            faults.append(_bad_escape(source, *place, half=found[3] is not None))
+            faults.append(_make_escape_fault(source, *place, half=found[3] is not None))
         pieces += [raw[at : found.start()], character or ""]
         size += found.start() - at + len(character or "")
         at = found.end()
@@ -48,7 +48,7 @@ def decoded(source: Source, start: int, end: int) -> tuple[str, Marks]:
     return "".join(pieces), tuple(marks)
 
 
-def _character(found: re.Match[str]) -> str | None:
+def _decode_escape(found: re.Match[str]) -> str | None:
     """What an escape stands for, or None if it stands for nothing."""
     high, low, code, simple, _ = found.groups()
     if high:
@@ -59,16 +59,16 @@ def _character(found: re.Match[str]) -> str | None:
     return _SIMPLE.get(simple, simple)
 
 
-def _bad_escape(source: Source, start: int, end: int, half: bool) -> Diagnostic:
+def _make_escape_fault(source: Source, start: int, end: int, half: bool) -> Diagnostic:
     if half:
         detail = "It is one half of a character that takes two such escapes."
-        return fault(source, start, end, "Half a character", detail)
+        return make_fault(source, start, end, "Half a character", detail)
     detail = 'Known are \\", \\\\, \\/, \\b, \\f, \\n, \\r, \\t and \\uNNNN.'
     advice = "Write \\\\ for a backslash."
-    return fault(source, start, end, "Invalid escape sequence", detail, advice)
+    return make_fault(source, start, end, "Invalid escape sequence", detail, advice)
 
 
-def string_fault(source: Source, start: int) -> SyntaxFault:
+def explain_string(source: Source, start: int) -> SyntaxFault:
     """Why no string begins at the quote there."""
     found = _PART.match(source.text, start)
     assert found is not None
@@ -77,28 +77,28 @@ def string_fault(source: Source, start: int) -> SyntaxFault:
     if character in ("", "\n", "\r", "\\"):
         summary, detail, _ = complaints.UNCLOSED_STRING
         advice = 'Add the closing ", or write \\n for a newline.'
-        return SyntaxFault(fault(source, start, at, summary, detail, advice))
+        return SyntaxFault(make_fault(source, start, at, summary, detail, advice))
     summary = "Control characters cannot stand in a string"
     advice = f"Write \\u{ord(character):04x} instead."
-    return SyntaxFault(fault(source, at, at + 1, summary, advice=advice))
+    return SyntaxFault(make_fault(source, at, at + 1, summary, advice=advice))
 
 
-class Embedded(Source):
+class EmbeddedSource(Source):
     """The text of a JSON string as a source of its own, whose places are those in the file."""
 
     def __init__(self, outer: Source, start: int, end: int) -> None:
-        text, marks = decoded(outer, start, end)
+        text, marks = decode_string(outer, start, end)
         super().__init__(outer.file, text)
         self._outer = outer
         self._inside = [inside for inside, _ in marks]
         self._outside = [outside for _, outside in marks]
 
     def range(self, start: int, end: int) -> Range:
-        return self._outer.range(self._place(start), self._place(end))
+        return self._outer.range(self._map_offset(start), self._map_offset(end))
 
     def excerpt(self, offset: int) -> str | None:
-        return self._outer.excerpt(self._place(offset))
+        return self._outer.excerpt(self._map_offset(offset))
 
-    def _place(self, offset: int) -> int:
+    def _map_offset(self, offset: int) -> int:
         index = bisect_right(self._inside, offset) - 1
         return self._outside[index] + offset - self._inside[index]

@@ -8,14 +8,14 @@ from unicodedata import normalize
 
 from ..core.diagnostics import Diagnostic
 from . import builder, limits, nodes
-from .faults import SyntaxFault, fault
-from .json import Array, Atom, Json, Member, Record, Text
-from .jsontext import Embedded
+from .faults import SyntaxFault, make_fault
+from .json import Json, JsonArray, JsonAtom, JsonMember, JsonObject, JsonString
+from .jsontext import EmbeddedSource
 from .nodes import Expression, Lit
-from .parse import expression_in, template_in
+from .parse import parse_expression_source, parse_template_source
 
 
-class Mode(StrEnum):
+class StringMode(StrEnum):
     """What strings are."""
 
     TEMPLATE = "template"
@@ -28,36 +28,36 @@ class Mode(StrEnum):
     """They spell a reference, or else stand for themselves, such as `config.retention.*`."""
 
 
-def expression(value: Json, mode: Mode) -> Expression:
+def make_expression(value: Json, mode: StringMode) -> Expression:
     """The expression that a JSON value is. Raises SyntaxFault with every fault in it."""
     faults: list[Diagnostic] = []
-    node = _node(value, mode, faults)
+    node = _make_node(value, mode, faults)
     if faults:
         raise SyntaxFault(*faults[: limits.DIAGNOSTICS])
     builder.check_depth(node)
     return node
 
 
-def _node(value: Json, mode: Mode, faults: list[Diagnostic]) -> Expression:
+def _make_node(value: Json, mode: StringMode, faults: list[Diagnostic]) -> Expression:
     match value:
-        case Text():
+        case JsonString():
             return _STRINGS[mode](value, faults)
-        case Atom():
+        case JsonAtom():
             return Lit(value.source, value.start, value.end, value.value)
-        case Array():
+        case JsonArray():
             _check_size(value, value.items, faults)
-            items = tuple(_node(item, mode, faults) for item in value.items)
+            items = tuple(_make_node(item, mode, faults) for item in value.items)
             return nodes.Tuple(value.source, value.start, value.end, items)
-        case Record():
+        case JsonObject():
             _check_size(value, value.members, faults)
-            faults.extend(repeated(value.members))
-            entries = tuple(_item(member, mode, faults) for member in value.members)
+            faults.extend(find_repeated(value.members))
+            entries = tuple(_make_item(member, mode, faults) for member in value.members)
             return nodes.Object(value.source, value.start, value.end, entries)
 
 
-def _item(member: Member, mode: Mode, faults: list[Diagnostic]) -> nodes.ObjectItem:
-    read = _STRINGS[Mode.TEMPLATE if mode is Mode.TEMPLATE else Mode.LITERAL]
-    key, value = read(member.name, faults), _node(member.value, mode, faults)
+def _make_item(member: JsonMember, mode: StringMode, faults: list[Diagnostic]) -> nodes.ObjectItem:
+    read = _STRINGS[StringMode.TEMPLATE if mode is StringMode.TEMPLATE else StringMode.LITERAL]
+    key, value = read(member.name, faults), _make_node(member.value, mode, faults)
     return nodes.ObjectItem(member.source, member.start, member.end, key, value)
 
 
@@ -65,16 +65,16 @@ def _check_size(value: Json, items: tuple[object, ...], faults: list[Diagnostic]
     if len(items) > limits.COLLECTION_ELEMENTS:
         detail = f"It has more than {limits.COLLECTION_ELEMENTS} elements."
         end = value.start + 1
-        faults.append(fault(value.source, value.start, end, "Collection too large", detail))
+        faults.append(make_fault(value.source, value.start, end, "Collection too large", detail))
 
 
-def repeated(members: Iterable[Member]) -> Iterable[Diagnostic]:
+def find_repeated(members: Iterable[JsonMember]) -> Iterable[Diagnostic]:
     """An error for each member whose name an earlier one has."""
-    first: dict[str, Member] = {}
+    first: dict[str, JsonMember] = {}
     for member in members:
         name = member.name.text
         if first.setdefault(name, member) is not member:
-            yield fault(
+            yield make_fault(
                 member.source,
                 member.name.start,
                 member.name.end,
@@ -87,34 +87,34 @@ def repeated(members: Iterable[Member]) -> Iterable[Diagnostic]:
 # ── strings ─────────────────────────────────────────────────────────────────────────────
 
 
-def _literal(value: Text, _: list[Diagnostic]) -> Lit:
+def _make_literal(value: JsonString, _: list[Diagnostic]) -> Lit:
     return Lit(value.source, value.start, value.end, normalize("NFC", value.text))
 
 
-def _template(value: Text, faults: list[Diagnostic]) -> Expression:
+def _parse_template(value: JsonString, faults: list[Diagnostic]) -> Expression:
     if "${" not in value.text and "%{" not in value.text:
-        return _literal(value, faults)
-    node, problems = template_in(Embedded(value.source, value.start, value.end))
+        return _make_literal(value, faults)
+    node, problems = parse_template_source(EmbeddedSource(value.source, value.start, value.end))
     faults.extend(problems)
-    return node or _literal(value, faults)
+    return node or _make_literal(value, faults)
 
 
-def _spelled(value: Text, faults: list[Diagnostic]) -> Expression:
-    node, problems = expression_in(Embedded(value.source, value.start, value.end))
+def _parse_spelled(value: JsonString, faults: list[Diagnostic]) -> Expression:
+    node, problems = parse_expression_source(EmbeddedSource(value.source, value.start, value.end))
     faults.extend(problems)
-    return node or _literal(value, faults)
+    return node or _make_literal(value, faults)
 
 
-def _path(value: Text, faults: list[Diagnostic]) -> Expression:
-    node, _ = expression_in(Embedded(value.source, value.start, value.end))
+def _parse_path(value: JsonString, faults: list[Diagnostic]) -> Expression:
+    node, _ = parse_expression_source(EmbeddedSource(value.source, value.start, value.end))
     plain = node is not None and all(isinstance(part, _STEPS) for part in nodes.walk(node))
-    return node if node is not None and plain else _literal(value, faults)
+    return node if node is not None and plain else _make_literal(value, faults)
 
 
 _STEPS = (nodes.Root, nodes.Attr, nodes.Index, nodes.LegacyIndex, nodes.Lit)
-_STRINGS: Mapping[Mode, Callable[[Text, list[Diagnostic]], Expression]] = {
-    Mode.TEMPLATE: _template,
-    Mode.LITERAL: _literal,
-    Mode.SPELLED: _spelled,
-    Mode.PATH: _path,
+_STRINGS: Mapping[StringMode, Callable[[JsonString, list[Diagnostic]], Expression]] = {
+    StringMode.TEMPLATE: _parse_template,
+    StringMode.LITERAL: _make_literal,
+    StringMode.SPELLED: _parse_spelled,
+    StringMode.PATH: _parse_path,
 }

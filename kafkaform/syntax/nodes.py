@@ -2,7 +2,7 @@
 
 Nodes compare by identity and may be dictionary keys. A repr shows kind and place, never content,
 since a literal may be a secret. Depth is bounded by `limits.NESTING`, with one exception: the
-left side of `Binary` can be thousands deep (`1+1+1+…`), so walk it with `operands`, and walk
+left side of `Binary` can be thousands deep (`1+1+1+…`), so walk it with `split_operands`, and walk
 whole expressions with `walk`; neither recurses.
 """
 
@@ -298,55 +298,55 @@ class Slot(Node, frozen=True):
     index: int
 
 
-def _none(node: object) -> tuple[Expression, ...]:
+def _list_none(node: object) -> tuple[Expression, ...]:
     return ()
 
 
-def _items(node: Object) -> tuple[Expression, ...]:
+def _list_object_parts(node: Object) -> tuple[Expression, ...]:
     return tuple([part for item in node.items for part in (item.key, item.value)])
 
 
-def _for_tuple(node: ForTuple) -> tuple[Expression, ...]:
+def _list_for_tuple_parts(node: ForTuple) -> tuple[Expression, ...]:
     condition = () if node.condition is None else (node.condition,)
     return (node.collection, node.result, *condition)
 
 
-def _for_object(node: ForObject) -> tuple[Expression, ...]:
+def _list_for_object_parts(node: ForObject) -> tuple[Expression, ...]:
     condition = () if node.condition is None else (node.condition,)
     return (node.collection, node.result_key, node.result, *condition)
 
 
-def _single(name: str) -> Callable[[Any], tuple[Expression, ...]]:
+def _make_single_lister(name: str) -> Callable[[Any], tuple[Expression, ...]]:
     get = attrgetter(name)
     return lambda node: (get(node),)
 
 
 _CHILDREN: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
-    Lit: _none,
-    Slot: _none,
+    Lit: _list_none,
+    Slot: _list_none,
     Template: attrgetter("parts"),
     TemplateIf: attrgetter("condition", "then", "otherwise"),
     TemplateFor: attrgetter("collection", "body"),
     Tuple: attrgetter("items"),
-    Object: _items,
-    ForTuple: _for_tuple,
-    ForObject: _for_object,
+    Object: _list_object_parts,
+    ForTuple: _list_for_tuple_parts,
+    ForObject: _list_for_object_parts,
     Call: attrgetter("args"),
-    Root: _none,
-    SplatItem: _none,
-    Attr: _single("target"),
+    Root: _list_none,
+    SplatItem: _list_none,
+    Attr: _make_single_lister("target"),
     Index: attrgetter("target", "key"),
-    LegacyIndex: _single("target"),
+    LegacyIndex: _make_single_lister("target"),
     AttrSplat: attrgetter("target", "each"),
     FullSplat: attrgetter("target", "each"),
-    Unary: _single("operand"),
+    Unary: _make_single_lister("operand"),
     Binary: attrgetter("left", "right"),
     Cond: attrgetter("condition", "then", "otherwise"),
-    Paren: _single("inner"),
+    Paren: _make_single_lister("inner"),
 }
 
 
-def children(node: Expression) -> tuple[Expression, ...]:
+def list_children(node: Expression) -> tuple[Expression, ...]:
     """The direct sub-expressions of a node, in source order (keys and values of an object
     alternate)."""
     return _CHILDREN[type(node)](node)
@@ -358,10 +358,10 @@ def walk(node: Expression) -> Iterator[Expression]:
     while waiting:
         current = waiting.pop()
         yield current
-        waiting.extend(reversed(children(current)))
+        waiting.extend(reversed(list_children(current)))
 
 
-def operands(node: Binary) -> tuple[Expression, tuple[Binary, ...]]:
+def split_operands(node: Binary) -> tuple[Expression, tuple[Binary, ...]]:
     """The leftmost operand of a chain and its operations in the order of evaluation:
     `a + b * c - d` gives a and the nodes of `+` and `-`, whose `right` are `b * c` and d."""
     chain: list[Binary] = []

@@ -15,15 +15,15 @@ from typing import Any, TypeAlias
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from . import builder, grammar, limits, templates
 from .faults import SyntaxFault
-from .hidden import hidden
+from .hidden import find_hidden
 from .nodes import Attribute, Block, Body, Expression, File, Lit, Template
 from .scan import scan
 from .source import Source
-from .stamps import Shape, Stamp, Stencil, stamp_block
-from .stamps import shape as shape_of
+from .stamps import Stamp, Stencil, StencilShape, stamp_block
+from .stamps import make_shape as shape_of
 from .tokens import TRIVIA, Frame, Scan, Token
 
-_Known: TypeAlias = dict[tuple[str, ...], list[grammar.Step]]
+_Known: TypeAlias = dict[tuple[str, ...], list[grammar.ParseStep]]
 """Types of the tokens of an item -> how the grammar reads them, filled in when an item of such
 types comes for the second time: generated files repeat few shapes."""
 
@@ -33,28 +33,28 @@ def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
 
     bytes must be UTF-8; a byte order mark is skipped. file: the name for diagnostics.
     """
-    source, refused = source_of(text, file)
+    source, refused = make_source(text, file)
     if refused:
         return File(source, 0, 0, Body(source, 0, 0, {}, ())), refused
-    with collector_paused():
+    with pause_collector():
         scanned = scan(source)
-        items, faults = _items(source, scanned)
+        items, faults = _parse_items(source, scanned)
         if scanned.stamps and not faults:
-            items.extend(_passed_over(source, items, scanned.stamps, faults))
+            items.extend(_expand_stamps(source, items, scanned.stamps, faults))
             items.sort(key=attrgetter("start"))
         if scanned.stamps and faults:  # told in the order of the text, as for any other file
-            items, faults = _items(source, scan(source, end=len(source.text)))
-        read = File(source, 0, len(source.text), _unique(source, items, faults))
-    return read, _sorted(faults) if faults else hidden(source)
+            items, faults = _parse_items(source, scan(source, end=len(source.text)))
+        read = File(source, 0, len(source.text), _make_unique_body(source, items, faults))
+    return read, _sort_faults(faults) if faults else find_hidden(source)
 
 
-def _items(source: Source, scanned: Scan) -> tuple[list[Attribute | Block], list[Diagnostic]]:
+def _parse_items(source: Source, scanned: Scan) -> tuple[list[Attribute | Block], list[Diagnostic]]:
     faults = list(scanned.faults)
     items: list[Attribute | Block] = []
     known: _Known = {}
     failed, mistakes = False, len(faults)
-    for tokens in _sound_items(scanned):
-        found, problems = _reduce("body", source, tokens, known)
+    for tokens in _list_sound_items(scanned):
+        found, problems = _reduce_tokens("body", source, tokens, known)
         items.extend(found or ())
         if not (failed and _is_at(problems, tokens[0])):
             faults.extend(problems)
@@ -65,7 +65,7 @@ def _items(source: Source, scanned: Scan) -> tuple[list[Attribute | Block], list
     return items, faults
 
 
-def _passed_over(
+def _expand_stamps(
     source: Source,
     items: Sequence[Attribute | Block],
     stamps: Sequence[Stamp],
@@ -73,42 +73,44 @@ def _passed_over(
 ) -> Iterator[Block]:
     """The blocks that repeat others; parsed after all where more than plain words differ."""
     blocks = {item.start: item for item in items if isinstance(item, Block)}
-    shapes: dict[Stencil, Shape | None] = {}
+    shapes: dict[Stencil, StencilShape | None] = {}
     for stamp in stamps:
         stencil, start, end, _ = stamp
         if stencil not in shapes:
-            shapes[stencil] = shape_of(stencil, blocks[stencil.first], _part)
+            shapes[stencil] = shape_of(stencil, blocks[stencil.first], _parse_part)
         made = shapes[stencil]
         if made is not None:
             yield stamp_block(source, stamp, made)
             continue
-        found, problems = _parsed_part(source, start, end)
+        found, problems = _parse_part_with_faults(source, start, end)
         yield from found
         faults.extend(problems)
 
 
-def _part(source: Source, start: int, end: int) -> Block:
-    return _parsed_part(source, start, end)[0][0]
+def _parse_part(source: Source, start: int, end: int) -> Block:
+    return _parse_part_with_faults(source, start, end)[0][0]
 
 
-def _parsed_part(source: Source, start: int, end: int) -> tuple[list[Block], Diagnostics]:
-    tokens = _significant(scan(source, Frame.BODY, start, end).tokens)
-    found, problems = _reduce("body", source, tokens, {})
+def _parse_part_with_faults(
+    source: Source, start: int, end: int
+) -> tuple[list[Block], Diagnostics]:
+    tokens = _drop_trivia(scan(source, Frame.BODY, start, end).tokens)
+    found, problems = _reduce_tokens("body", source, tokens, {})
     return list(found or ()), problems
 
 
 def parse_expression(text: str, file: str, line: int = 1) -> tuple[Expression | None, Diagnostics]:
     """One expression, newlines allowed anywhere; None after errors. line: of its first line."""
-    source, refused = source_of(text, file, line)
-    return (None, refused) if refused else expression_in(source)
+    source, refused = make_source(text, file, line)
+    return (None, refused) if refused else parse_expression_source(source)
 
 
-def expression_in(source: Source) -> tuple[Expression | None, Diagnostics]:
+def parse_expression_source(source: Source) -> tuple[Expression | None, Diagnostics]:
     """The expression that a source holds; None after errors."""
     scanned = scan(source, Frame.EXPRESSION)
     if scanned.faults:
-        return None, _sorted(scanned.faults)
-    node, faults = _reduce("expression_only", source, _significant(scanned.tokens), {})
+        return None, _sort_faults(scanned.faults)
+    node, faults = _reduce_tokens("expression_only", source, _drop_trivia(scanned.tokens), {})
     return (None if faults else node), faults
 
 
@@ -116,35 +118,35 @@ def parse_template(
     text: str, file: str, line: int = 1
 ) -> tuple[Lit | Template | None, Diagnostics]:
     """A text with `${}` and `%{}` but without quotes; None after errors."""
-    source, refused = source_of(text, file, line)
-    return (None, refused) if refused else template_in(source)
+    source, refused = make_source(text, file, line)
+    return (None, refused) if refused else parse_template_source(source)
 
 
-def template_in(source: Source) -> tuple[Lit | Template | None, Diagnostics]:
+def parse_template_source(source: Source) -> tuple[Lit | Template | None, Diagnostics]:
     """The template that a source holds; None after errors."""
     scanned = scan(source, Frame.BARE)
     if scanned.faults:
-        return None, _sorted(scanned.faults)
-    parts, faults = _reduce("template", source, _significant(scanned.tokens), {})
+        return None, _sort_faults(scanned.faults)
+    parts, faults = _reduce_tokens("template", source, _drop_trivia(scanned.tokens), {})
     if faults:
         return None, faults
     try:
-        node = templates.bare(templates.Place(source, 0, len(source.text)), parts)
+        node = templates.make_bare(templates.TemplateSpan(source, 0, len(source.text)), parts)
         builder.check_depth(node)
     except SyntaxFault as error:
         return None, error.diagnostics
     return node, ()
 
 
-def source_of(
+def make_source(
     text: str | bytes, file: str, line: int = 1, kind: type[Source] = Source
 ) -> tuple[Source, Diagnostics]:
     """The text as a Source, and why it is refused if it is."""
-    size = len(text) if isinstance(text, bytes) or text.isascii() else len(_encoded(text))
+    size = len(text) if isinstance(text, bytes) or text.isascii() else len(_encode_text(text))
     if size > limits.FILE_BYTES:
         summary = "File too large"
         detail = f"It has {size} bytes; at most {limits.FILE_BYTES} are read."
-        return kind(file, ""), _refused(file, 1, summary, detail, "Split the file.")
+        return kind(file, ""), _make_refusal(file, 1, summary, detail, "Split the file.")
     if isinstance(text, bytes):
         try:
             text = text.decode()
@@ -152,13 +154,13 @@ def source_of(
             bad_line = error.object.count(b"\n", 0, error.start) + 1
             detail = f"Byte {error.start} of the file begins no character."
             advice = "Save the file in UTF-8."
-            return kind(file, ""), _refused(file, bad_line, "Not UTF-8", detail, advice)
+            return kind(file, ""), _make_refusal(file, bad_line, "Not UTF-8", detail, advice)
     elif not text.isascii() and (half := _HALVES.search(text)):
         bad_line = text.count("\n", 0, half.start()) + line
         detail = "It holds a byte, or half of a surrogate pair, that is no character."
-        return kind(file, ""), _refused(file, bad_line, "Not UTF-8", detail, "")
+        return kind(file, ""), _make_refusal(file, bad_line, "Not UTF-8", detail, "")
     if text.startswith(_MARK):
-        return kind(file, text[1:], len(_encoded(_MARK)), line), ()
+        return kind(file, text[1:], len(_encode_text(_MARK)), line), ()
     return kind(file, text, 0, line), ()
 
 
@@ -166,17 +168,17 @@ _MARK = "\ufeff"
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
-def _encoded(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _refused(file: str, line: int, summary: str, detail: str, advice: str) -> Diagnostics:
+def _make_refusal(file: str, line: int, summary: str, detail: str, advice: str) -> Diagnostics:
     place = Range(file, line, 1, line, 1)
     return (Diagnostic(Severity.ERROR, summary, detail, place, advice=advice),)
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def pause_collector() -> Iterator[None]:
     """Nodes form no cycles; collecting while they pile up makes large files 3 times slower."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -187,21 +189,21 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _significant(tokens: Sequence[Token]) -> list[Token]:
+def _drop_trivia(tokens: Sequence[Token]) -> list[Token]:
     return [token for token in tokens if token.type not in TRIVIA]
 
 
-def _sound_items(scanned: Scan) -> Iterator[list[Token]]:
+def _list_sound_items(scanned: Scan) -> Iterator[list[Token]]:
     """The tokens of each top-level item without a lexical error."""
     start = 0
     for index, end in enumerate(scanned.item_ends):
-        tokens = _significant(scanned.tokens[start:end])
+        tokens = _drop_trivia(scanned.tokens[start:end])
         start = end
         if tokens and index not in scanned.broken:
             yield tokens
 
 
-def _reduce(
+def _reduce_tokens(
     start: str, source: Source, tokens: Sequence[Token], known: _Known
 ) -> tuple[Any, Diagnostics]:
     """What the grammar makes of the tokens, or None and why not."""
@@ -209,16 +211,16 @@ def _reduce(
     steps = known.get(types)
     try:
         if steps is None:
-            node = grammar.build(tokens, grammar.derive(start, types))
+            node = grammar.build_node(tokens, grammar.derive_steps(start, types))
             known[types] = []
             return node, ()
         if not steps:
-            steps.extend(grammar.derive(start, types))
-        return grammar.build(tokens, steps), ()
+            steps.extend(grammar.derive_steps(start, types))
+        return grammar.build_node(tokens, steps), ()
     except grammar.Unexpected as error:
-        from .explain import explain  # noqa: PLC0415  # only a fault needs it
+        from .explain import explain_error  # noqa: PLC0415  # only a fault needs it
 
-        return None, (explain(source, tokens, error.index, error.expected),)
+        return None, (explain_error(source, tokens, error.index, error.expected),)
     except SyntaxFault as error:
         return None, error.diagnostics
 
@@ -229,18 +231,20 @@ def _is_at(problems: Diagnostics, token: Token) -> bool:
     return places == [token.source.range(token.start, token.end)]
 
 
-def _unique(source: Source, items: Sequence[Attribute | Block], faults: list[Diagnostic]) -> Body:
+def _make_unique_body(
+    source: Source, items: Sequence[Attribute | Block], faults: list[Diagnostic]
+) -> Body:
     """The file's body; of attributes set twice the first is kept and the others are faults."""
     kept: dict[str, Attribute] = {}
     attributes = (item for item in items if isinstance(item, Attribute))
     again = [item for item in attributes if kept.setdefault(item.name, item) is not item]
     room = max(0, limits.DIAGNOSTICS - len(faults))
-    faults.extend(builder.redefined(kept[item.name], item) for item in again[:room])
+    faults.extend(builder.make_redefinition_fault(kept[item.name], item) for item in again[:room])
     blocks = tuple(item for item in items if isinstance(item, Block))
     return Body(source, 0, len(source.text), kept, blocks)
 
 
-def _sorted(faults: Sequence[Diagnostic]) -> Diagnostics:
+def _sort_faults(faults: Sequence[Diagnostic]) -> Diagnostics:
     def place(item: Diagnostic) -> tuple[int, int]:
         return (item.range.line, item.range.column) if item.range else (0, 0)
 

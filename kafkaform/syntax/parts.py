@@ -13,7 +13,7 @@ Parts: TypeAlias = Sequence[Any]
 is which follows from the rule."""
 
 
-def span(parts: Parts) -> tuple[Source, int, int]:
+def get_span(parts: Parts) -> tuple[Source, int, int]:
     """Where the rule's text lies: the first three arguments of any node."""
     first = parts[0]
     return first.source, first.start, parts[-1].end

@@ -14,7 +14,7 @@ from itertools import islice
 from ..core.diagnostics import Diagnostic
 from . import complaints, limits, patterns
 from .complaints import Complaint
-from .faults import fault
+from .faults import make_fault
 from .source import Source
 from .stamps import Stamper
 from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, Scan, Token
@@ -43,7 +43,7 @@ _token: Callable[[tuple[str, int, int, Source]], Token] = partial(tuple.__new__,
 """Half as slow as to call Token: texts have many."""
 
 
-class _Open:
+class _OpenFrame:
     """in_value: within a body, `=` was seen on this line, so that `{` opens an object;
     marker: of a heredoc."""
 
@@ -72,7 +72,7 @@ class _Scanner:
         self.item_ends: list[int] = []
         self.broken: set[int] = set()
         self.faults: list[Diagnostic] = []
-        self.frames = [_Open(root, 0)]
+        self.frames = [_OpenFrame(root, 0)]
 
     def run(self) -> None:
         size = self.until
@@ -87,7 +87,7 @@ class _Scanner:
 
     # -- code
 
-    def code(self) -> None:
+    def scan_code(self) -> None:
         """Tokens of code, up to a string with parts, a heredoc or the end of `${ }`."""
         text, source, tokens = self.source.text, self.source, self.tokens
         room = limits.TOKENS + 1 - len(tokens)
@@ -100,9 +100,9 @@ class _Scanner:
             elif kind == "NAME":
                 word = text[start : self.at]
                 if word in KEYWORDS:
-                    kind = self._keyword(word)
+                    kind = self._choose_type(word)
                 elif not (word.isascii() or word.replace("-", "_").isidentifier()):
-                    self._bad_name(start, word)
+                    self._split_bad_name(start, word)
                     return
             elif kind in _CODE_STEPS:
                 end = self.at
@@ -113,27 +113,27 @@ class _Scanner:
             tokens.append(_token((kind, start, self.at, source)))
             self.last = kind
 
-    def _keyword(self, word: str) -> str:
+    def _choose_type(self, word: str) -> str:
         """The type of a word that is a keyword where it is not part of a reference or key."""
-        plain = self.last == "DOT" or (word in _LEADING_ONLY and not self._leads(word))
+        plain = self.last == "DOT" or (word in _LEADING_ONLY and not self._is_leading(word))
         return "NAME" if plain else KEYWORDS[word]
 
-    def _leads(self, word: str) -> bool:
+    def _is_leading(self, word: str) -> bool:
         """Whether a keyword that only counts first in its brackets stands first here."""
         frame = self.frames[-1].frame
         if self.last not in _LEADS:
             return False
         return frame in _FOR_FRAMES if word == "for" else frame is Frame.DIRECTIVE
 
-    def _bad_name(self, start: int, text: str) -> None:
+    def _split_bad_name(self, start: int, text: str) -> None:
         """Keep the good part of a name, complain about its first bad character."""
         good = 0
         while ("a" * bool(good) + text[good]).replace("-", "_").isidentifier():
             good += 1
         if good:
             self._emit("NAME", start, start + good)
-        complaint = complaints.unexpected(text[good])
-        self._fault(start + good, start + good + 1, complaint)
+        complaint = complaints.make_unexpected(text[good])
+        self._report_fault(start + good, start + good + 1, complaint)
 
     def newline(self, start: int, end: int) -> None:
         top = self.frames[-1]
@@ -147,7 +147,7 @@ class _Scanner:
         top.in_value = False
         if len(self.frames) == 1:
             self.item_ends.append(len(self.tokens))
-            self.stamper.item(start)
+            self.stamper.note_item(start)
             self.at = self.stamper.pass_over(end)
 
     def comment(self, start: int, end: int) -> None:
@@ -155,7 +155,7 @@ class _Scanner:
 
     def quote(self, start: int, end: int) -> None:
         self._emit("DBLQUOTE", start, end)
-        self._push(_Open(Frame.QUOTED, start))
+        self._push(_OpenFrame(Frame.QUOTED, start))
 
     def heredoc(self, start: int, end: int) -> None:
         self._emit("HEREDOC_TEMPLATE", start, end)
@@ -163,7 +163,7 @@ class _Scanner:
         if len(marker) > limits.EXCERPT_CHARACTERS:
             self._stop(start, complaints.LONG_MARKER)
             return
-        self._push(_Open(Frame.HEREDOC, start, marker))
+        self._push(_OpenFrame(Frame.HEREDOC, start, marker))
 
     def open(self, start: int, end: int) -> None:
         mark = self.source.text[start]
@@ -175,7 +175,7 @@ class _Scanner:
             elif self._is_for_ahead(end):
                 frame = Frame.FOR_OBJECT
         self._emit(type_, start, end)
-        self._push(_Open(frame, start))
+        self._push(_OpenFrame(frame, start))
 
     def _is_for_ahead(self, at: int) -> bool:
         while found := patterns.NOTHING.match(self.source.text, at):
@@ -190,11 +190,11 @@ class _Scanner:
             self._emit(CLOSERS[mark], start, end)
             return
         if len(self.frames) == 1:
-            complaint = complaints.nothing_open(mark)
+            complaint = complaints.make_nothing_open(mark)
         else:
             line = self.source.range(top.start, top.start).line
-            complaint = complaints.mismatch(mark, top.frame, self._opener(top), line)
-        self._bracket_fault(start, end, complaint)
+            complaint = complaints.make_mismatch(mark, top.frame, self._get_opener(top), line)
+        self._report_bracket_fault(start, end, complaint)
         self._resume()
 
     def equals(self, start: int, end: int) -> None:
@@ -217,10 +217,10 @@ class _Scanner:
         elif self._is_conflict(start):
             self._stop(start, complaints.CONFLICT)
         elif text.startswith("<<", start):
-            self._fault(start, start + 2, complaints.BAD_HEREDOC)
+            self._report_fault(start, start + 2, complaints.BAD_HEREDOC)
             self._skip_heredoc(start)
         else:
-            self._fault(start, end, complaints.unexpected(text[start]))
+            self._report_fault(start, end, complaints.make_unexpected(text[start]))
 
     def _is_conflict(self, start: int) -> bool:
         """A line that git writes where two versions differ."""
@@ -238,57 +238,57 @@ class _Scanner:
 
     # -- literal text
 
-    def quoted(self) -> None:
-        self._literal(self._end_of(patterns.QUOTED_TEXT))
+    def scan_quoted(self) -> None:
+        self._emit_literal(self._find_text_end(patterns.QUOTED_TEXT))
         mark = self.source.text[self.at : self.at + 1]
         if mark == '"':
             self._emit("DBLQUOTE", self.at, self.at + 1)
             self.at += 1
             self.frames.pop()
         elif mark in ("$", "%"):
-            self._template_opener()
+            self._open_template_part()
         else:
-            self._unclosed_string(self.frames[-1].start)
+            self._end_unclosed_string(self.frames[-1].start)
 
-    def _unclosed_string(self, start: int) -> None:
-        self._fault(start, self.at, complaints.UNCLOSED_STRING)
-        self.at = self._line_end(self.at)
+    def _end_unclosed_string(self, start: int) -> None:
+        self._report_fault(start, self.at, complaints.UNCLOSED_STRING)
+        self.at = self._find_line_end(self.at)
         line_start = self.source.text.rfind("\n", 0, start) + 1
         while self.frames[-1].start >= line_start and self.frames[-1].frame in _ONE_LINE:
             self.frames.pop()
 
-    def bare(self) -> None:
-        self._literal(self._end_of(patterns.BARE_TEXT))
+    def scan_bare(self) -> None:
+        self._emit_literal(self._find_text_end(patterns.BARE_TEXT))
         if self.at < len(self.source.text):
-            self._template_opener()
+            self._open_template_part()
 
-    def _end_of(self, text: re.Pattern[str]) -> int:
+    def _find_text_end(self, text: re.Pattern[str]) -> int:
         end = self.at
         while found := text.match(self.source.text, end):
             end = found.end()
         return end
 
-    def heredoc_text(self) -> None:
+    def scan_heredoc_text(self) -> None:
         opened = self.frames[-1]
         for found in patterns.HEREDOC_STOP.finditer(self.source.text, self.at):
             if found.group() in ("$${", "%%{") or found.group(1) not in (None, opened.marker):
                 continue
-            self._literal(found.start())
+            self._emit_literal(found.start())
             if not found.group(1):
-                self._template_opener()
+                self._open_template_part()
                 return
             self._emit("HEREDOC_END", found.start(), found.end())
             self.at = found.end()
             self.frames.pop()
             return
-        self._stop(opened.start, complaints.unclosed_heredoc(opened.marker))
+        self._stop(opened.start, complaints.make_unclosed_heredoc(opened.marker))
 
-    def _literal(self, end: int) -> None:
+    def _emit_literal(self, end: int) -> None:
         if end > self.at:
             self._emit("STRING_CHARS", self.at, end)
             self.at = end
 
-    def _template_opener(self) -> None:
+    def _open_template_part(self) -> None:
         start = self.at
         directive = self.source.text[start] == "%"
         self._emit("DIRECTIVE_START" if directive else "INTERP_START", start, start + 2)
@@ -296,7 +296,7 @@ class _Scanner:
         if self.source.text.startswith("~", self.at):
             self._emit("STRIP_MARKER", self.at, self.at + 1)
             self.at += 1
-        self._push(_Open(Frame.DIRECTIVE if directive else Frame.INTERPOLATION, start))
+        self._push(_OpenFrame(Frame.DIRECTIVE if directive else Frame.INTERPOLATION, start))
 
     # -- shared
 
@@ -304,36 +304,36 @@ class _Scanner:
         self.tokens.append(_token((type_, start, end, self.source)))
         self.last = type_
 
-    def _push(self, opened: _Open) -> None:
+    def _push(self, opened: _OpenFrame) -> None:
         self.frames.append(opened)
         if len(self.frames) > limits.NESTING + 1:
-            self._stop(opened.start, complaints.too_deep(limits.NESTING))
+            self._stop(opened.start, complaints.make_too_deep(limits.NESTING))
 
-    def _opener(self, opened: _Open) -> str:
+    def _get_opener(self, opened: _OpenFrame) -> str:
         width = 2 if opened.frame in _TEMPLATE_FRAMES else 1
         return self.source.text[opened.start : opened.start + width]
 
-    def _line_end(self, start: int) -> int:
+    def _find_line_end(self, start: int) -> int:
         end = self.source.text.find("\n", start)
         return len(self.source.text) if end < 0 else end
 
-    def _fault(self, start: int, end: int, complaint: Complaint) -> None:
+    def _report_fault(self, start: int, end: int, complaint: Complaint) -> None:
         """Reported unless the line before or this one already had the same error."""
         self.broken.add(len(self.item_ends))
         self.mistakes += 1
-        found = fault(self.source, start, end, *complaint)
+        found = make_fault(self.source, start, end, *complaint)
         earlier = self.faults[-1] if self.faults else None
-        if not (earlier and _repeats(earlier, found)):
+        if not (earlier and _is_repeated(earlier, found)):
             self.faults.append(found)
 
-    def _bracket_fault(self, start: int, end: int, complaint: Complaint) -> None:
+    def _report_bracket_fault(self, start: int, end: int, complaint: Complaint) -> None:
         """Reported unless an earlier error in the item may have hidden the other bracket."""
         if len(self.item_ends) not in self.broken:
-            self._fault(start, end, complaint)
+            self._report_fault(start, end, complaint)
 
     def _stop(self, start: int, complaint: Complaint) -> None:
         """An error after which nothing that follows can be told apart."""
-        self._fault(start, self._line_end(start), complaint)
+        self._report_fault(start, self._find_line_end(start), complaint)
         self.at = len(self.source.text)
         del self.frames[1:]
 
@@ -351,25 +351,25 @@ class _Scanner:
         if top.frame is Frame.QUOTED or top.frame is Frame.HEREDOC:
             _STEPS[top.frame](self)
         elif len(self.frames) > 1:
-            opener = self._opener(top)
-            after = self._line_end(top.start)
-            complaint = complaints.unclosed(self.source, top.frame, opener, after)
-            self._bracket_fault(top.start, top.start + len(opener), complaint)
+            opener = self._get_opener(top)
+            after = self._find_line_end(top.start)
+            complaint = complaints.make_unclosed(self.source, top.frame, opener, after)
+            self._report_bracket_fault(top.start, top.start + len(opener), complaint)
         if self.root is Frame.BODY and self.last not in ("", "NL_OR_COMMENT"):
             self._emit("NL_OR_COMMENT", self.at, self.at)
             self.item_ends.append(len(self.tokens))
 
 
-def _repeats(earlier: Diagnostic, later: Diagnostic) -> bool:
+def _is_repeated(earlier: Diagnostic, later: Diagnostic) -> bool:
     near = earlier.range and later.range and later.range.line <= earlier.range.line + 1
     return bool(near) and earlier.summary == later.summary
 
 
 _STEPS: Mapping[Frame, Callable[[_Scanner], None]] = {
-    **dict.fromkeys(Frame, _Scanner.code),
-    Frame.QUOTED: _Scanner.quoted,
-    Frame.HEREDOC: _Scanner.heredoc_text,
-    Frame.BARE: _Scanner.bare,
+    **dict.fromkeys(Frame, _Scanner.scan_code),
+    Frame.QUOTED: _Scanner.scan_quoted,
+    Frame.HEREDOC: _Scanner.scan_heredoc_text,
+    Frame.BARE: _Scanner.scan_bare,
 }
 _CODE_STEPS: Mapping[str, Callable[[_Scanner, int, int], None]] = {
     name: getattr(_Scanner, name)

@@ -16,7 +16,7 @@ _SECRET_WORD = re.compile(_SECRET_NAMES)
 _SECRET_LINE = re.compile(rf"(?i)^(.*?{_SECRET_NAMES}[\w.\"-]*\s*[=:]\s*)\S.*")
 
 
-def _encoded(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -42,7 +42,7 @@ class Source:
     def _start_bytes(self) -> array[int]:
         if self.text.isascii():
             return self._starts
-        sizes = (len(_encoded(line)) + 1 for line in self.text.split("\n"))
+        sizes = (len(_encode_text(line)) + 1 for line in self.text.split("\n"))
         return array("q", accumulate(sizes, initial=0))
 
     def range(self, start: int, end: int) -> Range:
@@ -56,7 +56,7 @@ class Source:
         begin, begin_byte = self._starts[index], self._start_bytes[index]
         size = offset - begin
         if self._start_bytes is not self._starts:
-            size = len(_encoded(self.text[begin:offset]))
+            size = len(_encode_text(self.text[begin:offset]))
         return index + self._first_line, offset - begin + 1, self._lead + begin_byte + size
 
     def excerpt(self, offset: int) -> str | None:

@@ -82,23 +82,23 @@ class Stamper:
             begin = _BLANK.match(self.text, at).end()  # type: ignore[union-attr]  # always matches
             if not self.text.startswith(_BEGIN, begin):
                 return at
-            end = self._stamped(begin)
+            end = self._match_block(begin)
             if end is None:
                 return at
             at = end + 1
         return at
 
-    def item(self, end: int) -> None:
+    def note_item(self, end: int) -> None:
         """An item was scanned that ends there: if it is the candidate, others may repeat it."""
         if self.candidate is not None and self.candidate[1] == end:
             self.seen[self.candidate[2]] = self.candidate[0]
         self.candidate = None
 
-    def _stamped(self, begin: int) -> int | None:
+    def _match_block(self, begin: int) -> int | None:
         for stencil in self.stencils:
             match = stencil.pattern.match(self.text, begin)
             if match is not None:
-                return self._pass(stencil, match)
+                return self._note_stamp(stencil, match)
         close = self.text.find(_END, begin, begin + _LONGEST)
         if close < 0:
             return None
@@ -115,12 +115,12 @@ class Stamper:
         self.room -= end - begin
         if self.room < 0:
             return None
-        stencil = _stencil(first, pieces)
+        stencil = _make_stencil(first, pieces)
         self.stencils = [stencil, *self.stencils[: _STENCILS - 1]]
         match = stencil.pattern.match(self.text, begin)
-        return None if match is None else self._pass(stencil, match)
+        return None if match is None else self._note_stamp(stencil, match)
 
-    def _pass(self, stencil: Stencil, match: re.Match[str]) -> int:
+    def _note_stamp(self, stencil: Stencil, match: re.Match[str]) -> int:
         if stencil is not self.stencils[0]:
             self.stencils.remove(stencil)
             self.stencils.insert(0, stencil)
@@ -129,7 +129,7 @@ class Stamper:
         return match.end()
 
 
-def _stencil(first: int, pieces: list[str]) -> Stencil:
+def _make_stencil(first: int, pieces: list[str]) -> Stencil:
     """pieces: fixed texts and words in turn, of a later block of the shape."""
     numbers = tuple(
         word[0].isdigit() and not before.endswith(('"', "}"))
@@ -149,7 +149,7 @@ Parse: TypeAlias = Callable[[Source, int, int], Block]
 """Parses the block that stands between two offsets, known to have no fault."""
 
 
-class Shape:
+class StencilShape:
     """block: the one that was parsed; pattern: a copy of it whose constants are slots, in the
     order of the words. The first word is the name, the last label of the block."""
 
@@ -165,7 +165,7 @@ class Stamped(Block, frozen=True):
     """A block that was passed over; whoever asks for its body gets it parsed. words: in the order
     of the slots of its shape. In the place of its body stands that of the shape."""
 
-    shape: Shape
+    shape: StencilShape
     words: tuple[Word, ...]
     _parsed: Body | None = None
 
@@ -186,7 +186,7 @@ class Stamped(Block, frozen=True):
         return ()  # no block with blocks is passed over
 
 
-def stamp_block(source: Source, stamp: Stamp, shape: Shape) -> Stamped:
+def stamp_block(source: Source, stamp: Stamp, shape: StencilShape) -> Stamped:
     """The block of a stamp."""
     stencil, begin, end, texts = stamp
     first, moved = shape.block, begin - shape.block.start
@@ -203,7 +203,7 @@ def stamp_block(source: Source, stamp: Stamp, shape: Shape) -> Stamped:
     return Stamped(source, begin, end, first.type, labels, first.body, shape, tuple(words))
 
 
-def shape(stencil: Stencil, block: Block, parse: Parse) -> Shape | None:
+def make_shape(stencil: Stencil, block: Block, parse: Parse) -> StencilShape | None:
     """What the blocks of a stencil have in common, if each of its words is a constant (no key
     or index) of the block, or its name."""
     match = stencil.pattern.match(block.source.text, block.start)
@@ -216,18 +216,20 @@ def shape(stencil: Stencil, block: Block, parse: Parse) -> Shape | None:
         return None
     slots = {span: number for number, span in enumerate(spans)}
     swapped: set[int] = set()
-    attributes = {key: _swap(item, slots, swapped) for key, item in block.body.attributes.items()}
+    attributes = {
+        key: _swap_constants(item, slots, swapped) for key, item in block.body.attributes.items()
+    }
     if len(swapped) != len(spans) - 1:
         return None
     body = Body(block.source, block.body.start, block.body.end, attributes, ())
     pattern = Block(block.source, block.start, block.end, block.type, block.labels, body)
-    return Shape(block, pattern, parse)
+    return StencilShape(block, pattern, parse)
 
 
-def _swap(node: Any, slots: Mapping[tuple[int, int], int], swapped: set[int]) -> Any:
+def _swap_constants(node: Any, slots: Mapping[tuple[int, int], int], swapped: set[int]) -> Any:
     """The node with slots in the place of constants; the same node if it has none."""
     if isinstance(node, tuple):
-        made = tuple(_swap(part, slots, swapped) for part in node)
+        made = tuple(_swap_constants(part, slots, swapped) for part in node)
         return made if any(new is not old for new, old in zip(made, node, strict=True)) else node
     if isinstance(node, Lit):
         number = slots.get((node.start, node.end), slots.get((node.start + 1, node.end - 1)))
@@ -239,6 +241,8 @@ def _swap(node: Any, slots: Mapping[tuple[int, int], int], swapped: set[int]) ->
         return node
     kept = "key" if isinstance(node, ObjectItem | Index) else ""
     parts = [(name, getattr(node, name)) for name in node.__struct_fields__]
-    values = [part if name == kept else _swap(part, slots, swapped) for name, part in parts]
+    values = [
+        part if name == kept else _swap_constants(part, slots, swapped) for name, part in parts
+    ]
     same = all(new is old for new, (_, old) in zip(values, parts, strict=True))
     return node if same else type(node)(*values)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ..core.diagnostics import Diagnostic
 from . import limits
-from .faults import SyntaxFault, fault
+from .faults import SyntaxFault, make_fault
 from .nodes import Expression, Lit, Template, TemplateFor, TemplateIf
 from .source import Source
 from .tokens import Token
@@ -50,7 +50,7 @@ class _Text(Struct):
 _Piece: TypeAlias = _Text | Hole | Directive
 
 
-class Place(NamedTuple):
+class TemplateSpan(NamedTuple):
     """Where the whole template lies, marks included."""
 
     source: Source
@@ -58,29 +58,33 @@ class Place(NamedTuple):
     end: int
 
 
-def plain(token: Token) -> Lit:
+def make_plain(token: Token) -> Lit:
     """A quoted string that holds its own text, without escapes or parts."""
     source, start, end = token.source, token.start, token.end
-    return _literal(source, start, end, source.text[start + 1 : end - 1])
+    return _make_literal(source, start, end, source.text[start + 1 : end - 1])
 
 
-def quoted(place: Place, parts: Sequence[Part]) -> Lit | Template:
+def make_quoted(place: TemplateSpan, parts: Sequence[Part]) -> Lit | Template:
     """A quoted string; raises SyntaxFault for invalid escapes and stray directives."""
-    return _build(place, [_decoded(part) if isinstance(part, Token) else part for part in parts])
+    return _build_template(
+        place, [_decode_token(part) if isinstance(part, Token) else part for part in parts]
+    )
 
 
-def bare(place: Place, parts: Sequence[Part], flush: bool = False) -> Lit | Template:
+def make_bare(place: TemplateSpan, parts: Sequence[Part], flush: bool = False) -> Lit | Template:
     """A template without quotes, or a heredoc; flush: of the `<<-` kind."""
-    return _build(place, _lines(parts), flush)
+    return _build_template(place, _split_lines(parts), flush)
 
 
-def _build(place: Place, pieces: list[_Piece], flush: bool = False) -> Lit | Template:
-    _trim(pieces)
+def _build_template(
+    place: TemplateSpan, pieces: list[_Piece], flush: bool = False
+) -> Lit | Template:
+    _trim_pieces(pieces)
     if flush:
-        _unindent(pieces)
+        _unindent_lines(pieces)
     if all(isinstance(piece, _Text) for piece in pieces):
-        return _joined(place.source, place.start, place.end, pieces)
-    return _Assembly(place, pieces).template()
+        return _join_texts(place.source, place.start, place.end, pieces)
+    return _Assembly(place, pieces).assemble()
 
 
 # -- decoding
@@ -92,7 +96,7 @@ _SPECIAL = re.compile(
 _INTRODUCER = re.compile(r"\$\$\{|%%\{")
 
 
-def _decoded(token: Token) -> _Text:
+def _decode_token(token: Token) -> _Text:
     text = token.text
     if "\\" not in text and "{" not in text:
         return _Text(token.start, token.end, text)
@@ -107,7 +111,7 @@ def _decoded(token: Token) -> _Text:
             return chr(int(digits, 16))
         if (digits or unknown) and len(faults) < limits.DIAGNOSTICS:
             start = token.start + found.start()
-            faults.append(_bad_escape(token.source, start, start + len(found.group())))
+            faults.append(_make_escape_fault(token.source, start, start + len(found.group())))
         return found.group()[1:]
 
     value = _SPECIAL.sub(replacement, text)
@@ -120,8 +124,8 @@ def _is_character(code: int) -> bool:
     return code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
 
 
-def _bad_escape(source: Source, start: int, end: int) -> Diagnostic:
-    return fault(
+def _make_escape_fault(source: Source, start: int, end: int) -> Diagnostic:
+    return make_fault(
         source,
         start,
         end,
@@ -131,7 +135,7 @@ def _bad_escape(source: Source, start: int, end: int) -> Diagnostic:
     )
 
 
-def _lines(parts: Iterable[Part]) -> list[_Piece]:
+def _split_lines(parts: Iterable[Part]) -> list[_Piece]:
     """Raw text cut after each newline: trimming and unindenting work line by line."""
     pieces: list[_Piece] = []
     for part in parts:
@@ -149,7 +153,7 @@ def _lines(parts: Iterable[Part]) -> list[_Piece]:
 # -- white space
 
 
-def _trim(pieces: Sequence[_Piece]) -> None:
+def _trim_pieces(pieces: Sequence[_Piece]) -> None:
     for index, piece in enumerate(pieces):
         if isinstance(piece, _Text):
             continue
@@ -162,18 +166,18 @@ def _trim(pieces: Sequence[_Piece]) -> None:
             after.value = after.value.lstrip()
 
 
-def _unindent(pieces: Sequence[_Piece]) -> None:
+def _unindent_lines(pieces: Sequence[_Piece]) -> None:
     """Take the least indentation of all lines that are not blank from each of them."""
-    leading = [piece for piece in _line_starts(pieces) if not _is_blank(piece)]
+    leading = [piece for piece in _list_line_starts(pieces) if not _is_blank(piece)]
     if not all(isinstance(piece, _Text) for piece in leading):
         return
     texts = [piece for piece in leading if isinstance(piece, _Text)]
-    least = min((_indentation(piece.value) for piece in texts), default=0)
+    least = min((_measure_indentation(piece.value) for piece in texts), default=0)
     for piece in texts:
         piece.value = piece.value[least:]
 
 
-def _line_starts(pieces: Sequence[_Piece]) -> list[_Piece]:
+def _list_line_starts(pieces: Sequence[_Piece]) -> list[_Piece]:
     starts: list[_Piece] = []
     fresh = True
     for piece in pieces:
@@ -187,27 +191,27 @@ def _is_blank(piece: _Piece) -> bool:
     return isinstance(piece, _Text) and piece.value.endswith("\n") and not piece.value.strip()
 
 
-def _indentation(line: str) -> int:
+def _measure_indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
 # -- directives
 
 
-def _joined(source: Source, start: int, end: int, pieces: Iterable[_Piece]) -> Lit:
+def _join_texts(source: Source, start: int, end: int, pieces: Iterable[_Piece]) -> Lit:
     texts = [piece.value for piece in pieces if isinstance(piece, _Text)]
-    return _literal(source, start, end, "".join(texts))
+    return _make_literal(source, start, end, "".join(texts))
 
 
-def _literal(source: Source, start: int, end: int, value: str) -> Lit:
+def _make_literal(source: Source, start: int, end: int, value: str) -> Lit:
     if len(value) > limits.STRING_CHARACTERS:
         detail = f"It has more than {limits.STRING_CHARACTERS} characters."
-        raise SyntaxFault(fault(source, start, start + 1, "String too long", detail))
+        raise SyntaxFault(make_fault(source, start, start + 1, "String too long", detail))
     # The words of thousands of blocks are few, so each is kept once.
     return Lit(source, start, end, intern(value if value.isascii() else normalize("NFC", value)))
 
 
-class _Open(Struct):
+class _OpenBody(Struct):
     """A body that is being filled; directive: None for the template itself."""
 
     directive: Directive | None
@@ -219,17 +223,17 @@ class _Open(Struct):
 class _Assembly:
     """Flat pieces to nested bodies, with a stack of what is open."""
 
-    def __init__(self, place: Place, pieces: Sequence[_Piece]) -> None:
+    def __init__(self, place: TemplateSpan, pieces: Sequence[_Piece]) -> None:
         self._place = place
         self._pieces = pieces
-        self._open = [_Open(None, [])]
+        self._open = [_OpenBody(None, [])]
 
-    def template(self) -> Template:
+    def assemble(self) -> Template:
         index = 0
         while index < len(self._pieces):
             piece = self._pieces[index]
             if isinstance(piece, _Text):
-                index = self._text(index)
+                index = self._add_text(index)
                 continue
             if isinstance(piece, Hole):
                 self._open[-1].parts.append(piece.expression)
@@ -239,38 +243,42 @@ class _Assembly:
         if len(self._open) > 1:
             unclosed = self._open[-1].directive
             assert unclosed is not None
-            raise self._stray(unclosed, f"No %{{ end{unclosed.word} }} closes it.")
+            raise self._make_stray_fault(unclosed, f"No %{{ end{unclosed.word} }} closes it.")
         unwraps = len(self._pieces) == 1 and isinstance(self._pieces[0], Hole)
         place = self._place
         return Template(place.source, place.start, place.end, tuple(self._open[0].parts), unwraps)
 
-    def _text(self, first: int) -> int:
+    def _add_text(self, first: int) -> int:
         last = first
         while last < len(self._pieces) and isinstance(self._pieces[last], _Text):
             last += 1
         run = self._pieces[first:last]
-        self._open[-1].parts.append(_joined(self._place.source, run[0].start, run[-1].end, run))
+        self._open[-1].parts.append(_join_texts(self._place.source, run[0].start, run[-1].end, run))
         return last
 
-    def open(self, directive: Directive) -> None:
-        self._open.append(_Open(directive, []))
+    def open_directive(self, directive: Directive) -> None:
+        self._open.append(_OpenBody(directive, []))
         if len(self._open) > limits.NESTING:
-            raise self._stray(directive, f"More than {limits.NESTING} lie inside each other.")
+            raise self._make_stray_fault(
+                directive, f"More than {limits.NESTING} lie inside each other."
+            )
 
-    def otherwise(self, directive: Directive) -> None:
+    def start_otherwise(self, directive: Directive) -> None:
         top = self._open[-1]
         if top.directive is None or top.directive.word != "if" or top.other:
-            raise self._stray(directive, "It belongs once between %{ if } and %{ endif }.")
-        top.then = self._body(top.directive.end, directive.start)
+            raise self._make_stray_fault(
+                directive, "It belongs once between %{ if } and %{ endif }."
+            )
+        top.then = self._make_body(top.directive.end, directive.start)
         top.other = directive
         top.parts = []
 
     def end_if(self, directive: Directive) -> None:
-        top, opener, condition = self._closed("if", directive)
-        otherwise = self._body((top.other or directive).start, directive.start)
+        top, opener, condition = self._check_closer("if", directive)
+        otherwise = self._make_body((top.other or directive).start, directive.start)
         if top.then is None:
             empty = Template(self._place.source, directive.start, directive.start, (), False)
-            then, otherwise = self._body(opener.end, directive.start), empty
+            then, otherwise = self._make_body(opener.end, directive.start), empty
         else:
             then = top.then
         self._open.pop()
@@ -279,9 +287,9 @@ class _Assembly:
         )
 
     def end_for(self, directive: Directive) -> None:
-        _, opener, collection = self._closed("for", directive)
+        _, opener, collection = self._check_closer("for", directive)
         *key, value = opener.names
-        body = self._body(opener.end, directive.start)
+        body = self._make_body(opener.end, directive.start)
         self._open.pop()
         self._open[-1].parts.append(
             TemplateFor(
@@ -295,26 +303,30 @@ class _Assembly:
             )
         )
 
-    def _closed(self, word: str, closer: Directive) -> tuple[_Open, Directive, Expression]:
+    def _check_closer(
+        self, word: str, closer: Directive
+    ) -> tuple[_OpenBody, Directive, Expression]:
         top = self._open[-1]
         opener = top.directive
         if opener is None or opener.word != word or opener.expression is None:
-            raise self._stray(closer, f"No %{{ {word} }} is open here.")
+            raise self._make_stray_fault(closer, f"No %{{ {word} }} is open here.")
         return top, opener, opener.expression
 
-    def _body(self, start: int, end: int) -> Template:
+    def _make_body(self, start: int, end: int) -> Template:
         return Template(self._place.source, start, end, tuple(self._open[-1].parts), False)
 
-    def _stray(self, directive: Directive, detail: str) -> SyntaxFault:
+    def _make_stray_fault(self, directive: Directive, detail: str) -> SyntaxFault:
         summary = f"Misplaced %{{ {directive.word} }}"
         place = self._place
-        return SyntaxFault(fault(place.source, directive.start, directive.end, summary, detail))
+        return SyntaxFault(
+            make_fault(place.source, directive.start, directive.end, summary, detail)
+        )
 
 
 _WORDS: Mapping[str, Callable[[_Assembly, Directive], None]] = {
-    "if": _Assembly.open,
-    "for": _Assembly.open,
-    "else": _Assembly.otherwise,
+    "if": _Assembly.open_directive,
+    "for": _Assembly.open_directive,
+    "else": _Assembly.start_otherwise,
     "endif": _Assembly.end_if,
     "endfor": _Assembly.end_for,
 }

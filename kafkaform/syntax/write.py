@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from ..core.canonical import number_text
+from ..core.canonical import render_number
 from ..core.value import FrozenMap, SecretRef, Value
-from .format import format
+from .format import format_text
 from .tokens import KEYWORDS
 
 _LINE = 80
@@ -40,24 +40,24 @@ class NewBlock(Struct, frozen=True):
     blocks: tuple[NewBlock, ...] = ()
 
 
-def write(blocks: Iterable[NewBlock]) -> str:
+def write_blocks(blocks: Iterable[NewBlock]) -> str:
     """The blocks as formatted text, an empty line between them.
 
     Raises ValueError for a type or attribute name that is no identifier, or a number that is
     not finite.
     """
-    return format("\n".join("\n".join(_block(block)) + "\n" for block in blocks))
+    return format_text("\n".join("\n".join(_render_block(block)) + "\n" for block in blocks))
 
 
 def write_value(value: Writable) -> str:
     """One value as formatted text, over several lines where it is a map or a long list; keys of
     maps sorted."""
-    return format(f"x = {_value(value)}\n").removeprefix("x = ").removesuffix("\n")
+    return format_text(f"x = {_render_value(value)}\n").removeprefix("x = ").removesuffix("\n")
 
 
-def quote(text: str) -> str:
+def quote_string(text: str) -> str:
     """The text as a quoted string; readers normalise it to NFC."""
-    return f'"{_ESCAPED.sub(_escape, text)}"'
+    return f'"{_ESCAPED.sub(_escape_character, text)}"'
 
 
 def is_identifier(text: str) -> bool:
@@ -80,7 +80,7 @@ _SHORT: Mapping[str, str] = {
 }
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape_character(found: re.Match[str]) -> str:
     character = found.group()
     if character in _SHORT:
         return _SHORT[character]
@@ -92,16 +92,16 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def _block(block: NewBlock) -> Iterator[str]:
-    labels = "".join(f" {quote(label)}" for label in block.labels)
-    header = f"{_name(block.type)}{labels} {{"
+def _render_block(block: NewBlock) -> Iterator[str]:
+    labels = "".join(f" {quote_string(label)}" for label in block.labels)
+    header = f"{_check_name(block.type)}{labels} {{"
     lines = [
-        f"{_name(name)} = {_value(value)}"
+        f"{_check_name(name)} = {_render_value(value)}"
         for name, value in block.attributes.items()
         if value is not None
     ]
     for inner in block.blocks:
-        lines.extend(["", *_block(inner)] if lines else _block(inner))
+        lines.extend(["", *_render_block(inner)] if lines else _render_block(inner))
     if not lines:
         yield header + "}"
         return
@@ -110,56 +110,56 @@ def _block(block: NewBlock) -> Iterator[str]:
     yield "}"
 
 
-def _name(text: str) -> str:
+def _check_name(text: str) -> str:
     if not _IDENTIFIER.fullmatch(text):
         raise ValueError("not an identifier")
     return text
 
 
-def _value(value: Writable) -> str:
+def _render_value(value: Writable) -> str:
     match value:
         case None:
             return "null"
         case bool():
             return "true" if value else "false"
         case int() | Decimal():
-            return _number(value)
+            return _render_number(value)
         case str():
-            return quote(value)
+            return quote_string(value)
         case tuple():
-            return _list([_value(item) for item in value])
+            return _render_list([_render_value(item) for item in value])
         case FrozenMap():
-            return _map(value)
+            return _render_map(value)
         case SecretRef():
-            return _secret(value)
+            return _render_secret(value)
         case Code():
             return value.text
 
 
-def _number(value: int | Decimal) -> str:
+def _render_number(value: int | Decimal) -> str:
     if isinstance(value, Decimal) and not value.is_finite():
         raise ValueError("not a finite number")
-    return number_text(value)
+    return render_number(value)
 
 
-def _list(items: list[str]) -> str:
+def _render_list(items: list[str]) -> str:
     line = f"[{', '.join(items)}]"
     if len(line) <= _LINE and "\n" not in line:
         return line
     return "[\n" + "".join(f"{item},\n" for item in items) + "]"
 
 
-def _map(value: Mapping[str, Value]) -> str:
+def _render_map(value: Mapping[str, Value]) -> str:
     if not value:
         return "{}"
     items = (
-        f"{key if is_identifier(key) else quote(key)} = {_value(value[key])}\n"
+        f"{key if is_identifier(key) else quote_string(key)} = {_render_value(value[key])}\n"
         for key in sorted(value)
     )
     return "{\n" + "".join(items) + "}"
 
 
-def _secret(reference: SecretRef) -> str:
+def _render_secret(reference: SecretRef) -> str:
     if reference.source == "variable":
-        return f"var.{_name(reference.name)}"
-    return f"secret_{_name(reference.source)}({quote(reference.name)})"
+        return f"var.{_check_name(reference.name)}"
+    return f"secret_{_check_name(reference.source)}({quote_string(reference.name)})"

@@ -11,23 +11,23 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ..apply.execute import Run, execute
+from ..apply.execute import ApplyRun, execute_plan
 from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
-from ..apply.preflight import checked, refuse
+from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.report import Report
-from ..apply.secrets import in_plan, refuse_exposed, resolve
+from ..apply.secrets import find_plan_secrets, refuse_exposed, resolve_secrets
 from ..apply.stop import Stop
-from ..apply.verify import verify
+from ..apply.verify import verify_applied
 from ..audit.event import (
-    Kind,
-    approval_body,
-    plan_body,
-    run_begin_body,
-    run_end_body,
-    timestamp,
-    validate_body,
-    verify_body,
+    RecordKind,
+    make_approval,
+    make_plan,
+    make_run_begin,
+    make_run_end,
+    make_validate,
+    make_verify,
+    render_time,
 )
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
 from ..core.diagnostics import Diagnostics, has_errors
@@ -41,36 +41,36 @@ from ..core.errors import (
     PlanRefused,
     UsageError,
 )
-from ..core.progress import Message, silent
+from ..core.progress import Message, ignore_event
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
 from ..core.words import Words, shared
-from ..plan.approval import change_digest
-from ..plan.build import reviewed
+from ..plan.approval import digest_change
+from ..plan.build import review_changes
 from ..plan.codec import to_data
 from ..plan.model import Plan
 from ..plan.observe import Look
-from ..state.edit import with_outputs
+from ..state.edit import set_outputs
 from ..version import VERSION
-from .configuration.evaluation import recorded_outputs
+from .configuration.evaluation import record_outputs
 from .configuration.untrusted import apply_error
 from .events import Announcer, Listener
 from .interrupts import Unsent, unsent
-from .plan_choice import choose, refuse_old_token
+from .plan_choice import choose_plan, refuse_old_token
 from .planning import find_unmet, refuse_if_blocked
-from .recovery import close_earlier_runs, wait_for_the_run_before
-from .run import Applied, Ask, Chosen, Scene
+from .recovery import close_earlier_runs, wait_for_earlier_run
+from .run import Applied, ApplyRequest, Chosen, Scene
 from .secrecy import clean_report, keep_secrets
 from .workspace import (
     Workspace,
-    commit_of,
-    connected,
+    find_commit,
     find_owed_in,
     find_written,
-    first_state,
-    lock_info,
-    new_run_id,
+    make_first_state,
+    make_lock_info,
+    make_run_id,
     open_journal,
+    open_sessions,
     read_log,
     refuse_lost_state,
 )
@@ -83,7 +83,11 @@ RECOVERING = (
 
 
 def run_apply(
-    space: Workspace, ask: Ask, *, progress: Listener = silent, stop: Stop | None = None
+    space: Workspace,
+    ask: ApplyRequest,
+    *,
+    progress: Listener = ignore_event,
+    stop: Stop | None = None,
 ) -> Applied:
     """Run one apply, from lock to unlock.
 
@@ -101,10 +105,10 @@ def run_apply(
     return applied
 
 
-def _error_of(applied: Applied, ask: Ask) -> KafkaformError | None:
+def _error_of(applied: Applied, ask: ApplyRequest) -> KafkaformError | None:
     """What a run ends with that was not stopped before it sent, None if all that was asked for is
     done: what went wrong while sending, a rule that does not hold, or something left out."""
-    error = applied.report.error(ask.again) if applied.report is not None else None
+    error = applied.report.make_error(ask.again) if applied.report is not None else None
     if error is None and has_errors(applied.diagnostics):
         told = applied.diagnostics
         error = ConfigurationError("it was applied, but a rule does not hold", diagnostics=told)
@@ -116,7 +120,7 @@ def _error_of(applied: Applied, ask: Ask) -> KafkaformError | None:
     return error
 
 
-def _apply_locked(space: Workspace, ask: Ask, announce: Announcer, stop: Stop) -> Applied:
+def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop: Stop) -> Applied:
     if space.configuration.inputs.untrusted:
         raise apply_error()
     refuse_old_token(ask.expect)
@@ -125,8 +129,8 @@ def _apply_locked(space: Workspace, ask: Ask, announce: Announcer, stop: Stop) -
             "nobody is asked to approve the plan; nothing was sent",
             "Give a callback that approves it, or the approval of a plan that was reviewed.",
         )
-    run = new_run_id()
-    info = lock_info(run, ask.command, timestamp(space.clock.now()), space.actor)
+    run = make_run_id()
+    info = make_lock_info(run, ask.command, render_time(space.clock.now()), space.actor)
     _announce_waiting(space, ask, announce)
     with (
         unsent("interrupted before anything was sent", AGAIN) as mark,
@@ -135,7 +139,7 @@ def _apply_locked(space: Workspace, ask: Ask, announce: Announcer, stop: Stop) -
         space.backend.check_writable()
         space.sink.check_writable()
         loaded = space.backend.load()
-        before = loaded.state or first_state(space.sink)
+        before = loaded.state or make_first_state(space.sink)
         found = read_log(space.sink, loaded.state)
         refuse_lost_state(loaded.state, found, space)
         lineage = before.lineage or str(uuid.uuid4())
@@ -144,9 +148,9 @@ def _apply_locked(space: Workspace, ask: Ask, announce: Announcer, stop: Stop) -
         journal.mend()
         owed = find_owed_in(space.sink, found)
         ledger = Ledger(space.backend, journal, state, loaded.version, owed.open)
-        with connected(space, state, found, ask.instance) as sessions:
+        with open_sessions(space, state, found, ask.instance) as sessions:
             with unsent(RECOVERING, AGAIN):
-                wait_for_the_run_before(lease, found, sessions, space.clock, announce)
+                wait_for_earlier_run(lease, found, sessions, space.clock, announce)
                 found = close_earlier_runs(space, ask, found, ledger, sessions, announce, owed)
             scene = Scene(
                 space, ask, announce, stop, sessions, ledger, found, before.lineage, lease
@@ -154,7 +158,7 @@ def _apply_locked(space: Workspace, ask: Ask, announce: Announcer, stop: Stop) -
             return _apply(scene, mark)
 
 
-def _announce_waiting(space: Workspace, ask: Ask, announce: Announcer) -> None:
+def _announce_waiting(space: Workspace, ask: ApplyRequest, announce: Announcer) -> None:
     """Who waits for a lock should know, and for whom."""
     holder = space.backend.holder() if ask.lock_timeout > 0 else None
     if holder is not None:
@@ -163,23 +167,25 @@ def _announce_waiting(space: Workspace, ask: Ask, announce: Announcer) -> None:
 
 def _apply(scene: Scene, mark: Unsent) -> Applied:
     run, ask = scene.ledger.journal.run, scene.ask
-    chosen = choose(scene)
+    chosen = choose_plan(scene)
     plan = chosen.plan
     if chosen.already:
         return Applied(plan, scene.ledger.state, run, already=chosen.already)
     refuse_if_blocked(plan, ask.fail_on, excludes=ask.make is None)
     if plan.idle:
-        broken = _keep_up(scene, chosen)
+        broken = _save_live_state(scene, chosen)
         return Applied(plan, scene.ledger.state, run, diagnostics=broken)
-    how = _approved(scene, plan)
+    how = _get_approval(scene, plan)
     _look_again(scene, plan, chosen.done)
-    secrets = resolve(in_plan(plan, chosen.done), scene.space.configuration.secret)
+    secrets = resolve_secrets(
+        find_plan_secrets(plan, chosen.done), scene.space.configuration.find_secret
+    )
     refuse_exposed(plan)
     verdicts = _dry_run(scene, plan, chosen.done)
-    _begin(scene, plan, how, verdicts)
+    _record_begin(scene, plan, how, verdicts)
     with scene.stop.listening():
         mark.over = scene.announce.sending = True
-        job = Run(
+        job = ApplyRun(
             plan,
             scene.sessions,
             scene.space.types,
@@ -192,7 +198,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
             chosen.done,
             ask.again,
         )
-        report, broken = _end(scene, chosen, _verified(scene, job, execute(job)))
+        report, broken = _record_end(scene, chosen, _verify_report(scene, job, execute_plan(job)))
     for work in report.work:
         scene.announce(work)
     return Applied(plan, scene.ledger.state, run, clean_report(report), diagnostics=broken)
@@ -201,13 +207,13 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
 # ── before the first send ───────────────────────────────────────────────────────────────
 
 
-def _approved(scene: Scene, plan: Plan) -> str:
+def _get_approval(scene: Scene, plan: Plan) -> str:
     """How the plan was approved. Raises if it was not."""
     ask = scene.ask
     if ask.expect:
         return "expect"
     if ask.confirm:
-        _confirmed(plan, ask.confirm, shared(scene.space.words.values()))
+        _require_confirmed(plan, ask.confirm, shared(scene.space.words.values()))
         return "confirm"
     # A coroutine that nobody awaits, or a word such as "no", must not count as a yes.
     if ask.approve is None or ask.approve(plan) is not True:
@@ -215,7 +221,7 @@ def _approved(scene: Scene, plan: Plan) -> str:
     return ask.approved_by
 
 
-def _confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> None:
+def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> None:
     """Raises KafkaformError unless exactly the systems of the plan are named. words: for them."""
     scopes = {item.facts.scope_id for item in plan.instances.values()}
     if scopes != set(confirm):
@@ -245,7 +251,7 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
     providers = {i: p for i, p in scene.space.providers.items() if i in sessions}
     look, accepted = Look(sessions, world), plan.options.accept
-    again, _ = reviewed(plan.changes, providers, look, facts, accepted)
+    again, _ = review_changes(plan.changes, providers, look, facts, accepted)
     _refuse_if_worse(plan.changes, again)
 
 
@@ -277,32 +283,32 @@ def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
 def _dry_run(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Mapping[str, Verdict]:
     """Pass 1: rights of all steps, then every step with nothing before it. One refusal, and
     nothing is sent."""
-    verdicts = checked(plan, done, scene.sessions, scene.space.clock, scene.announce)
-    refuse(verdicts, {step.id: step for change in plan.effective for step in change.steps})
+    verdicts = run_first_pass(plan, done, scene.sessions, scene.space.clock, scene.announce)
+    refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
     return verdicts
 
 
-def _begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) -> None:
+def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) -> None:
     """Who, what and why, durable together, before the first intent."""
     scopes = {name: item.facts.scope_id for name, item in plan.instances.items()}
-    digests = [change_digest(c, scopes[c.identity.instance], plan.lineage) for c in plan.effective]
-    begin = run_begin_body(
+    digests = [digest_change(c, scopes[c.identity.instance], plan.lineage) for c in plan.effective]
+    begin = make_run_begin(
         plan.approval,
         digests,
         scopes,
         command=scene.ask.command,
         host=socket.gethostname(),
-        commit=commit_of(scene.space.configuration.folder),
+        commit=find_commit(scene.space.configuration.folder),
         kafkaform_version=VERSION,
     )
     data = to_data(plan)
     assert isinstance(data, FrozenMap)  # a plan is a dataclass
     scene.ledger.journal.write_all(
         [
-            (Kind.RUN_BEGIN, begin),
-            (Kind.PLAN, plan_body(data, plan.approval, plan.configuration)),
-            (Kind.APPROVAL, approval_body(plan.approval, how, plan.configuration)),
-            (Kind.VALIDATE, validate_body(plan.approval, verdicts.values())),
+            (RecordKind.RUN_BEGIN, begin),
+            (RecordKind.PLAN, make_plan(data, plan.approval, plan.configuration)),
+            (RecordKind.APPROVAL, make_approval(plan.approval, how, plan.configuration)),
+            (RecordKind.VALIDATE, make_validate(plan.approval, verdicts.values())),
         ]
     )
 
@@ -310,7 +316,7 @@ def _begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) 
 # ── after the last send ─────────────────────────────────────────────────────────────────
 
 
-def _verified(scene: Scene, job: Run, report: Report) -> Report:
+def _verify_report(scene: Scene, job: ApplyRun, report: Report) -> Report:
     """The report, with what some node does not show yet."""
     good = {r.change.identity for r in report.results if r.outcome.status is OutcomeStatus.APPLIED}
     bad = {
@@ -325,15 +331,19 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
         if result.outcome.incarnation is not None
     }
     try:
-        late = verify(whole, made, job.sessions, job.types, job.clock, job.stop, scene.announce)
+        late = verify_applied(
+            whole, made, job.sessions, job.types, job.clock, job.stop, scene.announce
+        )
     except (Interrupted, OtherSystem) as error:
         return replace(report, stopped=error)
     places = [(item.address, item.node) for item in late]
-    scene.ledger.journal.write(Kind.VERIFY, verify_body(job.plan.approval, len(whole), places))
+    scene.ledger.journal.write(
+        RecordKind.VERIFY, make_verify(job.plan.approval, len(whole), places)
+    )
     return replace(report, invisible=late)
 
 
-def _end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnostics]:
+def _record_end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnostics]:
     """Outputs, the end of the run, and the state anchored at it; the report, and the rules that do
     not hold. Whoever lost the lock writes nothing any more, and outputs of another system are
     nobody's."""
@@ -342,30 +352,30 @@ def _end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnost
     broken: Diagnostics = ()
     try:
         if not isinstance(report.stopped, OtherSystem):
-            broken = _keep_up(scene, chosen)
+            broken = _save_live_state(scene, chosen)
     except OtherSystem as error:
         report = replace(report, stopped=error)
     counts = Counter(result.outcome.status.value for result in report.results)
-    end = run_end_body(chosen.plan.approval, complete=report.complete, counts=counts)
-    scene.ledger.journal.write(Kind.RUN_END, end)
-    scene.ledger.save(scene.ledger.state)
+    end = make_run_end(chosen.plan.approval, complete=report.complete, counts=counts)
+    scene.ledger.journal.write(RecordKind.RUN_END, end)
+    scene.ledger.save_state(scene.ledger.state)
     return report, broken
 
 
-def _keep_up(scene: Scene, chosen: Chosen) -> Diagnostics:
+def _save_live_state(scene: Scene, chosen: Chosen) -> Diagnostics:
     """The state of what needs no change: rows as they are live today, and outputs."""
     if chosen.made_now:
-        scene.ledger.refresh(chosen.plan.changes)
-    return _keep_outputs(scene, chosen.plan)
+        scene.ledger.refresh_rows(chosen.plan.changes)
+    return _save_outputs(scene, chosen.plan)
 
 
-def _keep_outputs(scene: Scene, plan: Plan) -> Diagnostics:
+def _save_outputs(scene: Scene, plan: Plan) -> Diagnostics:
     """Outputs and rules are evaluated with what is there now, if the configuration is the
     plan's; what the plan has not told yet."""
     if scene.space.desired.digest != plan.configuration:
         return ()
-    settled = scene.space.configuration.settled(scene.space.desired, scene.sessions)
-    after = with_outputs(scene.ledger.state, recorded_outputs(settled.outputs))
+    settled = scene.space.configuration.evaluate_settled(scene.space.desired, scene.sessions)
+    after = set_outputs(scene.ledger.state, record_outputs(settled.outputs))
     if after.outputs != scene.ledger.state.outputs:
-        scene.ledger.save(after)
+        scene.ledger.save_state(after)
     return tuple(item for item in settled.diagnostics if item not in plan.diagnostics)

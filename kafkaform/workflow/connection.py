@@ -12,14 +12,14 @@ from kafkaform_kafka.connection import java_properties as java
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
-from ..core.redaction import remember
+from ..core.redaction import remember_secret
 from ..core.resource import ProviderConfig
 from ..core.secret import PartialRepr
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from .configuration.evaluation import Configuration, Inputs, read_configuration
-from .configuration.files import read_folder, root_of
-from .properties_file import Property, parse
+from .configuration.files import find_root, read_folder
+from .properties_file import Property, parse_properties
 
 KAFKA = "kafka"
 COMMAND_LINE = Range("command line", 1, 1, 1, 1)
@@ -75,7 +75,7 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
     ConfigurationError."""
     registry, folder = Registry(), Path.cwd()
     configuration = read_configuration(folder, inputs.inputs, registry)
-    if not configuration.tree.configuration and not read_folder(root_of(folder), folder):
+    if not configuration.tree.configuration and not read_folder(find_root(folder), folder):
         raise UsageError(
             "there is no configuration here, and no cluster is named",
             "Give --bootstrap-server HOST:PORT (and --command-config FILE), or change to a "
@@ -86,14 +86,14 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
     desired = configuration.evaluate(ask=False).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    settings = _chosen(desired.providers, inputs.provider)
-    from ..apply.secrets import references, resolve  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
+    settings = _choose_instance(desired.providers, inputs.provider)
+    from ..apply.secrets import find_references, resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
-    secrets = resolve(references(settings.config), configuration.secret)
+    secrets = resolve_secrets(find_references(settings.config), configuration.find_secret)
     return Connection(registry.load(settings.name), settings, secrets, configuration)
 
 
-def _chosen(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:
+def _choose_instance(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:
     """The Kafka cluster that is meant: the commands that connect so know no other system."""
     clusters = {name: block for name, block in providers.items() if block.name == KAFKA}
     listed = ", ".join(sorted(clusters))
@@ -127,18 +127,18 @@ def resolve_direct(
 ) -> tuple[Connection, Diagnostics]:
     """The connection that flags alone describe, and warnings. Raises UsageError,
     ConfigurationError with every fault."""
-    given = {item.key: item for item in (*_file(inputs.command_config), *_typed(inputs))}
+    given = {item.key: item for item in (*_read_file(inputs.command_config), *_read_flags(inputs))}
     values: dict[str, str] = {}
     faults: list[Diagnostic] = []
     for key, item in given.items():
         if key not in java.SECRET_KEYS:
             values[key] = item.value
             continue
-        values[key], more = _secret(item, environment)
-        remember(values[key])  # what holds a password is as secret as the password
+        values[key], more = _read_secret(item, environment)
+        remember_secret(values[key])  # what holds a password is as secret as the password
         faults += more
-    block, secrets, found = java.provider_block(values)
-    faults += [_told(fault, given.get(fault.key)) for fault in found]
+    block, secrets, found = java.read_provider_block(values)
+    faults += [_make_diagnostic(fault, given.get(fault.key)) for fault in found]
     if not block["bootstrap_servers"]:
         faults.append(
             Diagnostic(
@@ -154,7 +154,7 @@ def resolve_direct(
     return Connection(Registry().load(KAFKA), settings, secrets), tuple(faults)
 
 
-def _file(path: Path | None) -> tuple[Property, ...]:
+def _read_file(path: Path | None) -> tuple[Property, ...]:
     if path is None:
         return ()
     try:
@@ -164,10 +164,10 @@ def _file(path: Path | None) -> tuple[Property, ...]:
         raise UsageError(f"{path} (--command-config) cannot be read: {error.strerror}") from None
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{path} (--command-config) has more than {MAX_FILE_BYTES:,} bytes")
-    return parse(data, str(path))
+    return parse_properties(data, str(path))
 
 
-def _typed(inputs: ConnectionInputs) -> Iterator[Property]:
+def _read_flags(inputs: ConnectionInputs) -> Iterator[Property]:
     """What stands on the command line: weakest first."""
     for text in inputs.client_property:
         key, sign, value = text.partition("=")
@@ -191,18 +191,18 @@ def _check_server(server: str) -> None:
         )
 
 
-def _secret(item: Property, environment: Mapping[str, str]) -> tuple[str, Diagnostics]:
+def _read_secret(item: Property, environment: Mapping[str, str]) -> tuple[str, Diagnostics]:
     """The text of a secret property, and what is wrong: in a file it may stand itself, on the
     command line, which all users of the computer see, only a reference to it."""
     match = _REFERENCE.fullmatch(item.value)
     if match is None:
-        return item.value, () if item.place else (_visible(item),)
+        return item.value, () if item.place else (_make_visible_fault(item),)
     source, name = filter(None, match.groups())
-    text = environment.get(name) if source == "env" else _line_of(Path(name))
-    return text or "", () if text else (_missing(item, source, name),)
+    text = environment.get(name) if source == "env" else _read_line(Path(name))
+    return text or "", () if text else (_make_missing_fault(item, source, name),)
 
 
-def _line_of(path: Path) -> str | None:
+def _read_line(path: Path) -> str | None:
     """The content of a file that holds one secret, without the line's end; None if there is
     none to be read."""
     try:
@@ -213,7 +213,7 @@ def _line_of(path: Path) -> str | None:
     return text.removesuffix("\n") if len(text) <= MAX_FILE_BYTES else None
 
 
-def _visible(item: Property) -> Diagnostic:
+def _make_visible_fault(item: Property) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
         f"{item.key} stands on the command line, where every user of this computer can read it",
@@ -223,7 +223,7 @@ def _visible(item: Property) -> Diagnostic:
     )
 
 
-def _missing(item: Property, source: str, name: str) -> Diagnostic:
+def _make_missing_fault(item: Property, source: str, name: str) -> Diagnostic:
     todo = f"Set the environment variable {name}." if source == "env" else f"Write it to {name}."
     return Diagnostic(
         Severity.ERROR,
@@ -234,7 +234,7 @@ def _missing(item: Property, source: str, name: str) -> Diagnostic:
     )
 
 
-def _told(fault: java.Fault, item: Property | None) -> Diagnostic:
+def _make_diagnostic(fault: java.PropertyFault, item: Property | None) -> Diagnostic:
     """The fault at its place in the file, without the value."""
     place = item.place if item else None
     return Diagnostic(

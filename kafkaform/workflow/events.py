@@ -11,7 +11,7 @@ from ..apply.recover import Recovered
 from ..apply.report import Work
 from ..core.change import Verdict
 from ..core.progress import Event, Message
-from ..core.redaction import clean
+from ..core.redaction import mask_secrets
 from ..plan.model import Plan
 
 IN_SPITE = "The run went on without this callback; what it did is recorded."
@@ -58,7 +58,7 @@ class Announcer:
         if self.error is not None:
             return
         if isinstance(event, Message | Note):
-            event = replace(event, text=clean(event.text))
+            event = replace(event, text=mask_secrets(event.text))
         try:
             self._listener(event)
         except Exception as error:

@@ -21,7 +21,15 @@ from ..core.resource import Identity
 from ..core.schema import ObjectSchema
 from ..core.value import FrozenMap, SecretRef, Value
 from ..provider.contract import ResourceType
-from ..syntax.write import Code, NewBlock, Writable, is_identifier, quote, write, write_value
+from ..syntax.write import (
+    Code,
+    NewBlock,
+    Writable,
+    is_identifier,
+    quote_string,
+    write_blocks,
+    write_value,
+)
 
 NAMING: Mapping[str, tuple[str, ...]] = {
     "kafka_acl": ("acl_principal", "acl_operation", "resource_type", "resource_name"),
@@ -34,7 +42,7 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]+")
 
 
-class Found(Struct, frozen=True):
+class UndeclaredObject(Struct, frozen=True):
     """A live object without a block. arguments: what its block has to say, nothing that is a
     default; id: what an import block calls it, None if it has no such name."""
 
@@ -43,7 +51,7 @@ class Found(Struct, frozen=True):
     id: str | None
 
 
-class Names(Struct, frozen=True):
+class TakenNames(Struct, frozen=True):
     """What is taken: block names by type, names of locals, environment variables."""
 
     blocks: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -51,7 +59,7 @@ class Names(Struct, frozen=True):
     secrets: set[str] = field(default_factory=set)
 
 
-def filled(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
+def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
     """As the language hands a block over: every attribute, defaults filled in."""
     return FrozenMap(
         {
@@ -62,27 +70,31 @@ def filled(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
     )
 
 
-def imports(pairs: Iterable[tuple[Address, str]]) -> str:
+def render_imports(pairs: Iterable[tuple[Address, str]]) -> str:
     """Import blocks for objects that the configuration declares already."""
-    return write(_import(_reference(address), quote(id)) for address, id in pairs)
+    return write_blocks(
+        _make_import(_render_reference(address), quote_string(id)) for address, id in pairs
+    )
 
 
-def _reference(address: Address) -> str:
+def _render_reference(address: Address) -> str:
     """The address as an expression, whose keys are strings of HCL and not of JSON."""
-    return _QUOTED.sub(lambda found: quote(json.loads(found[0])), str(address))
+    return _QUOTED.sub(lambda found: quote_string(json.loads(found[0])), str(address))
 
 
-def generate(found: Sequence[Found], types: Mapping[str, ResourceType], names: Names) -> str:
+def generate_blocks(
+    found: Sequence[UndeclaredObject], types: Mapping[str, ResourceType], names: TakenNames
+) -> str:
     """Blocks for all of these, imports included; `names` is extended by what they are called."""
-    shapes: dict[tuple[Value, ...], list[Found]] = defaultdict(list)
+    shapes: dict[tuple[Value, ...], list[UndeclaredObject]] = defaultdict(list)
     for item in sorted(found, key=lambda item: item.identity):
-        shapes[_shape(item, types[item.identity.kind].schema)].append(item)
+        shapes[_compute_shape(item, types[item.identity.kind].schema)].append(item)
     drafts = [_Draft(tuple(items), types[items[0].identity.kind]) for items in shapes.values()]
     drafts.sort(key=lambda draft: draft.order)
-    return "\n".join(_text(draft, names) for draft in drafts)
+    return "\n".join(_render_draft(draft, names) for draft in drafts)
 
 
-def _shape(item: Found, schema: ObjectSchema) -> tuple[Value, ...]:
+def _compute_shape(item: UndeclaredObject, schema: ObjectSchema) -> tuple[Value, ...]:
     """What objects must have in common to share a block: everything that is not one text or
     number, and what the type is grouped by. Each secret has its own block."""
     first = NAMING.get(item.identity.kind, ("",))[0]
@@ -103,7 +115,7 @@ def _is_secret(schema: ObjectSchema, name: str) -> bool:
 class _Draft(Struct, frozen=True):
     """Objects that share one block."""
 
-    items: tuple[Found, ...]
+    items: tuple[UndeclaredObject, ...]
     type: ResourceType
 
     @property
@@ -127,79 +139,88 @@ class _Draft(Struct, frozen=True):
     def naming(self) -> list[str]:
         """The arguments that decide which object a block means, in the order of a name."""
         first = NAMING.get(self.kind, ())
-        return sorted(self._keyed(), key=lambda n: first.index(n) if n in first else len(first))
+        return sorted(
+            self._list_keyed(), key=lambda n: first.index(n) if n in first else len(first)
+        )
 
-    def _keyed(self) -> list[str]:
-        return [n for n in self.given if any(_decides(self.type, i, n) for i in self.items)]
+    def _list_keyed(self) -> list[str]:
+        return [n for n in self.given if any(_is_part_of_key(self.type, i, n) for i in self.items)]
 
 
-def _decides(kind: ResourceType, item: Found, name: str) -> bool:
+def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bool:
     """Whether the object would be another one with another value of this argument."""
     value = item.arguments.get(name)
     if not isinstance(value, str | int | Decimal):
         return False
     other = f"{value} " if isinstance(value, str) else value + 1
-    arguments = filled(item.arguments, kind.schema).with_items({name: other})
+    arguments = fill_defaults(item.arguments, kind.schema).with_items({name: other})
     try:
         return kind.key(arguments) != item.identity.key
     except ValueError:  # no name that an object of this type can have, so the key is made of it
         return True
 
 
-def _text(draft: _Draft, names: Names) -> str:
-    return _single(draft, names) if len(draft.items) == 1 else _group(draft, names)
+def _render_draft(draft: _Draft, names: TakenNames) -> str:
+    return _render_single(draft, names) if len(draft.items) == 1 else _render_group(draft, names)
 
 
 # ── one object ──────────────────────────────────────────────────────────────────────────
 
 
-def _single(draft: _Draft, names: Names) -> str:
+def _render_single(draft: _Draft, names: TakenNames) -> str:
     (item,) = draft.items
     told = [str(item.arguments[name]) for name in draft.naming]
-    name = _unique(_identifier("_".join(_bare(told)), _noun(draft.kind)), names.blocks[draft.kind])
-    arguments = {n: _argument(draft, n, item.arguments[n], name, names) for n in draft.given}
-    blocks = [_resource(draft, name, {n: value for n, (value, _) in arguments.items()})]
-    blocks += [_import(f"{draft.kind}.{name}", quote(item.id))] if item.id is not None else []
+    name = _make_unique(
+        _make_identifier("_".join(_drop_types(told)), _get_noun(draft.kind)),
+        names.blocks[draft.kind],
+    )
+    arguments = {n: _make_argument(draft, n, item.arguments[n], name, names) for n in draft.given}
+    blocks = [_make_resource(draft, name, {n: value for n, (value, _) in arguments.items()})]
+    blocks += (
+        [_make_import(f"{draft.kind}.{name}", quote_string(item.id))] if item.id is not None else []
+    )
     comments = "".join(f"# {comment}\n" for _, comment in arguments.values() if comment)
-    return comments + write(blocks)
+    return comments + write_blocks(blocks)
 
 
-def _argument(
-    draft: _Draft, argument: str, value: Value, block: str, names: Names
+def _make_argument(
+    draft: _Draft, argument: str, value: Value, block: str, names: TakenNames
 ) -> tuple[Writable, str]:
     """A value with the comment that it needs; a secret is replaced by a place to put it."""
     if not _is_secret(draft.type.schema, argument):
         return value, ""
-    name = _unique(_variable(block, argument), names.secrets)
+    name = _make_unique(_make_variable_name(block, argument), names.secrets)
     raised = next((n for n in draft.type.schema.attributes if n.endswith("_version")), "its block")
     comment = SECRET.format(name=name, attribute=argument.replace("_", " "), version=raised)
     if isinstance(value, FrozenMap):
-        return FrozenMap({key: SecretRef("env", _variable(name, key)) for key in value}), comment
+        return FrozenMap(
+            {key: SecretRef("env", _make_variable_name(name, key)) for key in value}
+        ), comment
     return SecretRef("env", name), comment
 
 
 # ── several objects ─────────────────────────────────────────────────────────────────────
 
 
-def _group(draft: _Draft, names: Names) -> str:
-    labels = _labels(draft)
-    name = _unique(_group_name(draft, labels), names.blocks[draft.kind])
-    local = _unique(f"{draft.kind}_{name}", names.locals)
+def _render_group(draft: _Draft, names: TakenNames) -> str:
+    labels = _choose_labels(draft)
+    name = _make_unique(_choose_group_name(draft, labels), names.blocks[draft.kind])
+    local = _make_unique(f"{draft.kind}_{name}", names.locals)
     keyed = [n for n in draft.varying if _is_label(draft, n, labels)]
     rest = [n for n in draft.varying if n not in keyed]
     entries = dict(zip(labels, draft.items, strict=True))
     arguments: dict[str, Writable] = {"for_each": Code(f"local.{local}")}
     for argument in draft.given:
-        arguments[argument] = _each(draft, argument, keyed, rest)
+        arguments[argument] = _make_shared_value(draft, argument, keyed, rest)
     blocks = [
-        NewBlock("locals", (), {local: _collection(entries, rest)}),
-        _resource(draft, name, arguments),
-        *_imports(draft, name, local, labels),
+        NewBlock("locals", (), {local: _render_collection(entries, rest)}),
+        _make_resource(draft, name, arguments),
+        *_make_imports(draft, name, local, labels),
     ]
-    return write(blocks)
+    return write_blocks(blocks)
 
 
-def _labels(draft: _Draft) -> list[str]:
+def _choose_labels(draft: _Draft) -> list[str]:
     """The instance keys: the varying parts of the objects' keys, or the whole keys if those do
     not tell them apart."""
     parts = [n for n in draft.naming if n in draft.varying]
@@ -218,7 +239,9 @@ def _is_label(draft: _Draft, name: str, labels: Sequence[str]) -> bool:
     )
 
 
-def _each(draft: _Draft, name: str, keyed: Collection[str], rest: Sequence[str]) -> Writable:
+def _make_shared_value(
+    draft: _Draft, name: str, keyed: Collection[str], rest: Sequence[str]
+) -> Writable:
     """What the shared block says of an argument."""
     if name in keyed:
         return Code("each.key")
@@ -230,16 +253,19 @@ def _each(draft: _Draft, name: str, keyed: Collection[str], rest: Sequence[str])
     return Code("each.value" if rest == [name] else f"each.value.{name}")
 
 
-def _collection(entries: Mapping[str, Found], rest: Sequence[str]) -> Code:
+def _render_collection(entries: Mapping[str, UndeclaredObject], rest: Sequence[str]) -> Code:
     """What `for_each` goes over: a set of names, or a map with what differs."""
     if not rest:
-        return Code("toset([\n" + "".join(f"{quote(label)},\n" for label in entries) + "])")
+        return Code("toset([\n" + "".join(f"{quote_string(label)},\n" for label in entries) + "])")
     plain = len(rest) == 1 and all(rest[0] in item.arguments for item in entries.values())
-    lines = (f"{quote(label)} = {_entry(item, rest, plain)}\n" for label, item in entries.items())
+    lines = (
+        f"{quote_string(label)} = {_render_entry(item, rest, plain)}\n"
+        for label, item in entries.items()
+    )
     return Code("{\n" + "".join(lines) + "}")
 
 
-def _entry(item: Found, rest: Sequence[str], plain: bool) -> str:
+def _render_entry(item: UndeclaredObject, rest: Sequence[str], plain: bool) -> str:
     """One line. plain: the value alone, since only one argument differs and all have it."""
     told = {name: write_value(item.arguments[name]) for name in rest if name in item.arguments}
     if plain:
@@ -247,22 +273,27 @@ def _entry(item: Found, rest: Sequence[str], plain: bool) -> str:
     return "{ " + ", ".join(f"{name} = {value}" for name, value in told.items()) + " }"
 
 
-def _imports(draft: _Draft, name: str, local: str, labels: Sequence[str]) -> Iterator[NewBlock]:
+def _make_imports(
+    draft: _Draft, name: str, local: str, labels: Sequence[str]
+) -> Iterator[NewBlock]:
     ids = [item.id for item in draft.items]
     if any(id is None for id in ids):
         return
     target = f"{draft.kind}.{name}[each.key]"
     if ids == list(labels):
-        yield _import(target, "each.key", Code(f"local.{local}"))
+        yield _make_import(target, "each.key", Code(f"local.{local}"))
         return
-    lines = (f"{quote(label)} = {quote(id or '')}\n" for label, id in zip(labels, ids, strict=True))
-    yield _import(target, "each.value", Code("{\n" + "".join(lines) + "}"))
+    lines = (
+        f"{quote_string(label)} = {quote_string(id or '')}\n"
+        for label, id in zip(labels, ids, strict=True)
+    )
+    yield _make_import(target, "each.value", Code("{\n" + "".join(lines) + "}"))
 
 
 # ── blocks ──────────────────────────────────────────────────────────────────────────────
 
 
-def _resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) -> NewBlock:
+def _make_resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) -> NewBlock:
     """An object that no import block can name is adopted by its own block."""
     instance = draft.items[0].identity.instance
     provider: dict[str, Writable] = {"provider": Code(instance)} if "." in instance else {}
@@ -271,50 +302,50 @@ def _resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) -> Ne
     return NewBlock("resource", (draft.kind, name), {**provider, **arguments}, inner)
 
 
-def _import(target: str, id: str, each: Code | None = None) -> NewBlock:
+def _make_import(target: str, id: str, each: Code | None = None) -> NewBlock:
     return NewBlock("import", (), {"for_each": each, "to": Code(target), "id": Code(id)})
 
 
 # ── names ───────────────────────────────────────────────────────────────────────────────
 
 
-def _group_name(draft: _Draft, labels: Sequence[str]) -> str:
+def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
     """What the objects have in common: what their type is grouped by, else how they begin."""
     first = NAMING.get(draft.kind, ("",))[0]
     if first in draft.given:
-        (common,) = _bare([str(draft.items[0].arguments[first])])
-        return _identifier(common, _noun(draft.kind))
+        (common,) = _drop_types([str(draft.items[0].arguments[first])])
+        return _make_identifier(common, _get_noun(draft.kind))
     common = os.path.commonprefix(list(labels))
-    whole = common.rstrip(_SEPARATORS) if common in labels else _to_separator(common)
-    return _identifier(whole, f"{_noun(draft.kind)}s")
+    whole = common.rstrip(_SEPARATORS) if common in labels else _cut_at_separator(common)
+    return _make_identifier(whole, f"{_get_noun(draft.kind)}s")
 
 
-def _to_separator(text: str) -> str:
+def _cut_at_separator(text: str) -> str:
     """Without the word that it breaks off in."""
     return text[: max((text.rfind(mark) for mark in _SEPARATORS), default=-1) + 1]
 
 
-def _bare(texts: Iterable[str]) -> list[str]:
+def _drop_types(texts: Iterable[str]) -> list[str]:
     """Without the type in front: `User:ci` is ci."""
     return [text.partition(":")[2] or text for text in texts]
 
 
-def _noun(kind: str) -> str:
+def _get_noun(kind: str) -> str:
     """`topic` of `kafka_topic`."""
     return kind.partition("_")[2] or kind
 
 
-def _identifier(text: str, otherwise: str) -> str:
+def _make_identifier(text: str, otherwise: str) -> str:
     """The text as a name: small letters, digits, single _."""
     name = re.sub(r"_{2,}", "_", _FOREIGN.sub("_", text)).strip("_").lower() or otherwise
     return name if is_identifier(name) else f"{otherwise}_{name}"
 
 
-def _variable(*parts: str) -> str:
+def _make_variable_name(*parts: str) -> str:
     return re.sub(r"[^A-Z0-9]", "_", "_".join(parts).upper())
 
 
-def _unique(name: str, taken: set[str]) -> str:
+def _make_unique(name: str, taken: set[str]) -> str:
     """The name, or the next free one with a number; taken from now on."""
     number, result = 1, name
     while result in taken:

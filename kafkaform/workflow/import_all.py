@@ -15,20 +15,26 @@ from msgspec.structs import replace
 from ..core.address import Address
 from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
-from ..core.redaction import clean
+from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from ..core.schema import Attribute
+from ..core.schema import AttributeSchema
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..language.declare.folder import Tree
-from ..language.declare.top_level import declare
+from ..language.declare.top_level import declare_blocks
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
 from ..render.text import inline
 from ..syntax.parse import parse
 from .configuration.evaluation import read_configuration
-from .generated_blocks import Found, Names, filled, generate, imports
+from .generated_blocks import (
+    TakenNames,
+    UndeclaredObject,
+    fill_defaults,
+    generate_blocks,
+    render_imports,
+)
 from .secrecy import keep_secrets
-from .workspace import Workspace, first_state, open_instance
+from .workspace import Workspace, make_first_state, open_instance
 
 PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
 """Type -> the type whose objects hold its objects: it is not listed by itself, and what it
@@ -42,13 +48,13 @@ Thing = tuple[str, str, str]
 """Scope id, type and key: one real object, whichever provider instance leads to it."""
 
 
-class Wanted(Struct, frozen=True):
+class ImportFilter(Struct, frozen=True):
     """types: none means all; match: globs over keys, none means everything."""
 
     types: tuple[str, ...] = ()
     match: tuple[str, ...] = ()
 
-    def has(self, identity: Identity) -> bool:
+    def has_match(self, identity: Identity) -> bool:
         return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
 
 
@@ -56,7 +62,7 @@ class Stock(Struct, frozen=True):
     """found: objects without a block; declared: (address, import id) of those that have one;
     gaps: what may be missing, for people; failed: a listing did not answer."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[UndeclaredObject, ...] = ()
     declared: tuple[tuple[Address, str], ...] = ()
     gaps: tuple[str, ...] = ()
     failed: bool = False
@@ -100,12 +106,12 @@ def import_all(
     is generated would not say what the clusters have.
     """
     with keep_secrets(workspace.known):
-        stock = take_stock(workspace, Wanted(tuple(types), tuple(match)))
+        stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
         text = ""
         if stock.count:
             tree = read_tree(workspace)
-            text = proven(workspace, tree, written(workspace, tree, stock), stock, name)
-        return GeneratedConfiguration(clean(text), stock.count, stock.gaps, not stock.failed)
+            text = prove_text(workspace, tree, render_stock(workspace, tree, stock), stock, name)
+        return GeneratedConfiguration(mask_secrets(text), stock.count, stock.gaps, not stock.failed)
 
 
 def read_tree(workspace: Workspace) -> Tree:
@@ -115,60 +121,60 @@ def read_tree(workspace: Workspace) -> Tree:
     return read_configuration(folder, inputs, configuration.registry).tree
 
 
-def take_stock(space: Workspace, wanted: Wanted) -> Stock:
+def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
     """Everything that every system of the configuration has and the state lacks. Raises
     UsageError for a type that no provider lists, ConnectError."""
     _refuse_unknown(space, wanted)
-    state = space.backend.load().state or first_state(space.sink)
+    state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(space.providers):
             sessions[instance] = open_instance(space, instance)
             stack.callback(sessions[instance].close)
-        known = _known(space, sessions, state.objects)
+        known = _find_known(space, sessions, state.objects)
         for instance, session in sessions.items():
-            stock += _instance(space, session, instance, known, wanted)
-            stock += _declared(space, session, instance, state.objects.keys(), wanted)
+            stock += _take_instance_stock(space, session, instance, known, wanted)
+            stock += _take_declared(space, session, instance, state.objects.keys(), wanted)
     return stock
 
 
-def _known(
+def _find_known(
     space: Workspace, sessions: Mapping[str, Session], recorded: Iterable[Identity]
 ) -> set[Thing]:
     """What blocks declare and the state records, through whichever instance."""
     ids = {*recorded, *(item.identity for item in space.desired.declared)}
-    return {_thing(i, sessions[i.instance]) for i in ids if i.instance in sessions}
+    return {_make_thing(i, sessions[i.instance]) for i in ids if i.instance in sessions}
 
 
-def _thing(identity: Identity, session: Session) -> Thing:
+def _make_thing(identity: Identity, session: Session) -> Thing:
     return session.facts.scope_id, identity.kind, identity.key
 
 
-def written(space: Workspace, tree: Tree, stock: Stock) -> str:
+def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
     """The stock as a configuration file beside those that are there."""
-    names = _taken(tree)
+    names = _find_taken_names(tree)
     parts = [
-        _header(stock),
-        imports(sorted(stock.declared)),
-        generate(stock.found, space.types, names),
+        _render_header(stock),
+        render_imports(sorted(stock.declared)),
+        generate_blocks(stock.found, space.types, names),
     ]
     return "\n".join(part for part in parts if part)
 
 
-def proven(space: Workspace, own: Tree, text: str, stock: Stock, name: str) -> str:
+def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) -> str:
     """The text, which beside the folder's own files declares just what was found.
 
     Raises KafkaformError if it does not: it must not be applied then.
     """
     file, faults = parse(text.encode(), name)
     tree = replace(own, configuration=(*own.configuration, file))
-    made = replace(space.configuration, tree=tree).desired(offline=True)
+    made = replace(space.configuration, tree=tree).evaluate_desired(offline=True)
     said = {item.identity: item.attributes for item in made.declared}
     wrong = [
         str(item.identity)
         for item in stock.found
-        if not _says(said.get(item.identity, EMPTY), item.arguments)
+        if not _has_arguments(said.get(item.identity, EMPTY), item.arguments)
     ]
     broken = tuple(d for d in (*faults, *made.diagnostics) if d.severity is Severity.ERROR)
     if broken or wrong:
@@ -182,7 +188,7 @@ def proven(space: Workspace, own: Tree, text: str, stock: Stock, name: str) -> s
     return text
 
 
-def _says(attributes: FrozenMap, arguments: FrozenMap) -> bool:
+def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:
     """Whether a declared object has these arguments; secrets are placeholders in both."""
     return bool(attributes) and all(
         attributes.get(name) == value or _has_secret(attributes.get(name))
@@ -195,7 +201,7 @@ def _has_secret(value: Value) -> bool:
     return any(isinstance(part, SecretRef) for part in parts)
 
 
-def _header(stock: Stock) -> str:
+def _render_header(stock: Stock) -> str:
     lines = [
         "# Written by `kafkaform import --all`. Once it is applied, the import blocks have done",
         "# their work and can go.",
@@ -204,17 +210,17 @@ def _header(stock: Stock) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _taken(tree: Tree) -> Names:
+def _find_taken_names(tree: Tree) -> TakenNames:
     """What the folder's own blocks are called."""
-    names = Names()
-    found, _ = declare(tree)
+    names = TakenNames()
+    found, _ = declare_blocks(tree)
     names.locals.update(found.locals)
     for address in found.resources:
         names.blocks[address.type].add(address.name)
     return names
 
 
-def _refuse_unknown(space: Workspace, wanted: Wanted) -> None:
+def _refuse_unknown(space: Workspace, wanted: ImportFilter) -> None:
     providers = space.providers.values()
     listed = {name for one in providers for name, t in one.types.items() if _is_listed(t)}
     for name in wanted.types:
@@ -232,20 +238,22 @@ def _is_listed(kind: ResourceType) -> bool:
 # ── one system ──────────────────────────────────────────────────────────────────────────
 
 
-def _instance(
-    space: Workspace, session: Session, instance: str, known: set[Thing], wanted: Wanted
+def _take_instance_stock(
+    space: Workspace, session: Session, instance: str, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
     """The objects that nobody declares or records; `known` is extended by them, since another
     instance may lead to the same system."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
-            stock += _listed(kind, session, known, wanted)
-    known.update(_thing(item.identity, session) for item in stock.found)
+            stock += _take_listed(kind, session, known, wanted)
+    known.update(_make_thing(item.identity, session) for item in stock.found)
     return stock
 
 
-def _listed(kind: ResourceType, session: Session, known: set[Thing], wanted: Wanted) -> Stock:
+def _take_listed(
+    kind: ResourceType, session: Session, known: set[Thing], wanted: ImportFilter
+) -> Stock:
     """Those of one kind."""
     sweep = session.sweep(kind.name, Depth.FULL)
     fault = sweep.coverage.fault
@@ -256,26 +264,26 @@ def _listed(kind: ResourceType, session: Session, known: set[Thing], wanted: Wan
     unknown = [
         item
         for item in sweep.items
-        if wanted.has(item.identity)
+        if wanted.has_match(item.identity)
         and not any((scope, name, item.identity.key) in known for name in names)
         and item.details.get("internal") is not True
     ]
-    told = [_found(item, kind, session.facts) for item in unknown]
-    gaps = [*_coverage_gaps(sweep, session), *_unread(sweep, session)]
+    told = [_make_found(item, kind, session.facts) for item in unknown]
+    gaps = [*_describe_coverage_gaps(sweep, session), *_describe_unread(sweep, session)]
     gaps += [gap for gap in told if isinstance(gap, str)]
     return Stock(
-        found=tuple(found for found in told if isinstance(found, Found)),
+        found=tuple(found for found in told if isinstance(found, UndeclaredObject)),
         gaps=tuple(gaps),
         failed=sweep.coverage.kind is CoverageKind.FAILED,
     )
 
 
-def _declared(
+def _take_declared(
     space: Workspace,
     session: Session,
     instance: str,
     recorded: Collection[Identity],
-    wanted: Wanted,
+    wanted: ImportFilter,
 ) -> Stock:
     """Objects that a block declares, are there, and were never recorded: a state that was lost.
     What an import block of the folder names comes in with the next apply without us."""
@@ -287,12 +295,12 @@ def _declared(
         if d.identity.instance == instance
         and d.identity not in recorded
         and d.address not in coming
-        and wanted.has(d.identity)
+        and wanted.has_match(d.identity)
         and (not wanted.types or d.identity.kind in wanted.types)
     ]
     readings = session.read([d.identity for d in chosen]) if chosen else {}
     there = [d for d in chosen if isinstance(readings[d.identity], Observed)]
-    ids = {d.address: _import_id(d.identity, types[d.identity.kind]) for d in there}
+    ids = {d.address: _find_import_id(d.identity, types[d.identity.kind]) for d in there}
     adopt = {a for a, id in ids.items() if id is None or a.child is not None}
     return Stock(
         declared=tuple((a, id) for a, id in ids.items() if id is not None and a not in adopt),
@@ -306,23 +314,23 @@ def _declared(
 # ── one object ──────────────────────────────────────────────────────────────────────────
 
 
-def _found(item: Observed, kind: ResourceType, facts: Facts) -> Found | str:
+def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredObject | str:
     """The object as its block would say it, or why there is no such block."""
     live = kind.canonical(item.attributes, facts)
     try:
-        arguments = _arguments(item, kind, facts)
-        made = kind.target(filled(arguments, kind.schema), item, facts, False)
-        same = kind.key(filled(arguments, kind.schema)) == item.identity.key
+        arguments = _choose_arguments(item, kind, facts)
+        made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
+        same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
         return f"Not complete: {item.identity} has no block: {error}"
     differ = compare(live, made, schema=kind.schema)
     if differ or not same:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
         return f"Not complete: {item.identity} has no block that says what it is: {paths}"
-    return Found(item.identity, arguments, _import_id(item.identity, kind))
+    return UndeclaredObject(item.identity, arguments, _find_import_id(item.identity, kind))
 
 
-def _import_id(identity: Identity, kind: ResourceType) -> str | None:
+def _find_import_id(identity: Identity, kind: ResourceType) -> str | None:
     """What an import block calls the object, if its key is a name that such a block can give."""
     try:
         return identity.key if kind.import_key(identity.key) == identity.key else None
@@ -330,7 +338,7 @@ def _import_id(identity: Identity, kind: ResourceType) -> str | None:
         return None
 
 
-def _arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
+def _choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
     """The least that a block has to say: no default, nothing that the system sets, and of two
     arguments that exclude each other the one that leaves more to the system."""
     live = kind.written(item.attributes) if kind.written else item.attributes
@@ -338,27 +346,29 @@ def _arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
     given = {
         name: live[name]
         for name, attribute in schema.attributes.items()
-        if _is_said(live.get(name), attribute)
+        if _is_needed(live.get(name), attribute)
     }
     for one, other in schema.conflicts:
         if one in given and other in given:
             del given[one]
     secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
     told = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **given})
-    return told.with_items(_own(told, item, kind, facts))
+    return told.with_items(_select_own_entries(told, item, kind, facts))
 
 
-def _is_said(value: Value, attribute: Attribute) -> bool:
+def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
     nothing = value is None or value == attribute.default or attribute.computed
     return not nothing and (attribute.required or value != FrozenMap())
 
 
-def _own(told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts) -> dict[str, FrozenMap]:
+def _select_own_entries(
+    told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
+) -> dict[str, FrozenMap]:
     """The maps without the entries that stay if nobody declares them: those are others'."""
     maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
     if not maps:
         return {}
-    bare = filled(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
+    bare = fill_defaults(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
     left = kind.target(bare, item, facts, False)
     return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
 
@@ -366,7 +376,7 @@ def _own(told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts) -> d
 # ── what may be missing ─────────────────────────────────────────────────────────────────
 
 
-def _coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
+def _describe_coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
     kind, coverage = sweep.kind, sweep.coverage
     if coverage.kind is CoverageKind.VISIBLE_ONLY:
         who = session.facts.principal or "this principal"
@@ -378,7 +388,7 @@ def _coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
         yield f"Not complete: {kind} could not be listed whole: {why}.{advice}"
 
 
-def _unread(sweep: Sweep, session: Session) -> Iterator[str]:
+def _describe_unread(sweep: Sweep, session: Session) -> Iterator[str]:
     """Objects whose names can be seen, but not what they are."""
     if sweep.coverage.kind is CoverageKind.COMPLETE:
         return

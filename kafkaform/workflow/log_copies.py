@@ -10,14 +10,14 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform_kafka.connection.publishing import Entry, Published, publish
+from kafkaform_kafka.connection.publishing import NumberedRecord, PublishResult, publish
 
-from ..audit.chain import trusted
+from ..audit.chain import read_records
 from ..audit.event import Record, encode
 from ..core.canonical import dumps
 from ..core.errors import UsageError
 from ..core.value import FrozenMap
-from ..render.text import spreadsheet_safe
+from ..render.text import escape_formula
 from .connection import Connection
 from .stores import Store
 
@@ -29,28 +29,30 @@ OF_RECORD = ("lineage", "seq", "time", "run", "actor", "record")
 COLUMNS = (*OF_RECORD, *STEP, *OF_STEP, "error_code", "error", "paths", "hash")
 
 
-def rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str, Any]]:
+def list_rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str, Any]]:
     """One row a record, all with the same columns: scalars, and `paths` as JSON text. run: only
     of this one; after: only later records.
 
     Raises StorageError at the first record that is not what was written.
     """
-    for record in _records(store):
+    for record in _read_records(store):
         if record.seq > after and run in (None, record.run):
-            yield _row(record)
+            yield _make_row(record)
 
 
-def csv_lines(found: Iterator[Mapping[str, Any]]) -> Iterator[str]:
+def render_csv(found: Iterator[Mapping[str, Any]]) -> Iterator[str]:
     """The rows as CSV (RFC 4180), where no cell is a formula."""
-    yield _csv(COLUMNS)
+    yield _render_csv_line(COLUMNS)
     for row in found:
-        yield _csv("" if row[c] is None else spreadsheet_safe(str(row[c])) for c in COLUMNS)
+        yield _render_csv_line(
+            "" if row[c] is None else escape_formula(str(row[c])) for c in COLUMNS
+        )
 
 
-def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Published, int]:
+def publish_log(store: Store, connection: Connection, topic: str) -> tuple[PublishResult, int]:
     """Copy what the topic lacks; where it stands, and how many records were too large, of which
     it has everything but their bodies. Raises KafkaformError."""
-    lineage = next((str(r.body.get("lineage")) for r in _records(store)), None)
+    lineage = next((str(r.body.get("lineage")) for r in _read_records(store)), None)
     if lineage is None:
         raise UsageError(f"{store.sink.location}: there is no log yet")
     cut: list[int] = []
@@ -61,18 +63,20 @@ def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Publi
         connection.secrets,
         topic,
         lineage,
-        (_entry(record, cut) for record in _records(store)),
+        (_make_entry(record, cut) for record in _read_records(store)),
     )
     return done, sum(1 for seq in cut if seq > done.before)
 
 
-def _records(store: Store) -> Iterator[Record]:
+def _read_records(store: Store) -> Iterator[Record]:
     """All of them, checked, the state's anchor included."""
     state = store.backend.load().state
-    return trusted(store.sink.lines(), store.sink.location, state.audit_head if state else None)
+    return read_records(
+        store.sink.lines(), store.sink.location, state.audit_head if state else None
+    )
 
 
-def _row(record: Record) -> Mapping[str, Any]:
+def _make_row(record: Record) -> Mapping[str, Any]:
     body, error = record.body, record.body.get("error")
     about = {name: body.get(name) for name in (*STEP, *OF_STEP)}
     return {
@@ -90,18 +94,18 @@ def _row(record: Record) -> Mapping[str, Any]:
     }
 
 
-def _csv(cells: Any) -> str:
+def _render_csv_line(cells: Any) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
     return text.getvalue()
 
 
-def _entry(record: Record, cut: list[int]) -> Entry:
+def _make_entry(record: Record, cut: list[int]) -> NumberedRecord:
     line = encode(record)
     if len(line) <= LARGEST:
-        return Entry(record.seq, line)
+        return NumberedRecord(record.seq, line)
     cut.append(record.seq)
     short = {"lineage": record.body.get("lineage"), "omitted_bytes": len(line)}
     whole = {"seq": record.seq, "time": record.time, "run": record.run, "actor": record.actor}
     rest = {"kind": record.kind, "body": short, "prev": record.prev, "hash": record.hash}
-    return Entry(record.seq, dumps(whole | rest).encode())
+    return NumberedRecord(record.seq, dumps(whole | rest).encode())

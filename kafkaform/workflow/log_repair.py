@@ -7,17 +7,17 @@ from itertools import chain, compress
 
 from msgspec import Struct
 
-from ..audit.chain import record_of, verify
-from ..audit.event import Kind, Record, encode, timestamp
-from ..audit.fork import Fork, find_fork, rejoin
-from ..audit.index import of_run
-from ..audit.line import Line, held, last_members
+from ..audit.chain import parse_record, verify_log
+from ..audit.event import Record, RecordKind, encode, render_time
+from ..audit.fork import Fork, find_fork, rejoin_branches
+from ..audit.index import get_run
+from ..audit.line import Line, match_last_members, read_line
 from ..audit.sinks.local import LocalSink
 from ..core.clock import Clock
 from ..core.errors import StorageError
 from ..state.backend import Lease
 from .stores import Store
-from .workspace import find_actor, lock_info, new_run_id
+from .workspace import find_actor, make_lock_info, make_run_id
 
 COMMAND = "audit mend"
 
@@ -31,17 +31,17 @@ class Mended(Struct, frozen=True):
     kept: str
 
 
-def mend(store: Store, clock: Clock, timeout: float) -> Mended | None:
+def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
     """Make one chain of a log that has branches; None if it has none, and is sound.
 
     Raises StorageError for a log that is damaged otherwise, Locked.
     """
-    run = new_run_id()
-    info = lock_info(run, COMMAND, timestamp(clock.now()))
+    run = make_run_id()
+    info = make_lock_info(run, COMMAND, render_time(clock.now()))
     with store.backend.lock(info, timeout, clock) as lease:
         state = store.backend.load().state
         anchor = state.audit_head if state else None
-        if verify(store.sink.lines(), anchor).ok:
+        if verify_log(store.sink.lines(), anchor).ok:
             return None
         fork = find_fork(store.sink.lines(), store.sink.location, anchor)
         if fork is None or not isinstance(store.sink, LocalSink):
@@ -49,31 +49,31 @@ def mend(store: Store, clock: Clock, timeout: float) -> Mended | None:
                 f"{store.sink.location}: what is wrong with it is not that two runs wrote to it",
                 "`kafkaform audit verify` says what it is.",
             )
-        return _mended(store.sink, fork, lease, timestamp(clock.now()), run)
+        return _mend_fork(store.sink, fork, lease, render_time(clock.now()), run)
 
 
-def _mended(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -> Mended:
+def _mend_fork(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -> Mended:
     gone = [not stays for stays in fork.stays]
-    others = tuple(record_of(line, sink.location) for line in compress(sink.lines(), gone))
-    plans = _plans(sink, fork, {of_run(record) for record in others})
+    others = tuple(parse_record(line, sink.location) for line in compress(sink.lines(), gone))
+    plans = _find_plans(sink, fork, {get_run(record) for record in others})
     kept = sink.keep_whole(f"forked-{fork.begin}")
-    joined = rejoin(fork, plans, others, kept, time=time, run=run, actor=find_actor())
+    joined = rejoin_branches(fork, plans, others, kept, time=time, run=run, actor=find_actor())
     lease.ensure(0.0)
-    sink.replace_whole(chain(_staying(sink, fork), (encode(record) for record in joined)))
+    sink.replace_whole(chain(_read_staying(sink, fork), (encode(record) for record in joined)))
     return Mended(others, fork.head.seq + 2 + len(plans), kept.file)
 
 
-def _plans(sink: LocalSink, fork: Fork, runs: Collection[str]) -> list[Record]:
+def _find_plans(sink: LocalSink, fork: Fork, runs: Collection[str]) -> list[Record]:
     """The plans of these runs that are recorded in the branch that stays."""
     staying = compress(sink.lines(), fork.stays)
-    found = (record_of(line, sink.location) for line in staying if _is_plan(line))
+    found = (parse_record(line, sink.location) for line in staying if _is_plan(line))
     return [record for record in found if record.run in runs]
 
 
 def _is_plan(line: Line) -> bool:
-    members = last_members(line)
-    return members is not None and members["kind"] == Kind.PLAN.encode()
+    members = match_last_members(line)
+    return members is not None and members["kind"] == RecordKind.PLAN.encode()
 
 
-def _staying(sink: LocalSink, fork: Fork) -> Iterator[bytes]:
-    return (held(line) for line in compress(sink.lines(), fork.stays))
+def _read_staying(sink: LocalSink, fork: Fork) -> Iterator[bytes]:
+    return (read_line(line) for line in compress(sink.lines(), fork.stays))

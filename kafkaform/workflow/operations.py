@@ -15,13 +15,13 @@ from ..apply.stop import Stop
 from ..core.address import Address, parse_address
 from ..core.diagnostics import Range
 from ..core.errors import UsageError
-from ..core.progress import silent
+from ..core.progress import ignore_event
 from ..core.resource import Import
 from ..plan.model import Mode, Options, Plan
 from .applying import run_apply
 from .events import Listener
 from .planning import check_fail_on
-from .run import Applied, Approve, Ask
+from .run import Applied, ApplyRequest, Approve
 from .workspace import Workspace
 
 CALLER = Range("command line", 1, 1, 1, 1)
@@ -40,7 +40,7 @@ def apply_changes(
     fail_on: Sequence[str] = (),
     wait: bool = True,
     lock_timeout: float = 0.0,
-    progress: Listener = silent,
+    progress: Listener = ignore_event,
     stop: Stop | None = None,
     again: Again | None = None,
 ) -> Applied:
@@ -63,7 +63,7 @@ def apply_changes(
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
-    ask = Ask(
+    ask = ApplyRequest(
         options,
         plan,
         expect,
@@ -88,7 +88,7 @@ def destroy(
     expect: str | None = None,
     wait: bool = True,
     lock_timeout: float = 0.0,
-    progress: Listener = silent,
+    progress: Listener = ignore_event,
     stop: Stop | None = None,
     again: Again | None = None,
 ) -> Applied:
@@ -97,7 +97,7 @@ def destroy(
     confirm: the scope ids of exactly the systems that lose something, in the place of `approve`.
     All else is as in `apply_changes`.
     """
-    ask = Ask(
+    ask = ApplyRequest(
         replace(options, mode=Mode.DESTROY),
         None,
         expect,
@@ -119,7 +119,7 @@ def import_object(
     id: str,
     *,
     lock_timeout: float = 0.0,
-    progress: Listener = silent,
+    progress: Listener = ignore_event,
     stop: Stop | None = None,
     again: Again | None = None,
 ) -> Applied:
@@ -132,7 +132,7 @@ def import_object(
     target = check_address(address)
     imports = (*workspace.desired.imports, Import(target, id, CALLER))
     workspace = replace(workspace, desired=replace(workspace.desired, imports=imports))
-    ask = Ask(
+    ask = ApplyRequest(
         Options(target=(address,)),
         approve=_approve_record,
         approved_by="import",

@@ -9,70 +9,70 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from ..apply.freshness import AGAIN, refuse_if_altered, refuse_if_foreign
-from ..apply.owed import without_removals
-from ..apply.replay import outcome_of, steps_of
+from ..apply.owed import drop_removals
+from ..apply.replay import index_steps, read_outcome
 from ..apply.report import GOOD
-from ..apply.verify import visible
-from ..audit.chain import trusted
-from ..audit.event import Kind
-from ..audit.index import Index
+from ..apply.verify import is_visible
+from ..audit.chain import read_records
+from ..audit.event import RecordKind
+from ..audit.index import LogIndex
 from ..core.change import Action, Change, Outcome, Step
 from ..core.errors import PlanRefused
 from ..core.resource import Identity, Reading
 from ..plan.approval import RULE
 from ..plan.build import record_only
-from ..plan.codec import recorded
-from ..plan.drafts import ownership
+from ..plan.codec import read_recorded_plan
+from ..plan.drafts import read_ownership
 from ..plan.model import Plan
 from .events import Note, PlanChosen
-from .planning import add_removals, plan_now
-from .run import Ask, Chosen, Scene
+from .planning import add_removals, plan_workspace
+from .run import ApplyRequest, Chosen, Scene
 
 NOT_REVIEWED = "What earlier runs owe is left to the next apply: it was not reviewed."
 
 
-def resumed(ask: Ask, found: Index) -> frozenset[str]:
+def find_resumed_runs(ask: ApplyRequest, found: LogIndex) -> frozenset[str]:
     """Ids of the runs that this apply goes on with: those of the open run, if its approval is
     the one that is asked for and still made by today's rules."""
     open_run = found.open_run
-    if open_run is None or _wanted(ask) != open_run.approval:
+    if open_run is None or _get_wanted_approval(ask) != open_run.approval:
         return frozenset()
     if open_run.plan is None or open_run.plan.get("rule") != RULE:
         return frozenset()
     return frozenset(run.run for run in found.runs.values() if run.approval == open_run.approval)
 
 
-def _wanted(ask: Ask) -> str:
+def _get_wanted_approval(ask: ApplyRequest) -> str:
     """The approval that is asked for by name; "" for whatever a new plan has."""
     return ask.plan.approval if ask.plan else (ask.expect or "").partition(".")[0]
 
 
-def choose(scene: Scene) -> Chosen:
+def choose_plan(scene: Scene) -> Chosen:
     """A saved plan, a resumed one, or a new one; with --expect only the reviewed one."""
     ask, found = scene.ask, scene.found
     if ask.make is not None:
         plan = add_removals(ask.make(scene), scene.space, scene.sessions, found)
         scene.announce(PlanChosen(plan))
         return Chosen(plan, {}, made_now=True)
-    saved, wanted = ask.plan, _wanted(ask)
+    saved, wanted = ask.plan, _get_wanted_approval(ask)
     if saved is not None:
         refuse_if_altered(saved, scene.space.providers)
-        _expected(saved, ask.expect)
+        _require_expected(saved, ask.expect)
     if wanted and found.open_run and found.open_run.approval == wanted and found.open_run.plan:
-        plan = recorded(found.open_run.plan, found.open_run.run)
+        plan = read_recorded_plan(found.open_run.plan, found.open_run.run)
         refuse_if_altered(plan, scene.space.providers)
-        _expected(plan, ask.expect)
+        _require_expected(plan, ask.expect)
         # A first run's plan knows no lineage yet; the log that holds it is this state's own.
         state = replace(scene.ledger.state, lineage=plan.lineage)
         refuse_if_foreign(plan, state, scene.sessions)
         scene.announce(Note(f"Resuming run {found.open_run.run}."))
         scene.announce(PlanChosen(plan, found.open_run.run))
-        return Chosen(plan, _still_done(scene, plan))
-    past = found.last_run_of(wanted) if wanted else None
+        return Chosen(plan, _find_still_done(scene, plan))
+    past = found.find_last_run(wanted) if wanted else None
     if past is not None and past.complete:
-        plan = saved or _recorded_plan(scene, past.run)
-        settled = not plan.removals or not _still_owed(scene, plan)
-        if settled and ask.expect in (None, plan.token) and _holds(scene, plan):
+        plan = saved or _read_recorded_plan(scene, past.run)
+        settled = not plan.removals or not _has_owed(scene, plan)
+        if settled and ask.expect in (None, plan.token) and _is_all_there(scene, plan):
             scene.announce(PlanChosen(plan, past.run))
             scene.announce(Note(f"Already applied by run {past.run}; everything is still so."))
             return Chosen(plan, {}, past.run)
@@ -80,15 +80,17 @@ def choose(scene: Scene) -> Chosen:
         refuse_if_foreign(saved, scene.planned, scene.sessions)
         scene.announce(PlanChosen(saved))
         return Chosen(saved, {})
-    plan = plan_now(scene.space, scene.sessions, scene.planned, found, ask.options, scene.announce)
+    plan = plan_workspace(
+        scene.space, scene.sessions, scene.planned, found, ask.options, scene.announce
+    )
     if ask.imported is not None:
         plan = record_only(plan)
-    bare = without_removals(plan) if plan.removals and ask.expect else plan
+    bare = drop_removals(plan) if plan.removals and ask.expect else plan
     if bare is not plan and ask.expect == bare.token:
         scene.announce(Note(NOT_REVIEWED))
         plan = bare
     scene.announce(PlanChosen(plan))
-    _expected(plan, ask.expect)
+    _require_expected(plan, ask.expect)
     return Chosen(plan, {}, made_now=True)
 
 
@@ -102,7 +104,7 @@ def refuse_old_token(token: str | None) -> None:
         )
 
 
-def _expected(plan: Plan, token: str | None) -> None:
+def _require_expected(plan: Plan, token: str | None) -> None:
     """Raises PlanRefused unless approval and configuration are the reviewed ones."""
     if token is None or token == plan.token:
         return
@@ -114,46 +116,46 @@ def _expected(plan: Plan, token: str | None) -> None:
     )
 
 
-def _still_owed(scene: Scene, plan: Plan) -> bool:
+def _has_owed(scene: Scene, plan: Plan) -> bool:
     """True if something that the plan removes is still to be removed."""
     listed = {(one.identity.instance, one.ticket) for one in plan.removals}
     return bool(listed & scene.ledger.owed)
 
 
-def _recorded_plan(scene: Scene, run: str) -> Plan:
-    records = trusted(scene.space.sink.lines(), scene.space.sink.location)
-    found = (r.body["plan"] for r in records if r.run == run and r.kind == Kind.PLAN)
-    return recorded(next(found, None), run)
+def _read_recorded_plan(scene: Scene, run: str) -> Plan:
+    records = read_records(scene.space.sink.lines(), scene.space.sink.location)
+    found = (r.body["plan"] for r in records if r.run == run and r.kind == RecordKind.PLAN)
+    return read_recorded_plan(next(found, None), run)
 
 
-def _still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:
+def _find_still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:
     """Applied and started steps of the open run that a fresh reading shows as done or moving."""
     run = scene.found.open_run
     records = run.outcomes.values() if run else ()
-    pairs = steps_of(plan)
+    pairs = index_steps(plan)
     applied = {
-        record.body["step"]: outcome_of(record)
+        record.body["step"]: read_outcome(record)
         for record in records
         if record.body["outcome"] in GOOD and record.body["step"] in pairs
     }
     # One step at a time: of a change that was interrupted, some steps hold and some do not.
-    alone = {step_id: _alone(*pairs[step_id]) for step_id in applied}
-    readings = _readings(scene, alone.values())
-    return {s: end for s, end in applied.items() if _shows(scene, alone[s], readings)}
+    alone = {step_id: _isolate_step(*pairs[step_id]) for step_id in applied}
+    readings = _read_changes(scene, alone.values())
+    return {s: end for s, end in applied.items() if _is_shown(scene, alone[s], readings)}
 
 
-def _alone(change: Change, step: Step) -> Change:
+def _isolate_step(change: Change, step: Step) -> Change:
     """The change as if this step were all of it; bookkeeping has no step of its own."""
     return replace(change, steps=(step,)) if change.steps else change
 
 
-def _holds(scene: Scene, plan: Plan) -> bool:
+def _is_all_there(scene: Scene, plan: Plan) -> bool:
     """True if everything that the plan wanted is there."""
-    readings = _readings(scene, plan.effective)
-    return all(_shows(scene, change, readings) for change in plan.effective)
+    readings = _read_changes(scene, plan.effective)
+    return all(_is_shown(scene, change, readings) for change in plan.effective)
 
 
-def _readings(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, Reading]:
+def _read_changes(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, Reading]:
     """Every object that these changes write, read again together."""
     asked: dict[str, set[Identity]] = {}
     for change in changes:
@@ -166,14 +168,14 @@ def _readings(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, Read
     }
 
 
-def _shows(scene: Scene, change: Change, readings: Mapping[Identity, Reading]) -> bool:
+def _is_shown(scene: Scene, change: Change, readings: Mapping[Identity, Reading]) -> bool:
     row = scene.ledger.state.objects.get(change.identity)
     if not change.steps or row is None:
         gone = change.action in (Action.DELETE, Action.FORGET)
-        books = row is None if gone else row is not None and ownership(row) == change.row_after
+        books = row is None if gone else row is not None and read_ownership(row) == change.row_after
         if not change.steps or not books:
             return books
     kind = scene.space.types[change.identity.kind]
     facts = scene.sessions[change.identity.instance].facts
     incarnation = row.incarnation if row else change.incarnation
-    return visible(change, readings[change.identity], kind, facts, incarnation)
+    return is_visible(change, readings[change.identity], kind, facts, incarnation)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..apply.secrets import refuse_exposed
 from ..core.errors import ConfigurationError, StorageError, UsageError
-from ..core.storage import refusal
+from ..core.storage import make_storage_error
 from ..core.words import Vocabulary, Words
 from ..plan.codec import decode, encode
 from ..plan.model import Plan
@@ -21,7 +21,7 @@ def save_file(path: Path, data: bytes, *, private: bool) -> None:
     """Put a file in its place at once; another name of the file that was there keeps the old
     bytes. private: for this user alone. Raises StorageError for a place that holds something
     else than a file."""
-    fresh = files.temporary(path)
+    fresh = files.make_temporary_name(path)
     try:
         if path.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -29,16 +29,16 @@ def save_file(path: Path, data: bytes, *, private: bool) -> None:
             raise OSError(errno.EINVAL, "it is not a regular file")
         files.write_new(fresh, data)
         if not private:
-            fresh.chmod(0o666 & ~_umask())
+            fresh.chmod(0o666 & ~_get_umask())
         fresh.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
-        told = refusal("cannot save it", path, error)
+        told = make_storage_error("cannot save it", path, error)
         raise StorageError(told.message, "Choose another place.") from None
 
 
-def _umask() -> int:
+def _get_umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ..core.redaction import clean
+from ..core.redaction import mask_secrets
 from ..core.words import Vocabulary
 from ..plan.model import Plan
 from ..provider.registry import Registry
 from ..render.human import human
 from ..render.jsonplan import to_json
-from ..render.text import json_line
+from ..render.text import render_json
 from .plan_files import words_of
-from .planning import apply_command
+from .planning import render_apply_command
 
 Form = Literal["text", "json", "markdown"]
 
@@ -26,12 +26,16 @@ def render_plan(
     comment. colour, width in columns, detail (False: one line a change) are for text.
     """
     if form == "json":
-        return clean(json_line(to_json(plan)))
+        return mask_secrets(render_json(to_json(plan)))
     if form == "markdown":
-        from ..render.markdown import markdown  # noqa: PLC0415  # for startup
+        from ..render.markdown import render_markdown  # noqa: PLC0415  # for startup
 
-        return clean(markdown(plan, words=read_words(plan), command=apply_command(plan)))
-    return clean(human(plan, words=read_words(plan), colour=colour, width=width, detail=detail))
+        return mask_secrets(
+            render_markdown(plan, words=read_words(plan), command=render_apply_command(plan))
+        )
+    return mask_secrets(
+        human(plan, words=read_words(plan), colour=colour, width=width, detail=detail)
+    )
 
 
 def read_words(plan: Plan) -> Vocabulary:

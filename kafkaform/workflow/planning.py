@@ -6,24 +6,24 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from ..apply.obligations import ask
-from ..apply.owed import find_settings, with_removals
-from ..apply.preflight import checked, refuse
-from ..apply.replay import replay
-from ..apply.secrets import in_plan, refuse_exposed, resolve
-from ..audit.event import seconds, timestamp
-from ..audit.index import Index, pending
+from ..apply.obligations import ask_progress
+from ..apply.owed import add_owed_removals, find_settings
+from ..apply.preflight import refuse_failed, run_first_pass
+from ..apply.replay import replay_log
+from ..apply.secrets import find_plan_secrets, refuse_exposed, resolve_secrets
+from ..audit.event import parse_time, render_time
+from ..audit.index import LogIndex, list_pending
 from ..core.address import matches
-from ..core.change import BlockKind, Verdict
+from ..core.change import BlockerKind, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
-from ..core.progress import Report, silent
+from ..core.progress import Reporter, ignore_event
 from ..core.resource import Desired
-from ..plan.build import Header, make_plan
+from ..plan.build import PlanHeader, make_plan
 from ..plan.model import Mode, Options, Plan
-from ..plan.observe import Look, gather
+from ..plan.observe import Look, read_world
 from ..provider.contract import Session
-from ..render.text import count
+from ..render.text import render_count
 from ..state.model import State
 from ..version import VERSION
 from .configuration.untrusted import dry_run_error
@@ -31,10 +31,10 @@ from .events import Announcer, DryRun, Listener, PlanChosen
 from .secrecy import keep_secrets
 from .workspace import (
     Workspace,
-    connected,
-    display,
     find_owed_in,
-    first_state,
+    list_display_settings,
+    make_first_state,
+    open_sessions,
     read_log,
     refuse_lost_state,
 )
@@ -56,7 +56,7 @@ def plan_changes(
     options: Options = Options(),  # noqa: B008  # it is frozen
     *,
     validate: bool = False,
-    progress: Listener = silent,
+    progress: Listener = ignore_event,
 ) -> Plan:
     """Find out what an apply would change. It only reads, and takes no lock.
 
@@ -72,7 +72,9 @@ def plan_changes(
     announce = Announcer(progress)
     with keep_secrets(workspace.known):
         with _read_only_plan(workspace, options, announce) as (plan, sessions):
-            verdicts = checked(plan, (), sessions, workspace.clock, announce) if validate else {}
+            verdicts = (
+                run_first_pass(plan, (), sessions, workspace.clock, announce) if validate else {}
+            )
         announce(PlanChosen(plan))
         if validate:
             refuse_dry_run(workspace, plan, verdicts, announce)
@@ -87,25 +89,25 @@ def refuse_dry_run(
     """Tell what the dry run says. Raises ConfigurationError for secrets that are missing,
     DryRunRefused naming every refused step."""
     announce(DryRun(plan, verdicts))
-    resolve(in_plan(plan), workspace.configuration.secret)
+    resolve_secrets(find_plan_secrets(plan), workspace.configuration.find_secret)
     refuse_exposed(plan)
-    refuse(verdicts, {step.id: step for change in plan.effective for step in change.steps})
+    refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
 
 
 @contextmanager
 def _read_only_plan(
-    space: Workspace, options: Options, report: Report
+    space: Workspace, options: Options, report: Reporter
 ) -> Iterator[tuple[Plan, Mapping[str, Session]]]:
     """The plan of the state with what the log tells after it, open intents as pending; and the
     sessions that it was read by."""
     for left in reversed(range(_ROUNDS)):
         stored = space.backend.load().state
-        state = stored or first_state(space.sink)
+        state = stored or make_first_state(space.sink)
         found = read_log(space.sink, stored)
         refuse_lost_state(stored, found, space)
-        state = replay(found, state).state
-        with connected(space, state, found) as sessions:
-            plan = plan_now(space, sessions, state, found, options, report)
+        state = replay_log(found, state).state
+        with open_sessions(space, state, found) as sessions:
+            plan = plan_workspace(space, sessions, state, found, options, report)
             # What an apply has just created is foreign to a state and a log of before it.
             blocked = any(change.blocked for change in plan.changes)
             if left and blocked and read_log(space.sink, stored).head != found.head:
@@ -114,47 +116,47 @@ def _read_only_plan(
             return
 
 
-def plan_now(
+def plan_workspace(
     space: Workspace,
     sessions: Mapping[str, Session],
     state: State,
-    found: Index,
+    found: LogIndex,
     options: Options,
-    report: Report,
+    report: Reporter,
 ) -> Plan:
     """Read the world and make the plan."""
     desired = space.desired
     _refuse_idle_adopt(desired, options)
-    world = gather(
+    world = read_world(
         sessions,
         desired,
         state,
         space.clock,
-        settle=_settle(space, sessions, found),
+        settle=_choose_settle_time(space, sessions, found),
         report=report,
     )
-    desired = space.configuration.settled(desired, sessions)
+    desired = space.configuration.evaluate_settled(desired, sessions)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     plan = make_plan(
         desired,
         world,
         state,
-        pending(found),
+        list_pending(found),
         {i: p for i, p in space.providers.items() if i in world},
         Look(sessions, world),
         options,
-        _header(space, state),
+        _make_header(space, state),
     )
     return add_removals(plan, space, sessions, found)
 
 
 def add_removals(
-    plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: Index
+    plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: LogIndex
 ) -> Plan:
     """The plan, with what earlier runs owe and this one may remove."""
     owed = find_owed_in(space.sink, found)
-    return with_removals(plan, owed, ask(find_settings(owed.open), sessions))
+    return add_owed_removals(plan, owed, ask_progress(find_settings(owed.open), sessions))
 
 
 def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
@@ -168,33 +170,35 @@ def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
             )
 
 
-def _settle(space: Workspace, sessions: Mapping[str, Session], found: Index) -> float:
+def _choose_settle_time(
+    space: Workspace, sessions: Mapping[str, Session], found: LogIndex
+) -> float:
     """How long a missing object must stay missing: reads lag for a while after a write."""
-    last = max((seconds(run.time) for run in found.runs.values()), default=0.0)
+    last = max((parse_time(run.time) for run in found.runs.values()), default=0.0)
     if space.clock.now() - last > SETTLE_WINDOW_SECONDS:
         return 0.0
     return max((session.facts.operation_timeout for session in sessions.values()), default=0.0)
 
 
-def _header(space: Workspace, state: State) -> Header:
+def _make_header(space: Workspace, state: State) -> PlanHeader:
     head = state.audit_head
-    return Header(
-        created=timestamp(space.clock.now()),
+    return PlanHeader(
+        created=render_time(space.clock.now()),
         kafkaform_version=VERSION,
         audit_head=f"{head.seq}/{head.hash}" if head else "",
-        display=display(space),
+        display=list_display_settings(space),
     )
 
 
 def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = True) -> None:
     """Raises Blocked for what stops an apply, and for --fail-on conditions that hold. excludes:
     the command has --exclude."""
-    stopping = list(plan.blocked(stopping=True))
-    unreadable = any(c.blocked and c.blocked.kind is BlockKind.UNREADABLE for c in stopping)
+    stopping = list(plan.list_blocked(stopping=True))
+    unreadable = any(c.blocked and c.blocked.kind is BlockerKind.UNREADABLE for c in stopping)
     around = ROUND if unreadable and excludes else ""
     if stopping:
         raise Blocked(
-            f"{count(len(stopping), 'change')} cannot be made: "
+            f"{render_count(len(stopping), 'change')} cannot be made: "
             + ", ".join(change.address for change in stopping[:5])
             + (" ..." if len(stopping) > 5 else ""),
             "The plan names the reason and what to do for each." + around,
@@ -202,7 +206,7 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = Tr
     rest = "Without this --fail-on it can be applied."
     if not (plan.effective or plan.outputs):
         rest = "There is nothing else to apply."
-    held = [FAIL_ON[name] for name in FAIL_ON if name in fail_on and _holds(plan, name)]
+    held = [FAIL_ON[name] for name in FAIL_ON if name in fail_on and _has_condition(plan, name)]
     if held:
         raise Blocked(
             f"--fail-on: the plan has {' and '.join(held)}; nothing was sent",
@@ -213,18 +217,19 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = Tr
 def find_unmet(plan: Plan) -> Blocked | None:
     """The error for what was asked for and is left out of an apply of the plan, which otherwise
     goes on without it."""
-    left = plan.unmet()
+    left = plan.list_unmet()
     if not left:
         return None
     named = ", ".join(change.address for change in left[:5]) + (" ..." if left[5:] else "")
     return Blocked(
-        f"{count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and left as "
+        f"{render_count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and "
+        "left as "
         f"{'it is' if len(left) == 1 else 'they are'}: {named}",
         "The plan names the reason and what to do for each. All else is as it says.",
     )
 
 
-def apply_command(plan: Plan) -> str:
+def render_apply_command(plan: Plan) -> str:
     """What to type to apply exactly this plan after its review, planning flags included."""
     options = plan.options
     words = ["kafkaform", "destroy" if options.mode is Mode.DESTROY else "apply"]
@@ -252,9 +257,9 @@ def check_fail_on(names: Sequence[str]) -> tuple[str, ...]:
     return conditions
 
 
-def _holds(plan: Plan, condition: str) -> bool:
+def _has_condition(plan: Plan, condition: str) -> bool:
     if condition == "deletes":
         return bool(plan.taking)
     if condition == "drift":
         return bool(plan.drifted)
-    return any(plan.blocked(stopping=False))
+    return any(plan.list_blocked(stopping=False))

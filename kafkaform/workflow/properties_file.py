@@ -36,16 +36,16 @@ class Property(Struct, frozen=True):
         return f"{inline(self.key)}=…"
 
 
-def parse(data: bytes, name: str) -> tuple[Property, ...]:
+def parse_properties(data: bytes, name: str) -> tuple[Property, ...]:
     """The properties of a file, in order; a later one of the same key wins. Raises
     ConfigurationError for a broken escape."""
     found = []
-    for number, column, line in _logical_lines(data.decode("latin-1")):
+    for number, column, line in _join_lines(data.decode("latin-1")):
         match = _PAIR.fullmatch(line)
         assert match is not None  # every text fits
         place = Range(name, number, column, number, column + len(match[1]))
         try:
-            found.append(Property(unescaped(match[1]), unescaped(match[2]), place))
+            found.append(Property(unescape_text(match[1]), unescape_text(match[2]), place))
         except ValueError as error:
             fault = Diagnostic(
                 Severity.ERROR,
@@ -57,16 +57,16 @@ def parse(data: bytes, name: str) -> tuple[Property, ...]:
     return tuple(found)
 
 
-def unescaped(text: str) -> str:
+def unescape_text(text: str) -> str:
     """The text that escapes stand for. Raises ValueError for a broken \\uXXXX."""
-    plain = _ESCAPE.sub(_meant, text)
+    plain = _ESCAPE.sub(_unescape_match, text)
     try:
         return plain.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise ValueError("a \\u escape is half of a character") from None
 
 
-def _meant(match: re.Match[str]) -> str:
+def _unescape_match(match: re.Match[str]) -> str:
     if match[1] is None:
         return _NAMED.get(match[2], match[2])
     if not re.fullmatch("[0-9A-Fa-f]{4}", match[1]):
@@ -74,7 +74,7 @@ def _meant(match: re.Match[str]) -> str:
     return chr(int(match[1], 16))
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, int, str]]:
+def _join_lines(text: str) -> Iterator[tuple[int, int, str]]:
     """Line number and column of the first character, and the text without line breaks."""
     lines = iter(enumerate(_LINE_END.split(text), 1))
     for number, line in lines:
@@ -82,12 +82,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int, str]]:
         if not whole or whole[0] in "#!":
             continue
         column = len(line) - len(whole) + 1
-        while _goes_on(whole):
+        while _is_continued(whole):
             _, more = next(lines, (0, ""))
             whole = whole[:-1] + more.lstrip(_BLANKS)
         yield number, column, whole
 
 
-def _goes_on(line: str) -> bool:
+def _is_continued(line: str) -> bool:
     match = _TRAILING.search(line)
     return match is not None and len(match[0]) % 2 == 1

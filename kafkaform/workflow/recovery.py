@@ -4,40 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..apply.judge import untellable
+from ..apply.judge import is_untellable
 from ..apply.ledger import Ledger
-from ..apply.owed import Owed, give_up
-from ..apply.recover import World, recover
+from ..apply.owed import Owed, end_never_sent
+from ..apply.recover import RecoveryScope, recover
 from ..apply.report import Result
-from ..apply.settle import patience
-from ..audit.index import Index
+from ..apply.settle import compute_patience
+from ..audit.index import LogIndex
 from ..core.clock import Clock
 from ..core.errors import OutcomeUnknown
 from ..core.progress import Message
 from ..core.words import Vocabulary, shared
 from ..plan.approval import RULE
-from ..plan.codec import recorded
+from ..plan.codec import read_recorded_plan
 from ..plan.model import Mode
 from ..provider.contract import Session
-from ..render.text import count
+from ..render.text import render_count
 from ..state.backend import Lease
 from .events import Announcer
-from .plan_choice import resumed
-from .run import Ask
+from .plan_choice import find_resumed_runs
+from .run import ApplyRequest
 from .workspace import Workspace, read_log, refuse_moved_on
 
 NAMED = 5
 """How many objects an error names."""
 
 
-def wait_for_the_run_before(
-    lease: Lease, found: Index, sessions: Mapping[str, Session], clock: Clock, announce: Announcer
+def wait_for_earlier_run(
+    lease: Lease,
+    found: LogIndex,
+    sessions: Mapping[str, Session],
+    clock: Clock,
+    announce: Announcer,
 ) -> None:
     """Whoever lost the lock may have sent something at its last moment: wait until all that it
     asked have answered or given up."""
     if lease.taken_over is None or not found.open_intents or not sessions:
         return
-    longest = max(patience(session.facts) for session in sessions.values())
+    longest = max(compute_patience(session.facts) for session in sessions.values())
     left = lease.taken_over + longest - clock.monotonic()
     if left > 0:
         text = f"Waiting {left:.0f} s for what the run before may still have under way"
@@ -47,53 +51,54 @@ def wait_for_the_run_before(
 
 def close_earlier_runs(
     space: Workspace,
-    ask: Ask,
-    found: Index,
+    ask: ApplyRequest,
+    found: LogIndex,
     ledger: Ledger,
     sessions: Mapping[str, Session],
     announce: Announcer,
     owed: Owed,
-) -> Index:
+) -> LogIndex:
     """Close what earlier runs left open; the index of the log after that."""
     if not (found.open_intents or found.unsaved or found.obligations):
         return found
     wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
     declared = {item.identity: item for item in wished}
-    again = resumed(ask, found)
-    world = World(sessions, space.types, declared, space.clock, announce, again)
+    again = find_resumed_runs(ask, found)
+    world = RecoveryScope(sessions, space.types, declared, space.clock, announce, again)
     recovered = recover(found, ledger, world)
-    ledger.discharge(give_up(owed.never_sent))
+    ledger.discharge_ended(end_never_sent(owed.never_sent))
     announce(recovered)
     for item in recovered.work:
         announce(item)
     if recovered.open:
-        raise _unresolved(recovered.open, found, ask.command, space.words)
+        raise _make_unresolved_error(recovered.open, found, ask.command, space.words)
     found = read_log(space.sink, ledger.state)
     refuse_moved_on(ledger.journal, found)
     return found
 
 
-def _unresolved(
-    left: Sequence[Result], found: Index, command: str, words: Vocabulary
+def _make_unresolved_error(
+    left: Sequence[Result], found: LogIndex, command: str, words: Vocabulary
 ) -> OutcomeUnknown:
     """What nobody could find out, and what the user can do about it. command: that runs."""
-    hidden = [result for result in left if untellable(result.change, result.step)]
+    hidden = [result for result in left if is_untellable(result.change, result.step)]
     if hidden != list(left) or found.open_run is None or found.open_run.plan is None:
         nodes = f"{shared(words.values()).node}s"
         return OutcomeUnknown(
-            f"{count(len(left), 'step')} of an earlier run cannot be read: {_some(left)}",
+            f"{render_count(len(left), 'step')} of an earlier run cannot be read: "
+            f"{_render_names(left)}",
             f"Make them readable ({nodes}, rights), then run {command} again. Nothing was sent.",
         )
-    plan = recorded(found.open_run.plan, found.open_run.run)
+    plan = read_recorded_plan(found.open_run.plan, found.open_run.run)
     again = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"
     return OutcomeUnknown(
         f"an earlier run sent a secret, no answer came, and nobody can read whether it arrived: "
-        f"{_some(left)}",
+        f"{_render_names(left)}",
         f"{again if plan.rule == RULE else 'Give'} the secret another version. Nothing was sent.",
     )
 
 
-def _some(results: Sequence[Result]) -> str:
+def _render_names(results: Sequence[Result]) -> str:
     named = ", ".join(result.change.address for result in results[:NAMED])
     more = len(results) - NAMED
     return f"{named} and {more:,} more" if more > 0 else named

@@ -11,7 +11,7 @@ from ..apply.again import APPLY, Again
 from ..apply.ledger import Ledger
 from ..apply.report import Report, Result
 from ..apply.stop import Stop
-from ..audit.index import Index
+from ..audit.index import LogIndex
 from ..core.change import Outcome
 from ..core.diagnostics import Diagnostics
 from ..core.resource import Output
@@ -19,7 +19,7 @@ from ..plan.model import Options, Plan
 from ..provider.contract import Session
 from ..state.backend import Lease
 from ..state.model import State
-from .configuration.evaluation import recorded as recorded_outputs
+from .configuration.evaluation import read_recorded_outputs as recorded_outputs
 from .events import Announcer
 from .workspace import Workspace
 
@@ -27,7 +27,7 @@ Approve = Callable[[Plan], bool]
 """Decides about the plan that would be applied. Only True approves it."""
 
 
-class Ask(Struct, frozen=True):
+class ApplyRequest(Struct, frozen=True):
     """How this run was asked for. plan: apply this one and no other; expect: a reviewed token;
     approve, approved_by: who is asked, and what the log calls him; wait: poll for visibility;
     confirm: the scope ids whose objects a destroy can delete; imported: (address, id) to record
@@ -77,12 +77,12 @@ class Scene(Struct, frozen=True):
     the state's, or empty as long as none was saved, as it was for who reviewed the first plan."""
 
     space: Workspace
-    ask: Ask
+    ask: ApplyRequest
     announce: Announcer
     stop: Stop
     sessions: Mapping[str, Session]
     ledger: Ledger
-    found: Index
+    found: LogIndex
     lineage: str
     lease: Lease
 

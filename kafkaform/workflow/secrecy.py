@@ -9,29 +9,29 @@ from msgspec.structs import replace
 
 from ..apply.report import Report, Result
 from ..core.errors import KafkaformError
-from ..core.redaction import Known, clean, watching
+from ..core.redaction import KnownSecrets, mask_secrets, watch_secrets
 
 
 @contextmanager
-def keep_secrets(known: Known) -> Iterator[None]:
+def keep_secrets(known: KnownSecrets) -> Iterator[None]:
     """Inside, secrets are noticed when they are read. Errors leave without them, and without the
     errors that they come from."""
-    with watching(known):
+    with watch_secrets(known):
         try:
             yield
         except KafkaformError as error:
-            error.rewrite(clean)
+            error.rewrite(mask_secrets)
             raise error from None
 
 
 def clean_report(report: Report) -> Report:
     """The same without secrets: an answer can repeat what was sent."""
     if report.stopped is not None:
-        report.stopped.rewrite(clean)
+        report.stopped.rewrite(mask_secrets)
     return replace(
         report,
         results=tuple(map(_clean_result, report.results)),
-        invisible=tuple(replace(item, why=clean(item.why)) for item in report.invisible),
+        invisible=tuple(replace(item, why=mask_secrets(item.why)) for item in report.invisible),
     )
 
 
@@ -39,5 +39,5 @@ def _clean_result(result: Result) -> Result:
     fault = result.outcome.fault
     if fault is None:
         return result
-    fault = replace(fault, message=clean(fault.message), advice=clean(fault.advice))
+    fault = replace(fault, message=mask_secrets(fault.message), advice=mask_secrets(fault.advice))
     return replace(result, outcome=replace(result.outcome, fault=fault))

@@ -12,70 +12,72 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from ..audit.chain import trusted, verify
-from ..audit.event import Kind, Record, state_body, timestamp
-from ..audit.index import Index
+from ..audit.chain import read_records, verify_log
+from ..audit.event import Record, RecordKind, make_state_edit, render_time
+from ..audit.index import LogIndex
 from ..audit.journal import Journal
-from ..audit.line import Line, held
+from ..audit.line import Line, read_line
 from ..audit.provenance import PUSHED
 from ..core.clock import Clock
 from ..core.errors import OutcomeUnknown, UsageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity
 from ..core.value import FrozenMap
-from ..render.text import count
+from ..render.text import render_count
 from ..state.backend import LockInfo
-from ..state.codec import row_data
-from ..state.edit import with_head
-from ..state.model import State, new_state
+from ..state.codec import encode_row
+from ..state.edit import set_head
+from ..state.model import State, make_state
 from .stores import Store
-from .workspace import find_actor, lock_info, new_run_id, read_log
+from .workspace import find_actor, make_lock_info, make_run_id, read_log
 
 AT_ONCE = 1 << 20
 """Bytes of the log that are written together."""
 
 
-def pull(source: Store, target: Store, clock: Clock, timeout: float) -> State:
+def pull_state(source: Store, target: Store, clock: Clock, timeout: float) -> State:
     """Copy both to a place where there is neither; the state. Raises UsageError."""
-    state = _state(source)
-    with target.backend.lock(_info("state pull", clock), timeout, clock):
+    state = _load_state(source)
+    with target.backend.lock(_make_lock_info("state pull", clock), timeout, clock):
         if target.backend.load().state is not None or target.sink.last() is not None:
             raise UsageError(
                 f"{target.backend.location}: there is a state or a log already",
                 "Name a file that does not exist yet.",
             )
-        _copy(source, target, GENESIS, GENESIS)
+        _copy_log(source, target, GENESIS, GENESIS)
         target.backend.save(state, None)
     return state
 
 
-def push(source: Store, target: Store, clock: Clock, timeout: float, *, force: bool) -> State:
+def push_state(source: Store, target: Store, clock: Clock, timeout: float, *, force: bool) -> State:
     """Write both over what is there; the state as it is there now. force: an older one too.
 
     Raises UsageError for another state, Locked, StorageError.
     """
-    state, info = _state(source), _info(PUSHED, clock)
+    state, info = _load_state(source), _make_lock_info(PUSHED, clock)
     with target.backend.lock(info, timeout, clock) as lease:
         target.backend.check_writable()
         loaded = target.backend.load()
         _refuse_other(state, loaded.state, target, force=force)
-        _copy(source, target, *_end(target, loaded.state))
+        _copy_log(source, target, *_find_log_end(target, loaded.state))
         journal = Journal(target.sink, clock, info.run, find_actor(), state.lineage, lease.ensure)
-        before = loaded.state or new_state(state.lineage)
+        before = loaded.state or make_state(state.lineage)
         later = replace(before, serial=max(before.serial, state.serial))
-        body = state_body(later.serial + 1, loaded.version or "", PUSHED, touched(before, state))
-        record = journal.write(Kind.STATE, body)
-        anchored = with_head(state, Head(record.seq, record.hash))
+        body = make_state_edit(
+            later.serial + 1, loaded.version or "", PUSHED, compare_rows(before, state)
+        )
+        record = journal.write(RecordKind.STATE, body)
+        anchored = set_head(state, Head(record.seq, record.hash))
         pushed = replace(anchored, serial=later.serial + 1)
         target.backend.save(pushed, loaded.version)
         return pushed
 
 
-def _info(command: str, clock: Clock) -> LockInfo:
-    return lock_info(new_run_id(), command, timestamp(clock.now()))
+def _make_lock_info(command: str, clock: Clock) -> LockInfo:
+    return make_lock_info(make_run_id(), command, render_time(clock.now()))
 
 
-def _state(source: Store) -> State:
+def _load_state(source: Store) -> State:
     """The state of a place whose log is whole, and has nothing that the state lacks."""
     state = source.backend.load().state
     if state is None:
@@ -90,7 +92,7 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
         return
     found = read_log(target.sink, old)
     cut_off = all(is_push(record) for record in found.unsaved)
-    refuse_before_recovery(found, (Kind.STATE,) if cut_off else ())
+    refuse_before_recovery(found, (RecordKind.STATE,) if cut_off else ())
     if new.lineage != old.lineage:
         raise UsageError(
             f"{target.backend.location} holds another state: its lineage is {old.lineage}, the "
@@ -109,13 +111,13 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
 # ── the log ─────────────────────────────────────────────────────────────────────────────
 
 
-def _end(target: Store, saved: State | None) -> tuple[Head, Head]:
+def _find_log_end(target: Store, saved: State | None) -> tuple[Head, Head]:
     """Where the log that is written ends, without the records of pushes that were cut off before
     they saved their state, and with them."""
     known = saved.audit_head.seq if saved and saved.audit_head else 0
     end = whole = GENESIS
     target.sink.claim()
-    for record in trusted(target.sink.lines(), target.sink.location):
+    for record in read_records(target.sink.lines(), target.sink.location):
         whole = Head(record.seq, record.hash)
         if not (is_push(record) and record.seq > known):
             end = whole
@@ -124,13 +126,13 @@ def _end(target: Store, saved: State | None) -> tuple[Head, Head]:
 
 def is_push(record: Record) -> bool:
     """Whether a state was pushed over the one of this log."""
-    return record.kind == Kind.STATE and record.body.get("reason") == PUSHED
+    return record.kind == RecordKind.STATE and record.body.get("reason") == PUSHED
 
 
-def _copy(source: Store, target: Store, end: Head, whole: Head) -> None:
+def _copy_log(source: Store, target: Store, end: Head, whole: Head) -> None:
     """Append what the log of `target` lacks. Raises UsageError if it goes on otherwise than the
     source, pushes of the same that were cut off aside."""
-    result = verify(source.sink.lines(), end if end.seq else None)
+    result = verify_log(source.sink.lines(), end if end.seq else None)
     if not result.ok or (end != whole and result.head != end):
         told = f"record {result.seq}: {result.problem}" if not result.ok else f"record {whole.seq}"
         raise UsageError(
@@ -139,16 +141,16 @@ def _copy(source: Store, target: Store, end: Head, whole: Head) -> None:
             "Something was applied there meanwhile. `kafkaform state pull` gets what is there now.",
         )
     target.sink.set_aside(whole.seq + 1)
-    for lines in _portions(source.sink.lines(), end.seq):
+    for lines in _split_lines(source.sink.lines(), end.seq):
         target.sink.append(lines)
 
 
-def _portions(lines: Iterable[Line], known: int) -> Iterator[list[bytes]]:
+def _split_lines(lines: Iterable[Line], known: int) -> Iterator[list[bytes]]:
     """The lines after the first `known` ones, some at once."""
     portion: list[bytes] = []
     size = 0
     for line in islice(lines, known, None):
-        whole = held(line)
+        whole = read_line(line)
         if portion and size + len(whole) > AT_ONCE:
             yield portion
             portion, size = [], 0
@@ -161,32 +163,33 @@ def _portions(lines: Iterable[Line], known: int) -> Iterator[list[bytes]]:
 # ── edits of a state ────────────────────────────────────────────────────────────────────
 
 
-def refuse_before_recovery(found: Index, but: Collection[str] = ()) -> None:
+def refuse_before_recovery(found: LogIndex, but: Collection[str] = ()) -> None:
     """An edit anchors the state at the log's end; what it lacks until there would be lost. but:
     kinds of records that the caller sees to."""
     late = [record for record in found.unsaved if record.kind not in but]
-    edits = [record for record in late if record.kind == Kind.STATE]
+    edits = [record for record in late if record.kind == RecordKind.STATE]
     if edits:
         reasons = ", ".join(sorted({f"`{record.body.get('reason')}`" for record in edits}))
         raise OutcomeUnknown(
-            f"the state is older than its audit log, which has {count(len(edits), 'edit')} of it "
+            "the state is older than its audit log, which has "
+            f"{render_count(len(edits), 'edit')} of it "
             f"({reasons}) that the state lacks",
             "Run `kafkaform apply` with that state first: it takes them in. What an edit has let "
             "go stays let go; to manage it again, adopt it.",
         )
     if late:
         raise OutcomeUnknown(
-            f"{count(len(late), 'outcome')} of an earlier run: in the audit log, but "
+            f"{render_count(len(late), 'outcome')} of an earlier run: in the audit log, but "
             "not in the state yet",
             "Run `kafkaform apply` first: it takes them in.",
         )
 
 
-def touched(before: State, after: State) -> dict[Identity, FrozenMap | None]:
+def compare_rows(before: State, after: State) -> dict[Identity, FrozenMap | None]:
     """The objects whose rows differ, each with its row after that."""
     found = {}
     for identity in before.objects.keys() | after.objects.keys():
         row = after.objects.get(identity)
         if before.objects.get(identity) != row:
-            found[identity] = row_data(row) if row is not None else None
+            found[identity] = encode_row(row) if row is not None else None
     return found

@@ -47,18 +47,18 @@ def open_store(named: str | None = None, tree: Tree | None = None) -> Store:
 
     Raises UsageError, ConfigurationError for a place that cannot be.
     """
-    return store_of(Path.cwd(), named or os.environ.get(STATE_VARIABLE), tree)
+    return open_folder_store(Path.cwd(), named or os.environ.get(STATE_VARIABLE), tree)
 
 
-def store_of(folder: Path, named: str | None, tree: Tree | None) -> Store:
+def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Store:
     """The same of any folder, whatever the environment says."""
     if named:
-        return _opened(folder, named, {})
-    tree = tree or _tree(folder)
-    return _opened(folder, *(_stated(tree) if tree else (STATE_FILE, {})))
+        return _open_place(folder, named, {})
+    tree = tree or _read_tree(folder)
+    return _open_place(folder, *(_read_backend_block(tree) if tree else (STATE_FILE, {})))
 
 
-def seconds_of(text: str, flag: str) -> float:
+def parse_duration(text: str, flag: str) -> float:
     """`90`, `60s`, `5m` in seconds. Raises UsageError."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
@@ -69,15 +69,15 @@ def seconds_of(text: str, flag: str) -> float:
 # ── the configuration ───────────────────────────────────────────────────────────────────
 
 
-def _tree(folder: Path) -> Tree | None:
+def _read_tree(folder: Path) -> Tree | None:
     """The configuration, None if no file of it can hold a backend block: then it need not be
     parsed for this, nor the language be loaded."""
     if not any(_may_hold(path) for path in folder.iterdir() if path.name.endswith(FILES)):
         return None
-    from ..language.declare.folder import load  # noqa: PLC0415  # a folder without a backend block needs no language
-    from .configuration.files import read_folder, root_of  # noqa: PLC0415  # a folder without a backend block needs no language
+    from ..language.declare.folder import load_folder  # noqa: PLC0415  # a folder without a backend block needs no language
+    from .configuration.files import find_root, read_folder  # noqa: PLC0415  # a folder without a backend block needs no language
 
-    return load(read_folder(root_of(folder), folder))
+    return load_folder(read_folder(find_root(folder), folder))
 
 
 def _may_hold(path: Path) -> bool:
@@ -90,32 +90,32 @@ def _may_hold(path: Path) -> bool:
     return b"backend" in text or b"\\u" in text
 
 
-def _stated(tree: Tree) -> tuple[str, Mapping[str, str]]:
+def _read_backend_block(tree: Tree) -> tuple[str, Mapping[str, str]]:
     """The place that the backend block names, and its options. Raises ConfigurationError."""
-    from ..language.declare.settings import settings  # noqa: PLC0415  # a folder without a backend block needs no language
-    from .configuration.backend_block import backend_faults, placed  # noqa: PLC0415  # a folder without a backend block needs no language
+    from ..language.declare.settings import read_settings  # noqa: PLC0415  # a folder without a backend block needs no language
+    from .configuration.backend_block import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
 
-    found = settings(tree)[0]
+    found = read_settings(tree)[0]
     if found.backend is None:
         return STATE_FILE, {}
-    faults = backend_faults(found)
+    faults = find_backend_faults(found)
     if has_errors(faults):
         raise ConfigurationError("the backend block has faults", diagnostics=faults)
-    return placed(found)
+    return read_place(found)
 
 
 # ── places ──────────────────────────────────────────────────────────────────────────────
 
 
-def _opened(folder: Path, place: str, options: Mapping[str, str]) -> Store:
+def _open_place(folder: Path, place: str, options: Mapping[str, str]) -> Store:
     if "://" in place:
-        return _remote(folder, place, dict(options))
+        return _open_remote(folder, place, dict(options))
     path = folder / place
     log = path.parent / (AUDIT_FILE if path.name == STATE_FILE else f"{path.stem}.audit.jsonl")
     return Store(folder, LocalBackend(path), LocalSink(log))
 
 
-def _remote(folder: Path, url: str, options: dict[str, str]) -> Store:
+def _open_remote(folder: Path, url: str, options: dict[str, str]) -> Store:
     from ..audit.sinks.objects import ObjectSink  # noqa: PLC0415  # only a state in a store needs its client
     from ..state.backends.objects import LEASE_SECONDS, ObjectBackend  # noqa: PLC0415  # only a state in a store needs its client
     from ..state.backends.obstores import open_objects  # noqa: PLC0415  # only a state in a store needs its client
@@ -123,6 +123,6 @@ def _remote(folder: Path, url: str, options: dict[str, str]) -> Store:
     url, _, query = url.partition("?")
     options |= parse_qsl(query)
     text = options.pop(LEASE, None)
-    lease = LEASE_SECONDS if text is None else seconds_of(text, LEASE)
+    lease = LEASE_SECONDS if text is None else parse_duration(text, LEASE)
     objects = open_objects(url, options)
     return Store(folder, ObjectBackend(objects, lease), ObjectSink(objects))

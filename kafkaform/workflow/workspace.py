@@ -19,32 +19,32 @@ from pathlib import Path
 from msgspec import field
 
 from ..apply.owed import Owed, find_owed
-from ..apply.replay import rows_of
-from ..apply.secrets import references, resolve
-from ..audit.chain import glances
-from ..audit.event import Kind
-from ..audit.index import Index, index, instances_of
+from ..apply.replay import read_rows
+from ..apply.secrets import find_references, resolve_secrets
+from ..audit.chain import read_glances
+from ..audit.event import RecordKind
+from ..audit.index import LogIndex, index_log, list_instances
 from ..audit.journal import Journal
-from ..audit.sink import Sink, moved_on
+from ..audit.sink import Sink, make_overtaken_error
 from ..audit.written import written_paths
 from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, OtherSystem, StorageError, UsageError
-from ..core.redaction import Known, watched
+from ..core.redaction import KnownSecrets, watched
 from ..core.resource import Desired, Identity
 from ..core.secret import PartialRepr
 from ..core.value import FrozenMap, SecretRef
 from ..core.words import Vocabulary
-from ..plan.codec import instances_in
-from ..provider.contract import Provider, ResourceType, Session, types_of
-from ..render.text import count
+from ..plan.codec import read_instances
+from ..provider.contract import Provider, ResourceType, Session, collect_types
+from ..render.text import render_count
 from ..state.backend import Backend, Lease, LockInfo
 from ..state.codec import ADVICE
-from ..state.model import Row, State, new_state
+from ..state.model import Row, State, make_state
 from .configuration.evaluation import Configuration, Inputs, read_configuration
 from .secrecy import keep_secrets
-from .stores import STATE_VARIABLE, store_of
+from .stores import STATE_VARIABLE, open_folder_store
 
 _ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR")
 HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNORECASE)
@@ -67,12 +67,12 @@ class Workspace(PartialRepr, frozen=True):
     sink: Sink
     clock: Clock
     actor: str = field(default_factory=lambda: find_actor())
-    known: Known = field(default_factory=watched)
+    known: KnownSecrets = field(default_factory=watched)
 
     @property
     def types(self) -> dict[str, ResourceType]:
         """Those of commands too."""
-        return types_of(self.providers.values())
+        return collect_types(self.providers.values())
 
     @property
     def words(self) -> Vocabulary:
@@ -111,14 +111,16 @@ def open_workspace(
         )
     known = watched()
     with keep_secrets(known):
-        inputs = Inputs.of(variables, variable_files, untrusted=untrusted, environment=environment)
-        configuration = read_configuration(Path(folder), inputs, inputs.registry())
-        store = store_of(configuration.folder, given, configuration.tree)
+        inputs = Inputs.read(
+            variables, variable_files, untrusted=untrusted, environment=environment
+        )
+        configuration = read_configuration(Path(folder), inputs, inputs.make_registry())
+        store = open_folder_store(configuration.folder, given, configuration.tree)
         desired = _evaluate(configuration)
     registry = configuration.registry
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
     if not desired.settles:
-        configuration = configuration.lighter()
+        configuration = configuration.keep_variables()
         if len(desired.declared) >= MANY:
             gc.collect()  # the blocks hold each other, so nobody else lets them go
     clock, actor = SystemClock(), find_actor(environment)
@@ -128,7 +130,7 @@ def open_workspace(
 
 def _evaluate(configuration: Configuration) -> Desired:
     try:
-        desired = configuration.desired()
+        desired = configuration.evaluate_desired()
     finally:
         configuration.asking.close()
     if has_errors(desired.diagnostics):
@@ -137,23 +139,23 @@ def _evaluate(configuration: Configuration) -> Desired:
 
 
 @contextmanager
-def connected(
-    space: Workspace, state: State, found: Index, also: str | None = None
+def open_sessions(
+    space: Workspace, state: State, found: LogIndex, also: str | None = None
 ) -> Iterator[Mapping[str, Session]]:
     """Sessions for every provider instance that is declared, recorded, or left open in the log,
     and for `also`."""
     _refuse_impossible_rows(space, space.backend.location, state.objects)
     for record in found.unsaved:
-        if record.kind == Kind.STATE:
+        if record.kind == RecordKind.STATE:
             where = f"{space.sink.location}: record {record.seq} ({record.kind})"
-            _refuse_impossible_rows(space, where, rows_of(record))
+            _refuse_impossible_rows(space, where, read_rows(record))
     used = {d.identity.instance for d in space.desired.declared}
     used |= {also} if also is not None else set()
     used |= {identity.instance for identity in state.objects}
     left = (*found.open_intents, *found.unsaved, *found.obligations)
-    used |= {instance for record in left for instance in instances_of(record)}
+    used |= {instance for record in left for instance in list_instances(record)}
     if found.open_run and found.open_run.plan:
-        used |= instances_in(found.open_run.plan, found.open_run.run)
+        used |= read_instances(found.open_run.plan, found.open_run.run)
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(used & space.desired.providers.keys()):
@@ -163,7 +165,7 @@ def connected(
         yield sessions
 
 
-def refuse_other_scope(found: Index, sessions: Mapping[str, Session]) -> None:
+def refuse_other_scope(found: LogIndex, sessions: Mapping[str, Session]) -> None:
     """The log says which system an instance is, whatever became of the state. Raises
     OtherSystem if another one answers."""
     for instance, session in sessions.items():
@@ -183,7 +185,7 @@ def open_instance(space: Workspace, instance: str) -> Session:
     """A session of this provider instance. Raises ConnectError; ConfigurationError if another
     instance of the configuration reaches the same system."""
     block = space.desired.providers[instance]
-    secrets = resolve(references(block.config), space.configuration.secret)
+    secrets = resolve_secrets(find_references(block.config), space.configuration.find_secret)
     session = space.providers[instance].open(instance, block.config, secrets)
     return space.configuration.asking.systems.enter(block, session)
 
@@ -196,7 +198,7 @@ def _refuse_impossible_rows(
     types = space.types
     for identity, row in rows.items():
         kind = types.get(identity.kind)
-        wrong = _wrong_member(kind, row) if kind is not None and row is not None else ""
+        wrong = _find_wrong_member(kind, row) if kind is not None and row is not None else ""
         if wrong:
             raise StorageError(
                 f"{where} cannot be used: `{wrong}` of object {identity} is none "
@@ -205,7 +207,7 @@ def _refuse_impossible_rows(
             )
 
 
-def _wrong_member(kind: ResourceType, row: Row) -> str:
+def _find_wrong_member(kind: ResourceType, row: Row) -> str:
     """The path of the member that no object of this kind can have, or nothing."""
     if not _is_key(kind, row.identity.key):
         return "identity"
@@ -223,7 +225,7 @@ def _is_key(kind: ResourceType, key: str) -> bool:
         return False
 
 
-def display(space: Workspace) -> FrozenMap:
+def list_display_settings(space: Workspace) -> FrozenMap:
     """Connection settings by instance, for people: nothing secret, nothing unset."""
     return FrozenMap(
         {
@@ -241,7 +243,7 @@ def display(space: Workspace) -> FrozenMap:
     )
 
 
-def read_log(sink: Sink, state: State | None) -> Index:
+def read_log(sink: Sink, state: State | None) -> LogIndex:
     """The index of the whole log, every record checked. Raises StorageError if one is not what
     was written, or if the log lacks the record that the state is anchored at."""
     sink.pass_over_torn()
@@ -253,7 +255,7 @@ def read_log(sink: Sink, state: State | None) -> Index:
             "lost for good, move the state away, too, and take the objects over with `kafkaform "
             "apply --adopt '*'`; what is live is not touched by that.",
         )
-    return index(glances(sink.lines(), sink.location, head), head)
+    return index_log(read_glances(sink.lines(), sink.location, head), head)
 
 
 def open_journal(
@@ -261,7 +263,7 @@ def open_journal(
     clock: Clock,
     run: str,
     state: State,
-    found: Index,
+    found: LogIndex,
     lease: Lease,
     actor: str | None = None,
 ) -> Journal:
@@ -273,31 +275,32 @@ def open_journal(
     return journal
 
 
-def refuse_moved_on(journal: Journal, found: Index) -> None:
+def refuse_moved_on(journal: Journal, found: LogIndex) -> None:
     """Raises Locked if what was read of the log is not all that this run will go on with."""
     if journal.head != found.head:
-        raise moved_on(journal.sink.location)
+        raise make_overtaken_error(journal.sink.location)
 
 
 def find_written(
     sink: Sink, wanted: Collection[Identity]
 ) -> Mapping[Identity, frozenset[AttributePath]]:
     """What of these objects the log shows as ours."""
-    return written_paths(glances(sink.lines(), sink.location), wanted)
+    return written_paths(read_glances(sink.lines(), sink.location), wanted)
 
 
-def find_owed_in(sink: Sink, found: Index) -> Owed:
+def find_owed_in(sink: Sink, found: LogIndex) -> Owed:
     """The open obligations of the log, by what they are worth."""
-    return find_owed(glances(sink.lines(), sink.location), found.obligations)
+    return find_owed(read_glances(sink.lines(), sink.location), found.obligations)
 
 
-def refuse_lost_state(state: State | None, found: Index, space: Workspace) -> None:
+def refuse_lost_state(state: State | None, found: LogIndex, space: Workspace) -> None:
     """The log makes up for a state that is gone, but for edits of earlier versions, which do not
     say what they have left. Raises StorageError if there were any."""
     if state is None and found.vague:
         raise StorageError(
             f"there is no state, but {space.sink.location} tells of "
-            f"{count(found.vague, 'edit')} of it (`state rm`, `state mv`, ...) by an earlier "
+            f"{render_count(found.vague, 'edit')} of it (`state rm`, `state mv`, ...) by an "
+            "earlier "
             "version, which cannot be repeated from there",
             "Put the state back from a backup, or the newest one of "
             f"{space.backend.earlier} in its place; apply takes what came after it from the log. "
@@ -306,15 +309,15 @@ def refuse_lost_state(state: State | None, found: Index, space: Workspace) -> No
         )
 
 
-def first_state(sink: Sink) -> State:
+def make_first_state(sink: Sink) -> State:
     """The state where none was ever saved. Its lineage is the log's, if a run began one and
     ended before its first save; else it is empty, because nothing but an apply may name it."""
     sink.pass_over_torn()
-    first = next(glances(sink.lines(), sink.location), None)
-    return new_state(str(first.body.get("lineage", "")) if first else "")
+    first = next(read_glances(sink.lines(), sink.location), None)
+    return make_state(str(first.body.get("lineage", "")) if first else "")
 
 
-def new_run_id() -> str:
+def make_run_id() -> str:
     """Sorts by time within a second and never collides."""
     return uuid.uuid4().hex[:12]
 
@@ -331,7 +334,7 @@ def find_actor(environment: Mapping[str, str] | None = None) -> str:
         return f"uid {os.getuid()}"
 
 
-def commit_of(folder: Path) -> str | None:
+def find_commit(folder: Path) -> str | None:
     """The git commit that is checked out around this folder, if it can be told."""
     git = next((p / ".git" for p in (folder, *folder.parents) if (p / ".git").is_dir()), None)
     try:
@@ -343,6 +346,6 @@ def commit_of(folder: Path) -> str | None:
     return head if _COMMIT.fullmatch(head) else None
 
 
-def lock_info(run: str, command: str, started: str, actor: str | None = None) -> LockInfo:
+def make_lock_info(run: str, command: str, started: str, actor: str | None = None) -> LockInfo:
     actor = find_actor() if actor is None else actor
     return LockInfo(run, actor, socket.gethostname(), os.getpid(), started, command)

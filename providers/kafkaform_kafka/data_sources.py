@@ -29,18 +29,18 @@ from kafkaform.core.schema import (
     BOOL,
     NUMBER,
     STRING,
-    Attribute,
+    AttributeSchema,
     ObjectSchema,
     list_of,
+    make_schema,
     map_of,
     object_of,
-    schema,
 )
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
 
 from .kinds.acl import resource_type as acls
-from .kinds.acl.filter import FILTERS, fits
+from .kinds.acl.filter import FILTERS, fits_arguments
 from .kinds.quota import filter as quota_filter
 from .kinds.quota import resource_type as quotas
 from .kinds.topic import resource_type as topics
@@ -57,33 +57,35 @@ _TOPIC = {
 _BROKER = {"id": NUMBER, "host": STRING, "port": NUMBER, "rack": STRING}
 
 DATA: Mapping[str, ObjectSchema] = {
-    "kafka_topic": schema(
+    "kafka_topic": make_schema(
         "A topic that is there already. A missing one is an error.",
-        Attribute("name", STRING, "Name of the topic.", required=True),
-        Attribute("id", STRING, "The name again.", computed=True),
-        Attribute("partitions", NUMBER, "Number of partitions.", computed=True),
-        Attribute("replication_factor", NUMBER, "Replicas of each partition.", computed=True),
-        Attribute(
+        AttributeSchema("name", STRING, "Name of the topic.", required=True),
+        AttributeSchema("id", STRING, "The name again.", computed=True),
+        AttributeSchema("partitions", NUMBER, "Number of partitions.", computed=True),
+        AttributeSchema("replication_factor", NUMBER, "Replicas of each partition.", computed=True),
+        AttributeSchema(
             "replica_assignment",
             list_of(list_of(NUMBER)),
             "Broker ids of each partition, the preferred leader first.",
             computed=True,
         ),
-        Attribute("config", map_of(STRING), "The topic's own overrides.", computed=True),
-        Attribute("topic_id", STRING, "The id that the cluster gave the topic.", computed=True),
-        Attribute("internal", BOOL, "Whether it belongs to Kafka itself.", computed=True),
+        AttributeSchema("config", map_of(STRING), "The topic's own overrides.", computed=True),
+        AttributeSchema(
+            "topic_id", STRING, "The id that the cluster gave the topic.", computed=True
+        ),
+        AttributeSchema("internal", BOOL, "Whether it belongs to Kafka itself.", computed=True),
     ),
-    "kafka_topics": schema(
+    "kafka_topics": make_schema(
         "The topics that may be seen, in the order of their names. A topic that we may not "
         "describe is left out by Kafka without a word.",
-        Attribute("name", STRING, "Only topics whose name fits: * stands for any text."),
-        Attribute(
+        AttributeSchema("name", STRING, "Only topics whose name fits: * stands for any text."),
+        AttributeSchema(
             "list",
             list_of(object_of(_TOPIC)),
             "The topics; config is null where we may not see it. topic_name is the name again.",
             computed=True,
         ),
-        Attribute(
+        AttributeSchema(
             "complete",
             BOOL,
             "Whether these are all topics that fit. Kafka never says so: false means that others "
@@ -91,49 +93,49 @@ DATA: Mapping[str, ObjectSchema] = {
             computed=True,
         ),
     ),
-    "kafka_acls": schema(
+    "kafka_acls": make_schema(
         "The ACLs that fit every argument that is given.",
         *acls.FIELDS,
-        Attribute(
+        AttributeSchema(
             "resource_pattern_type_filter",
             STRING,
             "Any: both pattern types; Match: every pattern that covers resource_name.",
             choices=FILTERS,
         ),
-        Attribute(
+        AttributeSchema(
             "list",
             list_of(object_of(dict.fromkeys(acls.NAMES, STRING))),
             "The ACLs, sorted by principal. A type or operation that is newer than this version "
             "is its number.",
             computed=True,
         ),
-        Attribute("complete", BOOL, "Whether these are all that there are.", computed=True),
+        AttributeSchema("complete", BOOL, "Whether these are all that there are.", computed=True),
     ),
-    "kafka_quotas": schema(
+    "kafka_quotas": make_schema(
         "The quotas that fit every argument that is given: of a user, a client id or an address by "
         "name, or with default; entity_type alone: every quota that names such a part.",
         *quotas.ENTITY,
-        Attribute(
+        AttributeSchema(
             "list",
             list_of(object_of(quota_filter.FIELDS)),
             "The quotas, sorted by id, which is the import id and tells the default user from one "
             "of that name.",
             computed=True,
         ),
-        Attribute("complete", BOOL, "Whether these are all that there are.", computed=True),
+        AttributeSchema("complete", BOOL, "Whether these are all that there are.", computed=True),
         conflicts=quotas.CONFLICTS,
     ),
-    "kafka_cluster": schema(
+    "kafka_cluster": make_schema(
         "The cluster that the provider block leads to.",
-        Attribute("cluster_id", STRING, "Id of the cluster.", computed=True),
-        Attribute("brokers", list_of(object_of(_BROKER)), "The live brokers.", computed=True),
-        Attribute(
+        AttributeSchema("cluster_id", STRING, "Id of the cluster.", computed=True),
+        AttributeSchema("brokers", list_of(object_of(_BROKER)), "The live brokers.", computed=True),
+        AttributeSchema(
             "controller_id",
             NUMBER,
             "Node that leads the metadata quorum. null without Describe on Cluster.",
             computed=True,
         ),
-        Attribute(
+        AttributeSchema(
             "metadata_version",
             NUMBER,
             "Level of the feature metadata.version that the cluster has finalized.",
@@ -143,7 +145,7 @@ DATA: Mapping[str, ObjectSchema] = {
 }
 
 
-class Source(Struct, frozen=True):
+class AnswerSource(Struct, frozen=True):
     """Who answers. cluster: reads the values of `kafka_cluster` but metadata_version."""
 
     session: Session
@@ -151,7 +153,7 @@ class Source(Struct, frozen=True):
     cluster: Callable[[], FrozenMap | Fault]
 
 
-def answer(source: Source, name: str, arguments: FrozenMap) -> FrozenMap:
+def answer_query(source: AnswerSource, name: str, arguments: FrozenMap) -> FrozenMap:
     """The computed attributes of this data source. Raises KafkaformError (see
     `Session.query`)."""
     if name not in _ANSWERS:
@@ -161,12 +163,12 @@ def answer(source: Source, name: str, arguments: FrozenMap) -> FrozenMap:
     return _ANSWERS[name](source, arguments)
 
 
-def _topic(source: Source, arguments: FrozenMap) -> FrozenMap:
+def _answer_topic(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     name = arguments["name"]
     identity = Identity(source.instance, topics.KIND, name)
     reading = source.session.read([identity])[identity]
     if not isinstance(reading, Observed):
-        _refuse(name, reading)
+        _refuse_topic(name, reading)
     seen = reading.attributes
     return FrozenMap(
         {
@@ -181,27 +183,27 @@ def _topic(source: Source, arguments: FrozenMap) -> FrozenMap:
     )
 
 
-def _refuse(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
+def _refuse_topic(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
     if isinstance(reading, Hidden):
         raise KafkaformError(
             f'topic "{name}" is not there, or may not be seen: {reading.right} is missing',
             f"grant {reading.right}, or run as a principal that has it",
         )
     if isinstance(reading, Failed):
-        raise _unread(f'topic "{name}"', reading.fault)
+        raise _make_read_error(f'topic "{name}"', reading.fault)
     raise KafkaformError(
         f'there is no topic "{name}"', "correct the name, or have the topic created first"
     )
 
 
-def _unread(what: str, fault: Fault) -> KafkaformError:
+def _make_read_error(what: str, fault: Fault) -> KafkaformError:
     return KafkaformError(f"{what} cannot be read: {fault.message}", fault.advice)
 
 
-def _topics(source: Source, arguments: FrozenMap) -> FrozenMap:
+def _answer_topics(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     sweep = source.session.sweep(topics.KIND, Depth.NAMES)
     if sweep.coverage.fault is not None:
-        raise _unread("the list of topics", sweep.coverage.fault)
+        raise _make_read_error("the list of topics", sweep.coverage.fault)
     pattern = arguments.get("name") or "*"
     found = sorted(
         (item for item in sweep.items if fnmatchcase(item.identity.key, pattern)),
@@ -211,16 +213,16 @@ def _topics(source: Source, arguments: FrozenMap) -> FrozenMap:
     there = (item for item in found if not isinstance(readings[item.identity], Absent))
     return FrozenMap(
         {
-            "list": tuple(_listed(item, readings[item.identity]) for item in there),
+            "list": tuple(_describe_listed(item, readings[item.identity]) for item in there),
             "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
         }
     )
 
 
-def _listed(item: Observed, reading: Reading) -> FrozenMap:
+def _describe_listed(item: Observed, reading: Reading) -> FrozenMap:
     """item: as the listing shows it; reading: the same topic read by name, for its configs."""
     if isinstance(reading, Failed):
-        _refuse(item.identity.key, reading)
+        _refuse_topic(item.identity.key, reading)
     whole = reading if isinstance(reading, Observed) else None
     seen = (whole or item).attributes
     return FrozenMap(
@@ -236,48 +238,48 @@ def _listed(item: Observed, reading: Reading) -> FrozenMap:
     )
 
 
-def _acls(source: Source, arguments: FrozenMap) -> FrozenMap:
+def _answer_acls(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     sweep = source.session.sweep(acls.KIND, Depth.FULL)
     if sweep.coverage.fault is not None:
-        raise _unread("the list of ACLs", sweep.coverage.fault)
-    found = sorted(acls.acl_of(item.attributes) for item in sweep.items)
+        raise _make_read_error("the list of ACLs", sweep.coverage.fault)
+    found = sorted(acls.parse_acl(item.attributes) for item in sweep.items)
     return FrozenMap(
         {
-            "list": tuple(acl.attributes for acl in found if fits(acl, arguments)),
+            "list": tuple(acl.attributes for acl in found if fits_arguments(acl, arguments)),
             "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
         }
     )
 
 
-def _quotas(source: Source, arguments: FrozenMap) -> FrozenMap:
+def _answer_quotas(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     sweep = source.session.sweep(quotas.KIND, Depth.FULL)
     if sweep.coverage.fault is not None:
-        raise _unread("the list of quotas", sweep.coverage.fault)
+        raise _make_read_error("the list of quotas", sweep.coverage.fault)
     found = sorted(sweep.items, key=lambda item: item.identity.key)
     return FrozenMap(
         {
             "list": tuple(
-                quota_filter.listed(item)
+                quota_filter.describe_quota(item)
                 for item in found
-                if quota_filter.fits(item.attributes["entity"], arguments)
+                if quota_filter.fits_arguments(item.attributes["entity"], arguments)
             ),
             "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
         }
     )
 
 
-def _cluster(source: Source, _: FrozenMap) -> FrozenMap:
+def _answer_cluster(source: AnswerSource, _: FrozenMap) -> FrozenMap:
     found = source.cluster()
     if isinstance(found, Fault):
-        raise _unread("the cluster", found)
+        raise _make_read_error("the cluster", found)
     level = source.session.facts.values.get("metadata_version")
     return found.with_items({"metadata_version": level})
 
 
-_ANSWERS: Mapping[str, Callable[[Source, FrozenMap], FrozenMap]] = {
-    "kafka_topic": _topic,
-    "kafka_topics": _topics,
-    "kafka_acls": _acls,
-    "kafka_quotas": _quotas,
-    "kafka_cluster": _cluster,
+_ANSWERS: Mapping[str, Callable[[AnswerSource, FrozenMap], FrozenMap]] = {
+    "kafka_topic": _answer_topic,
+    "kafka_topics": _answer_topics,
+    "kafka_acls": _answer_acls,
+    "kafka_quotas": _answer_quotas,
+    "kafka_cluster": _answer_cluster,
 }

@@ -16,7 +16,7 @@ from kafkaform.provider.contract import ResourceType, Secrets, Session
 
 from .connection.settings import CONFIG, check, read_settings
 from .data_sources import DATA
-from .kinds.kind import Kind, KindRights
+from .kinds.kind import KindRights, ResourceKind
 from .resource_kinds import KINDS
 from .words import WORDS
 
@@ -24,7 +24,7 @@ from .words import WORDS
 class KafkaProvider(Struct, frozen=True):
     """See `kafkaform.provider.contract.Provider`; `make_provider` makes one."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ResourceKind, ...]
     types: Mapping[str, ResourceType]
     commanded: Mapping[str, ResourceType]
     rights: Mapping[str, KindRights]
@@ -66,7 +66,7 @@ class KafkaProvider(Struct, frozen=True):
         return review.review(changes, sweeps, facts, self.rights)
 
 
-def make_provider(kinds: Sequence[Kind]) -> KafkaProvider:
+def make_provider(kinds: Sequence[ResourceKind]) -> KafkaProvider:
     """A provider that knows these kinds of objects."""
     types = [(kind, kind.type) for kind in kinds if kind.type is not None]
     return KafkaProvider(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from .kinds.acl import kind as acl
 from .kinds.config import kind as config
-from .kinds.kind import Kind
+from .kinds.kind import ResourceKind
 from .kinds.leaders import kind as leaders
 from .kinds.quota import kind as quota
 from .kinds.rights import kind as rights
 from .kinds.topic import kind as topic
 from .kinds.user import kind as user
 
-KINDS: tuple[Kind, ...] = (
+KINDS: tuple[ResourceKind, ...] = (
     *topic.KINDS,
     *quota.KINDS,
     *user.KINDS,

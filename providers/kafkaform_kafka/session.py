@@ -15,14 +15,14 @@ from kafkaform.provider.contract import Secrets
 from .authority import required_rights
 from .authority.own_rights import read_held
 from .cluster.brokers import live_nodes, read_cluster
-from .cluster.context import Context, Order, Reply, Requests, Send
+from .cluster.context import ClusterContext, Order, Reply, Requests, Send
 from .cluster.facts import read_facts
 from .connection import clients
 from .connection.native import Native, open_native
-from .connection.settings import Settings
-from .connection.tokens import tokens_of
-from .data_sources import Source, answer
-from .kinds.kind import Kind
+from .connection.settings import KafkaSettings
+from .connection.tokens import open_token_source
+from .data_sources import AnswerSource, answer_query
+from .kinds.kind import ResourceKind
 from .kinds.topic import send_placement as placement_sends
 from .resource_kinds import KINDS
 from .review.impact import assess
@@ -34,7 +34,9 @@ from .words import WORDS
 class KafkaSession:
     """One connection to one cluster (see `kafkaform.provider.contract.Session`)."""
 
-    def __init__(self, context: Context, native: Native, kinds: Sequence[Kind] = KINDS) -> None:
+    def __init__(
+        self, context: ClusterContext, native: Native, kinds: Sequence[ResourceKind] = KINDS
+    ) -> None:
         self._context = context
         self._native = native
         found = {kind.name: kind.connect() for kind in kinds if kind.connect is not None}
@@ -42,7 +44,7 @@ class KafkaSession:
         self._sends = join_sends(found.values())
 
     @property
-    def context(self) -> Context:
+    def context(self) -> ClusterContext:
         """The parts that `describe` asks directly."""
         return self._context
 
@@ -71,15 +73,15 @@ class KafkaSession:
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
         context = self._context
-        source = Source(self, context.instance, lambda: read_cluster(context))
-        return answer(source, data, arguments)
+        source = AnswerSource(self, context.instance, lambda: read_cluster(context))
+        return answer_query(source, data, arguments)
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
         return assess(self._context, self._native, changes)
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         held = read_held(self._context, steps)
-        return tuple(required_rights.missing(steps, held, self.facts.principal))
+        return tuple(required_rights.judge_steps(steps, held, self.facts.principal))
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         replies = self._send(batch.request.name, Order(batch.steps, dry=True))
@@ -87,13 +89,13 @@ class KafkaSession:
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         replies = self._send(batch.request.name, Order(batch.steps, dry=False, secrets=secrets))
-        return [_outcome(reply) for reply in replies]
+        return [_make_outcome(reply) for reply in replies]
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
-        return placement_sends.follow(self._context, tickets, owed)
+        return placement_sends.follow_moves(self._context, tickets, owed)
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
-        return placement_sends.undo(self._context, tickets, others)
+        return placement_sends.undo_throttles(self._context, tickets, others)
 
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
         return self._sends[request](self._context, order)
@@ -116,14 +118,14 @@ def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
     return joined
 
 
-def open_session(settings: Settings, kinds: Sequence[Kind] = KINDS) -> KafkaSession:
+def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS) -> KafkaSession:
     """Connect both clients and read the facts. Raises ConnectError, ConfigurationError,
     OtherSystem."""
     clients.fence_logs()
     config = clients.pure_config(settings)
-    tokens = tokens_of(settings)
+    tokens = open_token_source(settings)
     if tokens is not None:
-        tokens.now()  # its own fault has the better words
+        tokens.get_token()  # its own fault has the better words
         config["sasl_oauth_token_provider"] = TokenProvider(tokens)
     native = open_native(settings, tokens)
     try:
@@ -137,13 +139,13 @@ def open_session(settings: Settings, kinds: Sequence[Kind] = KINDS) -> KafkaSess
     except KafkaformError:
         wire.close()
         raise
-    return KafkaSession(Context(settings, wire, facts), native, kinds)
+    return KafkaSession(ClusterContext(settings, wire, facts), native, kinds)
 
 
-def _outcome(reply: Reply) -> Outcome:
+def _make_outcome(reply: Reply) -> Outcome:
     return Outcome(
         reply.step.id,
-        _status(reply),
+        _choose_status(reply),
         reply.fault,
         reply.ticket,
         incarnation=reply.incarnation,
@@ -151,7 +153,7 @@ def _outcome(reply: Reply) -> Outcome:
     )
 
 
-def _status(reply: Reply) -> OutcomeStatus:
+def _choose_status(reply: Reply) -> OutcomeStatus:
     if reply.fault is None:
         return OutcomeStatus.STARTED if reply.ticket else OutcomeStatus.APPLIED
     ambiguous = reply.fault.kind is FaultClass.AMBIGUOUS

@@ -18,17 +18,17 @@ from pathlib import Path
 
 import hcl2  # type: ignore[import-untyped]
 
-from kafkaform.audit.index import Index
-from kafkaform.core.progress import silent
+from kafkaform.audit.index import LogIndex
+from kafkaform.core.progress import ignore_event
 from kafkaform.core.resource import Depth
 from kafkaform.plan.model import Options
 from kafkaform.provider.contract import Session
 from kafkaform.provider.registry import Registry
 from kafkaform.render.human import human
-from kafkaform.state.model import State, new_state
+from kafkaform.state.model import State, make_state
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.planning import plan_now
-from kafkaform.workflow.workspace import Workspace, connected, open_workspace
+from kafkaform.workflow.planning import plan_workspace
+from kafkaform.workflow.workspace import Workspace, open_sessions, open_workspace
 
 from ..kit.commands.process_folder import PROVIDER
 from ..kit.kafka.clusters import client, make, own_sandbox
@@ -80,10 +80,10 @@ def live() -> Iterator[tuple[Workspace, Session, State]]:
         Path(folder, "main.kf.hcl").write_text(text, "utf-8")
         config = {"cleanup.policy": "delete", "retention.ms": "1000000"}
         make(client(box), {f"bench.topic-{n:04}": (1, config) for n in range(TOPICS)})
-        state = new_state("")
+        state = make_state("")
         with chdir(folder):
             space = open_workspace()
-            with connected(space, state, Index()) as sessions:
+            with open_sessions(space, state, LogIndex()) as sessions:
                 yield space, sessions["kafka"], state
 
 
@@ -93,7 +93,7 @@ def reading(space: Workspace) -> tuple[float, float]:
     text = (folder / "main.kf.hcl").read_text("utf-8")
 
     def ours() -> object:
-        return read_configuration(folder, Inputs(), Registry()).desired()
+        return read_configuration(folder, Inputs(), Registry()).evaluate_desired()
 
     return seconds(ours), seconds(lambda: hcl2.loads(text))
 
@@ -102,7 +102,7 @@ def planning(space: Workspace, session: Session, state: State) -> tuple[float, f
     """A plan from the first request to the last line, and the sweep of the same topics alone."""
 
     def ours() -> str:
-        plan = plan_now(space, {"kafka": session}, state, Index(), Options(), silent)
+        plan = plan_workspace(space, {"kafka": session}, state, LogIndex(), Options(), ignore_event)
         assert len(plan.effective) == TOPICS  # otherwise less was measured than is claimed
         return human(plan)
 

@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkaform.audit.chain import seal
-from kafkaform.audit.event import Kind, Subject, encode, outcome_body, timestamp
+from kafkaform.audit.chain import seal_record
+from kafkaform.audit.event import RecordKind, Subject, encode, make_outcome, render_time
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import PathChange
 from kafkaform.core.head import GENESIS, Head
@@ -66,7 +66,7 @@ def body(number: int) -> FrozenMap:
         phase="part 1, round 1, phase 30",
         owners=(f"kafka_topic.{name}",),
     )
-    return outcome_body(subject, "applied", duration_ms=3)
+    return make_outcome(subject, "applied", duration_ms=3)
 
 
 def write(path: Path, records: int) -> Head:
@@ -75,12 +75,12 @@ def write(path: Path, records: int) -> Head:
     for begin in range(0, records, AT_ONCE):
         lines = []
         for number in range(begin, min(begin + AT_ONCE, records)):
-            record = seal(
+            record = seal_record(
                 head,
-                time=timestamp(number),
+                time=render_time(number),
                 run="bench",
                 actor="bench",
-                kind=Kind.OUTCOME,
+                kind=RecordKind.OUTCOME,
                 body=body(number),
             )
             lines.append(encode(record))

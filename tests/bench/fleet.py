@@ -35,15 +35,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.order import ordered
+from kafkaform.fleet.build.order import order_datasets
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.spark.session import LARGE_BYTES, Landed, Place, build_session
-from kafkaform.fleet.spark.store import Store
+from kafkaform.fleet.spark.session import LARGE_BYTES, LandedBytes, SparkPlace, build_session
+from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import manifest
-from kafkaform.fleet.tables.dataset import Context, Dataset
+from kafkaform.fleet.tables.dataset import BuildContext, Dataset
 from kafkaform.fleet.tables.definitions import TABLES, Layer
-from kafkaform.sandbox.places import cache
-from kafkaform.workflow.fleet.jars import with_jars
+from kafkaform.sandbox.places import get_cache_folder
+from kafkaform.workflow.fleet.jars import add_jars
 
 from ..kit.fleet.world import Size, World
 
@@ -77,7 +77,7 @@ def fleet_run(root: Path) -> Run:
     )
     took = time.perf_counter() - begun
     assert done.returncode in (0, 5), done.stderr[-3000:]
-    found = manifest.current(Folder(root))
+    found = manifest.read_current(Folder(root))
     assert found is not None
     return Run(took, sum(found.tables[name].rows for name in ROWS))
 
@@ -106,7 +106,9 @@ def end_to_end(root: Path, size: Size, clusters: int) -> tuple[Run, Run]:
 @contextmanager
 def session() -> Iterator[SparkSession]:
     made = build_session(
-        with_jars(Place("local[2]", cache(), landed=Landed(LARGE_BYTES, LARGE_BYTES)))
+        add_jars(
+            SparkPlace("local[2]", get_cache_folder(), landed=LandedBytes(LARGE_BYTES, LARGE_BYTES))
+        )
     )
     try:
         yield made
@@ -115,10 +117,10 @@ def session() -> Iterator[SparkSession]:
 
 
 def gold() -> Sequence[Dataset]:
-    return [each for each in ordered(DATASETS) if TABLES[each.table].layer is Layer.GOLD]
+    return [each for each in order_datasets(DATASETS) if TABLES[each.table].layer is Layer.GOLD]
 
 
-def copied(store: Store, found: manifest.Manifest, table: str, times: int, folder: str) -> Any:
+def copied(store: TableStore, found: manifest.Manifest, table: str, times: int, folder: str) -> Any:
     """A table, its clusters and logs so many times under other names, in files."""
     rows = store.read(table, found.tables[table].version)
     path = f"{folder}/{table}-{times}"
@@ -134,10 +136,10 @@ def copied(store: Store, found: manifest.Manifest, table: str, times: int, folde
 
 
 def gold_alone(
-    store: Store, found: manifest.Manifest, folder: str, copies: Sequence[int]
+    store: TableStore, found: manifest.Manifest, folder: str, copies: Sequence[int]
 ) -> Iterator[tuple[int, float]]:
     """How often the fleet was copied, and the seconds that all gold tables took."""
-    context = Context(Register(), datetime.fromisoformat(found.as_of), "bench")
+    context = BuildContext(Register(), datetime.fromisoformat(found.as_of), "bench")
     for times in copies:
         names = {i for each in gold() for i in each.inputs if TABLES[i].layer is not Layer.GOLD}
         frames = {name: copied(store, found, name, times, folder) for name in names}
@@ -151,7 +153,7 @@ def gold_alone(
         yield times, time.perf_counter() - begun
 
 
-def _input(store: Store, frames: dict[str, DataFrame], name: str) -> DataFrame:
+def _input(store: TableStore, frames: dict[str, DataFrame], name: str) -> DataFrame:
     """What the build before made: nothing."""
     return frames[name] if name in frames else store.read(name, None)
 
@@ -203,12 +205,12 @@ def _growth(size: float, counts: Sequence[int], folder: str) -> None:
 
 
 def _gold_table(root: Path, folder: str, copies: Sequence[int] = COPIES) -> None:
-    found = manifest.current(Folder(root))
+    found = manifest.read_current(Folder(root))
     assert found is not None, f"there is no build in {root}"
     clusters = found.tables["cluster"].rows
     with session() as spark:
         first = 0.0
-        for times, took in gold_alone(Store(spark, str(root)), found, folder, copies):
+        for times, took in gold_alone(TableStore(spark, str(root)), found, folder, copies):
             first = first or took
             print(
                 f"  {clusters * times:5} clusters, gold alone from silver  {took:7.1f} s = "

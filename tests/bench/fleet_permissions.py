@@ -24,15 +24,15 @@ from random import Random
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafkaform.fleet.access.operation_bits import ASKED, BITS, asked_of, given_by
-from kafkaform.fleet.access.patterns import acls, topics
-from kafkaform.fleet.access.permission_rows import Only
-from kafkaform.fleet.access.permissions import build, expand
+from kafkaform.fleet.access.operation_bits import ASKED, BITS, make_asked_mask, make_given_mask
+from kafkaform.fleet.access.patterns import select_acls, select_topics
+from kafkaform.fleet.access.permission_rows import PermissionFilter
+from kafkaform.fleet.access.permissions import build, expand_permissions
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.spark.session import Place, build_session
-from kafkaform.fleet.tables.dataset import Context
-from kafkaform.sandbox.places import cache
-from kafkaform.workflow.fleet.jars import with_jars
+from kafkaform.fleet.spark.session import SparkPlace, build_session
+from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.sandbox.places import get_cache_folder
+from kafkaform.workflow.fleet.jars import add_jars
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ..kit.fleet.access_worlds import World
@@ -40,7 +40,7 @@ from ..kit.fleet.frames import frame
 
 CLUSTERS, TOPICS, ACLS, TEAMS, APPS, PRINCIPALS = 8, 2_000, 10_000, 20, 10, 500
 ROUNDS, SEED = 2, 11
-CONTEXT = Context(Register(), datetime(2026, 3, 1, tzinfo=UTC), "bench")
+CONTEXT = BuildContext(Register(), datetime(2026, 3, 1, tzinfo=UTC), "bench")
 Frames = dict[str, DataFrame]
 
 
@@ -87,11 +87,11 @@ def inputs(spark: SparkSession, folder: str, clusters: int) -> Frames:
 def joined(frames: Frames) -> DataFrame:
     """All topics by their ACLs as one would write it down: for each topic and principal what the
     ACLs say that match, and what they say to everybody."""
-    rules = acls(frames["live"]).withColumnRenamed("name", "pattern")
+    rules = select_acls(frames["live"]).withColumnRenamed("name", "pattern")
     literal = F.col("pattern_type") == "Literal"
     prefixed = ~literal & F.startswith("name", "pattern")
     fits = prefixed | (literal & F.col("pattern").isin(F.col("name"), F.lit("*")))
-    found = topics(frames["live"]).alias("t").join(rules, "cluster", how="inner").where(fits)
+    found = select_topics(frames["live"]).alias("t").join(rules, "cluster", how="inner").where(fits)
     masks = [
         F.bit_or(F.when(F.col("permission") == word, _given(word)).otherwise(F.lit(0))).alias(word)
         for word in ("Allow", "Deny")
@@ -104,18 +104,18 @@ def joined(frames: Frames) -> DataFrame:
         F.col(word).bitwiseOR(F.coalesce(f"all_{word.lower()}", F.lit(0)))
         for word in ("Allow", "Deny")
     )
-    effective = allow.bitwiseAND(F.bitwise_not(deny)).bitwiseAND(F.lit(asked_of("Topic")))
+    effective = allow.bitwiseAND(F.bitwise_not(deny)).bitwiseAND(F.lit(make_asked_mask("Topic")))
     return rows.select("cluster", "name", "principal", effective.alias("effective_mask"))
 
 
 def _given(permission: str) -> Column:
-    pairs = ((F.lit(name), F.lit(given_by(name, permission))) for name in BITS)
+    pairs = ((F.lit(name), F.lit(make_given_mask(name, permission))) for name in BITS)
     return F.element_at(F.create_map(*chain.from_iterable(pairs)), F.col("operation"))
 
 
 def in_arrays(frames: Frames) -> DataFrame:
     """The same rows, and one for everybody of each topic."""
-    return expand(frames, Only()).where(F.col("resource_type") == "Topic")
+    return expand_permissions(frames, PermissionFilter()).where(F.col("resource_type") == "Topic")
 
 
 def digest(rows: DataFrame) -> tuple[int, int]:
@@ -154,7 +154,7 @@ def main(clusters: int = CLUSTERS) -> None:
         f"permissions of {clusters} clusters of {TOPICS} topics and {ACLS} ACLs, "
         f"best of {ROUNDS}, 2 threads"
     )
-    spark = build_session(with_jars(Place("local[2]", cache())))
+    spark = build_session(add_jars(SparkPlace("local[2]", get_cache_folder())))
     with tempfile.TemporaryDirectory(prefix=f"bench-{os.getpid()}-") as folder:
         base = 0.0
         for what, took in measure(spark, folder, clusters):

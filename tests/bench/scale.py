@@ -20,13 +20,13 @@ from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
-from kafkaform.audit.index import pending
+from kafkaform.audit.index import list_pending
 from kafkaform.cli.app import GARBAGE
 from kafkaform.plan.model import Options
-from kafkaform.plan.observe import Look, gather
+from kafkaform.plan.observe import Look, read_world
 from kafkaform.render.human import human
-from kafkaform.workflow.planning import _header, make_plan
-from kafkaform.workflow.workspace import connected, first_state, open_workspace, read_log
+from kafkaform.workflow.planning import _make_header, make_plan
+from kafkaform.workflow.workspace import make_first_state, open_sessions, open_workspace, read_log
 
 from ..kit.commands.process_folder import PROVIDER
 from ..kit.kafka.clusters import own_sandbox
@@ -110,22 +110,22 @@ def stages(folder: str) -> dict[str, float]:
     with chdir(folder):
         space = timed("parse", lambda: open_workspace())
         begun = time.perf_counter()
-        state = space.backend.load().state or first_state(space.sink)
+        state = space.backend.load().state or make_first_state(space.sink)
         found = read_log(space.sink, state)
         times["state and log"] = time.perf_counter() - begun
-        with connected(space, state, found) as sessions:
-            world = timed("read", lambda: gather(sessions, space.desired, state, space.clock))
+        with open_sessions(space, state, found) as sessions:
+            world = timed("read", lambda: read_world(sessions, space.desired, state, space.clock))
             plan = timed(
                 "diff",
                 lambda: make_plan(
                     space.desired,
                     world,
                     state,
-                    pending(found),
+                    list_pending(found),
                     {i: p for i, p in space.providers.items() if i in world},
                     Look(sessions, world),
                     Options(),
-                    _header(space, state),
+                    _make_header(space, state),
                 ),
             )
             assert not plan.effective, "the plan has changes, so something else was measured"

@@ -15,11 +15,11 @@ from kafka.protocol.admin import AlterClientQuotasRequest, DeleteAclsRequest
 
 from kafkaform.core.change import Action, Change, OutcomeStatus
 from kafkaform.core.resource import Fault, Identity
-from kafkaform.plan.lower import lower
+from kafkaform.plan.lower import lower_plan
 from kafkaform.plan.model import Plan
 from kafkaform.sandbox import Sandbox
 from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.read import live_acls, row_of
+from kafkaform_kafka.kinds.acl.read import encode_acl, list_live_acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.kinds.acl.send import COMPARISONS, FILTERS
 from kafkaform_kafka.session import KafkaSession
@@ -53,7 +53,7 @@ def crowded(own_brokers: None) -> Iterator[Sandbox]:
     """A broker with LIVE ACLs."""
     with own_sandbox(f"acls-{os.getpid()}") as box:
         session = connect(box, "admin")
-        made = [row_of(acl(number)) for number in range(LIVE)]
+        made = [encode_acl(acl(number)) for number in range(LIVE)]
         for start in range(0, LIVE, AT_ONCE):
             part = made[start : start + AT_ONCE]
             answers = create_acls(session._context.wire, part, 60)
@@ -80,7 +80,7 @@ def deletions(session: KafkaSession) -> Plan:
 
 
 def rows(session: KafkaSession) -> tuple[Acl, ...]:
-    found = live_acls(session._context)
+    found = list_live_acls(session._context)
     assert not isinstance(found, Fault)
     return found
 
@@ -132,7 +132,7 @@ def test_others_wait_for_one_small_request_at_most(crowded: Sandbox) -> None:
         try:
             outcomes = [
                 outcome
-                for wave in lower(deletions(session))
+                for wave in lower_plan(deletions(session))
                 for batch in wave.batches
                 for outcome in session.apply(batch, {})
             ]

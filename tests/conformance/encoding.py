@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from kafkaform.core.schema import ANY, BOOL, NUMBER, STRING, Type, object_of
-from kafkaform.language.values.numbers import normal
+from kafkaform.language.values.numbers import normalise_number
 from kafkaform.language.values.value import (
     FIELDS,
     SENSITIVE,
@@ -19,11 +19,11 @@ from kafkaform.language.values.value import (
     SetVal,
     TupleVal,
     Val,
+    add_marks,
     key_of,
-    set_value,
-    text,
+    make_set,
+    normalise_text,
     type_of,
-    with_marks,
 )
 
 _PRIMITIVES = {"string": STRING, "number": NUMBER, "bool": BOOL, "any": ANY}
@@ -49,14 +49,14 @@ def read_type(given: Any) -> Type:
 def read_value(given: Any) -> Val:
     """The value that the data encode. Raises Inexpressible."""
     if isinstance(given, str):
-        return text(given)
+        return normalise_text(given)
     if isinstance(given, bool | int):
         return given
     if isinstance(given, list):
         return TupleVal(tuple(map(read_value, given)))
     form = next((name for name in given if name.startswith("$")), None)
     if form is None:
-        return ObjectVal({text(name): read_value(item) for name, item in given.items()})
+        return ObjectVal({normalise_text(name): read_value(item) for name, item in given.items()})
     return _FORMS[form](given)
 
 
@@ -64,13 +64,13 @@ def _number(given: Any) -> Val:
     value = Decimal(given["$num"])
     if not value.is_finite():
         raise Inexpressible("an infinite number")
-    return normal(value)
+    return normalise_number(value)
 
 
 def _marked(given: Any) -> Val:
     names = (str(json.loads(mark)) for mark in given["$marks"])
     marks = frozenset(SENSITIVE if name == "Sensitive" else name for name in names)
-    return with_marks(read_value(given["v"]), marks)
+    return add_marks(read_value(given["v"]), marks)
 
 
 def _list(given: Any) -> Val:
@@ -78,11 +78,11 @@ def _list(given: Any) -> Val:
 
 
 def _set(given: Any) -> Val:
-    return set_value(read_type(given["of"]), map(read_value, given["$set"]))
+    return make_set(read_type(given["of"]), map(read_value, given["$set"]))
 
 
 def _map(given: Any) -> Val:
-    fields = {text(name): read_value(item) for name, item in given["$map"].items()}
+    fields = {normalise_text(name): read_value(item) for name, item in given["$map"].items()}
     return MapVal(read_type(given["of"]), fields)
 
 

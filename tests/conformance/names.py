@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
-from kafkaform.language.functions.spec import Function, number, strings, value
+from kafkaform.language.functions.spec import (
+    Function,
+    make_number_param,
+    make_strings_param,
+    make_value_param,
+)
 from kafkaform.language.values.faults import FunctionFault
 from kafkaform.language.values.value import Val
 
@@ -55,8 +60,10 @@ def helpers(table: Mapping[str, Function]) -> Mapping[str, Function]:
     """The functions that the tests of the reference bring along, `misbehave` among them: it
     blames an argument that is not there."""
     return {
-        "argerrorexpand": Function("argerrorexpand", "", _refuse, (), value("arguments")),
+        "argerrorexpand": Function(
+            "argerrorexpand", "", _refuse, (), make_value_param("arguments")
+        ),
         "foo::upper": table["upper"],
-        "misbehave": Function("misbehave", "", _refuse, (), strings("arguments")),
-        "negate": Function("negate", "", lambda amount: -amount, (number(),)),
+        "misbehave": Function("misbehave", "", _refuse, (), make_strings_param("arguments")),
+        "negate": Function("negate", "", lambda amount: -amount, (make_number_param(),)),
     }

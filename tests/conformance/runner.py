@@ -7,19 +7,19 @@ from functools import cache
 from typing import Any
 
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics
-from kafkaform.core.schema import STRING, Attribute, schema
+from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.language.evaluate.arguments import compile_arguments
 from kafkaform.language.expressions.code import Env
-from kafkaform.language.expressions.compilation import context
-from kafkaform.language.functions import function_table
-from kafkaform.language.functions.confined_files import confined
+from kafkaform.language.expressions.compilation import make_context
+from kafkaform.language.functions import make_function_table
+from kafkaform.language.functions.confined_files import make_confined_reader
 from kafkaform.language.functions.spec import Function
-from kafkaform.language.values.conversion import convert
+from kafkaform.language.values.conversion import convert_value
 from kafkaform.language.values.faults import ConvertFault, EvalError
 from kafkaform.language.values.limits import Budget
-from kafkaform.language.values.unification import unify
+from kafkaform.language.values.unification import unify_types
 from kafkaform.language.values.value import Val
-from kafkaform.syntax.format import format
+from kafkaform.syntax.format import format_text
 from kafkaform.syntax.nodes import Expression
 from kafkaform.syntax.parse import parse, parse_expression, parse_template
 
@@ -67,7 +67,7 @@ def _value(parsed: Parsed, names: Mapping[str, Val]) -> Val:
     node, faults = parsed
     if node is None:
         raise Failed(faults[0].summary)
-    code = context(_functions()).binding(*names).code(node)
+    code = make_context(_functions()).bind_names(*names).compile_node(node)
     try:
         return code(Env({}, dict(names), Budget()))
     except EvalError as fault:
@@ -76,7 +76,7 @@ def _value(parsed: Parsed, names: Mapping[str, Val]) -> Val:
 
 @cache
 def _functions() -> Mapping[str, Function]:
-    table = function_table(confined(FILES, FILES))
+    table = make_function_table(make_confined_reader(FILES, FILES))
     return {**table, **helpers(table)}
 
 
@@ -102,7 +102,7 @@ def _convert(data: Data) -> str | None:
 
     def run() -> Val:
         try:
-            return convert(value, want)
+            return convert_value(value, want)
         except ConvertFault as fault:
             raise Failed(str(fault)) from None
 
@@ -110,7 +110,7 @@ def _convert(data: Data) -> str | None:
 
 
 def _unify(data: Data) -> str | None:
-    found = unify(map(read_type, data["types"]), unsafe=False)
+    found = unify_types(map(read_type, data["types"]), unsafe=False)
     expected = None if data["value"] is None else read_type(data["value"])
     return None if found == expected else f"{found} instead of {expected}"
 
@@ -119,13 +119,13 @@ def _unify(data: Data) -> str | None:
 
 
 def _format(data: Data) -> str | None:
-    found = format(data["expr"])
+    found = format_text(data["expr"])
     return None if found == data["value"] else f"{found!r} instead of {data['value']!r}"
 
 
 _SCHEMAS = {
-    "structure/attributes/unexpected.hcl": schema(
-        "", *(Attribute(name, STRING, "") for name in ("a", "b", "d"))
+    "structure/attributes/unexpected.hcl": make_schema(
+        "", *(AttributeSchema(name, STRING, "") for name in ("a", "b", "d"))
     )
 }
 """What the suite's decode specifications say, where a case depends on one."""
@@ -136,7 +136,7 @@ def _body(data: Data) -> str | None:
     found: list[Diagnostic] = list(faults)
     if data["file"] in _SCHEMAS:
         compile_arguments(
-            file.body, _SCHEMAS[data["file"]], context({}), file, "the file", found.append
+            file.body, _SCHEMAS[data["file"]], make_context({}), file, "the file", found.append
         )
     place = found[0].range if found else None
     first = (place.line, place.column) if place else None

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kafkaform.audit import event
-from kafkaform.audit.event import Kind, Record, Subject
+from kafkaform.audit.event import Record, RecordKind, Subject
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sink import Sink, Torn
 from kafkaform.audit.sinks.local import LocalSink
@@ -142,8 +142,8 @@ def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap = PLAN) -> Non
     log.write_all(
         [
             (
-                Kind.RUN_BEGIN,
-                event.run_begin_body(
+                RecordKind.RUN_BEGIN,
+                event.make_run_begin(
                     approval,
                     ["d4" * 32],
                     {"kafka": "cluster-1"},
@@ -153,25 +153,25 @@ def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap = PLAN) -> Non
                     kafkaform_version="0.1.0",
                 ),
             ),
-            (Kind.PLAN, event.plan_body(plan, approval, "c3" * 32)),
-            (Kind.APPROVAL, event.approval_body(approval, "expect", "c3" * 32)),
+            (RecordKind.PLAN, event.make_plan(plan, approval, "c3" * 32)),
+            (RecordKind.APPROVAL, event.make_approval(approval, "expect", "c3" * 32)),
         ]
     )
 
 
 def end(log: Journal, approval: str = APPROVAL, *, complete: bool = True) -> None:
-    body = event.run_end_body(approval, complete=complete, counts={"applied": 2, "failed": 1})
-    log.write(Kind.RUN_END, body)
+    body = event.make_run_end(approval, complete=complete, counts={"applied": 2, "failed": 1})
+    log.write(RecordKind.RUN_END, body)
 
 
 def intend(log: Journal, subject: Subject, target: FrozenMap | None = MADE) -> Record:
-    return log.write(Kind.INTENT, event.intent_body(subject, "verify", None, target))
+    return log.write(RecordKind.INTENT, event.make_intent(subject, "verify", None, target))
 
 
 def conclude(log: Journal, subject: Subject, outcome: str = "applied", **more: object) -> Record:
     made = replace(subject, incarnation=more.pop("incarnation", subject.incarnation))  # type: ignore[arg-type]
-    body = event.outcome_body(made, outcome, **more)  # type: ignore[arg-type]
-    return log.write(Kind.OUTCOME, body)
+    body = event.make_outcome(made, outcome, **more)  # type: ignore[arg-type]
+    return log.write(RecordKind.OUTCOME, body)
 
 
 def tell(sink: Sink) -> None:
@@ -183,32 +183,32 @@ def tell(sink: Sink) -> None:
         Verdict(ORDERS.step, Evidence.REMOTE),
         Verdict(USER.step, Evidence.LOCAL, DENIED),
     ]
-    first.write(Kind.VALIDATE, event.validate_body(APPROVAL, verdicts))
+    first.write(RecordKind.VALIDATE, event.make_validate(APPROVAL, verdicts))
     first.write_all(
         [
-            (Kind.INTENT, event.intent_body(ORDERS, "verify", None, MADE)),
-            (Kind.INTENT, event.intent_body(USER, "never", "2", NEW_USER)),
-            (Kind.INTENT, event.intent_body(MOVE, "never", None, MADE)),
+            (RecordKind.INTENT, event.make_intent(ORDERS, "verify", None, MADE)),
+            (RecordKind.INTENT, event.make_intent(USER, "never", "2", NEW_USER)),
+            (RecordKind.INTENT, event.make_intent(MOVE, "never", None, MADE)),
         ]
     )
     conclude(first, ORDERS, incarnation="id-orders", duration_ms=41)
     conclude(first, USER, "failed", fault=DENIED, duration_ms=7)
     conclude(first, MOVE, "started", ticket="big-0", duration_ms=12)
-    obligation = first.write(Kind.OBLIGATION, event.obligation_body(MOVE, "big-0", "move"))
+    obligation = first.write(RecordKind.OBLIGATION, event.make_obligation(MOVE, "big-0", "move"))
     intend(first, OLD, None)
     second = journal(sink, "run-2", clock)
-    found = event.outcome_body(OLD, "applied")
-    second.write(Kind.RECOVER, event.recover_body(found, "run-1"))
+    found = event.make_outcome(OLD, "applied")
+    second.write(RecordKind.RECOVER, event.make_recover(found, "run-1"))
     ended = Outcome("big-0", OutcomeStatus.APPLIED)
-    second.write(Kind.DISCHARGED, event.discharged_body(obligation, ended))
+    second.write(RecordKind.DISCHARGED, event.make_discharge(obligation, ended))
     begin(second)
-    second.write(Kind.VERIFY, event.verify_body(APPROVAL, 2, [("kafka_topic.orders", "3")]))
+    second.write(RecordKind.VERIFY, event.make_verify(APPROVAL, 2, [("kafka_topic.orders", "3")]))
     end(second)
     third = journal(sink, "run-3", clock)
     touched = {ORDERS.identity: None}
-    third.write(Kind.STATE, event.state_body(7, "6-" + "f6" * 32, "state rm", touched))
+    third.write(RecordKind.STATE, event.make_state_edit(7, "6-" + "f6" * 32, "state rm", touched))
     torn = [Torn("torn-22", 17, "07" * 32)]
-    third.write(Kind.RECOVER, event.torn_body(torn))
+    third.write(RecordKind.RECOVER, event.make_torn(torn))
 
 
 def records_of(sink: Sink) -> list[Record]:

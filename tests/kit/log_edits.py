@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkaform.audit.chain import seal, verify
-from kafkaform.audit.event import Kind, decode, encode
+from kafkaform.audit.chain import seal_record, verify_log
+from kafkaform.audit.event import RecordKind, decode, encode
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.value import FrozenMap
@@ -47,14 +47,16 @@ def another() -> list[bytes]:
     """A log of the same length that is sound in itself: what a forger would write instead."""
     head, lines = GENESIS, []
     for old in map(decode, log()):
-        new = seal(head, time=old.time, run=old.run, actor="eve", kind=old.kind, body=old.body)
+        new = seal_record(
+            head, time=old.time, run=old.run, actor="eve", kind=old.kind, body=old.body
+        )
         lines.append(encode(new))
         head = Head(new.seq, new.hash)
     return lines
 
 
 def head_of(lines: Lines) -> Head:
-    return verify(lines).head
+    return verify_log(lines).head
 
 
 def text(lines: Lines) -> bytes:
@@ -68,7 +70,7 @@ def tried(edits: Iterable[Edit], anchor: Head) -> Found:
     for edit in edits:
         number += 1
         *whole, _ = edit.data.split(b"\n")
-        verdict = verify(whole, anchor)
+        verdict = verify_log(whole, anchor)
         if verdict.seq != edit.record or verdict.records != edit.record - 1:
             missed.append(f"{edit.what}: {verdict}, not record {edit.record}")
     return Found(number, tuple(missed))
@@ -157,7 +159,9 @@ def _rewritten(lines: Lines) -> Iterator[Edit]:
     for start in range(len(lines)):
         head, forged = head_of(lines[:start]), [*lines[:start]]
         for old in [*map(decode, lines[start:]), decode(lines[-1])]:
-            new = seal(head, time=old.time, run=old.run, actor="eve", kind=old.kind, body=old.body)
+            new = seal_record(
+                head, time=old.time, run=old.run, actor="eve", kind=old.kind, body=old.body
+            )
             forged.append(encode(new))
             head = Head(new.seq, new.hash)
         for length in (len(lines), len(lines) + 1):
@@ -178,9 +182,9 @@ def crashed(folder: Path, lines: Lines, places: Iterable[int]) -> Found:
         here.mkdir()
         sink = LocalSink(here / "log.jsonl")
         sink.path.write_bytes(data[:place])
-        before = verify(sink.lines())
-        journal(sink, "next").write(Kind.STATE, FrozenMap(lineage=LINEAGE))
-        after = verify(sink.lines(), before.head if whole else None)
+        before = verify_log(sink.lines())
+        journal(sink, "next").write(RecordKind.STATE, FrozenMap(lineage=LINEAGE))
+        after = verify_log(sink.lines(), before.head if whole else None)
         torn = len(data[:place].rpartition(b"\n")[2])
         kept = sum(file.stat().st_size for file in here.glob(".kafkaform/torn-*"))
         if (before.records, after.seq, kept) != (whole, None, torn):

@@ -22,10 +22,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kafkaform.apply.replay import steps_of
-from kafkaform.audit.chain import verify
+from kafkaform.apply.replay import index_steps
+from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import Record, decode
-from kafkaform.audit.index import TERMINAL, of_run
+from kafkaform.audit.index import TERMINAL, get_run
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.nouns import from_data
 from kafkaform.core.value import FrozenMap, freeze
@@ -158,7 +158,7 @@ def pairs(records: Iterable[Record]) -> tuple[Counter[Attempt], Counter[Attempt]
         if record.kind == "intent":
             intents[record.run, body["step"], body["attempt"]] += 1
         elif record.kind in ("outcome", "recover") and body.get("outcome") in TERMINAL:
-            ends[of_run(record), body["step"], body["attempt"]] += 1
+            ends[get_run(record), body["step"], body["attempt"]] += 1
     return intents, ends
 
 
@@ -216,7 +216,7 @@ def _chained(folder: Path) -> Iterator[str]:
     except KafkaformError as error:
         yield f"NL5 the state cannot be read: {error}"
         return
-    verdict = verify(_lines(folder), state.audit_head if state else None)
+    verdict = verify_log(_lines(folder), state.audit_head if state else None)
     if not verdict.ok:
         yield f"NL4 record {verdict.seq}: {verdict.problem}"
 
@@ -351,7 +351,7 @@ def _unapproved(new: Sequence[Record]) -> Iterator[str]:
             if plan is None or approved.get(record.run) != plan.approval:
                 yield f"NL3 record {record.seq} is an intent of a run without an approved plan"
                 continue
-            known = steps_of(plan).get(body["step"])
+            known = index_steps(plan).get(body["step"])
             if known is None or body["approval"] != plan.approval:
                 yield f"NL3 record {record.seq}: {body['step']} is not in the approved plan"
                 continue

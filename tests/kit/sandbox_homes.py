@@ -10,7 +10,7 @@ import pytest
 from kafkaform.sandbox import places
 from kafkaform.sandbox.record import Broker, Phase, Ports, Sandbox
 
-_USERS_CACHE = places.cache()
+_USERS_CACHE = places.get_cache_folder()
 
 
 @pytest.fixture

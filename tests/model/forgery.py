@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kafkaform.core.head import Head
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import drop, put, with_scope
+from kafkaform.state.edit import drop_row, put_row, set_scope
 from kafkaform.state.model import Row, State
 
 from ..kit.simulated.engine import KAFKA, House, identity
@@ -37,13 +37,13 @@ def forge(house: House, how: str, name: str) -> bool:
             name = FOREIGN
         if name not in live:
             return False
-        house.backend.data = encode(put(state, _claimed(house, name)))
+        house.backend.data = encode(put_row(state, _claimed(house, name)))
         return True
     if row is None:
         return False
     foreign = live[FOREIGN].id if FOREIGN in live else "nobody's"
     forged = _ROWS[how](row, foreign)
-    after = put(state, forged) if forged else drop(state, row.identity)
+    after = put_row(state, forged) if forged else drop_row(state, row.identity)
     house.backend.data = encode(after)
     return after != state
 
@@ -72,5 +72,5 @@ WHOLE: Mapping[str, Callable[[State], State]] = {
     "anchor": lambda state: replace(state, audit_head=Head(1, "f" * 64)),
     "no anchor": lambda state: replace(state, audit_head=None),
     "serial": lambda state: replace(state, serial=state.serial + 7),
-    "scope": lambda state: with_scope(state, KAFKA, "another cluster"),
+    "scope": lambda state: set_scope(state, KAFKA, "another cluster"),
 }

@@ -14,7 +14,7 @@ from kafkaform.core.nouns import from_data
 from kafkaform.core.resource import Declared, Desired
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.state.codec import decode, encode
-from kafkaform.state.edit import drop
+from kafkaform.state.edit import drop_row
 from kafkaform_kafka.memory import Killed
 
 from ..kit.simulated import engine
@@ -298,7 +298,7 @@ class Home:
             engine.apply(self.house, said, fail_on=("blocked", "drift"))
         except KafkaformError as error:
             assert not isinstance(error, StorageError | Locked | ConnectError), error
-        stopping = engine.plan(self.house, said).blocked(stopping=True)
+        stopping = engine.plan(self.house, said).list_blocked(stopping=True)
         return Options(exclude=tuple(change.address for change in stopping))
 
     def _mend(self) -> None:
@@ -311,7 +311,7 @@ class Home:
             return
         state = decode(backend.data, "")
         for ident in [i for i in state.objects if i.key in self.witness.forged]:
-            state = drop(state, ident)
+            state = drop_row(state, ident)
         backend.data = encode(replace(state, serial=state.serial + 1))
         self.witness.rebase()
 

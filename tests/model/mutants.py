@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from kafkaform.apply import execute, recover, settle
 from kafkaform.apply.ledger import Ledger
 from kafkaform.apply.replay import Replayed
-from kafkaform.audit.chain import glances
-from kafkaform.audit.index import Index, index
+from kafkaform.audit.chain import read_glances
+from kafkaform.audit.index import LogIndex, index_log
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.resource import FaultClass
 from kafkaform.plan import build, observe, release
@@ -27,7 +27,7 @@ Patch = tuple[Any, str, Any]
 
 
 def _unknown_is_applied() -> list[Patch]:
-    real = execute.settle
+    real = execute.settle_results
 
     def settled(unclear: Any, *rest: Any) -> Any:
         good = [replace(r, outcome=Outcome(r.step.id, OutcomeStatus.APPLIED)) for r in unclear]
@@ -38,7 +38,7 @@ def _unknown_is_applied() -> list[Patch]:
 
 def _sent_before_its_intent() -> list[Patch]:
     """Intents are written together with the outcomes."""
-    intend, record, waiting = Ledger.intend, Ledger.record, list[Any]()
+    intend, record, waiting = Ledger.write_intents, Ledger.record_outcomes, list[Any]()
 
     def later(self: Ledger, plan: Any, results: Any) -> None:
         waiting.append((self, plan, results))
@@ -74,7 +74,7 @@ def _error_36_is_success() -> list[Patch]:
     taken = FaultClass.CONVERGED
 
     def unclear(result: Any) -> bool:
-        return real(result) or execute._is(result, taken)
+        return real(result) or execute._has_fault(result, taken)
 
     return [(execute, "_is_unclear", unclear)]
 
@@ -83,9 +83,9 @@ def _state_never_saved() -> list[Patch]:
     return [(Ledger, "save", lambda self, after: setattr(self, "state", after))]
 
 
-def _unanchored(sink: Any, state: Any) -> Index:
+def _unanchored(sink: Any, state: Any) -> LogIndex:
     head = state.audit_head if state else None
-    return index(glances(sink.lines(), sink.location), head)
+    return index_log(read_glances(sink.lines(), sink.location), head)
 
 
 def _never(*arguments: Any) -> None:

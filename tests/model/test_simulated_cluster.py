@@ -15,15 +15,15 @@ from kafkaform.provider.workbench import Bench
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import (
     Killed,
-    Topic,
+    SimulatedTopic,
     killed_after,
     killed_before,
     late_effect,
     lost_reply,
+    lost_request,
     not_sent,
-    refused,
-    swallowed,
-    throttled,
+    refused_items,
+    throttled_items,
 )
 
 from ..kit.kafka.topic_systems import SimulatedSystem
@@ -38,15 +38,15 @@ CONFIGS = st.dictionaries(
 MISHAPS = st.sampled_from(
     [
         not_sent(),
-        swallowed(),
+        lost_request(),
         lost_reply(),
         late_effect(20),
         killed_before(),
         killed_after(),
         killed_after(20),
-        throttled(1, first=1),
-        refused(44, "a*"),
-        refused(41),
+        throttled_items(1, first=1),
+        refused_items(44, "a*"),
+        refused_items(41),
     ]
 )
 APIS = st.sampled_from(["*", "CreateTopics", "CreatePartitions", "DeleteTopics", "*Topics"])
@@ -66,7 +66,7 @@ class Cluster(RuleBasedStateMachine):
     def _send(self, steps: list[Step]) -> None:
         before = dict(self.cluster.topics)
         try:
-            outcomes = self.bench.send(self.bench.batch(steps))
+            outcomes = self.bench.send(self.bench.make_batch(steps))
         except Killed:
             return
         for step, outcome in zip(steps, outcomes, strict=True):
@@ -81,7 +81,7 @@ class Cluster(RuleBasedStateMachine):
     def create(self, names: list[str], count: int, config: dict[str, str]) -> None:
         given = {"partitions": count, "config": FrozenMap(config)}
         wanted = [self.system.fresh(FrozenMap({"name": name, **given})) for name in names]
-        self._send([self.bench.creation(attributes) for attributes in wanted])
+        self._send([self.bench.make_creation(attributes) for attributes in wanted])
 
     @precondition(lambda self: self.cluster.topics)
     @rule(data=st.data(), count=st.integers(1, 6), config=CONFIGS)
@@ -91,9 +91,9 @@ class Cluster(RuleBasedStateMachine):
             FrozenMap({"name": topic.name, "partitions": count, "config": FrozenMap(config)})
         )
         before = self._observed(topic)
-        after = self.bench.target(declared, before)
-        change = self.bench.change(Action.UPDATE, declared, before, after)
-        for step in self.bench.steps(change):
+        after = self.bench.compute_target(declared, before)
+        change = self.bench.make_change(Action.UPDATE, declared, before, after)
+        for step in self.bench.list_steps(change):
             self._send([step])
 
     @precondition(lambda self: self.cluster.topics)
@@ -101,8 +101,8 @@ class Cluster(RuleBasedStateMachine):
     def delete(self, data: st.DataObject) -> None:
         topic = data.draw(st.sampled_from(sorted(self.cluster.topics.values(), key=str)))
         declared = self.system.fresh(FrozenMap({"name": topic.name}))
-        change = self.bench.change(Action.DELETE, declared, self._observed(topic), None)
-        self._send(list(self.bench.steps(change)))
+        change = self.bench.make_change(Action.DELETE, declared, self._observed(topic), None)
+        self._send(list(self.bench.list_steps(change)))
 
     @precondition(lambda self: self.cluster.topics)
     @rule(data=st.data())
@@ -143,7 +143,7 @@ class Cluster(RuleBasedStateMachine):
             assert self.partitions.get(topic.id, 0) <= topic.partitions
             self.partitions[topic.id] = topic.partitions
 
-    def _observed(self, topic: Topic) -> Observed:
+    def _observed(self, topic: SimulatedTopic) -> Observed:
         attributes = {
             "name": topic.name,
             "partitions": topic.partitions,
@@ -151,11 +151,11 @@ class Cluster(RuleBasedStateMachine):
             "replica_assignment": topic.assignment,
             "config": topic.config,
         }
-        identity = self.bench.identity(FrozenMap({"name": topic.name}))
+        identity = self.bench.make_identity(FrozenMap({"name": topic.name}))
         return Observed(identity, FrozenMap(attributes), topic.id)
 
 
-def _holds(step: Step, living: Mapping[str, Topic]) -> bool:
+def _holds(step: Step, living: Mapping[str, SimulatedTopic]) -> bool:
     topic, payload = living.get(step.identity.key), step.payload
     if step.request.name == "DeleteTopics":
         return topic is None or topic.id != payload["topic_id"]
@@ -182,9 +182,9 @@ def test_a_thousand_topics_take_no_time() -> None:
     system = SimulatedSystem()
     with Bench(system) as bench:
         names = [system.fresh(EMPTY) for _ in range(1000)]
-        bench.send(bench.batch([bench.creation(attributes) for attributes in names]))
+        bench.send(bench.make_batch([bench.make_creation(attributes) for attributes in names]))
         listing = bench.session.sweep(topics.KIND, Depth.FULL)
-        readings = bench.read([bench.identity(attributes) for attributes in names])
+        readings = bench.read([bench.make_identity(attributes) for attributes in names])
         assert len(listing.items) == 1000
         assert all(isinstance(reading, Observed) for reading in readings.values())
     assert system.cluster.requests.total() == 3

@@ -28,9 +28,9 @@ from kafkaform_kafka.memory import (
     Mishap,
     late_effect,
     lost_reply,
+    lost_request,
     not_sent,
-    swallowed,
-    throttled,
+    throttled_items,
 )
 
 from ..kit.quick import examples
@@ -59,7 +59,7 @@ class Simulated:
     def declare(self, text: str) -> None:
         with TemporaryDirectory() as folder:
             Path(folder, "main.kf.json").write_text(text, "utf-8")
-            self.said = read_configuration(Path(folder), Inputs(), Registry()).desired()
+            self.said = read_configuration(Path(folder), Inputs(), Registry()).evaluate_desired()
         assert not has_errors(self.said.diagnostics), self.said.diagnostics
 
     def plan(self) -> Plan:
@@ -90,7 +90,13 @@ class Simulated:
 
 
 def mishap(random: Random) -> Mishap:
-    makers = (lost_reply, swallowed, not_sent, lambda: late_effect(1.0), lambda: throttled(0.5))
+    makers = (
+        lost_reply,
+        lost_request,
+        not_sent,
+        lambda: late_effect(1.0),
+        lambda: throttled_items(0.5),
+    )
     return random.choice(makers)()
 
 

@@ -14,10 +14,10 @@ from kafkaform_kafka.memory import (
     killed_before,
     late_effect,
     lost_reply,
+    lost_request,
     not_sent,
-    refused,
-    swallowed,
-    throttled,
+    refused_items,
+    throttled_items,
 )
 
 from ..kit.simulated import engine
@@ -46,7 +46,7 @@ BOXES = ("x", "y")
 MISHAPS: Mapping[str, Mishap] = {
     "not sent": not_sent(),
     "answer lost": lost_reply(),
-    "swallowed": swallowed(),
+    "swallowed": lost_request(),
     "late by 1.5 s": late_effect(1.5),
     "late by the timeout": late_effect(TIMEOUT),
     "late by 3 reads": late_effect(TIMEOUT, reads=3),
@@ -54,13 +54,13 @@ MISHAPS: Mapping[str, Mishap] = {
     "killed after": killed_after(),
     "killed, late by 2 s": killed_after(2.0),
     "killed, late by 4 reads": killed_after(TIMEOUT, reads=4),
-    "throttled": throttled(1.0),
-    "throttled from the second on": throttled(1.0, first=1),
-    "policy": refused(44),
-    "policy for b": refused(44, names="b"),
-    "not the controller": refused(41),
-    "not authorized for b": refused(29, names="b"),
-    "time-out": refused(7),
+    "throttled": throttled_items(1.0),
+    "throttled from the second on": throttled_items(1.0, first=1),
+    "policy": refused_items(44),
+    "policy for b": refused_items(44, names="b"),
+    "not the controller": refused_items(41),
+    "not authorized for b": refused_items(29, names="b"),
+    "time-out": refused_items(7),
 }
 READS = ("DescribeTopics", "ListTopics")
 WRITES = ("CreateTopics", "CreatePartitions", "IncrementalAlterConfigs", "DeleteTopics")

@@ -14,23 +14,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkaform.audit.event import Record
-from kafkaform.audit.index import SUCCEEDED, TERMINAL, of_run
+from kafkaform.audit.index import SUCCEEDED, TERMINAL, get_run
 from kafkaform.audit.provenance import MAKING
 from kafkaform.core.change import Action
 from kafkaform.core.errors import StorageError
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import EMPTY, FrozenMap, Value
-from kafkaform.plan.diff import dotted, flatten, ignored
+from kafkaform.plan.diff import flatten, is_ignored, render_path
 from kafkaform.plan.guards import LARGE_SHARE, MANY_DELETES
 from kafkaform.plan.model import Mode, Plan
 from kafkaform.state.model import State
-from kafkaform_kafka.memory import Topic
+from kafkaform_kafka.memory import SimulatedTopic
 
 from ..kit.simulated.boxes import Box
 from ..kit.simulated.engine import House, identity
 from ..kit.simulated.memory_store import state_in
 
-Thing = Topic | Box
+Thing = SimulatedTopic | Box
 GONE = ("it is gone already", "the recorded object is gone", "deleted outside kafkaform")
 """Reasons of changes that let go of what they say is not there."""
 
@@ -47,7 +47,7 @@ def shape(thing: Thing | None) -> dict[str, Value]:
         replication_factor=len((thing.target or thing.assignment)[0]),
         config=thing.config,
     )
-    return {dotted(path): value for path, value in flatten(whole).items()}
+    return {render_path(path): value for path, value in flatten(whole).items()}
 
 
 def same(before: Thing | None, after: Thing | None) -> bool:
@@ -107,7 +107,7 @@ class Witness:
         return [r for r in said if self._is_open(r)] or said
 
     def _is_open(self, intent: Record) -> bool:
-        ends = {(of_run(r), r.body.get("step"), r.body.get("attempt")) for r in self._ends}
+        ends = {(get_run(r), r.body.get("step"), r.body.get("attempt")) for r in self._ends}
         return (intent.run, intent.body["step"], intent.body["attempt"]) not in ends
 
     def in_flight(self, said: Sequence[Record]) -> bool:
@@ -212,8 +212,11 @@ class Witness:
             if change.action is Action.DELETE:
                 assert thing is None or thing.id != change.incarnation, change.address
             elif change.steps:
-                now, after = shape(thing), {dotted(p): v for p, v in flatten(change.after).items()}
-                paths = [dotted(item.path) for item in change.paths]
+                now, after = (
+                    shape(thing),
+                    {render_path(p): v for p, v in flatten(change.after).items()},
+                )
+                paths = [render_path(item.path) for item in change.paths]
                 wrong = [p for p in paths if p in after and p in now and now[p] != after[p]]
                 assert thing is not None and not wrong, f"{change.address} is {now}"
 
@@ -229,7 +232,7 @@ class Witness:
         self.seen = now
         self._serials()
         self.house.check_log()
-        ends = Counter((of_run(r), r.body["step"], r.body["attempt"]) for r in self._ends)
+        ends = Counter((get_run(r), r.body["step"], r.body["attempt"]) for r in self._ends)
         twice = [key for key, count in ends.items() if count > 1]
         assert not twice, f"NL4: these ended twice: {twice}"
         intents = {(r.run, r.body["step"], r.body["attempt"]) for r in self.house.records("intent")}
@@ -299,7 +302,9 @@ class Witness:
             assert thing.id == row.incarnation, f"NL2: {ident.key} is another one"
             ours = spared.get(ident, Lifecycle())
             recorded = {
-                dotted(p): v for p, v in flatten(row.attributes).items() if not ignored(p, ours)
+                render_path(p): v
+                for p, v in flatten(row.attributes).items()
+                if not is_ignored(p, ours)
             }
             live = {k: v for k, v in shape(thing).items() if k in recorded}
             assert recorded == live, f"NL2: {ident.key} is {live}, recorded {recorded}"
@@ -349,7 +354,7 @@ def _says(intent: FrozenMap, before: Thing | None, after: Thing | None) -> bool:
         return intent["action"] == "delete" and before and intent["incarnation"] == before.id
     if before is None:
         target = intent["target"] or EMPTY
-        wanted = {dotted(p): v for p, v in flatten(target).items()}
+        wanted = {render_path(p): v for p, v in flatten(target).items()}
         return intent["action"] == "create" and wanted == shape(after)
     old, new = shape(before), shape(after)
     paths = {item["path"]: item["after"] for item in intent["paths"]}

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Batch, BlockKind, Change, OutcomeStatus, PathChange
+from kafkaform.core.change import Action, Batch, BlockerKind, Change, OutcomeStatus, PathChange
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Identity, Observed
 from kafkaform.core.secret import Secret
@@ -334,7 +334,7 @@ def live(session: Session, kinds: Sequence[str]) -> dict[Identity, tuple[str | N
 
 CONFIGURATIONS, RUNS = 3, 6
 OPTIONS = Options(max_deletes=1000)
-LENIENT = frozenset({BlockKind.PROTECTED, BlockKind.UNMANAGED})
+LENIENT = frozenset({BlockerKind.PROTECTED, BlockerKind.UNMANAGED})
 """What others own, and topics whose block is merely gone."""
 
 

@@ -14,7 +14,7 @@ from kafkaform_kafka.memory import (
     killed_after,
     killed_before,
     lost_reply,
-    swallowed,
+    lost_request,
 )
 
 from ..kit.simulated import engine
@@ -35,7 +35,7 @@ DEATHS: dict[str, Callable[[], Mishap]] = {
     "before the request": killed_before,
     "after the request": killed_after,
     "no answer": lost_reply,
-    "no answer and no effect": swallowed,
+    "no answer and no effect": lost_request,
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, BlockKind
+from kafkaform.core.change import Action, BlockerKind
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Blocked, PlanRefused, StorageError
 from kafkaform.core.resource import Lifecycle
@@ -242,7 +242,7 @@ def test_a_topic_that_an_application_made_first_is_not_replaced() -> None:
     assert not complete(done) and where.row("a") is None
     made = topics(where)["a"]
     (change,) = plan(where, said).changes
-    assert change.blocked is not None and change.blocked.kind is BlockKind.UNMANAGED
+    assert change.blocked is not None and change.blocked.kind is BlockerKind.UNMANAGED
     where.clock.advance(3600)
     adopting = topic("a", 3, {"retention.ms": "1000"}, lifecycle=Lifecycle(adopt=True))
     assert complete(apply(where, desired(adopting)))

@@ -16,10 +16,10 @@ from pathlib import Path
 import pyspark
 
 from kafkaform.fleet.spark import java, session
-from kafkaform.fleet.spark.class_archive import starting
-from kafkaform.fleet.spark.session import Place
-from kafkaform.sandbox.places import cache
-from kafkaform.workflow.fleet.jars import with_jars
+from kafkaform.fleet.spark.class_archive import make_start_options
+from kafkaform.fleet.spark.session import SparkPlace
+from kafkaform.sandbox.places import get_cache_folder
+from kafkaform.workflow.fleet.jars import add_jars
 
 BIN = Path(pyspark.__file__).parent / "bin"
 PATIENCE = 300.0
@@ -36,26 +36,27 @@ def environment() -> Mapping[str, str]:
     """Of every process here."""
     return {
         **os.environ,
-        "JAVA_HOME": str(java.find(cache()).home),
+        "JAVA_HOME": str(java.find_java(get_cache_folder()).home),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "768m",
-        "SPARK_DAEMON_JAVA_OPTS": f"{SMALL} {starting(cache())}",
+        "SPARK_DAEMON_JAVA_OPTS": f"{SMALL} {make_start_options(get_cache_folder())}",
     }
 
 
 def delta() -> list[str]:
     """What makes spark-submit find Delta Lake, as a cluster's own settings would."""
-    place = with_jars(Place("spark://", cache()))
-    wanted = session.settings(place)
+    place = add_jars(SparkPlace("spark://", get_cache_folder()))
+    wanted = session.build_settings(place)
     ours = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse")
     given = {name: value for name, value in wanted.items() if name.startswith(ours)}
     small = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"{SMALL} -XX:NewSize=512m {starting(cache())}",
+        "spark.driver.extraJavaOptions": f"{SMALL} -XX:NewSize=512m "
+        "{make_start_options(get_cache_folder())}",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": f"{SMALL} {starting(cache())}",
+        "spark.executor.extraJavaOptions": f"{SMALL} {make_start_options(get_cache_folder())}",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
     }

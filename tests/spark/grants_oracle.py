@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform.fleet.access.acl_masks import shadows
+from kafkaform.fleet.access.acl_masks import find_shadows
 from kafkaform.fleet.access.operation_bits import SPELLED
 from kafkaform.fleet.landed.register import Register
 from kafkaform_kafka.kinds.acl.resource_type import Acl
@@ -61,7 +61,7 @@ def _of_acl(
             and len(acl.resource_name) <= register.settings.short_prefix
         ):
             yield "short_prefix", "medium"
-    if acl.key in {row["key"] for row in shadows(table(world.acls)).to_pylist()}:
+    if acl.key in {row["key"] for row in find_shadows(table(world.acls)).to_pylist()}:
         yield "shadowed", "low"
     names = {
         "Topic": (world.topics, "kafka_topic"),

@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 from kafkaform import __version__
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.driver import Options, Result, run
+from kafkaform.fleet.build.driver import BuildOptions, BuildResult, run_build
 from kafkaform.fleet.tables.definitions import TABLES, Layer
 from kafkaform.fleet.tables.manifest import FOLDER
-from kafkaform.fleet.tables.reader import Gold, current
+from kafkaform.fleet.tables.reader import Gold, read_current
 
 from ..kit.fleet.landings import Landing, log, row, step
 
@@ -51,10 +51,10 @@ def landed(root: Path, hour: int) -> None:
     landing.audit("lineage", PIECE * (hour - 1) + 1, lines[-PIECE:])
 
 
-def built(spark: SparkSession, root: Path, made: Sequence[str] = MADE) -> Result:
+def built(spark: SparkSession, root: Path, made: Sequence[str] = MADE) -> BuildResult:
     """What `fleet run` does, in this process."""
-    options = Options(__version__, only=tuple(made))
-    return run(lambda _: spark, Folder(root), str(root), DATASETS, options)
+    options = BuildOptions(__version__, only=tuple(made))
+    return run_build(lambda _: spark, Folder(root), str(root), DATASETS, options)
 
 
 Rows = Mapping[str, list[str]]
@@ -63,9 +63,9 @@ Rows = Mapping[str, list[str]]
 def rows(root: Path) -> Rows:
     """What readers see: all rows of the current build but those of bronze tables, which say when
     they were taken in."""
-    gold = Gold(current(str(root)))
+    gold = Gold(read_current(str(root)))
     names = (name for name in gold.build.parts if TABLES[name].layer is not Layer.BRONZE)
-    return {name: sorted(map(_text, gold.rows(f"select * from {name}"))) for name in names}
+    return {name: sorted(map(_text, gold.read_rows(f"select * from {name}"))) for name in names}
 
 
 def _text(found: dict[str, Any]) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kafkaform.core.landing import attrs_of
+from kafkaform.core.landing import flatten_attributes
 from kafkaform.core.value import FrozenMap
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.tables.dataset import BuildContext
 from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
-from kafkaform_kafka.kinds.quota.resource_type import key_of
+from kafkaform_kafka.kinds.quota.resource_type import entity_key
 
 from ..kit.fleet.frames import frame
 
@@ -29,8 +29,8 @@ def days(count: float) -> datetime:
     return NOW - timedelta(days=count)
 
 
-def context(register: Register | None = None, build: str = BUILD) -> Context:
-    return Context(register or Register(), NOW, build)
+def context(register: Register | None = None, build: str = BUILD) -> BuildContext:
+    return BuildContext(register or Register(), NOW, build)
 
 
 _ANY = {"string": "", "bigint": 0, "int": 0, "boolean": False, "double": 0.0, "timestamp": NOW}
@@ -86,7 +86,7 @@ def past(name: str, key: str, attrs: Mapping[str, str], begin: datetime, **more:
 def quota(name: str, entity: Mapping[str, str | None], config: Mapping[str, Any]) -> Row:
     """As `inventory` lands it: null parts of an entity leave no attribute."""
     attributes = FrozenMap(entity=FrozenMap(entity), config=FrozenMap(config))
-    return live(name, QUOTA, key_of(entity), attrs_of(attributes))
+    return live(name, QUOTA, entity_key(entity), flatten_attributes(attributes))
 
 
 def acl(name: str, principal: str, **more: str) -> Row:

@@ -7,7 +7,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kafkaform.fleet.landed.register import Register, Rule, Waiver
+from kafkaform.fleet.landed.register import PolicyRule, Register, Waiver
 
 Row = dict[str, Any]
 Meaning = Callable[[Row], bool | None]
@@ -71,7 +71,7 @@ def _key(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("rule", *OBJECT, "path"))
 
 
-def _finding(rule: Rule, row: Row, today: date) -> Row:
+def _finding(rule: PolicyRule, row: Row, today: date) -> Row:
     covering = [
         w for w in rule.waivers if glob(w.cluster, row["cluster"]) and glob(w.key, row["key"])
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.tables.dataset import BuildContext
 
 from . import oracle_attribution
 from .comparison import alike, filled, plain
@@ -34,7 +34,7 @@ def build(spark: SparkSession, tables: Tables) -> list[Row]:
     from ..kit.fleet.frames import frame
 
     frames = {name: frame(spark, name, filled(name, rows)) for name, rows in tables.items()}
-    return plain(attribution.build(frames, Context(Register(), at(999), "b1")))
+    return plain(attribution.build(frames, BuildContext(Register(), at(999), "b1")))
 
 
 def span(

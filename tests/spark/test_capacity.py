@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafkaform.fleet.datasets import capacity
-from kafkaform.fleet.landed.register import Cluster, Owner, Rates, Register
+from kafkaform.fleet.landed.register import Owner, Rates, Register, RegisteredCluster
 
 from . import oracle_capacity
 from .live_rows import NOW, Row, cluster, context, days, frames, live, past, rows_of, topic
@@ -75,7 +75,7 @@ def _past(dice: Random, row: Row, until: datetime) -> list[Row]:
     return rows
 
 
-def _clusters() -> tuple[Tables, list[Cluster]]:
+def _clusters() -> tuple[Tables, list[RegisteredCluster]]:
     dice = Random(5)
     tables: Tables = {table: [] for table in TABLES}
     limits = []
@@ -83,7 +83,7 @@ def _clusters() -> tuple[Tables, list[Cluster]]:
         for table, rows in _random(dice, f"c{number}").items():
             tables[table] += rows
         limit = dice.choice((None, 5, 40, 60, 100, 10_000))
-        limits.append(Cluster(f"c{number}", limit_replicas=limit))
+        limits.append(RegisteredCluster(f"c{number}", limit_replicas=limit))
     return tables, limits
 
 
@@ -110,7 +110,10 @@ def _figured() -> Tables:
     }
 
 
-FIGURED = (Cluster("big", limit_replicas=28), Cluster("empty", limit_replicas=1))
+FIGURED = (
+    RegisteredCluster("big", limit_replicas=28),
+    RegisteredCluster("empty", limit_replicas=1),
+)
 
 
 @pytest.fixture(scope="module")

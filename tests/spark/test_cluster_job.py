@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.fleet.tables.reader import Gold, current
+from kafkaform.fleet.tables.reader import Gold, read_current
 
 from ..kit.fleet.copied_log import SETTINGS, Copy
 from ..kit.fleet.tiny import ONLY, expected, landed, rows
@@ -70,4 +70,4 @@ def test_a_connect_server_makes_the_same_tables(
     sql = (
         f"select count(*) as n, count(distinct seq) as m from audit_raw where lineage = '{LINEAGE}'"
     )
-    assert Gold(current(str(root))).rows(sql) == [{"n": len(golden), "m": len(golden)}]
+    assert Gold(read_current(str(root))).read_rows(sql) == [{"n": len(golden), "m": len(golden)}]

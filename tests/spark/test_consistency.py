@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from kafkaform.fleet.landed.register import Naming, Owner, Register
-from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.landed.register import NamingRule, Owner, Register
+from kafkaform.fleet.tables.dataset import BuildContext
 
 from .comparison import Row, alike, filled, plain
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 T0 = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 INPUTS = ("live", "desired", "recorded", "cluster", "lineage", "run", "event_conflict")
 NAMING = (
-    Naming("kafka_topic", r"[a-z]+(\.[a-z0-9]+)*", "*"),
-    Naming("kafka_topic", r"[a-z]+(\.[a-z0-9]+)*", "prod*"),
-    Naming("kafka_topic", "p.*", "pay"),
+    NamingRule("kafka_topic", r"[a-z]+(\.[a-z0-9]+)*", "*"),
+    NamingRule("kafka_topic", r"[a-z]+(\.[a-z0-9]+)*", "prod*"),
+    NamingRule("kafka_topic", "p.*", "pay"),
 )
 SEVERITIES = {"unlike": "low", "two_owners": "high", "chain_broken": "high", "failed": "high"}
 SEVERITIES |= {"conflicting_event": "high"}
@@ -215,7 +215,7 @@ def test_every_finding_of_a_made_and_of_a_random_fleet(spark: SparkSession) -> N
     tables["cluster"] += clusters
     tables["live"] += live
     frames = {name: frame(spark, name, filled(name, tables[name])) for name in INPUTS}
-    context = Context(Register(naming=NAMING, owners=(Owner("all", ("B*",)),)), T0, "b1")
+    context = BuildContext(Register(naming=NAMING, owners=(Owner("all", ("B*",)),)), T0, "b1")
     made = plain(consistency.build(frames, context))
     stale = [c["cluster"] for c in clusters if c["status"] == "stale"]
     old = [

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.landed.register import Owner, Register, State
-from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.landed.register import Owner, Register, RegisteredState
+from kafkaform.fleet.tables.dataset import BuildContext
 
 from . import oracle_drift
 from .comparison import alike, filled, plain, text
@@ -32,7 +32,7 @@ def build(spark: SparkSession, tables: Mapping[str, list[Row]], register: Regist
     from ..kit.fleet.frames import frame
 
     frames = {name: frame(spark, name, filled(name, tables.get(name, []))) for name in INPUTS}
-    return plain(drift.build(frames, Context(register, NOW, "b1")))
+    return plain(drift.build(frames, BuildContext(register, NOW, "b1")))
 
 
 # ── cases ───────────────────────────────────────────────────────────────────────────────
@@ -228,7 +228,7 @@ def test_what_was_never_read_may_hold_anything(spark: SparkSession) -> None:
     tables["cluster"] = [cluster("a"), cluster("b")]
     tables["lineage"] = [lineage("one")]
     wanted = {("a", ""): "unknown", ("b", ""): "pending_delete"}
-    assert classes(build(spark, tables, Register(states=(State("payments"),)))) == wanted
+    assert classes(build(spark, tables, Register(states=(RegisteredState("payments"),)))) == wanted
     tables["lineage"].append(lineage("anywhere", False))
     assert classes(build(spark, tables, Register())) == wanted
 
@@ -354,7 +354,11 @@ def test_a_day_is_counted_by_objects(spark: SparkSession) -> None:
         {**base, "key": k, "path": p, "drift_class": c, "first_seen": T0 + timedelta(days=d)}
         for k, p, c, d in found
     ]
-    made = plain(drift.daily({"drift": frame(spark, "drift", rows)}, Context(Register(), NOW, "b")))
+    made = plain(
+        drift.build_daily(
+            {"drift": frame(spark, "drift", rows)}, BuildContext(Register(), NOW, "b")
+        )
+    )
     key = {"day": NOW.date(), "cluster": "a", "kind": "kafka_topic"}
     wanted = [
         {**key, "drift_class": "drifted", "objects": 2, "oldest": T0 + timedelta(days=2)},

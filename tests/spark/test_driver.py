@@ -18,18 +18,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.core.folder import Folder
-from kafkaform.core.objects import Entry, Found
+from kafkaform.core.objects import Entry, StoredObject
 from kafkaform.fleet.build import driver, inputs
-from kafkaform.fleet.build.changed_clusters import Touched, touched
+from kafkaform.fleet.build.changed_clusters import ChangedClusters, find_changed_clusters
 from kafkaform.fleet.build.datasets import DATASETS as ALL_OF_THEM
-from kafkaform.fleet.build.driver import Follow, Options, Result, run
-from kafkaform.fleet.build.order import ordered, selected
-from kafkaform.fleet.build.workspace import explained
-from kafkaform.fleet.spark.session import Landed
-from kafkaform.fleet.spark.store import Store, vacuum
+from kafkaform.fleet.build.driver import BuildOptions, BuildResult, Follow, run_build
+from kafkaform.fleet.build.order import order_datasets, select_datasets
+from kafkaform.fleet.build.workspace import explain_errors
+from kafkaform.fleet.spark.session import LandedBytes
+from kafkaform.fleet.spark.store import TableStore, vacuum
 from kafkaform.fleet.tables import manifest
-from kafkaform.fleet.tables.checks import conforming, sound
-from kafkaform.fleet.tables.dataset import Context, Dataset, Frames
+from kafkaform.fleet.tables.checks import check_rows, conform_rows
+from kafkaform.fleet.tables.dataset import BuildContext, Dataset, Frames
 from kafkaform.fleet.tables.definitions import TABLES, Layer
 from kafkaform.fleet.tables.manifest import ALL, Manifest
 
@@ -37,7 +37,7 @@ from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import Landing, audit_rows, log, row, step
 
 
-def sizes(frames: Frames, context: Context) -> DataFrame:
+def sizes(frames: Frames, context: BuildContext) -> DataFrame:
     """A small table of scope `cluster` that is made of others: `message` is how many objects a
     cluster has. Waived until 2026-01-01."""
     last = date(2026, 1, 1)
@@ -52,16 +52,16 @@ def sizes(frames: Frames, context: Context) -> DataFrame:
 GOLD = "policy_findings"
 
 
-def clusters(frames: Frames, context: Context) -> DataFrame:
-    """As `registers.cluster`, of what has landed alone."""
+def clusters(frames: Frames, context: BuildContext) -> DataFrame:
+    """As `registers.build_cluster`, of what has landed alone."""
     found = frames["snapshot"].groupBy(F.col("subject").alias("cluster"))
     rows = found.agg(F.max("scope_id").alias("cluster_id"), F.max("snapshot").alias("snapshot"))
     told = {"status": F.lit("read"), "registered": F.lit(True), "coverage": no_map()}
     return filled("cluster", rows, told)
 
 
-def lineages(frames: Frames, context: Context) -> DataFrame:
-    """As `registers.lineage`, of logs alone."""
+def lineages(frames: Frames, context: BuildContext) -> DataFrame:
+    """As `registers.build_lineage`, of logs alone."""
     rows = frames["audit_raw"].where(F.col("seq").isNotNull()).select("lineage").distinct()
     told = {"state_at": F.lit(context.as_of), "desired_known": F.lit(True), "scopes": no_map()}
     return filled("lineage", rows, told)
@@ -102,7 +102,7 @@ class Twice:
     def location(self) -> str:
         return self.folder.location
 
-    def read(self, key: str) -> Found | None:
+    def read(self, key: str) -> StoredObject | None:
         return self.folder.read(key)
 
     def create(self, key: str, data: bytes) -> str:
@@ -144,22 +144,24 @@ class Fleet:
     def objects(self) -> Twice:
         return Twice(Folder(self.root), self.dies)
 
-    def run(self, **options: Any) -> Result:
+    def run(self, **options: Any) -> BuildResult:
         datasets = tuple(replace(d, build=self._watched(d)) for d in self.datasets)
         self.given = {}
-        return run(self._start, self.objects, str(self.root), datasets, self._options(**options))
+        return run_build(
+            self._start, self.objects, str(self.root), datasets, self._options(**options)
+        )
 
-    def _options(self, **options: Any) -> Options:
-        return Options(self.code, **options)
+    def _options(self, **options: Any) -> BuildOptions:
+        return BuildOptions(self.code, **options)
 
-    def _start(self, _: Landed) -> SparkSession:
+    def _start(self, _: LandedBytes) -> SparkSession:
         self.started += 1
         return self.spark
 
-    def _watched(self, dataset: Dataset) -> Callable[[Frames, Context], DataFrame]:
+    def _watched(self, dataset: Dataset) -> Callable[[Frames, BuildContext], DataFrame]:
         """Notes for which clusters it was asked."""
 
-        def build(frames: Frames, context: Context) -> DataFrame:
+        def build(frames: Frames, context: BuildContext) -> DataFrame:
             seen = frames.get("live", frames.get("snapshot"))
             if seen is not None and dataset.table in ("live", GOLD):
                 name = "cluster" if "cluster" in seen.columns else "subject"
@@ -170,9 +172,11 @@ class Fleet:
 
     def read(self, table: str) -> list[Any]:
         """As a reader sees it."""
-        now = manifest.current(self.objects)
+        now = manifest.read_current(self.objects)
         assert now is not None
-        return Store(self.spark, str(self.root)).read(table, now.tables[table].version).collect()
+        return (
+            TableStore(self.spark, str(self.root)).read(table, now.tables[table].version).collect()
+        )
 
     def sizes(self) -> dict[str, int]:
         return {r["cluster"]: int(r["message"]) for r in self.read(GOLD)}
@@ -194,46 +198,52 @@ def never() -> NoReturn:
 
 def test_nothing_that_landed_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing has landed") as caught:
-        run(never, Folder(tmp_path), str(tmp_path), DATASETS, Options("1"))
+        run_build(never, Folder(tmp_path), str(tmp_path), DATASETS, BuildOptions("1"))
     assert "fleet snapshot" in caught.value.advice
 
 
 def test_a_table_that_is_not_made_is_told_with_its_neighbour(tmp_path: Path) -> None:
     Landing(tmp_path / "landing").register(0)
     with pytest.raises(UsageError, match="--only policy_finding:") as caught:
-        run(never, Folder(tmp_path), str(tmp_path), DATASETS, Options("1", only=(GOLD[:-1],)))
+        run_build(
+            never, Folder(tmp_path), str(tmp_path), DATASETS, BuildOptions("1", only=(GOLD[:-1],))
+        )
     assert caught.value.advice == "Did you mean policy_findings?"
 
 
 def test_tables_come_after_what_they_are_made_from() -> None:
     """In whatever order they are listed; what tells who is touched comes first of all."""
-    names = [each.table for each in ordered(DATASETS)]
+    names = [each.table for each in order_datasets(DATASETS)]
     assert set(names[:2]) == {"cluster", "lineage"}
     assert names[2:] == ["live", GOLD]
     for seed in range(50):
         mixed = Random(seed).sample(DATASETS, len(DATASETS))
-        assert [each.table for each in ordered(mixed)][2:] == ["live", GOLD]
-    assert {each.table for each in selected(DATASETS, ["live"])} == {"live", "cluster", "lineage"}
+        assert [each.table for each in order_datasets(mixed)][2:] == ["live", GOLD]
+    assert {each.table for each in select_datasets(DATASETS, ["live"])} == {
+        "live",
+        "cluster",
+        "lineage",
+    }
 
 
 def test_the_name_of_a_build_is_of_what_landed() -> None:
     """The same files give the same name, in any order; any other file, size or option another."""
     files = {"live/a/1.meta.json": 10, "audit/l/1-2.jsonl": 20}
     same = dict(reversed(files.items()))
-    one = inputs.fingerprint(files, ("1",))
-    assert one == inputs.fingerprint(same, ("1",))
+    one = inputs.compute_fingerprint(files, ("1",))
+    assert one == inputs.compute_fingerprint(same, ("1",))
     others = [
-        inputs.fingerprint({**files, "audit/l/1-2.jsonl": 21}, ("1",)),
-        inputs.fingerprint({**files, "audit/l/3-4.jsonl": 1}, ("1",)),
-        inputs.fingerprint(files, ("2",)),
-        inputs.fingerprint(files, ("1", "live")),
+        inputs.compute_fingerprint({**files, "audit/l/1-2.jsonl": 21}, ("1",)),
+        inputs.compute_fingerprint({**files, "audit/l/3-4.jsonl": 1}, ("1",)),
+        inputs.compute_fingerprint(files, ("2",)),
+        inputs.compute_fingerprint(files, ("1", "live")),
     ]
     assert len({one, *others}) == 5
 
 
 def test_every_table_is_made_once_of_tables_that_there_are() -> None:
     """What is not bronze is in the list of datasets, and no circle of inputs is in it."""
-    made = [each.table for each in ordered(ALL_OF_THEM)]
+    made = [each.table for each in order_datasets(ALL_OF_THEM)]
     assert sorted(made) == sorted(n for n, t in TABLES.items() if t.layer is not Layer.BRONZE)
     assert {name for each in ALL_OF_THEM for name in each.inputs} <= TABLES.keys()
     assert set(made[:3]) == {"cluster", "lineage", "run"}
@@ -241,7 +251,7 @@ def test_every_table_is_made_once_of_tables_that_there_are() -> None:
 
 def test_what_spark_says_is_told_in_one_line() -> None:
     told = pytest.raises(StorageError, match="table x cannot be made: boom$")
-    with told as caught, explained("table x cannot be made"):
+    with told as caught, explain_errors("table x cannot be made"):
         raise PySparkException("boom\nmore")
     assert "stays the current one" in caught.value.advice
 
@@ -250,17 +260,17 @@ def test_builds_that_died_are_known_until_one_is_published(tmp_path: Path) -> No
     """All since the current one, whatever the next ones are called; of one that was published and
     died before it could say so, nothing is left to be done."""
     objects = Folder(tmp_path)
-    assert manifest.died(objects, None) == ()
-    manifest.begin(objects, "b1")
-    assert manifest.died(objects, None) == ("b1",)
-    manifest.begin(objects, "b2")
-    manifest.begin(objects, "b1")
-    assert manifest.died(objects, "b0") == ("b2", "b1")
-    assert manifest.died(objects, "b1") == ()
-    manifest.begin(objects, "b3")
-    assert manifest.died(objects, "b1") == ("b3",)
-    manifest.end(objects)
-    assert manifest.died(objects, "b3") == ()
+    assert manifest.list_died(objects, None) == ()
+    manifest.begin_build(objects, "b1")
+    assert manifest.list_died(objects, None) == ("b1",)
+    manifest.begin_build(objects, "b2")
+    manifest.begin_build(objects, "b1")
+    assert manifest.list_died(objects, "b0") == ("b2", "b1")
+    assert manifest.list_died(objects, "b1") == ()
+    manifest.begin_build(objects, "b3")
+    assert manifest.list_died(objects, "b1") == ("b3",)
+    manifest.end_build(objects)
+    assert manifest.list_died(objects, "b3") == ()
 
 
 def test_all_is_made_anew_for_another_version_or_another_register(tmp_path: Path) -> None:
@@ -269,15 +279,15 @@ def test_all_is_made_anew_for_another_version_or_another_register(tmp_path: Path
     said = {"clusters": [{"name": "a"}], "settings": {"grace_days": 3}}
     landing.register(0, **said)
     made = Manifest("b", {}, "", "", "2026-01-01T00:00:00+00:00", "", "1", {})
-    manifest.publish(objects, made, driver._plan(objects, DATASETS, Options("1")).files)
-    plans = {code: driver._plan(objects, DATASETS, Options(code)) for code in "12"}
+    manifest.publish(objects, made, driver._make_plan(objects, DATASETS, BuildOptions("1")).files)
+    plans = {code: driver._make_plan(objects, DATASETS, BuildOptions(code)) for code in "12"}
     assert (plans["1"].nothing, plans["1"].stale, plans["2"].stale) == (True, False, True)
     landing.register(1, **said)
-    again = driver._plan(objects, DATASETS, Options("1", max_corrupt=0.5))
+    again = driver._make_plan(objects, DATASETS, BuildOptions("1", max_corrupt=0.5))
     assert (again.nothing, again.reworded) == (False, False)
     assert (again.register.settings.max_corrupt, again.register.settings.grace_days) == (0.5, 3)
     landing.register(2, **said | {"settings": {"grace_days": 4}})
-    assert driver._plan(objects, DATASETS, Options("1")).reworded
+    assert driver._make_plan(objects, DATASETS, BuildOptions("1")).reworded
 
 
 def test_what_logs_say_is_made_anew_for_new_lines_or_new_names_alone() -> None:
@@ -285,8 +295,8 @@ def test_what_logs_say_is_made_anew_for_new_lines_or_new_names_alone() -> None:
     told = [REAL["event"], REAL["apply_reliability"], REAL["live"], REAL["run"]]
 
     def due(renamed: bool, lineages: set[str]) -> list[Collection[str] | None]:
-        news = Touched(frozenset("a"), renamed)
-        return [driver._of(each, news, frozenset(lineages)) for each in told]
+        news = ChangedClusters(frozenset("a"), renamed)
+        return [driver._select_clusters(each, news, frozenset(lineages)) for each in told]
 
     assert due(False, set()) == [set(), set(), {"a"}, set()]
     assert due(True, set()) == [{"a"}, ALL, {"a"}, set()]
@@ -362,7 +372,7 @@ def test_clusters_are_touched_by_what_is_about_them(
     finding = {**texts, "waived": True, "first_seen": NOON}
     lines = [{**line, **record} for record in change.get("lines", ())]
     ended = [{**finding, "cluster": name} for name in change.get("waived", ())]
-    found = touched(
+    found = find_changed_clusters(
         change.get("files", ()),
         _views(spark, "cluster", change.get("clusters", KNOWN), change.get("now", KNOWN)),
         _views(
@@ -391,20 +401,20 @@ def _views(
 def test_a_table_that_breaks_its_own_rules_is_told_with_an_example(spark: SparkSession) -> None:
     one = {"taken": datetime(2026, 1, 1, tzinfo=UTC), "body": "{}", "_file": "f", "_build": "b"}
     good = {**one, "_ingested_at": one["taken"]}
-    assert sound("register_raw", frame(spark, "register_raw", [good])) == 1
-    assert sound("register_raw", frame(spark, "register_raw", [])) == 0
+    assert check_rows("register_raw", frame(spark, "register_raw", [good])) == 1
+    assert check_rows("register_raw", frame(spark, "register_raw", [])) == 0
     with pytest.raises(StorageError, match="two rows have the same taken: .*2026-01-01"):
-        sound("register_raw", frame(spark, "register_raw", [good, {**good, "body": "[]"}]))
+        check_rows("register_raw", frame(spark, "register_raw", [good, {**good, "body": "[]"}]))
     nulled = frame(spark, "register_raw", [good]).withColumn("body", F.lit(None).cast("string"))
     with pytest.raises(StorageError, match=r"column body is null in 1 rows, such as .*2026"):
-        sound("register_raw", nulled)
+        check_rows("register_raw", nulled)
     bad = {**good, "source": "live", "reason": "not_json"}
     rows = frame(
         spark, "quarantine", [{n: v for n, v in bad.items() if n not in ("taken", "body")}]
     )
     keyless = rows.withColumn("source", F.lit(None).cast("string"))
     with pytest.raises(StorageError, match="table quarantine: column source is null in 1 rows"):
-        sound("quarantine", keyless)
+        check_rows("quarantine", keyless)
 
 
 @pytest.mark.parametrize(
@@ -419,7 +429,7 @@ def test_other_columns_than_the_tables_are_refused(
     spark: SparkSession, change: Callable[[DataFrame], DataFrame], told: str
 ) -> None:
     with pytest.raises(StorageError, match=told):
-        conforming("register_raw", change(frame(spark, "register_raw", [])))
+        conform_rows("register_raw", change(frame(spark, "register_raw", [])))
 
 
 # ── builds ──────────────────────────────────────────────────────────────────────────────
@@ -432,7 +442,7 @@ LINES = log(
 def brought(lines: list[bytes]) -> Follow:
     """A topic that has these records."""
 
-    def follow(store: Store, build: str) -> None:
+    def follow(store: TableStore, build: str) -> None:
         rows = audit_rows("l", lines, origin="topic t/0/1", _file="t", _build=build)
         store.append("audit_raw", frame(store.spark, "audit_raw", rows), build)
 
@@ -461,7 +471,7 @@ def _first(fleet: Fleet) -> Manifest:
     fleet.datasets = (Dataset(GOLD, ("live",), _doubled), *DATASETS[1:])
     with pytest.raises(StorageError, match=rf'{GOLD}: two rows have the same .*"cluster":"'):
         fleet.run(max_corrupt=0.9)
-    assert manifest.current(fleet.objects) is None
+    assert manifest.read_current(fleet.objects) is None
 
     fleet.datasets = (*DATASETS, *EVENTS)
     fleet.landing.audit("l", 2, LINES[1:4])
@@ -482,7 +492,7 @@ def _first(fleet: Fleet) -> Manifest:
     return first
 
 
-def _doubled(frames: Frames, context: Context) -> DataFrame:
+def _doubled(frames: Frames, context: BuildContext) -> DataFrame:
     return sizes(frames, context).unionAll(sizes(frames, context))
 
 
@@ -497,10 +507,10 @@ def _one_cluster_and_what_a_dead_build_left(
     with pytest.raises(Died):
         fleet.run(follow=brought(LINES[4:]))
     assert fleet.given == {"live": {"a", "b"}, GOLD: {"a", "b"}}
-    assert manifest.current(fleet.objects) == first
+    assert manifest.read_current(fleet.objects) == first
     assert fleet.sizes() == {"a": 2, "b": 2, "c": 2}
-    (dead,) = manifest.died(fleet.objects, first.build)
-    assert dead in {each.build for each in manifest.builds(fleet.objects)}
+    (dead,) = manifest.list_died(fleet.objects, first.build)
+    assert dead in {each.build for each in manifest.list_builds(fleet.objects)}
 
     fleet.dies = False
     second = fleet.run()
@@ -511,9 +521,9 @@ def _one_cluster_and_what_a_dead_build_left(
         "snapshot_raw": 9,
         GOLD: 3,
     }
-    left = {each.build for each in manifest.builds(fleet.objects)}
+    left = {each.build for each in manifest.list_builds(fleet.objects)}
     assert left == {first.build, second.manifest.build}
-    old = Store(fleet.spark, str(fleet.root)).read(GOLD, first.tables[GOLD].version)
+    old = TableStore(fleet.spark, str(fleet.root)).read(GOLD, first.tables[GOLD].version)
     assert [row["message"] for row in old.collect()] == ["2", "2", "2"]
 
 
@@ -539,6 +549,6 @@ def _what_is_removed_is_no_news(fleet: Fleet, last: Manifest) -> None:
     os.utime(left, (0, 0))
     vacuum(str(fleet.root), last)
     assert not left.exists()
-    latest = Store(fleet.spark, str(fleet.root)).latest("audit_raw")
+    latest = TableStore(fleet.spark, str(fleet.root)).latest("audit_raw")
     assert latest is not None and latest > last.tables["audit_raw"].version
     assert fleet.run(follow=lambda store, build: None).manifest == last

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.datasets.events import event, event_conflict
-from kafkaform.fleet.datasets.runs import GENESIS, run
+from kafkaform.fleet.datasets.events import build_event, build_event_conflict
+from kafkaform.fleet.datasets.runs import GENESIS, build_run
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.tables.dataset import BuildContext
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import audit_rows, collected, in_order, log, moment, step
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "audit" / "golden.jsonl"
 LINEAGE = "0d9c6f5e-lineage"
-CONTEXT = Context(Register(), moment(1000), "b1")
+CONTEXT = BuildContext(Register(), moment(1000), "b1")
 CLUSTERS = [
     {"cluster": "a", "cluster_id": "scope-a", "registered": True, "captured_at": moment(1)},
     {"cluster": "old-a", "cluster_id": "scope-a", "registered": True, "captured_at": moment(0)},
@@ -254,7 +254,7 @@ def test_steps_and_conflicts(spark: SparkSession, raw: Rows) -> None:
     """Every sound record of a step is one event, with values as landing files write them; rivals
     are none, and are told of line by line."""
     audit = table(spark, raw)
-    found = collected(event_conflict({"audit_raw": audit}, CONTEXT))
+    found = collected(build_event_conflict({"audit_raw": audit}, CONTEXT))
     assert {(row["event_id"], row["payload"]) for row in found} == conflicts(raw)
     assert len(found) == len(conflicts(raw)) > 10
     frames = {
@@ -265,14 +265,14 @@ def test_steps_and_conflicts(spark: SparkSession, raw: Rows) -> None:
             spark, "cluster", [{"status": "read", "coverage": {}, **c} for c in CLUSTERS]
         ),
     }
-    events = collected(event(frames, CONTEXT))
+    events = collected(build_event(frames, CONTEXT))
     assert in_order(events) == in_order(steps(raw))
     assert len({row["event_id"] for row in events}) == len(events) > 150
 
 
 def test_runs_and_their_chains(spark: SparkSession, raw: Rows) -> None:
     """Who ran what and how it ended, and whether the log can be believed up to there."""
-    found = collected(run({"audit_raw": table(spark, raw)}, CONTEXT))
+    found = collected(build_run({"audit_raw": table(spark, raw)}, CONTEXT))
     assert in_order(found) == in_order(runs(raw))
     assert {row["chain"] for row in found} == {"sound", "gap", "broken"}
     of_golden = {row["run"]: row for row in found if row["lineage"] == LINEAGE}

@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.fleet.access.grants import build
-from kafkaform.fleet.landed.register import Owner, Register, Settings
-from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.landed.register import FleetSettings, Owner, Register
+from kafkaform.fleet.tables.dataset import BuildContext
 from kafkaform.fleet.tables.definitions import TABLES
-from kafkaform_kafka.kinds.acl.resource_type import acl_of_key
+from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
 
 from ..kit.fleet.access_worlds import World, worlds
 from ..kit.fleet.frames import frame
@@ -29,7 +29,7 @@ OWNERS = (
     Owner("team-g", principals=("Group:g", "User:u")),
 )
 KINDS = ("kafka_topic", "group_usage", "kafka_user_scram_credential")
-DECLARED = Register(owners=OWNERS, principals=("User:ops",), settings=Settings(short_prefix=2))
+DECLARED = Register(owners=OWNERS, principals=("User:ops",), settings=FleetSettings(short_prefix=2))
 Row = dict[str, Any]
 
 
@@ -38,7 +38,7 @@ def rows(
 ) -> list[Row]:
     live = [row for world in some for row in world.live()]
     frames = {"live": frame(spark, "live", live), "cluster": frame(spark, "cluster", clusters)}
-    found = [r.asDict() for r in build(frames, Context(register, NOW, "b1")).collect()]
+    found = [r.asDict() for r in build(frames, BuildContext(register, NOW, "b1")).collect()]
     key = TABLES["grant_findings"].key
     assert max(Counter(tuple(row[name] for name in key) for row in found).values(), default=1) == 1
     return found
@@ -100,9 +100,9 @@ def test_a_finding_says_what_is_wrong(spark: SparkSession) -> None:
         "User:v|*|All|Deny|Topic|*|Literal",
         "User:v|*|Read|Allow|Topic|pay.in|Literal",
     )
-    world = World("prod", tuple(map(acl_of_key, keys)), None, True, ("pay.in",), ())
+    world = World("prod", tuple(map(parse_acl_key, keys)), None, True, ("pay.in",), ())
     world = replace(world, users=("x",))
-    register = replace(DECLARED, settings=Settings(short_prefix=3))
+    register = replace(DECLARED, settings=FleetSettings(short_prefix=3))
     found = rows(spark, [world], [world.cluster()], register)
     told = {
         (row["finding"], row["principal"], row["resource"], row["detail"])

@@ -22,17 +22,17 @@ from pyspark.sql import SparkSession
 from kafkaform import __version__
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Locked, StorageError, UsageError
-from kafkaform.core.objects import Changed, Exists
+from kafkaform.core.objects import ObjectChanged, ObjectExists
 from kafkaform.fleet.build import driver
 from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.driver import Options
-from kafkaform.fleet.tables.reader import Gold, current
+from kafkaform.fleet.build.driver import BuildOptions
+from kafkaform.fleet.tables.reader import Gold, read_current
 from kafkaform.inventory import hdfs
 from kafkaform.inventory.hdfs import Hdfs
 from kafkaform.inventory.place import open_place, open_remote
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
-from kafkaform.workflow.fleet.runs import _locked
+from kafkaform.workflow.fleet.runs import _lock_root
 
 from ..kit.fleet.tiny import ASKED, expected, in_order, landed
 from ..kit.stores import minidfs
@@ -99,12 +99,12 @@ def test_a_file_is_replaced_and_removed(place: Hdfs) -> None:
     assert found and (found.data, found.version) == (b"b-2", second)
     assert abs(found.modified - time.time()) < 60
     for version in (first, ""):
-        with pytest.raises(Changed) as refused:
+        with pytest.raises(ObjectChanged) as refused:
             place.replace("builds/current", b"b-3", version)
         assert refused.value.found == found
     for key in ("builds/current", "builds/current", "nothing/at/all"):
         place.delete(key)
-    with pytest.raises(Changed) as refused:
+    with pytest.raises(ObjectChanged) as refused:
         place.replace("builds/current", b"b-3", second)
     assert refused.value.found is None and everything(place) == [hdfs.TURN]
     assert place.read("builds") is None
@@ -131,7 +131,7 @@ def test_of_many_who_replace_none_undoes_another(place: Hdfs) -> None:
                 try:
                     mine.replace("number", b"%d" % (int(found.data) + 1), found.version)
                     break
-                except Changed:
+                except ObjectChanged:
                     continue
 
     with ThreadPoolExecutor(people) as pool:
@@ -177,7 +177,7 @@ def test_a_lost_answer_is_found_out(place: Hdfs) -> None:
         losing(place, done=False).replace("a", b"3", second)
     with pytest.raises(StorageError, match="cannot write .*/b: connection reset"):
         losing(place, done=False).create("b", b"1")
-    with pytest.raises(Exists) as refused:
+    with pytest.raises(ObjectExists) as refused:
         losing(place, False, lambda: place.create("c", b"theirs")).create("c", b"mine")
     assert refused.value.found.data == b"theirs"
     assert everything(place) == [hdfs.TURN, "a", "c"]
@@ -216,7 +216,7 @@ def test_the_lock_of_a_root(place: Hdfs) -> None:
     ends the locks of states alone."""
     ObjectBackend(place).probe()
     held = pytest.raises(Locked, match=r"/lock is locked by .*`fleet run`")
-    with _locked(place.location, 0), held as caught, _locked(place.location, 0):
+    with _lock_root(place.location, 0), held as caught, _lock_root(place.location, 0):
         pass
     assert re.search(r"the lock is free in \d+ s\.$", caught.value.advice)
 
@@ -266,9 +266,9 @@ def test_a_build_is_made_in_hdfs(spark: SparkSession, place: Hdfs, tmp_path: Pat
     root, folder = place.location, landed(tmp_path)
     for path in (path for path in folder.rglob("*") if path.is_file()):
         place.create(path.relative_to(folder).as_posix(), path.read_bytes())
-    with _locked(root, 0):
-        driver.run(lambda _: spark, place, root, DATASETS, Options(__version__, ONLY))
-    assert in_order(Gold(current(root)).rows(ASKED["live"])) == expected()["live"]
+    with _lock_root(root, 0):
+        driver.run_build(lambda _: spark, place, root, DATASETS, BuildOptions(__version__, ONLY))
+    assert in_order(Gold(read_current(root)).read_rows(ASKED["live"])) == expected()["live"]
     assert json.loads(fleet(root, "run", "--json", "--only", *ONLY))["skipped"]
     asked = "select count(*) as n from live"
     assert json.loads(fleet(root, "query", asked, "--format", "json"))["rows"] == [{"n": 4}]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.datasets.history import LEFT_OUT, history
+from kafkaform.fleet.datasets.history import LEFT_OUT, build_history
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.tables.dataset import BuildContext
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import collected, in_order, moment, row, snapshot_rows
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TOPIC, ACL = "kafka_topic", "kafka_acl"
 Rows = list[dict[str, Any]]
 Snapshot = tuple[dict[str, Any], Rows]
-CONTEXT = Context(Register(), moment(1000), "b1")
+CONTEXT = BuildContext(Register(), moment(1000), "b1")
 
 
 # -- the oracle
@@ -117,7 +117,7 @@ def built(spark: SparkSession, snapshots: Iterable[Snapshot], before: Iterable[A
         "snapshot_raw": frame(spark, "snapshot_raw", raw),
         "history": frame(spark, "history", before),
     }
-    return collected(history(frames, CONTEXT))
+    return collected(build_history(frames, CONTEXT))
 
 
 def flat(groups: Iterable[Iterable[Snapshot]]) -> list[Snapshot]:

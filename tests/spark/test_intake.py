@@ -13,14 +13,14 @@ import pytest
 from kafkaform.audit.event import KINDS as LOG_KINDS
 from kafkaform.audit.event import MEMBERS as LOG_MEMBERS
 from kafkaform.audit.event import decode
-from kafkaform.audit.line import digest, last_members
+from kafkaform.audit.line import digest_line, match_last_members
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.folder import Folder
 from kafkaform.core.landing import FORMAT, STATE, LandedRow, Meta
-from kafkaform.fleet.build.intake import BRONZE, Stamp, Write, ready, take_in
+from kafkaform.fleet.build.intake import BRONZE, BuildStamp, Write, list_ready, take_in
 from kafkaform.fleet.landed.log_lines import KINDS, MEMBERS
 from kafkaform.fleet.tables.definitions import TABLES
-from kafkaform.inventory.landing import land, land_register
+from kafkaform.inventory.landing import land_register, land_rows
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "audit" / "golden.jsonl"
 LINEAGE = "0d9c6f5e-lineage"
-STAMP = Stamp("b1", datetime(2026, 1, 5, tzinfo=UTC))
+STAMP = BuildStamp("b1", datetime(2026, 1, 5, tzinfo=UTC))
 Tables = Mapping[str, list[dict[str, Any]]]
 
 SOUND = log(
@@ -102,8 +102,8 @@ def mutated(dice: random.Random) -> list[bytes]:
 
 def is_record(line: bytes, lineage: str) -> bool:
     """What the log's own reader says."""
-    match = last_members(line)
-    if match is None or digest(line, match) != match["hash"]:
+    match = match_last_members(line)
+    if match is None or digest_line(line, match) != match["hash"]:
         return False
     try:
         return decode(line).body.get("lineage") == lineage
@@ -147,7 +147,7 @@ def by_the_real_writer(place: Folder) -> None:
         LandedRow("kafka_topic", "a", {"p": "1"}, scope_id="s"),
         LandedRow("kafka_topic", "b", {}),
     )
-    land(place, meta, rows)
+    land_rows(place, meta, rows)
     land_register(place, START + HOUR, {"format": FORMAT, "clusters": ({"name": "good"},)})
 
 
@@ -171,7 +171,7 @@ def into(new: dict[str, DataFrame]) -> Write:
 @pytest.fixture(scope="module")
 def taken(spark: SparkSession, landing: Landing) -> Tables:
     """Files in disorder, and some named twice, which changes nothing."""
-    files = list(ready(landing.files(), ()))
+    files = list(list_ready(landing.files(), ()))
     random.Random(2).shuffle(files)
     new: dict[str, DataFrame] = {}
     take_in(spark, str(landing.root), files + files[:9], STAMP, 1.0, {}, into(new))
@@ -192,12 +192,12 @@ def test_the_log_and_its_reader_agree() -> None:
 def test_rows_are_not_there_before_what_stands_beside_them() -> None:
     """Rows come with their `.meta.json`, and nothing comes twice or that is no landing file."""
     rows, meta = "live/a/1.jsonl", "live/a/1.meta.json"
-    assert ready([rows], ()) == ()
-    assert ready([rows, meta, meta], ()) == (rows, meta)
-    assert ready([rows, meta], {rows}) == (rows, meta)
-    assert ready([rows, meta], {meta}) == ()
+    assert list_ready([rows], ()) == ()
+    assert list_ready([rows, meta, meta], ()) == (rows, meta)
+    assert list_ready([rows, meta], {rows}) == (rows, meta)
+    assert list_ready([rows, meta], {meta}) == ()
     rest = ["audit/l/1-2.jsonl", "register/1.json", "audit/l/x.tmp", "other/a/1.meta.json"]
-    assert ready(rest, {"register/1.json"}) == ("audit/l/1-2.jsonl",)
+    assert list_ready(rest, {"register/1.json"}) == ("audit/l/1-2.jsonl",)
 
 
 # -- audit
@@ -304,7 +304,7 @@ def test_registers(taken: Tables) -> None:
 
 def test_too_many_bad_lines_stop_the_build(spark: SparkSession, landing: Landing) -> None:
     """The message names the worst file and the share."""
-    files = [f for f in ready(landing.files(), ()) if "/sound/" in f or "/bad/" in f]
+    files = [f for f in list_ready(landing.files(), ()) if "/sound/" in f or "/bad/" in f]
     with pytest.raises(KafkaformError, match="audit/sound/000000000004-") as caught:
         take_in(spark, str(landing.root), files, STAMP, 0.5, {}, into({}))
     assert "0.5" in caught.value.message

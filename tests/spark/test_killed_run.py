@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from kafkaform.core.errors import UsageError
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.tables import manifest
-from kafkaform.fleet.tables.reader import Gold, current
+from kafkaform.fleet.tables.reader import Gold, read_current
 
 from .killing import NAMES, PIECE, at, built, killed, landed, rows, struck
 
@@ -25,28 +25,28 @@ def test_a_run_that_is_ended_changes_nothing(spark: SparkSession, tmp_path: Path
     landed(root, 1)
     assert killed(root, at(root, "bronze"))
     with pytest.raises(UsageError, match="no build yet"):
-        current(str(root))
+        read_current(str(root))
     _all_of(root, 1, built(spark, root).manifest)
 
     landed(root, 2)
-    before, first = rows(root), manifest.current(objects)
+    before, first = rows(root), manifest.read_current(objects)
     code, said = struck(root, at(root, "silver"), signal.SIGINT)
     assert code == 128 + signal.SIGINT, said
     assert "Interrupted" in said and "Traceback" not in said
-    assert (rows(root), manifest.current(objects)) == (before, first)
+    assert (rows(root), manifest.read_current(objects)) == (before, first)
     assert killed(root, at(root, "gold"))
-    assert (rows(root), manifest.current(objects)) == (before, first)
+    assert (rows(root), manifest.read_current(objects)) == (before, first)
     _all_of(root, 2, built(spark, root).manifest)
-    assert len(manifest.builds(objects)) == 2
+    assert len(manifest.list_builds(objects)) == 2
     assert objects.read(manifest.UNFINISHED) is None
 
 
 def _all_of(root: Path, hour: int, made: manifest.Manifest) -> None:
     """The newest of what has landed, and of what is only ever added all, each once."""
-    gold = Gold(current(str(root)))
-    keys = {(row["cluster"], row["key"]) for row in gold.rows("select * from live")}
+    gold = Gold(read_current(str(root)))
+    keys = {(row["cluster"], row["key"]) for row in gold.read_rows("select * from live")}
     assert keys == {(n, key) for n in NAMES for key in (f"{n}{hour}", "user=ci")}
-    quotas = gold.rows("select * from effective_quotas where level is not null")
+    quotas = gold.read_rows("select * from effective_quotas where level is not null")
     assert {(row["cluster"], row["value"]) for row in quotas} == {(n, float(hour)) for n in NAMES}
     counts = {"audit_raw": PIECE * hour, "snapshot": len(NAMES) * hour, "register_raw": 1}
     assert {name: made.tables[name].rows for name in counts} == counts

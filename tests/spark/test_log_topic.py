@@ -18,7 +18,7 @@ from kafkaform.cli.commands.fleet import INCOMPLETE
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.folder import Folder as Objects
 from kafkaform.fleet.tables import manifest
-from kafkaform.fleet.tables.reader import Gold, current
+from kafkaform.fleet.tables.reader import Gold, read_current
 from kafkaform_kafka.connection.clients import native_config
 
 from ..kit.commands.folder import LOG, Folder
@@ -30,9 +30,9 @@ from ..kit.kafka.sessions import login
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkaform.fleet.build.driver import Result
-    from kafkaform.fleet.landed.topic_source import Reader
-    from kafkaform.fleet.spark.store import Store
+    from kafkaform.fleet.build.driver import BuildResult
+    from kafkaform.fleet.landed.topic_source import TopicReader
+    from kafkaform.fleet.spark.store import TableStore
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -51,9 +51,9 @@ def copy(broker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
 
 def test_each_record_once(copy: Copy, spark: SparkSession, tmp_path: Path) -> None:
     """Read, read again, and more of it. What others have written is kept as what it is."""
-    from kafkaform.fleet.spark.store import Store
+    from kafkaform.fleet.spark.store import TableStore
 
-    follow = Follow(copy, Store(spark, str(tmp_path)))
+    follow = Follow(copy, TableStore(spark, str(tmp_path)))
     golden = GOLDEN.read_bytes().splitlines()
     copy.publish(LINEAGE, golden)
     copy.disturb()
@@ -76,15 +76,15 @@ def test_each_record_once(copy: Copy, spark: SparkSession, tmp_path: Path) -> No
 class Follow:
     """Builds that read the topic into one store."""
 
-    def __init__(self, copy: Copy, store: Store) -> None:
+    def __init__(self, copy: Copy, store: TableStore) -> None:
         self.copy, self.store = copy, store
         hand_over(store.spark)
 
     def __call__(self, build: str) -> list[dict[str, Any]]:
         """All rows of the table once the build has read the topic."""
-        from kafkaform.fleet.build.log_topic import follower
+        from kafkaform.fleet.build.log_topic import make_follower
 
-        follower(self.copy.name)(self.store, build)
+        make_follower(self.copy.name)(self.store, build)
         table = self.store.spark.read.format("delta").load(self.store.path("audit_raw"))
         return collected(table)
 
@@ -142,14 +142,16 @@ class Home:
         assert process.returncode == INCOMPLETE, err
         return str(out + err)
 
-    def run(self, spark: SparkSession, held: Callable[[], None] = lambda: None) -> Result:
+    def run(self, spark: SparkSession, held: Callable[[], None] = lambda: None) -> BuildResult:
         """A build of little more than the lines, in this process."""
         from kafkaform.fleet.build.datasets import DATASETS
-        from kafkaform.fleet.build.driver import Options, run
-        from kafkaform.fleet.build.log_topic import follower
+        from kafkaform.fleet.build.driver import BuildOptions, run_build
+        from kafkaform.fleet.build.log_topic import make_follower
 
-        options = Options(__version__, ("lineage",), follow=follower(self.copy.name), held=held)
-        return run(lambda _: spark, Objects(self.root), str(self.root), DATASETS, options)
+        options = BuildOptions(
+            __version__, ("lineage",), follow=make_follower(self.copy.name), held=held
+        )
+        return run_build(lambda _: spark, Objects(self.root), str(self.root), DATASETS, options)
 
     def forgets_the_last_note(self) -> None:
         """As if the run had died when the rows were there, and the offsets were not noted."""
@@ -169,14 +171,16 @@ class Home:
 
     def events(self) -> list[str]:
         """Those that there are."""
-        gold = Gold(current(str(self.root)))
-        assert gold.table("event_conflict").num_rows == 0
-        return sorted(row["event_id"] for row in gold.rows("select event_id from event"))
+        gold = Gold(read_current(str(self.root)))
+        assert gold.read_table("event_conflict").num_rows == 0
+        return sorted(row["event_id"] for row in gold.read_rows("select event_id from event"))
 
     def lines(self) -> tuple[int, int]:
         """How many were taken in, by topic and by file."""
         sql = "select origin, count(*) as n from audit_raw group by origin"
-        found = {row["origin"]: row["n"] for row in Gold(current(str(self.root))).rows(sql)}
+        found = {
+            row["origin"]: row["n"] for row in Gold(read_current(str(self.root))).read_rows(sql)
+        }
         files = found.pop("file", 0)
         assert set(found.values()) == {1}
         return len(found), files
@@ -222,7 +226,7 @@ def test_a_build_has_each_event_once(home: Home, spark: SparkSession) -> None:
     with pytest.raises(KafkaformError, match="deleted before they were read") as caught:
         home.run(spark)
     assert "fleet snapshot" in caught.value.advice and "checkpoints" in caught.value.advice
-    assert manifest.current(Objects(home.root)) == last.manifest
+    assert manifest.read_current(Objects(home.root)) == last.manifest
     secret = home.copy.broker.admin_password
     assert not [value for _, value in spark.sparkContext.getConf().getAll() if secret in value]
 
@@ -237,7 +241,7 @@ def test_a_build_has_each_event_once(home: Home, spark: SparkSession) -> None:
 # -- without Spark
 
 
-def read(reader: Reader, start: Mapping[str, int], end: Mapping[str, int]) -> list[str]:
+def read(reader: TopicReader, start: Mapping[str, int], end: Mapping[str, int]) -> list[str]:
     """The lines between two offsets, whatever partition they are in."""
     batches = [b for p in reader.partitions(dict(start), dict(end)) for b in reader.read(p)]
     return [line for batch in batches for line in batch.column("line").to_pylist()]
@@ -249,7 +253,7 @@ def test_only_what_was_committed_is_read(copy: Copy) -> None:
     from kafkaform.fleet.landed import topic_source
 
     copy.publish(LINEAGE, GOLDEN.read_bytes().splitlines())
-    reader = topic_source.Reader(copy.name)
+    reader = topic_source.TopicReader(copy.name)
     start, end = reader.initialOffset(), reader.latestOffset({}, ReadAllAvailable())
     lines = [line.decode() for line in GOLDEN.read_bytes().splitlines()]
     assert start == {"0": 0, "1": 0}
@@ -269,7 +273,7 @@ def test_a_piece_ends_where_the_next_begins(copy: Copy, monkeypatch: pytest.Monk
     monkeypatch.setattr(topic_source, "PIECE", 4)
     monkeypatch.setattr(topic_source, "BATCH", 3)
     copy.publish(OTHER, OTHERS)
-    reader = topic_source.Reader(copy.name)
+    reader = topic_source.TopicReader(copy.name)
     reader.prepareForTriggerAvailableNow()
     end = reader.latestOffset({}, ReadAllAvailable())
     assert len(reader.partitions({}, end)) == 3
@@ -283,10 +287,10 @@ def test_what_cannot_be_read_is_told(
 ) -> None:
     """Records that were deleted before they were read, a topic that there is not, one that may not
     be read, and brokers that nobody has named."""
-    from kafkaform.fleet.landed.topic_source import Reader, TopicUnreadable
+    from kafkaform.fleet.landed.topic_source import TopicReader, TopicUnreadable
 
     copy.publish(OTHER, OTHERS)
-    reader = Reader(copy.name)
+    reader = TopicReader(copy.name)
     end = reader.latestOffset({}, ReadAllAvailable())
     copy.lose()
     further = {number: offset + 1 for number, offset in end.items()}
@@ -295,7 +299,7 @@ def test_what_cannot_be_read_is_told(
             reader.partitions(start, last)
     assert list(reader.partitions(end, end)) == []
     with pytest.raises(TopicUnreadable, match="no-such-topic.*Unknown topic"):
-        Reader("no-such-topic").initialOffset()
+        TopicReader("no-such-topic").initialOffset()
     monkeypatch.setenv(SETTINGS, json.dumps(native_config(login(copy.broker, stranger))))
     with pytest.raises(TopicUnreadable, match="uthoriz"):
         reader.initialOffset()

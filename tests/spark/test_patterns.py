@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from kafkaform.fleet.access.patterns import acls, groups, matched
+from kafkaform.fleet.access.patterns import match_patterns, select_acls, select_groups
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ..kit.fleet.access_worlds import NAMES, PATTERNS, live
@@ -40,7 +40,7 @@ def test_every_name_finds_its_patterns(spark: SparkSession) -> None:
         and (name.startswith(pattern) if type_ == "Prefixed" else name == pattern != "*")
     )
     assert len(expected) > 100
-    assert sorted(tuple(row) for row in matched(*frames).collect()) == expected
+    assert sorted(tuple(row) for row in match_patterns(*frames).collect()) == expected
 
 
 def test_acls_with_newer_words_are_left_out(spark: SparkSession) -> None:
@@ -51,7 +51,7 @@ def test_acls_with_newer_words_are_left_out(spark: SparkSession) -> None:
     some = [live("c", "kafka_acl", known.key, known.attributes)]
     some += [live("c", "kafka_acl", f"k{n}", attributes) for n, attributes in enumerate(newer)]
     some.append(live("c", "kafka_topic", "t", known.attributes))
-    found = acls(frame(spark, "live", some)).collect()
+    found = select_acls(frame(spark, "live", some)).collect()
     assert [(row.key, row.name, row.operation) for row in found] == [(known.key, "t", "Read")]
 
 
@@ -59,5 +59,5 @@ def test_a_group_can_have_spaces_in_its_name(spark: SparkSession) -> None:
     """The topic behind it has none."""
     keys = ("g t1", "g t2", "my group t1", " t1")
     rows = [live("c", "group_usage", key, {}) for key in keys]
-    found = groups(frame(spark, "live", rows)).collect()
+    found = select_groups(frame(spark, "live", rows)).collect()
     assert sorted(row["name"] for row in found) == ["", "g", "my group"]

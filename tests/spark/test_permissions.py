@@ -15,26 +15,26 @@ import pyspark.sql.functions as F
 import pytest
 
 from kafkaform.core.errors import UsageError
-from kafkaform.core.progress import silent
+from kafkaform.core.progress import ignore_event
 from kafkaform.fleet.access import acl_masks
 from kafkaform.fleet.access.operation_bits import (
     ASKED,
-    asked_of,
-    operation_of,
-    principal_of,
-    resource_of,
+    make_asked_mask,
+    parse_operation,
+    parse_principal,
+    parse_resource,
 )
-from kafkaform.fleet.access.permission_rows import COLUMNS, KEPT, KEY, Only
-from kafkaform.fleet.access.permission_rows import worded as in_words
-from kafkaform.fleet.access.permissions import build, expand, worded
-from kafkaform.fleet.answers.who_can import acls_in
+from kafkaform.fleet.access.permission_rows import COLUMNS, KEPT, KEY, PermissionFilter
+from kafkaform.fleet.access.permission_rows import add_words as in_words
+from kafkaform.fleet.access.permissions import add_words, build, expand_permissions
+from kafkaform.fleet.answers.who_can import parse_acls
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.tables.dataset import BuildContext
 from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.workflow.fleet import permissions
-from kafkaform.workflow.fleet.permissions import Ask, by_resource
-from kafkaform.workflow.fleet.runs import Spark
-from kafkaform_kafka.authority.authorizer import Access, Verdict, index
+from kafkaform.workflow.fleet.permissions import PermissionsRequest, export_by_resource
+from kafkaform.workflow.fleet.runs import SparkOptions
+from kafkaform_kafka.authority.authorizer import Access, AccessVerdict, index_acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ..kit.fleet.access_worlds import (
@@ -57,9 +57,9 @@ from ..kit.fleet.lake import publish
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CONTEXT = Context(Register(), datetime(2026, 3, 1, tzinfo=UTC), "b1")
+CONTEXT = BuildContext(Register(), datetime(2026, 3, 1, tzinfo=UTC), "b1")
 WORLDS = [*worlds(seed=7, count=150), *writing_worlds(seed=9, count=60)]
-EVERYTHING = Only()
+EVERYTHING = PermissionFilter()
 Row = dict[str, Any]
 
 
@@ -86,9 +86,11 @@ def expanded(frames: Mapping[str, DataFrame]) -> list[Row]:
 
 
 def expansion(
-    frames: Mapping[str, DataFrame], only: Only = EVERYTHING, most: int = acl_masks.PAIRS
+    frames: Mapping[str, DataFrame],
+    only: PermissionFilter = EVERYTHING,
+    most: int = acl_masks.PAIRS,
 ) -> list[Row]:
-    return rows(worded(expand(frames, only, most)))
+    return rows(add_words(expand_permissions(frames, only, most)))
 
 
 def rows(frame: DataFrame) -> list[Row]:
@@ -202,7 +204,7 @@ def _compare(world: World, row: Row) -> int:
     full = world.access
     cluster = [acl for acl in world.acls if acl.resource_type == "Cluster" != kind]
     cluster += [acl for acl in world.acls if acl.resource_type == "Topic" and kind == "Cluster"]
-    access = Access(index([*everything, *cluster]), full.super_users, full.allow_if_no_acl)
+    access = Access(index_acls([*everything, *cluster]), full.super_users, full.allow_if_no_acl)
     who = STRANGER if row["principal"] == "User:*" else row["principal"]
     host = ELSEWHERE if row["host"] == "*" else row["host"]
     for operation in ASKED[kind]:
@@ -214,7 +216,7 @@ def test_rows_about_patterns_name_all_acls(built: list[Row]) -> None:
     """Each ACL once, so that `who-can` can ask the authorizer's own rules."""
     found: dict[str, list[Acl]] = {world.name: [] for world in WORLDS}
     for row in built:
-        found[row["cluster"]] += acls_in(row)
+        found[row["cluster"]] += parse_acls(row)
     assert {name: sorted(some) for name, some in found.items()} == {
         world.name: sorted(world.acls) for world in WORLDS
     }
@@ -228,7 +230,7 @@ def test_rows_about_resources_say_what_the_authorizer_says(expanded: list[Row]) 
         resource = row["cluster"], row["resource_type"], row["resource"]
         by_resource.setdefault(resource, []).append(row)
     by_name = {world.name: world for world in WORLDS}
-    chance, seen = Random(8), dict.fromkeys(Verdict, 0)
+    chance, seen = Random(8), dict.fromkeys(AccessVerdict, 0)
     for (cluster, kind, name), some in by_resource.items():
         access = by_name[cluster].access
         people = (*PRINCIPALS, STRANGER, "User:root")
@@ -244,7 +246,7 @@ def test_rows_about_resources_say_what_the_authorizer_says(expanded: list[Row]) 
 def test_rows_about_the_cluster_know_who_may_write_to_a_topic(expanded: list[Row]) -> None:
     """IdempotentWrite, asked for everybody from everywhere: a producer has it by any topic."""
     cluster = ("Cluster", "kafka-cluster")
-    seen = dict.fromkeys(Verdict, 0)
+    seen = dict.fromkeys(AccessVerdict, 0)
     for world in WORLDS:
         about = (world.name, *cluster)
         some = [
@@ -301,7 +303,7 @@ def test_a_part_of_the_expansion_is_as_in_the_whole(
     has a row even where no ACL names him."""
     busy = max(WORLDS, key=lambda world: len(world.acls)).name
     whole = keyed(expanded)
-    one = keyed(expansion(frames, Only(busy, "User:u")))
+    one = keyed(expansion(frames, PermissionFilter(busy, "User:u")))
     assert (
         one.items()
         >= {
@@ -313,7 +315,7 @@ def test_a_part_of_the_expansion_is_as_in_the_whole(
     resources = {(r["resource_type"], r["resource"]) for r in expanded if r["cluster"] == busy}
     assert {(row["resource_type"], row["resource"]) for row in one.values()} == resources
     assert {row["principal"] for row in one.values()} == {"User:u"}
-    some = keyed(expansion(frames, Only(resource="topic/abc")))
+    some = keyed(expansion(frames, PermissionFilter(resource="topic/abc")))
     assert (
         some.items()
         >= {
@@ -322,11 +324,11 @@ def test_a_part_of_the_expansion_is_as_in_the_whole(
             if (row["resource_type"], row["resource"]) == ("Topic", "abc")
         }.items()
     )
-    cluster = keyed(expansion(frames, Only(resource="cluster")))
+    cluster = keyed(expansion(frames, PermissionFilter(resource="cluster")))
     assert cluster == {key: row for key, row in whole.items() if row["resource_type"] == "Cluster"}
     # It is told of clusters that have no such topic too.
     assert {row["cluster"] for row in some.values()} == {world.name for world in WORLDS}
-    begun = keyed(expansion(frames, Only(resource="topic/a*")))
+    begun = keyed(expansion(frames, PermissionFilter(resource="topic/a*")))
     assert begun == {
         key: row
         for key, row in whole.items()
@@ -362,11 +364,13 @@ def test_the_command_expands_what_a_build_has(
     two = sorted(WORLDS, key=lambda world: len(world.acls))[-2:]
     live = [row for world in two for row in world.live()]
     publish(tmp_path, "b-1", {"live": live, "cluster": [world.cluster() for world in two]})
-    monkeypatch.setattr(permissions, "_session", lambda _: nullcontext(spark))
+    monkeypatch.setattr(permissions, "_start_session", lambda _: nullcontext(spark))
 
     def told(form: str, out: Path | None = None) -> str:
-        only = Only(two[0].name, resource="topic/a*")
-        return by_resource(Ask(str(tmp_path), only, form, out), Spark(), silent)
+        only = PermissionFilter(two[0].name, resource="topic/a*")
+        return export_by_resource(
+            PermissionsRequest(str(tmp_path), only, form, out), SparkOptions(), ignore_event
+        )
 
     wanted = (two[0].name, "Topic")
     expected = sorted(
@@ -396,7 +400,7 @@ def test_super_users_can_do_everything(built: list[Row], expanded: list[Row]) ->
     for row in (*built, *expanded):
         world = by_name[row["cluster"]]
         if row["principal"] in (world.super_users or ()):
-            assert row["effective_mask"] == asked_of(row["resource_type"])
+            assert row["effective_mask"] == make_asked_mask(row["resource_type"])
 
 
 @pytest.mark.parametrize(
@@ -410,27 +414,27 @@ def test_super_users_can_do_everything(built: list[Row], expanded: list[Row]) ->
     ],
 )
 def test_a_resource_is_written_as_type_and_name(text: str, expected: tuple[str, str]) -> None:
-    assert resource_of(text) == expected
+    assert parse_resource(text) == expected
 
 
 def test_what_names_no_resource_or_operation_is_refused() -> None:
     """The message lists what there is."""
     for text in ("orders", "topic/", "queue/x", ""):
         with pytest.raises(UsageError) as error:
-            resource_of(text)
+            parse_resource(text)
         assert "topic" in error.value.advice
-    assert [operation_of(text, "Topic") for text in ("READ", "describe_configs", "Alter")] == [
+    assert [parse_operation(text, "Topic") for text in ("READ", "describe_configs", "Alter")] == [
         "Read",
         "DescribeConfigs",
         "Alter",
     ]
     with pytest.raises(UsageError, match="never asks") as error:
-        operation_of("Write", "Group")
+        parse_operation("Write", "Group")
     assert "Read, Delete" in error.value.advice
-    assert principal_of("User:a:b") == "User:a:b"
+    assert parse_principal("User:a:b") == "User:a:b"
     for text in ("ci", ":ci", "User:", ""):
         with pytest.raises(UsageError, match="no principal") as error:
-            principal_of(text)
+            parse_principal(text)
     with pytest.raises(UsageError) as error:
-        principal_of("ci")
+        parse_principal("ci")
     assert error.value.advice == "Write TYPE:NAME, like User:ci."

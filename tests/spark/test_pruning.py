@@ -14,11 +14,11 @@ from typing import Any
 from kafkaform import __version__
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.driver import Options, run
-from kafkaform.fleet.spark.store import Store
+from kafkaform.fleet.build.driver import BuildOptions, run_build
+from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.manifest import Manifest
-from kafkaform.fleet.tables.reader import Gold, current
+from kafkaform.fleet.tables.reader import Gold, read_current
 
 from ..kit.fleet.landings import Landing, row
 
@@ -36,9 +36,9 @@ class Old:
 
     def build(self) -> Manifest:
         """Then three days go by."""
-        options = Options(__version__, only=("live",))
+        options = BuildOptions(__version__, only=("live",))
         root, objects = str(self.root), Folder(self.root)
-        made = run(lambda _: self.spark, objects, root, DATASETS, options).manifest
+        made = run_build(lambda _: self.spark, objects, root, DATASETS, options).manifest
         for path in sorted(self.root.rglob("*")):
             if path.is_file():
                 _older(path, 3 * 86_400)
@@ -56,7 +56,7 @@ class Old:
 
     def of(self, made: Manifest) -> set[str]:
         """Those that a build needs."""
-        table = Store(self.spark, str(self.root)).read("live", made.tables["live"].version)
+        table = TableStore(self.spark, str(self.root)).read("live", made.tables["live"].version)
         return {Path(name).name for name in table.inputFiles()}
 
 
@@ -81,7 +81,7 @@ def _older(path: Path, seconds: int) -> None:
 
 
 def topics(gold: Gold) -> list[str]:
-    return [found["key"] for found in gold.rows("select key from live order by key")]
+    return [found["key"] for found in gold.read_rows("select key from live order by key")]
 
 
 def test_what_only_old_builds_need_is_removed(spark: Any, tmp_path: Path) -> None:
@@ -94,11 +94,11 @@ def test_what_only_old_builds_need_is_removed(spark: Any, tmp_path: Path) -> Non
     second = old.build()
     needed = [old.of(first), old.of(second)]
     assert all(needed) and not needed[0] & needed[1] and old.files() >= needed[0] | needed[1]
-    reader = Gold(current(str(tmp_path)))
+    reader = Gold(read_current(str(tmp_path)))
     old.lands(3, "x", "y", "z")
     old.command("--keep", "1")
-    now = Gold(current(str(tmp_path)))
-    assert [each.build for each in manifest.builds(Folder(tmp_path))] == [now.build.name]
+    now = Gold(read_current(str(tmp_path)))
+    assert [each.build for each in manifest.list_builds(Folder(tmp_path))] == [now.build.name]
     assert topics(reader) == ["x", "y"]
     assert topics(now) == ["x", "y", "z"]
     left = old.files()

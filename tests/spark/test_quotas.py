@@ -15,10 +15,10 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.fleet.datasets import quotas
 from kafkaform_kafka.kinds.quota.levels import (
     LEVELS,
-    Part,
+    EntityPart,
     Quotas,
-    applying,
     entity_text,
+    find_applying,
     sharers_text,
 )
 
@@ -33,7 +33,11 @@ def entity(number: int, user: str = "ci", client: str = "app") -> dict[str, str 
     """The entity of this level."""
     level = LEVELS[number - 1]
     parts = (("user", level.user, user), ("client-id", level.client_id, client))
-    return {k: name if p is Part.NAMED else None for k, p, name in parts if p is not Part.NONE}
+    return {
+        k: name if p is EntityPart.NAMED else None
+        for k, p, name in parts
+        if p is not EntityPart.NONE
+    }
 
 
 Found = Mapping[tuple[str, str, str, str], Row]
@@ -58,7 +62,7 @@ def of(found: Found, clusters: Collection[str]) -> dict[tuple[str, str, str, str
 
 
 def agrees(row: Row, known: Quotas) -> None:
-    found = applying(row["quota_key"], row["user"], row["client_id"], known)
+    found = find_applying(row["quota_key"], row["user"], row["client_id"], known)
     assert row["evaluable"]
     if found is None:
         assert (row["value"], row["level"], row["entity"]) == (None, None, "")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.datasets.registers import cluster, lineage
-from kafkaform.fleet.datasets.resources import desired, live, recorded
-from kafkaform.fleet.landed.register import Cluster, Register, State
-from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.datasets.registers import build_cluster, build_lineage
+from kafkaform.fleet.datasets.resources import build_desired, build_live, build_recorded
+from kafkaform.fleet.landed.register import Register, RegisteredCluster, RegisteredState
+from kafkaform.fleet.tables.dataset import BuildContext
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import audit_rows, collected, in_order, log, moment, row, snapshot_rows
@@ -28,12 +28,18 @@ AS_OF = moment(50)
 KINDS = ("kafka_topic", "kafka_acl")
 REGISTER = Register(
     clusters=tuple(
-        Cluster(f"c{n}", f"id{n}" if n % 3 else None, "prod", "eu", "team", ("User:a",), n % 2 == 0)
+        RegisteredCluster(
+            f"c{n}", f"id{n}" if n % 3 else None, "prod", "eu", "team", ("User:a",), n % 2 == 0
+        )
         for n in range(0, CASES, 2)
     ),
-    states=(State("payments", "l0", None, "team"), State("unread"), State("new", "l-new")),
+    states=(
+        RegisteredState("payments", "l0", None, "team"),
+        RegisteredState("unread"),
+        RegisteredState("new", "l-new"),
+    ),
 )
-CONTEXT = Context(REGISTER, AS_OF, "b1")
+CONTEXT = BuildContext(REGISTER, AS_OF, "b1")
 
 
 # -- random landings
@@ -120,7 +126,9 @@ def clusters(landed: list[Snapshot], audit: Rows) -> Rows:
     return found + [one_cluster(scope, None, []) | {"cluster_id": scope} for scope in strangers]
 
 
-def one_cluster(name: str, said: Cluster | None, landed: list[Snapshot]) -> dict[str, Any]:
+def one_cluster(
+    name: str, said: RegisteredCluster | None, landed: list[Snapshot]
+) -> dict[str, Any]:
     mine = [one for one in landed if (one[0]["source"], one[0]["subject"]) == ("live", name)]
     last, good = newest(mine, lambda _: True), newest(mine, is_good)
     identified = newest(mine, lambda meta: meta["scope_id"] is not None)
@@ -255,10 +263,10 @@ def test_clusters_and_what_they_show(
 ) -> None:
     """Each kind as it could be read last, and never what a failed snapshot left."""
     frames = frames_of(spark, landed, audit)
-    found = collected(cluster(frames, CONTEXT))
+    found = collected(build_cluster(frames, CONTEXT))
     assert in_order(found) == in_order(clusters(landed, audit))
     assert {one["status"] for one in found} == {"read", "partial", "failed", "stale", "never"}
-    assert in_order(collected(live(frames, CONTEXT))) == in_order(now_live(landed))
+    assert in_order(collected(build_live(frames, CONTEXT))) == in_order(now_live(landed))
 
 
 def test_states_and_configurations(
@@ -270,8 +278,8 @@ def test_states_and_configurations(
     known = clusters(landed, audit)
     frames["cluster"] = frame(spark, "cluster", known)
     names = names_of(known)
-    for source, build in (("state", recorded), ("desired", desired)):
+    for source, build in (("state", build_recorded), ("desired", build_desired)):
         found = collected(build(frames, CONTEXT))
         assert in_order(found) == in_order(of_lineages(landed, source, names))
         assert len(found) > 50
-    assert in_order(collected(lineage(frames, CONTEXT))) == in_order(lineages(landed, audit))
+    assert in_order(collected(build_lineage(frames, CONTEXT))) == in_order(lineages(landed, audit))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.progress import silent
+from kafkaform.core.progress import ignore_event
 from kafkaform.sandbox import download, jars
 
 from ..kit.fleet.hadoop_store import JARS, Wide, serving
@@ -99,9 +99,9 @@ def test_a_build_in_a_store_is_read_without_spark(tmp_path: Path, bucket: Wide) 
 @pytest.fixture
 def hadoop(tmp_path: Path, bucket: Wide) -> Path:
     """A folder with `spark-defaults.conf` that leads Spark to the store."""
-    pinned = tuple(jars.parse(line) for line in JARS.read_text().splitlines() if line[0] != "#")
+    pinned = tuple(jars.parse_jar(line) for line in JARS.read_text().splitlines() if line[0] != "#")
     try:
-        found = jars.ensure(pinned, silent, download.repository)
+        found = jars.ensure_jars(pinned, ignore_event, download.open_repository)
     except ConnectError as error:
         pytest.skip(f"Hadoop's jars for S3 are not here: {error}")
     given = DEFAULTS.format(jars=",".join(map(str, found)), endpoint=os.environ["AWS_ENDPOINT_URL"])

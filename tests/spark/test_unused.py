@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafkaform.core.landing import GROUP_USAGE, TOPIC_USAGE
 from kafkaform.fleet.datasets import unused_topics
-from kafkaform.fleet.landed.register import Owner, Register, Settings
+from kafkaform.fleet.landed.register import FleetSettings, Owner, Register
 
 from . import oracle_unused
 from .live_rows import (
@@ -34,7 +34,7 @@ from .oracle_unused import Shot
 GRACE = 30
 TOPICS = ("orders.a", "orders.b", "pay", "x", "__internal")
 OWNERS = (Owner("sales", ("orders.*",), ("User:sales", "User:etl")), Owner("risk", ("pay",)))
-REGISTER = Register(owners=OWNERS, settings=Settings(grace_days=GRACE))
+REGISTER = Register(owners=OWNERS, settings=FleetSettings(grace_days=GRACE))
 TABLES = ("live", "history", "cluster", "snapshot", "snapshot_raw", "desired", "recorded")
 Tables = dict[str, list[Row]]
 Counts = Mapping[str, int | None]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import STRING, Attribute, map_of, schema
+from kafkaform.core.schema import STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -133,17 +133,19 @@ def _make_step(
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "A text file. The import id is its name.",
-        Attribute("name", STRING, "Name of the file, with slashes if you like.", required=True),
-        Attribute("content", STRING, "The text.", required=True),
-        Attribute(
+        AttributeSchema(
+            "name", STRING, "Name of the file, with slashes if you like.", required=True
+        ),
+        AttributeSchema("content", STRING, "The text.", required=True),
+        AttributeSchema(
             "headers",
             map_of(STRING),
             "Headers to serve it with, over the store's own; not managed if left out.",
             refuses=_find_case_twins,
         ),
-        Attribute("uid", STRING, "What the store calls this very file.", computed=True),
+        AttributeSchema("uid", STRING, "What the store calls this very file.", computed=True),
     ),
     key=_key,
     canonical=_canonical,

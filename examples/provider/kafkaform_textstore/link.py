@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import STRING, Attribute, schema
+from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -55,10 +55,10 @@ def _make_step(change: Change, request: Request, payload: dict[str, Value]) -> S
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "A second name for a file. The import id is its name.",
-        Attribute("name", STRING, "Name of the link.", required=True),
-        Attribute("target", STRING, "Name of the file that it leads to.", required=True),
+        AttributeSchema("name", STRING, "Name of the link.", required=True),
+        AttributeSchema("target", STRING, "Name of the file that it leads to.", required=True),
     ),
     key=_key,
     canonical=lambda attributes, _: attributes,

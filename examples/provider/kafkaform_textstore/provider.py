@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from kafkaform.core.change import Action, Block, BlockKind, Change, Review
+from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
-from kafkaform.core.schema import NUMBER, STRING, Attribute, ObjectSchema, map_of, schema
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema, map_of
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
@@ -19,11 +19,13 @@ from . import file, link
 from .client import Client, RequestFailed
 from .session import WORDS, TextstoreSession
 
-CONFIG = schema(
+CONFIG = make_schema(
     "A store of text files.",
-    Attribute("url", STRING, "Where the store is, `https://HOST:PORT`.", required=True),
-    Attribute("token", STRING, "Who we are, such as secret_env(…).", required=True, secret=True),
-    Attribute(
+    AttributeSchema("url", STRING, "Where the store is, `https://HOST:PORT`.", required=True),
+    AttributeSchema(
+        "token", STRING, "Who we are, such as secret_env(…).", required=True, secret=True
+    ),
+    AttributeSchema(
         "timeout",
         NUMBER,
         "Seconds to wait for an answer, after which the store drops a request.",
@@ -32,12 +34,12 @@ CONFIG = schema(
     ),
 )
 
-DATA = schema(
+DATA = make_schema(
     "A file that something else manages.",
-    Attribute("name", STRING, "Name of the file.", required=True),
-    Attribute("content", STRING, "The text.", computed=True),
-    Attribute("headers", map_of(STRING), "The headers of its own.", computed=True),
-    Attribute("uid", STRING, "What the store calls this very file.", computed=True),
+    AttributeSchema("name", STRING, "Name of the file.", required=True),
+    AttributeSchema("content", STRING, "The text.", computed=True),
+    AttributeSchema("headers", map_of(STRING), "The headers of its own.", computed=True),
+    AttributeSchema("uid", STRING, "What the store calls this very file.", computed=True),
 )
 
 WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
@@ -120,7 +122,7 @@ def _deletes_file(change: Change) -> bool:
 
 def _find_linked(
     changes: Sequence[Change], sweeps: Mapping[str, Sweep]
-) -> Iterator[tuple[Identity, Block]]:
+) -> Iterator[tuple[Identity, Blocker]]:
     """Files that are deleted while a link to them stays."""
     if link.KIND not in sweeps:
         return
@@ -133,8 +135,8 @@ def _find_linked(
         if names:
             yield (
                 change.identity,
-                Block(
-                    BlockKind.IMPOSSIBLE,
+                Blocker(
+                    BlockerKind.IMPOSSIBLE,
                     f"{', '.join(names)} leads to it",
                     "Remove the link in the same plan, or let it lead elsewhere.",
                 ),

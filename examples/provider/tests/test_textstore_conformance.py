@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textstore_systems import FileSystem, LinkSystem
 
-from kafkaform.provider.conformance import CHECKS, Check, fitting
+from kafkaform.provider.conformance import CHECKS, Check, select_checks
 from kafkaform_textstore.server import Server
 
 SYSTEMS = (FileSystem, LinkSystem)
@@ -28,5 +28,5 @@ def test_conformance(
 def test_what_is_left_out_has_a_reason(
     system: type[FileSystem] | type[LinkSystem], server: Server
 ) -> None:
-    """`fitting` refuses an unknown name, a missing reason, and a reason that does not fit."""
-    assert len(fitting(system(server))) == len(CHECKS) - len(system.unfit)
+    """`select_checks` refuses an unknown name, a missing reason, and a reason that does not fit."""
+    assert len(select_checks(system(server))) == len(CHECKS) - len(system.unfit)

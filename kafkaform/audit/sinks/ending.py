@@ -12,29 +12,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO
 
-from ..line import Line, digest, last_members
+from ..line import Line, digest_line, match_last_members
 
 CHUNK = 1 << 16
 Span = tuple[int, int]
 """Where a line begins and ends in the file, without its newline."""
 
 
-def end_of(file: BinaryIO, last: int, line: Callable[[int, int], Line]) -> int:
+def find_end(file: BinaryIO, last: int, line: Callable[[int, int], Line]) -> int:
     """Offset behind the newline of the last sound line. last: behind that of the last line;
     line: what stands in a span."""
-    before, spans = _last_append(file, last, line)
+    before, spans = _find_last_append(file, last, line)
     for span in spans:
         found = line(*span)
         if not _is_whole(found):
             return span[0]
-        if not _follows(before, found):
+        if not _is_successor(before, found):
             # Lost blocks leave no record whole that stands behind them: this one was written so.
             return last
         before = found
     return last
 
 
-def line_end(file: BinaryIO, before: int) -> int:
+def find_line_end(file: BinaryIO, before: int) -> int:
     """Offset after the last newline that stands before this offset; 0 if there is none."""
     while before > 0:
         start = max(0, before - CHUNK)
@@ -46,16 +46,16 @@ def line_end(file: BinaryIO, before: int) -> int:
     return 0
 
 
-def _last_append(
+def _find_last_append(
     file: BinaryIO, end: int, line: Callable[[int, int], Line]
 ) -> tuple[Line | None, list[Span]]:
     """The lines of the last append, and the one before them, if there is one."""
     spans: list[Span] = []
     time: bytes | None = None
     while end:
-        span = (line_end(file, end - 1), end - 1)
+        span = (find_line_end(file, end - 1), end - 1)
         found = line(*span)
-        written = _time(found)
+        written = _get_time(found)
         if None not in (time, written) and written != time:
             return found, spans[::-1]
         time = time or written
@@ -64,19 +64,19 @@ def _last_append(
     return None, spans[::-1]
 
 
-def _time(line: Line) -> bytes | None:
+def _get_time(line: Line) -> bytes | None:
     """When the record was written, None if that cannot be told."""
-    members = last_members(line)
+    members = match_last_members(line)
     return members["rest"].rpartition(b'"time":')[2] if members else None
 
 
 def _is_whole(line: Line) -> bool:
-    members = last_members(line)
-    return members is not None and digest(line, members) == members["hash"]
+    members = match_last_members(line)
+    return members is not None and digest_line(line, members) == members["hash"]
 
 
-def _follows(before: Line | None, line: Line) -> bool:
+def _is_successor(before: Line | None, line: Line) -> bool:
     """True if this record names the one before it."""
-    members = last_members(line)
-    known = last_members(before) if before is not None else None
+    members = match_last_members(line)
+    known = match_last_members(before) if before is not None else None
     return members is None or known is None or known["hash"] == members["prev"]

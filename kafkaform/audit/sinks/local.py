@@ -21,10 +21,10 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from ...core.errors import KafkaformError
-from ...core.storage import refusal
-from ..line import Line, Long
-from ..sink import Torn, moved_on
-from .ending import end_of, line_end
+from ...core.storage import make_storage_error
+from ..line import Line, LongLine
+from ..sink import Torn, make_overtaken_error
+from .ending import find_end, find_line_end
 
 CHUNK = 1 << 16
 LONG = 1 << 20
@@ -65,46 +65,48 @@ class LocalSink(Struct):
     # ── reading ─────────────────────────────────────────────────────────────────────────
 
     def lines(self) -> Iterator[Line]:
-        with self._explained("cannot read the audit log"):
+        with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:
                 return
             with file:
                 while start := file.readline(LONG):
-                    line = start[:-1] if start.endswith(b"\n") else self._long(file, start)
+                    line = (
+                        start[:-1] if start.endswith(b"\n") else self._read_long_line(file, start)
+                    )
                     if line is None or (self._end is not None and file.tell() > self._end):
                         return
                     yield line
 
     def pass_over_torn(self) -> None:
-        with self._explained("cannot read the audit log"):
+        with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:
                 return
             with file:
-                last = line_end(file, file.seek(0, os.SEEK_END))
-                end = end_of(file, last, partial(self._line, file))
+                last = find_line_end(file, file.seek(0, os.SEEK_END))
+                end = find_end(file, last, partial(self._read_line, file))
                 self._end = end if end < last else None
 
-    def _line(self, file: BinaryIO, first: int, last: int) -> Line:
+    def _read_line(self, file: BinaryIO, first: int, last: int) -> Line:
         """The whole line that stands there."""
         file.seek(first)
         start = file.read(min(last - first, LONG))
-        return start if len(start) == last - first else self._long(file, start) or start
+        return start if len(start) == last - first else self._read_long_line(file, start) or start
 
-    def _long(self, file: BinaryIO, start: bytes) -> Long | None:
+    def _read_long_line(self, file: BinaryIO, start: bytes) -> LongLine | None:
         """The line that begins so, read to its end; None if it was torn off."""
         size, end = len(start), start[-CHUNK:]
         first = file.tell() - size
         while piece := file.readline(LONG):
             size, end = size + len(piece), (end + piece)[-CHUNK:]
             if piece.endswith(b"\n"):
-                return Long(size - 1, end[:-1], partial(self._part, first, size - 1))
+                return LongLine(size - 1, end[:-1], partial(self._read_part, first, size - 1))
         return None
 
-    def _part(self, first: int, size: int) -> Iterator[bytes]:
+    def _read_part(self, first: int, size: int) -> Iterator[bytes]:
         """These bytes of the log, as far as they are there."""
-        with self._explained("cannot read the audit log"):
+        with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:
                 return
@@ -115,30 +117,30 @@ class LocalSink(Struct):
                     yield piece
 
     def last(self) -> bytes | None:
-        return self._ended()[0]
+        return self._find_last()[0]
 
     def claim(self) -> bytes | None:
-        line, self._claimed = self._ended()
+        line, self._claimed = self._find_last()
         return line
 
-    def _ended(self) -> tuple[bytes | None, _Claim]:
+    def _find_last(self) -> tuple[bytes | None, _Claim]:
         """The last line that counts, and where the next one goes."""
-        with self._explained("cannot read the audit log"):
+        with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:
                 return None, _Claim(None, 0)
             with file:
-                end = self._whole(file)
-                start = line_end(file, end - 1) if end else 0
+                end = self._find_end(file)
+                start = find_line_end(file, end - 1) if end else 0
                 file.seek(start)
                 line = file.read(end - start - 1) if end else None
-                return line, _Claim(_id(os.fstat(file.fileno())), end)
+                return line, _Claim(_get_id(os.fstat(file.fileno())), end)
 
-    def _whole(self, file: BinaryIO) -> int:
+    def _find_end(self, file: BinaryIO) -> int:
         """Offset behind the last line that counts."""
         if self._end is not None:
             return self._end
-        return line_end(file, file.seek(0, os.SEEK_END))
+        return find_line_end(file, file.seek(0, os.SEEK_END))
 
     # ── writing ─────────────────────────────────────────────────────────────────────────
 
@@ -146,7 +148,7 @@ class LocalSink(Struct):
         if self._broken is not None:
             raise self._broken
         try:
-            with self._explained("cannot write the audit log"):
+            with self._explain_errors("cannot write the audit log"):
                 self._append(b"".join(line + b"\n" for line in lines))
         except KafkaformError as error:
             self._broken = error
@@ -157,61 +159,61 @@ class LocalSink(Struct):
             self.claim()
         claim = self._claimed
         assert claim is not None  # `claim` has set it
-        with self._alone(create=claim.file is None) as descriptor:
+        with self._open_alone(create=claim.file is None) as descriptor:
             found = os.fstat(descriptor)
-            if claim.file not in (None, _id(found)) or found.st_size != claim.offset:
-                raise moved_on(self.location)
+            if claim.file not in (None, _get_id(found)) or found.st_size != claim.offset:
+                raise make_overtaken_error(self.location)
             _write(descriptor, data)
-        self._claimed = _Claim(_id(found), claim.offset + len(data))
+        self._claimed = _Claim(_get_id(found), claim.offset + len(data))
         if not self._named:
             _sync_folder(self.path.parent)
             self._named = True
 
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
-        with self._explained("cannot mend the end of the audit log"):
-            torn = self._torn()
+        with self._explain_errors("cannot mend the end of the audit log"):
+            torn = self._read_torn()
             if torn:
-                _private_folder(self._folder)
-                with self._alone() as descriptor:
-                    if self._torn() != torn:  # it was no crash: another run is writing
-                        raise moved_on(self.location)
-                    self._keep(torn, seq)
-                    _cut(descriptor, len(torn))
+                _make_private_folder(self._folder)
+                with self._open_alone() as descriptor:
+                    if self._read_torn() != torn:  # it was no crash: another run is writing
+                        raise make_overtaken_error(self.location)
+                    self._keep_torn(torn, seq)
+                    _cut_end(descriptor, len(torn))
                 self._end = None
-            return tuple(_describe(path) for path in self._pieces(seq))
+            return tuple(_describe_torn(path) for path in self._list_pieces(seq))
 
     def check_writable(self, size: int = 0) -> None:
         """The room is taken beside the log and given back, and so is room that a killed run had
         taken. What such a run had written only is made durable, because the state may be anchored
         at it next."""
         task = "the audit log could not be written, so nothing is sent"
-        with self._explained(task):
+        with self._explain_errors(task):
             if self.path.exists() or self.path.is_symlink():
                 _write_all(self._open_for_writing(create=False), b"")
                 _sync_folder(self.path.parent)
             beside = self.path.parent.glob(f".{self.path.name}.*.tmp")
             for leftover in (*beside, *self._folder.glob(".torn-*.tmp")):
                 leftover.unlink()
-            _reserve(self.path, max(size, SMALLEST_ROOM))
+            _prove_room(self.path, max(size, SMALLEST_ROOM))
 
     # ── what a crash left ───────────────────────────────────────────────────────────────
 
-    def _torn(self) -> bytes:
+    def _read_torn(self) -> bytes:
         file = self._open_for_reading()
         if file is None:
             return b""
         with file:
-            file.seek(self._whole(file))
+            file.seek(self._find_end(file))
             return file.read()
 
-    def _pieces(self, seq: int) -> list[Path]:
+    def _list_pieces(self, seq: int) -> list[Path]:
         """torn-SEQ, torn-SEQ.1, ...: more than one if the append of record SEQ, which was to
         tell of the first, was itself cut short."""
         names = [f"torn-{seq}{end}" for end in ("", *_NUMBERS)]
         return [path for path in map(self._folder.joinpath, names) if path.exists()]
 
-    def _keep(self, torn: bytes, seq: int) -> None:
-        pieces = self._pieces(seq)
+    def _keep_torn(self, torn: bytes, seq: int) -> None:
+        pieces = self._list_pieces(seq)
         if any(path.read_bytes() == torn for path in pieces):
             return  # a crash came between keeping and cutting
         name = f"torn-{seq}.{len(pieces)}" if pieces else f"torn-{seq}"
@@ -224,24 +226,24 @@ class LocalSink(Struct):
 
     def keep_whole(self, name: str) -> Torn:
         """Keep a copy of the log as it is, under this name or one like it."""
-        with self._explained("cannot keep a copy of the audit log"):
-            _private_folder(self._folder)
+        with self._explain_errors("cannot keep a copy of the audit log"):
+            _make_private_folder(self._folder)
             fresh = self._folder / f".torn-{name}.{secrets.token_hex(6)}.tmp"
             with self.path.open("rb") as file:
                 _write_pieces(fresh, iter(lambda: file.read(LONG), b""))
-            copy = _describe(fresh)
+            copy = _describe_torn(fresh)
             for path in (self._folder / f"{name}{end}" for end in ("", *_NUMBERS)):
-                if path.exists() and _describe(path).sha256 != copy.sha256:
+                if path.exists() and _describe_torn(path).sha256 != copy.sha256:
                     continue  # of another time
                 fresh.replace(path)
                 _sync_folder(self._folder)
-                return _describe(path)
+                return _describe_torn(path)
             raise OSError(errno.EEXIST, f"there are too many copies called {name}")
 
     def replace_whole(self, lines: Iterable[bytes]) -> None:
         """Put another log in the place of this one, at once. Who asks has kept what was there."""
         fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.tmp")
-        with self._explained("cannot write the audit log"), self._alone():
+        with self._explain_errors("cannot write the audit log"), self._open_alone():
             _write_pieces(fresh, (line + b"\n" for line in lines))
             fresh.replace(self.path)
             _sync_folder(self.path.parent)
@@ -254,14 +256,16 @@ class LocalSink(Struct):
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
-        return os.fdopen(_regular(descriptor), "rb")
+        return os.fdopen(_require_regular(descriptor), "rb")
 
     def _open_for_writing(self, *, create: bool = True) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-        return _regular(os.open(self.path, flags | (os.O_CREAT if create else 0), PRIVATE_FILE))
+        return _require_regular(
+            os.open(self.path, flags | (os.O_CREAT if create else 0), PRIVATE_FILE)
+        )
 
     @contextlib.contextmanager
-    def _alone(self, *, create: bool = False) -> Iterator[int]:
+    def _open_alone(self, *, create: bool = False) -> Iterator[int]:
         """The log, open for writing by nobody else. The lock of the state sees to that, but its
         file can be removed while it is held. Raises Locked."""
         descriptor = self._open_for_writing(create=create)
@@ -269,24 +273,24 @@ class LocalSink(Struct):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield descriptor
         except BlockingIOError:
-            raise moved_on(self.location) from None
+            raise make_overtaken_error(self.location) from None
         finally:
             os.close(descriptor)
 
     @contextlib.contextmanager
-    def _explained(self, task: str) -> Iterator[None]:
+    def _explain_errors(self, task: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise refusal(task, self.path, error) from None
+            raise make_storage_error(task, self.path, error) from None
 
 
-def _describe(path: Path) -> Torn:
+def _describe_torn(path: Path) -> Torn:
     data = path.read_bytes()
     return Torn(path.name, len(data), hashlib.sha256(data).hexdigest())
 
 
-def _regular(descriptor: int) -> int:
+def _require_regular(descriptor: int) -> int:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
@@ -327,7 +331,7 @@ def _write(descriptor: int, data: bytes) -> None:
     os.fsync(descriptor)
 
 
-def _cut(descriptor: int, length: int) -> None:
+def _cut_end(descriptor: int, length: int) -> None:
     """Cut so many bytes off the end, and make that durable."""
     found = os.fstat(descriptor)
     # What is no record may be the text of another file, whose name this is too.
@@ -337,7 +341,7 @@ def _cut(descriptor: int, length: int) -> None:
     os.fsync(descriptor)
 
 
-def _id(found: os.stat_result) -> tuple[int, int]:
+def _get_id(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
@@ -349,14 +353,14 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _private_folder(path: Path) -> None:
+def _make_private_folder(path: Path) -> None:
     path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     if path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     _sync_folder(path.parent)
 
 
-def _reserve(path: Path, size: int) -> None:
+def _prove_room(path: Path, size: int) -> None:
     """Prove that `size` bytes can be written beside `path`."""
     probe = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

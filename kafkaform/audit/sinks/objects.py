@@ -17,9 +17,9 @@ from functools import partial
 from msgspec import Struct
 
 from ...core.errors import KafkaformError, StorageError
-from ...core.objects import Exists, Objects
-from ..line import Line, Long
-from ..sink import Torn, moved_on
+from ...core.objects import ObjectExists, Objects
+from ..line import Line, LongLine
+from ..sink import Torn, make_overtaken_error
 
 FOLDER = "log"
 AT_ONCE = 8
@@ -51,99 +51,99 @@ class ObjectSink(Struct):
 
     def lines(self) -> Iterator[Line]:
         number = 1
-        for first, data in self._fetched():
+        for first, data in self._fetch_segments():
             if first < number:
-                raise self._damaged(first, "it begins within the object before it")
-            for missing, found in self._reached(number, first):
-                number = yield from self._told(missing, found)
-            number = yield from self._told(first, data)
-        for first, data in self._reached(number):
-            yield from self._told(first, data)
+                raise self._make_damage_error(first, "it begins within the object before it")
+            for missing, found in self._read_unlisted(number, first):
+                number = yield from self._split_lines(missing, found)
+            number = yield from self._split_lines(first, data)
+        for first, data in self._read_unlisted(number):
+            yield from self._split_lines(first, data)
 
-    def _reached(self, number: int, first: int | None = None) -> Iterator[tuple[int, bytes]]:
+    def _read_unlisted(self, number: int, first: int | None = None) -> Iterator[tuple[int, bytes]]:
         """The objects from this line on that a listing left out. first: up to this one, without
         a gap; None: as far as there are any."""
         while number != first:
-            data = self._read(number)
+            data = self._read_segment(number)
             if data is None:
                 if first is not None:
-                    raise self._damaged(number, "it is missing")
+                    raise self._make_damage_error(number, "it is missing")
                 return
             yield number, data
             number += data.count(b"\n")
 
-    def _told(self, first: int, data: bytes) -> Generator[Line, None, int]:
+    def _split_lines(self, first: int, data: bytes) -> Generator[Line, None, int]:
         """The lines of one object; the number of the line after them."""
         number, start = first, 0
         while start < len(data):
             end = data.index(b"\n", start)
-            yield self._line(first, data, start, end)
+            yield self._make_line(first, data, start, end)
             number, start = number + 1, end + 1
         return number
 
-    def _line(self, first: int, data: bytes, start: int, end: int) -> Line:
+    def _make_line(self, first: int, data: bytes, start: int, end: int) -> Line:
         if end - start < LONG:
             return data[start:end]
-        again = partial(self._part, first, start, end)
-        return Long(end - start, data[max(start, end - ENOUGH) : end], again)
+        again = partial(self._read_part, first, start, end)
+        return LongLine(end - start, data[max(start, end - ENOUGH) : end], again)
 
-    def _part(self, first: int, start: int, end: int) -> Iterator[bytes]:
-        data = self._read(first)
+    def _read_part(self, first: int, start: int, end: int) -> Iterator[bytes]:
+        data = self._read_segment(first)
         if data is not None:
             yield data[start:end]
 
     def last(self) -> bytes | None:
-        return self._ended()[0]
+        return self._find_last()[0]
 
     def claim(self) -> bytes | None:
-        line, self._next = self._ended()
+        line, self._next = self._find_last()
         return line
 
-    def _ended(self) -> tuple[bytes | None, int]:
+    def _find_last(self) -> tuple[bytes | None, int]:
         """The last line, and the number of the one after it."""
-        line, start = None, max(self._listed(), default=1)
-        for first, data in self._reached(start):
+        line, start = None, max(self._list_segments(), default=1)
+        for first, data in self._read_unlisted(start):
             start = first + data.count(b"\n")
             line = data[data.rfind(b"\n", 0, -1) + 1 : -1]
         return line, start
 
-    def _listed(self) -> Mapping[int, int]:
+    def _list_segments(self) -> Mapping[int, int]:
         """Number of the first line -> bytes, of each object that a listing shows, in order."""
         found = ((_SEGMENT.fullmatch(e.key), e.size) for e in self.objects.names(FOLDER))
         return dict(sorted((int(match[1]), size) for match, size in found if match))
 
-    def _fetched(self) -> Iterator[tuple[int, bytes]]:
+    def _fetch_segments(self) -> Iterator[tuple[int, bytes]]:
         """What the listing shows, in order, some objects ahead of who asks."""
-        todo = deque(self._listed().items())
+        todo = deque(self._list_segments().items())
         ahead: deque[tuple[int, int, Future[bytes | None]]] = deque()
         pool = ThreadPoolExecutor(AT_ONCE)
         try:
             while todo or ahead:
-                while todo and _fits(ahead, todo[0][1]):
+                while todo and _has_room(ahead, todo[0][1]):
                     first, size = todo.popleft()
-                    ahead.append((first, size, pool.submit(self._read, first)))
+                    ahead.append((first, size, pool.submit(self._read_segment, first)))
                 first, _, wanted = ahead.popleft()
                 data = wanted.result()
                 if data is None:
-                    raise self._damaged(first, "it is listed, but it cannot be read")
+                    raise self._make_damage_error(first, "it is listed, but it cannot be read")
                 yield first, data
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _read(self, first: int) -> bytes | None:
+    def _read_segment(self, first: int) -> bytes | None:
         """The lines of an object, None if it is not there. Each append writes one line at least."""
-        found = self.objects.read(_key(first))
+        found = self.objects.read(_render_key(first))
         if found is None:
             return None
         if not found.data:
-            raise self._damaged(first, "it is empty", EMPTY)
+            raise self._make_damage_error(first, "it is empty", EMPTY)
         if not found.data.endswith(b"\n"):
-            raise self._damaged(first, "it does not end with a whole line")
+            raise self._make_damage_error(first, "it does not end with a whole line")
         return found.data
 
-    def _damaged(self, first: int, what: str, more: str = "") -> StorageError:
+    def _make_damage_error(self, first: int, what: str, more: str = "") -> StorageError:
         return StorageError(
-            f"the audit log is damaged: {self.objects.location}/{_key(first)}: {what}",
+            f"the audit log is damaged: {self.objects.location}/{_render_key(first)}: {what}",
             "Put this object back, from a backup or an earlier version of the bucket. kafkaform "
             f"never changes or removes an object of the log.{more}",
         )
@@ -166,9 +166,9 @@ class ObjectSink(Struct):
         number = self._next
         assert number is not None  # `claim` has set it
         try:
-            self.objects.create(_key(number), b"".join(line + b"\n" for line in lines))
-        except Exists:
-            raise moved_on(self.location) from None
+            self.objects.create(_render_key(number), b"".join(line + b"\n" for line in lines))
+        except ObjectExists:
+            raise make_overtaken_error(self.location) from None
         self._next = number + len(lines)
 
     def pass_over_torn(self) -> None:
@@ -182,7 +182,7 @@ class ObjectSink(Struct):
         """Asked for is the right to create objects here, without which nothing can be sent."""
         try:
             self.objects.create(MARK, MARKED)
-        except Exists:
+        except ObjectExists:
             pass
         except StorageError as error:
             raise StorageError(
@@ -191,11 +191,11 @@ class ObjectSink(Struct):
             ) from None
 
 
-def _fits(ahead: Sequence[tuple[int, int, object]], size: int) -> bool:
+def _has_room(ahead: Sequence[tuple[int, int, object]], size: int) -> bool:
     """Whether an object of this size may be fetched while those are held."""
     held = sum(size for _, size, _ in ahead)
     return not ahead or (len(ahead) < AT_ONCE and held + size <= HELD)
 
 
-def _key(first: int) -> str:
+def _render_key(first: int) -> str:
     return f"{FOLDER}/{first:020d}.jsonl"

@@ -14,7 +14,7 @@ from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
 from ...workflow.plan_files import load_plan
 from ...workflow.planning import check_fail_on
-from ...workflow.stores import seconds_of
+from ...workflow.stores import parse_duration
 from ...workflow.workspace import open_workspace
 from ..options.flags import (
     AcceptOpenAccess,
@@ -33,11 +33,11 @@ from ..options.flags import (
     Target,
     Var,
     VarFile,
-    accepted,
+    list_waivers,
 )
 from ..terminal.console import Console
 from ..terminal.run_command import accept, advise, show_run
-from ..terminal.screen import screen
+from ..terminal.screen import open_screen
 
 PlanFile = Annotated[
     Path | None, typer.Argument(metavar="PLAN", help="A plan saved with `plan --out FILE`.")
@@ -86,16 +86,16 @@ def apply_command(
         exclude=tuple(exclude),
         adopt=tuple(adopt),
         max_deletes=max_deletes,
-        accept=accepted(open_access=accept_open_access, unproven_access=accept_unproven_access),
+        accept=list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access),
     )
     if plan_file is not None and options != Options():
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
     conditions = check_fail_on(fail_on)
-    seconds = seconds_of(lock_timeout, "--lock-timeout")
-    console = Console.standard(no_color=no_color, interactive=input)
-    with screen(console, json=json, quiet=quiet, detail=not concise) as shown:
+    seconds = parse_duration(lock_timeout, "--lock-timeout")
+    console = Console.make_standard(no_color=no_color, interactive=input)
+    with open_screen(console, json=json, quiet=quiet, detail=not concise) as shown:
         saved = None if plan_file is None else load_plan(plan_file)
         by = "plan_file" if saved else "auto_approve" if auto_approve else "terminal"
         run = partial(
@@ -103,7 +103,7 @@ def apply_command(
             open_workspace(variables=var, variable_files=var_file, state=state),
             saved,
             options=options,
-            approve=shown.approve if by == "terminal" else accept,
+            approve=shown.ask_approval if by == "terminal" else accept,
             approved_by=by,
             expect=expect,
             fail_on=conditions,

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from ...audit.chain import check_bodies, trusted
-from ...audit.chain import verify as verify_chain
+from ...audit.chain import check_bodies, read_records
+from ...audit.chain import verify_log as verify_chain
 from ...audit.event import Record, encode
 from ...core.clock import SystemClock
 from ...core.errors import StorageError, UsageError
-from ...core.foreign import log_safe
+from ...core.foreign import escape_log_commands
 from ...core.head import Head, parse_head
 from ...core.value import FrozenMap
-from ...render.text import count, inline, json_line
-from ...workflow.stores import open_store, seconds_of
+from ...render.text import inline, render_count, render_json
+from ...workflow.stores import open_store, parse_duration
 from ..options.connection import Way, connects
 from ..options.flags import LockTimeout, StateFile
 from ..terminal.console import Console
@@ -40,25 +40,27 @@ def show(
     """Show the newest records, oldest first."""
     sink = open_store(state).sink
     kept: list[Record] = []
-    for record in trusted(sink.lines(), sink.location):
+    for record in read_records(sink.lines(), sink.location):
         if run is None or record.run == run:
             kept = [*kept[-(last - 1) :], record] if last > 1 else [record]
-    console = Console.standard()
+    console = Console.make_standard()
     if not kept and not json:
         where = f"of run {inline(run)} " if run else ""
         console.note(f"No records {where}in {sink.location}.")
     for record in kept:
-        console.out(log_safe(encode(record).decode("ascii")) if json else _line(record))
+        console.write(
+            escape_log_commands(encode(record).decode("ascii")) if json else _render_record(record)
+        )
 
 
-def _line(record: Record) -> str:
-    text = inline(_TOLD.get(record.kind, _step)(record.body))
+def _render_record(record: Record) -> str:
+    text = inline(_TOLD.get(record.kind, _render_step)(record.body))
     if record.kind == "run_begin":
         text += f" by {inline(record.actor)}"
     return f"{record.seq:>6}  {record.time}  {record.run}  {record.kind:<10}  {text}".rstrip()
 
 
-def _step(body: FrozenMap) -> str:
+def _render_step(body: FrozenMap) -> str:
     """What became of which object."""
     words = [body.get("address"), body.get("action"), body.get("outcome")]
     if body.get("error"):
@@ -66,18 +68,22 @@ def _step(body: FrozenMap) -> str:
     return " ".join(str(word) for word in words if word)
 
 
-def _verified(body: FrozenMap) -> str:
+def _render_verification(body: FrozenMap) -> str:
     late = body["invisible"]
-    return count(body["checked"], "object") + (f", {len(late)} not visible yet" if late else "")
+    return render_count(body["checked"], "object") + (
+        f", {len(late)} not visible yet" if late else ""
+    )
 
 
 _TOLD: Mapping[str, Callable[[FrozenMap], str]] = {
     "run_begin": lambda body: str(body.get("command", "")),
     "plan": lambda body: f"approval {body['approval']}",
     "approval": lambda body: f"given by {body.get('how', 'nobody')}",
-    "validate": lambda body: count(len(body["steps"]), "step"),
-    "verify": _verified,
-    "state": lambda body: f"{body.get('reason')}: {count(len(body.get('objects', ())), 'object')}",
+    "validate": lambda body: render_count(len(body["steps"]), "step"),
+    "verify": _render_verification,
+    "state": lambda body: (
+        f"{body.get('reason')}: {render_count(len(body.get('objects', ())), 'object')}"
+    ),
     "run_end": lambda body: "complete" if body["complete"] else "not complete",
 }
 """Kind of a record -> what one line tells of its body; all other kinds tell of a step."""
@@ -98,21 +104,22 @@ def verify(
     store = open_store(state)
     recorded = store.backend.load().state
     kept = recorded.audit_head if recorded else None
-    given = _head(anchor) if anchor is not None else None
+    given = _parse_anchor(anchor) if anchor is not None else None
     result = verify_chain(store.sink.lines(), kept, given)
     if not result.ok:
         raise StorageError(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
-            f"Sound before it: {count(result.records, 'record')}. {result.advice}",
+            f"Sound before it: {render_count(result.records, 'record')}. {result.advice}",
         )
     check_bodies(store.sink.lines(), store.sink.location)
     against = " and the state's anchor" if recorded and recorded.audit_head else ""
-    Console.standard().out(
-        f"The audit log is sound: {count(result.records, 'record')}{against}, head {result.head}."
+    Console.make_standard().write(
+        f"The audit log is sound: {render_count(result.records, 'record')}{against}, head "
+        f"{result.head}."
     )
 
 
-def _head(text: str) -> Head:
+def _parse_anchor(text: str) -> Head:
     try:
         return parse_head(text)
     except ValueError as error:
@@ -126,17 +133,18 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     Nothing is lost: a copy of the original log stays beside it, and a later apply recovers both
     runs.
     """
-    from ...workflow.log_repair import mend  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.log_repair import mend_log  # noqa: PLC0415  # the other commands of the group do without
 
-    store, console = open_store(state), Console.standard()
-    found = mend(store, SystemClock(), seconds_of(lock_timeout, "--lock-timeout"))
+    store, console = open_store(state), Console.make_standard()
+    found = mend_log(store, SystemClock(), parse_duration(lock_timeout, "--lock-timeout"))
     if found is None:
-        console.out("The audit log is sound: there is nothing to mend.")
+        console.write("The audit log is sound: there is nothing to mend.")
         return
     for record in found.others:
-        console.out(_line(record))
-    console.out(
-        f"Joined {count(len(found.others), 'record')} that had been written beside others of the "
+        console.write(_render_record(record))
+    console.write(
+        f"Joined {render_count(len(found.others), 'record')} that had been written beside "
+        "others of the "
         f"same numbers, from record {found.first} on. The log as it was is kept in "
         f".kafkaform/{found.kept}."
     )
@@ -149,7 +157,7 @@ def head(state: StateFile = None) -> None:
 
     Keep it elsewhere, such as in a CI log.
     """
-    Console.standard().out(str(verify_chain(open_store(state).sink.lines()).head))
+    Console.make_standard().write(str(verify_chain(open_store(state).sink.lines()).head))
 
 
 @app.command()
@@ -169,10 +177,10 @@ def export(
 
     Use this for spreadsheets and data frames.
     """
-    from ...workflow.log_copies import csv_lines, rows  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.log_copies import list_rows, render_csv  # noqa: PLC0415  # the other commands of the group do without
 
-    found = rows(open_store(state), run, after)
-    Console.standard().lines(csv_lines(found) if csv else map(json_line, found))
+    found = list_rows(open_store(state), run, after)
+    Console.make_standard().write_lines(render_csv(found) if csv else map(render_json, found))
 
 
 @app.command()
@@ -192,13 +200,15 @@ def publish(
     from ...workflow.log_copies import publish_log  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    done, cut = publish_log(open_store(state), way.connection(), to_topic)
+    done, cut = publish_log(open_store(state), way.resolve_connection(), to_topic)
     new = done.last - done.before
-    text = f"Published {count(new, 'record')} to {inline(to_topic)}: it has 1 to {done.last}."
+    text = (
+        f"Published {render_count(new, 'record')} to {inline(to_topic)}: it has 1 to {done.last}."
+    )
     if not new:
-        text = f"{inline(to_topic)} has all {count(done.last, 'record')} already."
-    Console.standard().out(text)
+        text = f"{inline(to_topic)} has all {render_count(done.last, 'record')} already."
+    Console.make_standard().write(text)
     if cut:
         way.console.note(
-            f"{count(cut, 'record')} too large for a topic: published without the body."
+            f"{render_count(cut, 'record')} too large for a topic: published without the body."
         )

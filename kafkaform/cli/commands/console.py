@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...language.console import evaluator
+from ...language.console import make_evaluator
 from ...provider.registry import Registry
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ..options.flags import NoColor, Var, VarFile
 from ..terminal.console import Console
-from ..terminal.repl import run
+from ..terminal.repl import run_console
 
 
 def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) -> int:
@@ -20,9 +20,9 @@ def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) ->
     You can use variables, locals, functions and what resources declare; `help` explains the rest.
     With expressions from a pipe, the console exits with 1 if any of them failed.
     """
-    screen = Console.standard(no_color=no_color)
-    configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())
+    screen = Console.make_standard(no_color=no_color)
+    configuration = read_configuration(Path(), Inputs.read(var, var_file), Registry())
     built = configuration.evaluate(offline=True)
     if configuration.tree.configuration:  # without files, there are functions all the same
-        screen.diagnostics(built.desired.diagnostics)
-    return run(evaluator(built), screen)
+        screen.show_diagnostics(built.desired.diagnostics)
+    return run_console(make_evaluator(built), screen)

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_kafka.inspect.configs import CONFIG_ENTITIES, unknown
+from kafkaform_kafka.inspect.configs import CONFIG_ENTITIES, find_unknown
 from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import describe
-from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.session import KafkaSession
 
 from ...core.diagnostics import suggest
@@ -19,7 +19,7 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.value import FrozenMap
 from ...provider.contract import Session
 from ...render.page import lines
-from ...render.text import count, inline, json_line
+from ...render.text import inline, render_count, render_json
 from ..options.connection import Way, connects
 from ..options.variable_order import InOrder
 from ..terminal.console import Console
@@ -49,8 +49,8 @@ def topics(
     """List topics with their partitions, replicas and problems."""
     if "" in (names or ()):
         raise UsageError("no topic has an empty name", "`kafkaform describe topics` lists all.")
-    wanted = Wanted(name, tuple(names or ()), partitions=partitions, sizes=sizes)
-    _show(way, "topics", wanted, json=json)
+    wanted = DescribeQuery(name, tuple(names or ()), partitions=partitions, sizes=sizes)
+    _show_document(way, "topics", wanted, json=json)
 
 
 @app.command(cls=InOrder)
@@ -99,14 +99,14 @@ def configs(
             "Give one of them. Configs are named without a flag: `kafkaform describe configs "
             "retention.ms --entity-name orders`.",
         )
-    wanted = Wanted(
+    wanted = DescribeQuery(
         name,
         tuple(dict.fromkeys(entity_name)),
         entity_type=entity_type,
         default=entity_default,
         keys=tuple(dict.fromkeys(keys or ())),
     )
-    _show(way, "configs", wanted, json=json)
+    _show_document(way, "configs", wanted, json=json)
 
 
 def _refuse_unknown(kind: str, missing: tuple[str, ...]) -> None:
@@ -147,7 +147,7 @@ def acls(
         "acl_permission_type": permission,
     }
     fields = FrozenMap({field: glob for field, glob in asked.items() if glob != "*"})
-    _show(way, "acls", Wanted(fields=fields), json=json)
+    _show_document(way, "acls", DescribeQuery(fields=fields), json=json)
 
 
 @app.command(cls=InOrder)
@@ -165,21 +165,21 @@ def quotas(
     """
     asked = {"user": user, "client-id": client_id, "ip": ip}
     fields = FrozenMap({part: glob for part, glob in asked.items() if glob is not None})
-    _show(way, "quotas", Wanted(fields=fields), json=json)
+    _show_document(way, "quotas", DescribeQuery(fields=fields), json=json)
 
 
 @app.command(cls=InOrder)
 @connects
 def users(way: Way, name: Name = "*", json: Json = False) -> None:
     """List users with SCRAM credentials: mechanisms and iterations."""
-    _show(way, "users", Wanted(name), json=json)
+    _show_document(way, "users", DescribeQuery(name), json=json)
 
 
 @app.command(cls=InOrder)
 @connects
 def brokers(way: Way, name: Name = "*", json: Json = False) -> None:
     """List brokers with host, rack and fencing."""
-    _show(way, "brokers", Wanted(name), json=json)
+    _show_document(way, "brokers", DescribeQuery(name), json=json)
 
 
 @app.command(cls=InOrder)
@@ -189,30 +189,30 @@ def cluster(way: Way, json: Json = False) -> None:
 
     The properties are its ID, controller and features, and what is known about its authorizer.
     """
-    _show(way, "cluster", Wanted(), json=json)
+    _show_document(way, "cluster", DescribeQuery(), json=json)
 
 
-def _show(way: Way, kind: str, wanted: Wanted, *, json: bool) -> None:
+def _show_document(way: Way, kind: str, wanted: DescribeQuery, *, json: bool) -> None:
     """Print the document. Raises KafkaformError for what of it cannot be read, or is not there."""
-    with way.session() as session:
-        document = described(session, kind, wanted)
-    missing = unknown(document, wanted.keys) if wanted.keys else ()
+    with way.open_session() as session:
+        document = read_document(session, kind, wanted)
+    missing = find_unknown(document, wanted.keys) if wanted.keys else ()
     if missing == wanted.keys:
         _refuse_unknown(wanted.entity_type, missing)
     if json:
-        way.console.out(json_line(document))
+        way.console.write(render_json(document))
     else:
-        way.console.lines(lines(document_page(document), terminal_width(way.console)))
+        way.console.write_lines(lines(document_page(document), get_terminal_width(way.console)))
     unread = [entity["name"] for entity in document.get("entities", ()) if entity["error"]]
     if unread:
         raise KafkaformError(
-            f"the configs of {count(len(unread), 'entity', 'entities')} cannot be read",
+            f"the configs of {render_count(len(unread), 'entity', 'entities')} cannot be read",
             "The answer names the reason for each.",
         )
     _refuse_unknown(wanted.entity_type, missing)
 
 
-def described(session: Session, kind: str, wanted: Wanted) -> FrozenMap:
+def read_document(session: Session, kind: str, wanted: DescribeQuery) -> FrozenMap:
     """What the cluster tells of this kind. Raises KafkaformError, UsageError for a cluster that
     is not Kafka."""
     if not isinstance(session, KafkaSession):
@@ -221,6 +221,6 @@ def described(session: Session, kind: str, wanted: Wanted) -> FrozenMap:
     return document
 
 
-def terminal_width(console: Console) -> int | None:
+def get_terminal_width(console: Console) -> int | None:
     """How wide a table may be; a pipe has no width, so that nothing is cut off there."""
     return console.width if sys.stdout.isatty() else None

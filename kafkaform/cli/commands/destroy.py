@@ -9,7 +9,7 @@ import typer
 
 from ...plan.model import Mode, Options
 from ...workflow.operations import destroy as destroy_objects
-from ...workflow.stores import seconds_of
+from ...workflow.stores import parse_duration
 from ...workflow.workspace import open_workspace
 from ..options.flags import (
     AcceptOpenAccess,
@@ -25,11 +25,11 @@ from ..options.flags import (
     Target,
     Var,
     VarFile,
-    accepted,
+    list_waivers,
 )
 from ..terminal.console import Console
 from ..terminal.run_command import advise, show_run
-from ..terminal.screen import screen
+from ..terminal.screen import open_screen
 from .apply import Expect, NoWait
 
 Confirm = Annotated[
@@ -67,17 +67,17 @@ def destroy(
         tuple(target),
         tuple(exclude),
         max_deletes=max_deletes,
-        accept=accepted(open_access=accept_open_access, unproven_access=accept_unproven_access),
+        accept=list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access),
     )
-    seconds = seconds_of(lock_timeout, "--lock-timeout")
-    console = Console.standard(no_color=no_color, interactive=input)
-    with screen(console, json=json, quiet=quiet) as shown:
+    seconds = parse_duration(lock_timeout, "--lock-timeout")
+    console = Console.make_standard(no_color=no_color, interactive=input)
+    with open_screen(console, json=json, quiet=quiet) as shown:
         run = partial(
             destroy_objects,
             open_workspace(variables=var, variable_files=var_file, state=state),
             confirm=confirm,
             options=options,
-            approve=shown.approve,
+            approve=shown.ask_approval,
             approved_by="terminal",
             expect=expect,
             wait=not no_wait,

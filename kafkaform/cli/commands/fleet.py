@@ -11,10 +11,10 @@ import typer
 
 from ...core.clock import SystemClock
 from ...core.errors import UsageError
-from ...fleet.access.permission_rows import Only
-from ...render.text import json_line
+from ...fleet.access.permission_rows import PermissionFilter
+from ...render.text import render_json
 from ...workflow.configuration.evaluation import Inputs
-from ...workflow.stores import seconds_of
+from ...workflow.stores import parse_duration
 from ..options.connection import Way, connects
 from ..options.flags import Json, LockTimeout, Quiet, Var, VarFile
 from ..options.variable_order import InOrder
@@ -77,7 +77,7 @@ INCOMPLETE = 5
 """Exit code where not everything is known."""
 
 
-def _share(value: float | None) -> float | None:
+def _check_share(value: float | None) -> float | None:
     """`nan` is outside of no range: with it, no number of bad lines would be too many."""
     if value is not None and isnan(value):
         raise typer.BadParameter(f"{value} is no share.")
@@ -105,14 +105,14 @@ def snapshot(
     Exit code 5: not everything could be read.
     """
     from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other commands of the group do without
-    from ...workflow.fleet.snapshot import snapshot as take  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.fleet.snapshot import take_snapshot as take  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    found = read_fleet(file, _inputs(var, var_file))
-    Console.standard().diagnostics(found.warnings)
-    with _bars(quiet=quiet or json) as report:
+    found = read_fleet(file, _read_inputs(var, var_file))
+    Console.make_standard().show_diagnostics(found.warnings)
+    with _make_bars(quiet=quiet or json) as report:
         summary = take(found, root=root, only=only, parallel=parallel, report=report)
-    _print(summary.document() if json else list(summary.lines()))
+    _print(summary.make_document() if json else list(summary.render_lines()))
     raise typer.Exit(summary.exit_code)
 
 
@@ -135,7 +135,7 @@ def run(
             metavar="SHARE",
             min=0,
             max=1,
-            callback=_share,
+            callback=_check_share,
             help="Allow this share of bad lines, 0 to 1.",
         ),
     ] = None,
@@ -165,14 +165,18 @@ def run(
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    place = _root(root)
-    patience = seconds_of(lock_timeout, "--lock-timeout")
-    ask = runs.Ask(place, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience)
-    with _bars(quiet=quiet or json) as report:
-        done = runs.run(ask, runs.spark_of(master, jars, ivy_settings), way.connection, report)
-    _print(runs.document(done) if json else list(runs.told(done)))
+    place = _choose_root(root)
+    patience = parse_duration(lock_timeout, "--lock-timeout")
+    ask = runs.BuildRequest(
+        place, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience
+    )
+    with _make_bars(quiet=quiet or json) as report:
+        done = runs.make_build(
+            ask, runs.read_spark_options(master, jars, ivy_settings), way.resolve_connection, report
+        )
+    _print(runs.make_document(done) if json else list(runs.render_result(done)))
     runs.refuse_findings(place, fail_on)
-    _incomplete(place)
+    _end_if_incomplete(place)
 
 
 @app.command()
@@ -187,8 +191,8 @@ def report(
     """Write the report of the current build."""
     from ...workflow.fleet.answers import write_report  # noqa: PLC0415  # what needs Spark is slow to load
 
-    for path in write_report(_root(root), out, csv=csv, redact=redact):
-        Console.standard().note(f"Wrote {path}.")
+    for path in write_report(_choose_root(root), out, csv=csv, redact=redact):
+        Console.make_standard().note(f"Wrote {path}.")
 
 
 @app.command()
@@ -198,9 +202,9 @@ def query(
     form: Format = "table",
 ) -> None:
     """Query the current build's tables with SQL."""
-    from ...workflow.fleet.answers import formatted, queried  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...workflow.fleet.answers import format_sheet, query_build  # noqa: PLC0415  # what needs Spark is slow to load
 
-    Console.standard().out(formatted(queried(_root(root), sql), form))
+    Console.make_standard().write(format_sheet(query_build(_choose_root(root), sql), form))
 
 
 @app.command("who-can")
@@ -219,12 +223,14 @@ def who_can(
 
     Exit code 5: not all clusters are known.
     """
-    from ...workflow.fleet.answers import formatted, who  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...workflow.fleet.answers import find_who_can, format_sheet  # noqa: PLC0415  # what needs Spark is slow to load
 
-    place = _root(root)
-    sheet = who(place, operation, resource, cluster=cluster, principal=principal, host=host)
-    Console.standard().out(formatted(sheet, form))
-    _incomplete(place, cluster)
+    place = _choose_root(root)
+    sheet = find_who_can(
+        place, operation, resource, cluster=cluster, principal=principal, host=host
+    )
+    Console.make_standard().write(format_sheet(sheet, form))
+    _end_if_incomplete(place, cluster)
 
 
 @app.command()
@@ -261,18 +267,22 @@ def permissions(
     from ...workflow.fleet import permissions as asked  # noqa: PLC0415  # the other commands of the group do without
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
-    ask = asked.Ask(_root(root), Only(cluster, principal, resource), form, out)
-    asked.check(ask)
+    ask = asked.PermissionsRequest(
+        _choose_root(root), PermissionFilter(cluster, principal, resource), form, out
+    )
+    asked.check_request(ask)
     if expand:
-        with _bars(quiet=quiet) as report:
-            told = asked.by_resource(ask, runs.spark_of(master, jars, ivy_settings), report)
+        with _make_bars(quiet=quiet) as report:
+            told = asked.export_by_resource(
+                ask, runs.read_spark_options(master, jars, ivy_settings), report
+            )
     else:
-        told = asked.by_pattern(ask)
+        told = asked.export_by_pattern(ask)
     if out is None:
-        Console.standard().out(told)
+        Console.make_standard().write(told)
     else:
-        Console.standard().note(f"Wrote {out}.")
-    _incomplete(ask.root, cluster)
+        Console.make_standard().note(f"Wrote {out}.")
+    _end_if_incomplete(ask.root, cluster)
 
 
 @app.command()
@@ -289,10 +299,10 @@ def history(
 
     Shows who changed what and when, and what was changed by other means.
     """
-    from ...workflow.fleet.answers import formatted, timeline  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...workflow.fleet.answers import find_history, format_sheet  # noqa: PLC0415  # what needs Spark is slow to load
 
-    sheet = timeline(_root(root), key, cluster, since)
-    Console.standard().out(formatted(sheet, form))
+    sheet = find_history(_choose_root(root), key, cluster, since)
+    Console.make_standard().write(format_sheet(sheet, form))
 
 
 @app.command()
@@ -301,14 +311,14 @@ def status(root: Root = None, json: Json = False) -> None:
 
     Exit code 5: not all clusters and configurations are known.
     """
-    from ...fleet.answers.history import as_text  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...workflow.fleet.answers import standing, standing_document  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.answers.history import render_status  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...workflow.fleet.answers import make_status_document, read_status  # noqa: PLC0415  # what needs Spark is slow to load
 
-    found = standing(_root(root))
+    found = read_status(_choose_root(root))
     if json:
-        _print(standing_document(found))
+        _print(make_status_document(found))
     else:
-        Console.standard().out(as_text(found))
+        Console.make_standard().write(render_status(found))
     raise typer.Exit(INCOMPLETE if found.complete is False else 0)
 
 
@@ -323,8 +333,8 @@ def doctor(
     """Check that the pipeline can run here, or say why not."""
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
-    found = runs.examined(root, runs.spark_of(master, jars, ivy_settings))
-    _print(runs.examination(found) if json else list(runs.lines(found)))
+    found = runs.examine_computer(root, runs.read_spark_options(master, jars, ivy_settings))
+    _print(runs.make_checks_document(found) if json else list(runs.render_checks(found)))
     raise typer.Exit(1 if any(check.good is False for check in found) else 0)
 
 
@@ -343,15 +353,15 @@ def prepare(
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    with _bars(quiet=quiet) as report:
-        told = runs.prepared(runs.spark_of(master, jars, ivy_settings), report)
-    Console.standard().out(told)
+    with _make_bars(quiet=quiet) as report:
+        told = runs.prepare_spark(runs.read_spark_options(master, jars, ivy_settings), report)
+    Console.make_standard().write(told)
 
 
 # ── shared ──────────────────────────────────────────────────────────────────────────────
 
 
-def _root(named: str | None) -> str:
+def _choose_root(named: str | None) -> str:
     """As the command line or the environment says, else fleet.hcl. Raises UsageError."""
     if named:
         return named
@@ -367,25 +377,25 @@ def _root(named: str | None) -> str:
     )
 
 
-def _incomplete(root: str, cluster: str | None = None) -> None:
+def _end_if_incomplete(root: str, cluster: str | None = None) -> None:
     """End with 5 if a cluster is not wholly known, after saying which."""
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
-    unknown = list(runs.missing(root, cluster))
+    unknown = list(runs.list_unread_clusters(root, cluster))
     for line in unknown:
-        Console.standard().note(f"Not known: {line}")
+        Console.make_standard().note(f"Not known: {line}")
     if unknown:
         raise typer.Exit(INCOMPLETE)
 
 
-def _inputs(var: list[Any], var_file: list[Path]) -> Any:
-    return Inputs.of(var, var_file)
+def _read_inputs(var: list[Any], var_file: list[Path]) -> Any:
+    return Inputs.read(var, var_file)
 
 
-def _bars(*, quiet: bool) -> Any:
+def _make_bars(*, quiet: bool) -> Any:
     return Bars(sys.stderr, SystemClock(), quiet=quiet)
 
 
 def _print(what: Any) -> None:
     """Lines for people, or one JSON document."""
-    Console.standard().lines(what if isinstance(what, list) else [json_line(what)])
+    Console.make_standard().write_lines(what if isinstance(what, list) else [render_json(what)])

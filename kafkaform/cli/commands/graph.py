@@ -12,7 +12,7 @@ from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
 from ...language.desired import Built
 from ...provider.registry import Registry
-from ...render.dot import dot
+from ...render.dot import render_dot
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ..options.flags import Var, VarFile
 from ..terminal.console import Console
@@ -23,24 +23,24 @@ def graph(var: Var = [], var_file: VarFile = []) -> None:
 
     Arrows point to dependencies. To draw the graph: kafkaform graph | dot -Tsvg > graph.svg
     """
-    configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())
+    configuration = read_configuration(Path(), Inputs.read(var, var_file), Registry())
     built = configuration.evaluate(offline=True)
     if has_errors(built.desired.diagnostics):
         faults = built.desired.diagnostics
         raise ConfigurationError("the configuration has faults", diagnostics=faults)
-    nodes = set(_nodes(built))
+    nodes = set(_list_nodes(built))
     # `each`, `path` and the like have no node of their own.
-    drawn = (edge for edge in _edges(built) if nodes.issuperset(edge))
-    Console.standard().out(dot(nodes, drawn))
+    drawn = (edge for edge in _list_edges(built) if nodes.issuperset(edge))
+    Console.make_standard().write(render_dot(nodes, drawn))
 
 
-def _nodes(built: Built) -> Iterator[str]:
+def _list_nodes(built: Built) -> Iterator[str]:
     graph = built.run.graph
     yield from map(str, graph.needs)
     yield from (f"var.{name}" for name in graph.modules[()].found.variables)
 
 
-def _edges(built: Built) -> Iterator[tuple[str, str]]:
+def _list_edges(built: Built) -> Iterator[tuple[str, str]]:
     """References; `depends_on`; objects to their providers."""
     graph = built.run.graph
     for node, needs in graph.needs.items():
@@ -50,12 +50,12 @@ def _edges(built: Built) -> Iterator[tuple[str, str]]:
             names = {ref.name for ref in graph.refs[node]}
             yield from ((str(node), name) for name in names if name.startswith("var."))
     for item in built.desired.declared:
-        block = str(_without_keys(item.address))
+        block = str(_drop_keys(item.address))
         yield block, f"provider.{item.identity.instance}"
-        yield from ((block, str(_without_keys(needed))) for needed in item.depends_on)
+        yield from ((block, str(_drop_keys(needed))) for needed in item.depends_on)
 
 
-def _without_keys(address: Address) -> Address:
+def _drop_keys(address: Address) -> Address:
     """The block itself, where an instance of it is named."""
     steps = tuple(step.partition("[")[0] for step in address.module)
     return replace(address.resource, module=steps)

@@ -10,15 +10,15 @@ import typer
 
 from ...core.errors import AppliedInPart, StorageError, UsageError
 from ...language.declare.folder import FAMILIES, is_read
-from ...render.text import count, inline
+from ...render.text import inline, render_count
 from ...workflow.import_all import import_all
 from ...workflow.operations import check_address, import_object
-from ...workflow.stores import seconds_of
+from ...workflow.stores import parse_duration
 from ...workflow.workspace import Workspace, open_workspace
 from ..options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
 from ..terminal.console import Console
 from ..terminal.run_command import advise, show_run
-from ..terminal.screen import screen
+from ..terminal.screen import open_screen
 
 STDOUT = "-"
 
@@ -69,7 +69,7 @@ def import_command(
     --all changes nothing. It writes a file with a block for each live object that is neither
     recorded nor declared, and import blocks, so that the next apply takes the objects over.
     """
-    console = Console.standard(no_color=no_color)
+    console = Console.make_standard(no_color=no_color)
     if all:
         if address is not None or json:
             given = "ADDRESS" if address is not None else "--json"
@@ -85,8 +85,8 @@ def import_command(
         if value:
             raise UsageError(f"{flag} goes with --all", f"Leave {flag} out, or write --all.")
     check_address(address)
-    seconds = seconds_of(lock_timeout, "--lock-timeout")
-    with screen(console, json=json, quiet=quiet) as shown:
+    seconds = parse_duration(lock_timeout, "--lock-timeout")
+    with open_screen(console, json=json, quiet=quiet) as shown:
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
         again = advise("import")
         show_run(
@@ -99,7 +99,7 @@ def _import_all(
     workspace: Workspace, types: list[str], match: list[str], out: str, console: Console
 ) -> None:
     """Raises AppliedInPart after a listing that failed: what was read is written all the same."""
-    target = None if out == STDOUT else _target(workspace, Path(out))
+    target = None if out == STDOUT else _choose_target(workspace, Path(out))
     name = target.name if target else "generated"
     generated = import_all(workspace, types=types, match=match, name=name)
     for gap in generated.gaps:
@@ -107,8 +107,8 @@ def _import_all(
     if not generated.count:
         console.note("Nothing to import: all that can be seen is recorded or left out.")
     else:
-        _write(generated.text, target, console)
-        console.note(f"{count(generated.count, 'object')} to import. {_next(target)}")
+        _write_blocks(generated.text, target, console)
+        console.note(f"{render_count(generated.count, 'object')} to import. {_advise_next(target)}")
     if not generated.complete:
         raise AppliedInPart(
             "a listing failed, so there may be more than was written",
@@ -116,13 +116,13 @@ def _import_all(
         )
 
 
-def _target(space: Workspace, path: Path) -> Path:
+def _choose_target(space: Workspace, path: Path) -> Path:
     """Where to write. Raises UsageError if a file is there, or would hide the folder's own."""
     if path.exists():
         raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
     here = path.resolve().parent == space.configuration.folder.resolve()
     family = FAMILIES[1 if space.configuration.tree.terraform else 0]
-    if here and is_read(path.name) and not family.members([path.name]):
+    if here and is_read(path.name) and not family.select_configuration([path.name]):
         raise UsageError(
             f"{path} would not be read together with the files that are here",
             f"Choose a name that ends in {family.configuration[0]}.",
@@ -130,9 +130,9 @@ def _target(space: Workspace, path: Path) -> Path:
     return path
 
 
-def _write(text: str, target: Path | None, console: Console) -> None:
+def _write_blocks(text: str, target: Path | None, console: Console) -> None:
     if target is None:
-        console.out(text)
+        console.write(text)
         return
     try:
         with target.open("x", encoding="utf-8") as file:
@@ -143,6 +143,6 @@ def _write(text: str, target: Path | None, console: Console) -> None:
         ) from None
 
 
-def _next(target: Path | None) -> str:
+def _advise_next(target: Path | None) -> str:
     where = "Save it in this folder" if target is None else f"Look at {target}"
     return f"{where}, then: kafkaform plan"

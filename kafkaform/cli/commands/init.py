@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...audit.chain import verify
-from ...audit.event import timestamp
+from ...audit.chain import verify_log
+from ...audit.event import render_time
 from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError, StorageError
 from ...provider.registry import Registry
-from ...render.text import count, inline, table
+from ...render.text import inline, render_count, render_table
 from ...state.model import State
 from ...workflow.configuration.evaluation import Inputs, read_configuration
-from ...workflow.stores import Store, open_store, seconds_of
-from ...workflow.workspace import lock_info, new_run_id
+from ...workflow.stores import Store, open_store, parse_duration
+from ...workflow.workspace import make_lock_info, make_run_id
 from ..options.flags import LockTimeout, NoColor, StateFile, Var, VarFile
 from ..terminal.console import Console
 
@@ -49,70 +49,77 @@ def init(
     Checks configuration, modules, providers, state, lock and log. Changes nothing except
     .kafkaform, the lock's folder. You can run it again at any time.
     """
-    console, folder = Console.standard(no_color=no_color), Path.cwd()
+    console, folder = Console.make_standard(no_color=no_color), Path.cwd()
     if not any(path.name.endswith(CONFIGURATION) for path in folder.iterdir()):
-        console.out(EMPTY)
+        console.write(EMPTY)
         return
     rows = [
-        *_configuration(folder, Inputs.of(var, var_file), console),
-        *_storage(open_store(state), seconds_of(lock_timeout, "--lock-timeout")),
+        *_check_configuration(folder, Inputs.read(var, var_file), console),
+        *_check_storage(open_store(state), parse_duration(lock_timeout, "--lock-timeout")),
     ]
-    console.lines(table([[name, inline(found)] for name, found in rows]))
-    advice = _advice(folder) if (folder / OURS).is_dir() else ""
+    console.write_lines(render_table([[name, inline(found)] for name, found in rows]))
+    advice = _advise_ignoring(folder) if (folder / OURS).is_dir() else ""
     if advice:
-        console.out(f"\n{advice}")
-    console.out("\nThis folder is ready. Next: `kafkaform plan` shows what an apply would change.")
+        console.write(f"\n{advice}")
+    console.write(
+        "\nThis folder is ready. Next: `kafkaform plan` shows what an apply would change."
+    )
 
 
-def _configuration(folder: Path, inputs: Inputs, console: Console) -> Iterator[tuple[str, str]]:
+def _check_configuration(
+    folder: Path, inputs: Inputs, console: Console
+) -> Iterator[tuple[str, str]]:
     """What the files say. Raises ConfigurationError with all their faults."""
     registry = Registry()
     configuration = read_configuration(folder, inputs, registry)
-    desired = configuration.desired(offline=True)
+    desired = configuration.evaluate_desired(offline=True)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    console.diagnostics(desired.diagnostics)
+    console.show_diagnostics(desired.diagnostics)
     tree = configuration.tree
-    parts = [count(len(tree.configuration), "file")]
+    parts = [render_count(len(tree.configuration), "file")]
     if tree.modules:
-        parts.append(count(len(tree.modules), "module"))
-    yield "configuration", f"{', '.join(parts)}, {count(len(desired.declared), 'object')} declared"
+        parts.append(render_count(len(tree.modules), "module"))
+    yield (
+        "configuration",
+        f"{', '.join(parts)}, {render_count(len(desired.declared), 'object')} declared",
+    )
     for name in registry.names:
-        yield f"provider {name}", registry.package(name)
+        yield f"provider {name}", registry.describe_package(name)
 
 
-def _storage(store: Store, timeout: float) -> Iterator[tuple[str, str]]:
+def _check_storage(store: Store, timeout: float) -> Iterator[tuple[str, str]]:
     """What state and log are like, after proof that they can be locked and written. Raises
     Locked, StorageError."""
     clock = SystemClock()
-    info = lock_info(new_run_id(), "init", timestamp(clock.now()))
+    info = make_lock_info(make_run_id(), "init", render_time(clock.now()))
     with store.backend.lock(info, timeout, clock):
         store.backend.probe()
         store.backend.check_writable()
         store.sink.check_writable()
         found = store.backend.load().state
-        yield "state", f"{store.backend.location}: {_state(found)}"
-        yield "audit log", f"{store.sink.location}: {_log(store, found)}"
+        yield "state", f"{store.backend.location}: {_render_state(found)}"
+        yield "audit log", f"{store.sink.location}: {_check_log(store, found)}"
     yield "lock", "can be taken, and is free again"
 
 
-def _state(found: State | None) -> str:
+def _render_state(found: State | None) -> str:
     if found is None:
         return "none yet, the first apply writes it"
-    return f"{count(len(found.objects), 'object')}, serial {found.serial}"
+    return f"{render_count(len(found.objects), 'object')}, serial {found.serial}"
 
 
-def _log(store: Store, state: State | None) -> str:
-    result = verify(store.sink.lines(), state.audit_head if state else None)
+def _check_log(store: Store, state: State | None) -> str:
+    result = verify_log(store.sink.lines(), state.audit_head if state else None)
     if not result.ok:
         raise StorageError(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
             "Restore the log from a backup, and find out who changed it.",
         )
-    return f"{count(result.records, 'record')}, sound" if result.records else "none yet"
+    return f"{render_count(result.records, 'record')}, sound" if result.records else "none yet"
 
 
-def _advice(folder: Path) -> str:
+def _advise_ignoring(folder: Path) -> str:
     """What a Git repository around the folder should leave out, if it does not."""
     root = next((p for p in (folder, *folder.parents) if (p / ".git").exists()), None)
     if root is None:

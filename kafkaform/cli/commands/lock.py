@@ -20,11 +20,11 @@ app = typer.Typer(help="Show or release the state lock.", no_args_is_help=True)
 def show(state: StateFile = None) -> None:
     """Show which run has the lock. A lock is free if its process has ended."""
     holder = open_store(state).backend.holder()
-    console = Console.standard()
+    console = Console.make_standard()
     if holder is None:
-        console.out("The state is not locked.")
+        console.write("The state is not locked.")
         return
-    console.out(
+    console.write(
         f"Locked by {inline(holder.who)} on {inline(holder.host)}, process {holder.pid}, "
         f"since {holder.started}: `{inline(holder.command)}`, run {holder.run}."
     )
@@ -42,7 +42,7 @@ def release(
     """
     outlive_output()
     ended = open_store(state).backend.break_lock(run)
-    Console.standard().out(f"Released the lock of {inline(str(ended))}.")
+    Console.make_standard().write(f"Released the lock of {inline(str(ended))}.")
 
 
 @app.callback()

@@ -30,10 +30,10 @@ from ..options.flags import (
     Untrusted,
     Var,
     VarFile,
-    accepted,
+    list_waivers,
 )
 from ..terminal.console import Console
-from ..terminal.screen import screen
+from ..terminal.screen import open_screen
 
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Save the plan to this file.")
@@ -76,15 +76,18 @@ def plan(
     quiet: Quiet = False,
     input: Input = True,
 ) -> None:
-    """Show what apply would change, and change nothing."""
-    console = Console.standard(no_color=no_color, interactive=input)
+    """Show what apply would change.
+
+    Changes neither the cluster nor the state.
+    """
+    console = Console.make_standard(no_color=no_color, interactive=input)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
-    accept = accepted(open_access=accept_open_access, unproven_access=accept_unproven_access)
+    accept = list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access)
     options = Options(mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes, accept)
     conditions = check_fail_on(fail_on)
     if untrusted and validate:
         raise dry_run_error()
-    with screen(console, json=json, quiet=quiet, detail=not concise, sends=False) as shown:
+    with open_screen(console, json=json, quiet=quiet, detail=not concise, sends=False) as shown:
         workspace = open_workspace(
             variables=var, variable_files=var_file, state=state, untrusted=untrusted
         )
@@ -96,7 +99,7 @@ def plan(
         if out is not None:
             command = shlex.join(["kafkaform", "apply", str(out)])
             shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
-        elif not made.idle and not any(made.blocked(stopping=True)):
+        elif not made.idle and not any(made.list_blocked(stopping=True)):
             shown.note(NEXT)
         refuse_if_blocked(made, conditions)
         unmet = find_unmet(made)

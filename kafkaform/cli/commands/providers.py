@@ -11,12 +11,12 @@ import typer
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
 from ...core.resource import ProviderConfig
-from ...core.schema import Attribute, ObjectSchema
-from ...language.declare.top_level import declare
+from ...core.schema import AttributeSchema, ObjectSchema
+from ...language.declare.top_level import declare_blocks
 from ...provider.registry import Registry
-from ...render.text import inline, json_line, table
+from ...render.text import inline, render_json, render_table
 from ...workflow.configuration.evaluation import Inputs, read_configuration
-from ...workflow.terraform_json import provider_json
+from ...workflow.terraform_json import make_provider_json
 from ..options.flags import Var, VarFile
 from ..terminal.console import Console
 
@@ -33,27 +33,31 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
     """
     if context.invoked_subcommand is not None:
         return
-    registry, console = Registry(), Console.standard()
-    configuration = read_configuration(Path(), Inputs.of(var, var_file), registry)
-    desired = configuration.desired(offline=True)
+    registry, console = Registry(), Console.make_standard()
+    configuration = read_configuration(Path(), Inputs.read(var, var_file), registry)
+    desired = configuration.evaluate_desired(offline=True)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    blocks = {name: block.name for name, block in declare(configuration.tree)[0].providers.items()}
+    blocks = {
+        name: block.name for name, block in declare_blocks(configuration.tree)[0].providers.items()
+    }
     used = blocks | {instance: found.name for instance, found in desired.providers.items()}
     if not used:
-        console.out("The configuration uses no provider.")
+        console.write("The configuration uses no provider.")
     rows = [
         [
             inline(instance),
-            f"{name} ({registry.package(name)})",
-            _address(desired.providers, instance),
+            f"{name} ({registry.describe_package(name)})",
+            _render_address(desired.providers, instance),
         ]
         for instance, name in sorted(used.items())
     ]
-    console.lines(table([["instance", "provider", "connects to"], *rows] if rows else []))
+    console.write_lines(
+        render_table([["instance", "provider", "connects to"], *rows] if rows else [])
+    )
 
 
-def _address(known: Mapping[str, ProviderConfig], instance: str) -> str:
+def _render_address(known: Mapping[str, ProviderConfig], instance: str) -> str:
     if instance not in known:
         return "(needs variables that have no value)"
     places = known[instance].config.get(ADDRESS) or ()
@@ -68,11 +72,11 @@ def schema(
 
     Includes all installed providers, whether or not the configuration uses them.
     """
-    registry, console = Registry(), Console.standard()
+    registry, console = Registry(), Console.make_standard()
     found = {name: registry.load(name) for name in registry.names}
     if json:
-        schemas = {name: provider_json(provider) for name, provider in found.items()}
-        console.out(json_line({"format_version": "1.0", "provider_schemas": schemas}))
+        schemas = {name: make_provider_json(provider) for name, provider in found.items()}
+        console.write(render_json({"format_version": "1.0", "provider_schemas": schemas}))
         return
     for name, provider in found.items():
         kinds = {kind: item.schema for kind, item in provider.types.items()}
@@ -81,17 +85,17 @@ def schema(
             *((f'resource "{kind}"', item) for kind, item in kinds.items()),
             *((f'data "{kind}"', item) for kind, item in provider.data.items()),
         ):
-            console.lines([title, *table(list(_rows(item))), ""])
+            console.write_lines([title, *render_table(list(_list_rows(item))), ""])
 
 
-def _rows(item: ObjectSchema, outer: str = "") -> Iterator[list[str]]:
+def _list_rows(item: ObjectSchema, outer: str = "") -> Iterator[list[str]]:
     for name, attribute in sorted(item.attributes.items()):
-        yield [f"  {outer}{name}", str(attribute.type), _given(attribute)]
+        yield [f"  {outer}{name}", str(attribute.type), _describe_origin(attribute)]
     for name, inner in item.blocks.items():
-        yield from _rows(inner, f"{outer}{name}.")
+        yield from _list_rows(inner, f"{outer}{name}.")
 
 
-def _given(attribute: Attribute) -> str:
+def _describe_origin(attribute: AttributeSchema) -> str:
     if attribute.required:
         return "required"
     return "computed" if attribute.computed else ""

@@ -24,7 +24,7 @@ Name = Annotated[
 _PROBE_SECONDS = 2.0
 
 
-def probe(box: sandbox.Sandbox) -> int:
+def count_brokers(box: sandbox.Sandbox) -> int:
     """How many brokers DescribeCluster names, asked as `admin`; 0 while nobody answers."""
     from confluent_kafka import KafkaException  # noqa: PLC0415  # the client is slow to load
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415  # the client is slow to load
@@ -68,14 +68,14 @@ def up(
     """Start a sandbox and wait until all its brokers answer."""
     overrides = tuple(map(sandbox.parse_override, config or ()))
     jars = tuple(classpath or ())
-    wanted = sandbox.Options(name, brokers, tls, overrides, jars, keep_data, timeout)
+    wanted = sandbox.SandboxOptions(name, brokers, tls, overrides, jars, keep_data, timeout)
     outlive_output()
     with _Screen() as screen:
-        box = sandbox.up(wanted, probe, screen.report)
+        box = sandbox.up(wanted, count_brokers, screen.report)
     typer.echo(f"sandbox {box.name} is ready: {box.bootstrap}")
     if box.bootstrap_tls is not None:
         typer.echo(f"with TLS: {box.bootstrap_tls} (authority: {box.ca_file})")
-    typer.echo(f"`kafkaform sandbox env{_option(name)}` prints how to connect.")
+    typer.echo(f"`kafkaform sandbox env{_render_name_flag(name)}` prints how to connect.")
 
 
 @app.command()
@@ -105,12 +105,12 @@ def status(
     ] = None,
 ) -> None:
     """Show all sandboxes and their status."""
-    wanted = (name,) if name is not None else sandbox.names()
+    wanted = (name,) if name is not None else sandbox.list_sandboxes()
     if not wanted:
         typer.echo("there are no sandboxes; `kafkaform sandbox up` makes one")
     for each in wanted:
         try:
-            typer.echo(_describe(sandbox.status(each)))
+            typer.echo(_render_status(sandbox.read_status(each)))
         except KafkaformError as error:
             if name is not None:
                 raise
@@ -128,18 +128,18 @@ def env(
 
     These are the provider block, client properties and shell exports.
     """
-    found = sandbox.status(name)
+    found = sandbox.read_status(name)
     box = found.sandbox
-    if found.state is not sandbox.State.RUNNING:
+    if found.state is not sandbox.SandboxState.RUNNING:
         typer.echo(f"{name} is {found.state}: {found.explanation}", err=True)
     if format is not None:
         typer.echo(sandbox.render(box, format), nl=False)
         return
     headings = {
         sandbox.Format.PROVIDER: "provider block for *.kf.hcl",
-        sandbox.Format.PROPERTIES: f"client properties, also in {sandbox.properties_file(box)}",
+        sandbox.Format.PROPERTIES: f"client properties, also in {sandbox.locate_properties(box)}",
         sandbox.Format.SHELL: 'shell: eval "$(kafkaform sandbox env '
-        f'--format shell{_option(name)})"',
+        f'--format shell{_render_name_flag(name)})"',
     }
     sections = (f"# {heading}\n{sandbox.render(box, form)}" for form, heading in headings.items())
     typer.echo("\n".join(sections), nl=False)
@@ -156,16 +156,16 @@ def logs(
     ] = False,
 ) -> None:
     """Show the brokers' logs."""
-    box = sandbox.load(name)
+    box = sandbox.load_sandbox(name)
     if box is None:
         raise UsageError(
             f"there is no sandbox named {name}", "`kafkaform sandbox status` lists all"
         )
-    for line in sandbox.follow(box, lines) if follow else sandbox.last_lines(box, lines):
+    for line in sandbox.follow_logs(box, lines) if follow else sandbox.read_last_lines(box, lines):
         typer.echo(line)
 
 
-def _describe(found: sandbox.Status) -> str:
+def _render_status(found: sandbox.SandboxStatus) -> str:
     box = found.sandbox
     rows = {
         "state": found.state.value,
@@ -178,7 +178,7 @@ def _describe(found: sandbox.Status) -> str:
     return "\n".join((box.name, *(f"  {key:<10} {text}" for key, text in rows.items() if text)))
 
 
-def _option(name: str) -> str:
+def _render_name_flag(name: str) -> str:
     return "" if name == "dev" else f" --name {name}"
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ...render.text import json_line
+from ...render.text import render_json
 from ...workflow.plan_files import load_plan
 from ...workflow.plan_rendering import render_plan
 from ...workflow.stores import open_store
 from ..options.flags import NoColor, StateFile
 from ..terminal.console import Console
-from .state import row_lines, state_data
+from .state import make_state_document, render_row
 
 PLAN_HELP = "A plan saved with `plan --out FILE`."
 
@@ -30,25 +30,25 @@ def show(
     state: StateFile = None,
 ) -> None:
     """Show a saved plan, or the state."""
-    console = Console.standard(no_color=no_color)
+    console = Console.make_standard(no_color=no_color)
     if plan_file is None:
         _show_state(console, state, json=json)
         return
     plan = load_plan(plan_file)
     if json:
-        console.out(render_plan(plan, "json"))
+        console.write(render_plan(plan, "json"))
     elif comment:
-        console.out(render_plan(plan, "markdown"))
+        console.write(render_plan(plan, "markdown"))
     else:
-        console.out(render_plan(plan, colour=console.colour, width=console.width))
+        console.write(render_plan(plan, colour=console.colour, width=console.width))
 
 
 def _show_state(console: Console, state_file: str | None, *, json: bool) -> None:
     state = open_store(state_file).backend.load().state
     if json:
-        console.out(json_line(state_data(state)))
+        console.write(render_json(make_state_document(state)))
     elif state is None or not state.objects:
-        console.out("The state is empty.")
+        console.write("The state is empty.")
     else:
         for _, row in sorted(state.objects.items()):
-            console.lines(row_lines(row))
+            console.write_lines(render_row(row))

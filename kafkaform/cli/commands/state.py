@@ -7,23 +7,23 @@ from typing import Annotated, Any
 
 import typer
 
-from ...apply.replay import replay
-from ...audit.event import Kind, state_body, timestamp
+from ...apply.replay import replay_log
+from ...audit.event import RecordKind, make_state_edit, render_time
 from ...core.address import matches, parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
 from ...core.head import Head
 from ...core.value import FrozenMap
-from ...render.text import count, inline, json_line, value
+from ...render.text import inline, render_count, render_json, render_value
 from ...state.codec import encode
-from ...state.edit import commit, move, with_head, without_address
+from ...state.edit import count_change, drop_address, move_address, set_head
 from ...state.model import Row, State
-from ...workflow.state_transfer import pull as pull_store
-from ...workflow.state_transfer import push as push_store
-from ...workflow.state_transfer import refuse_before_recovery, touched
-from ...workflow.stores import open_store, seconds_of
-from ...workflow.workspace import lock_info, new_run_id, open_journal, read_log
+from ...workflow.state_transfer import compare_rows, refuse_before_recovery
+from ...workflow.state_transfer import pull_state as pull_store
+from ...workflow.state_transfer import push_state as push_store
+from ...workflow.stores import open_store, parse_duration
+from ...workflow.workspace import make_lock_info, make_run_id, open_journal, read_log
 from ..options.flags import LockTimeout, StateFile
 from ..terminal.console import Console
 from ..terminal.outlet import outlive_output
@@ -41,31 +41,31 @@ def list_(
     found = open_store(state).backend.load().state
     rows = found.objects.values() if found else ()
     names = sorted({owner for row in rows for owner in row.owners if matches(pattern, owner)})
-    Console.standard().lines(inline(name) for name in names)
+    Console.make_standard().write_lines(inline(name) for name in names)
 
 
 @app.command()
 def show(address: Address, json: Json = False, state: StateFile = None) -> None:
     """Show the objects that an address owns."""
     found = open_store(state).backend.load().state
-    rows = found.owned_by(address) if found else ()
+    rows = found.find_owned(address) if found else ()
     if not rows:
         known = {owner for row in (found.objects.values() if found else ()) for owner in row.owners}
         hint = suggest(address, known) or "`kafkaform state list` shows all addresses."
         raise UsageError(f"{address} owns nothing", hint)
-    console = Console.standard()
+    console = Console.make_standard()
     for row in rows:
         if json:
-            console.out(json_line(_row_data(row)))
+            console.write(render_json(_make_row_document(row)))
         else:
-            console.lines(row_lines(row))
+            console.write_lines(render_row(row))
 
 
 @app.command()
 def rm(address: Address, state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     """Remove an address from the state; its objects stay as they are."""
-    _edit("state rm", state, lock_timeout, lambda before: without_address(before, address))
-    Console.standard().out(f"{address} owns nothing any more; the objects themselves stay.")
+    _edit_state("state rm", state, lock_timeout, lambda before: drop_address(before, address))
+    Console.make_standard().write(f"{address} owns nothing any more; the objects themselves stay.")
 
 
 @app.command()
@@ -80,8 +80,10 @@ def mv(
         parse_address(target)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    _edit("state mv", state, lock_timeout, lambda before: move(before, source, target))
-    Console.standard().out(f"{source} is now {target}.")
+    _edit_state(
+        "state mv", state, lock_timeout, lambda before: move_address(before, source, target)
+    )
+    Console.make_standard().write(f"{source} is now {target}.")
 
 
 @app.command()
@@ -104,12 +106,12 @@ def pull(
         found = store.backend.load().state
         if found is None:
             raise UsageError(f"{store.backend.location}: there is no state yet")
-        Console.standard().out(encode(found).decode().rstrip("\n"))
+        Console.make_standard().write(encode(found).decode().rstrip("\n"))
         return
     outlive_output()
     target = open_store(out)
-    pulled = pull_store(store, target, clock, seconds_of(lock_timeout, "--lock-timeout"))
-    Console.standard().out(
+    pulled = pull_store(store, target, clock, parse_duration(lock_timeout, "--lock-timeout"))
+    Console.make_standard().write(
         f"Saved serial {pulled.serial} to {out}, and its log to {target.sink.location}."
     )
 
@@ -131,42 +133,44 @@ def push(
     """
     outlive_output()
     source, target = open_store(file), open_store(state)
-    timeout = seconds_of(lock_timeout, "--lock-timeout")
+    timeout = parse_duration(lock_timeout, "--lock-timeout")
     pushed = push_store(source, target, SystemClock(), timeout, force=force)
-    Console.standard().out(
+    Console.make_standard().write(
         f"{target.backend.location} is serial {pushed.serial} now: "
-        f"{count(len(pushed.objects), 'object')}. Its log is {target.sink.location}."
+        f"{render_count(len(pushed.objects), 'object')}. Its log is {target.sink.location}."
     )
 
 
-def _edit(
+def _edit_state(
     command: str, state_file: str | None, lock_timeout: str, change: Callable[[State], State]
 ) -> None:
     """Edit under the lock; the log records it before the state holds it."""
     outlive_output()
-    store, clock, run = open_store(state_file), SystemClock(), new_run_id()
-    timeout = seconds_of(lock_timeout, "--lock-timeout")
-    info = lock_info(run, command, timestamp(clock.now()))
+    store, clock, run = open_store(state_file), SystemClock(), make_run_id()
+    timeout = parse_duration(lock_timeout, "--lock-timeout")
+    info = make_lock_info(run, command, render_time(clock.now()))
     with store.backend.lock(info, timeout, clock) as lease:
         store.backend.check_writable()
         loaded = store.backend.load()
         if loaded.state is None:
             raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
         found, version = read_log(store.sink, loaded.state), loaded.version
-        refuse_before_recovery(found, (Kind.STATE,))
+        refuse_before_recovery(found, (RecordKind.STATE,))
         before = loaded.state
         if found.unsaved:  # an edit that was logged, and could not be saved
-            before = commit(before, with_head(replay(found, before).state, found.head))
+            before = count_change(before, set_head(replay_log(found, before).state, found.head))
             version = store.backend.save(before, version)
         after = change(before)
         journal = open_journal(store.sink, clock, run, before, found, lease)
-        body = state_body(before.serial + 1, version or "", command, touched(before, after))
-        record = journal.write(Kind.STATE, body)
-        anchored = with_head(after, Head(record.seq, record.hash))
-        store.backend.save(commit(before, anchored), version)
+        body = make_state_edit(
+            before.serial + 1, version or "", command, compare_rows(before, after)
+        )
+        record = journal.write(RecordKind.STATE, body)
+        anchored = set_head(after, Head(record.seq, record.hash))
+        store.backend.save(count_change(before, anchored), version)
 
 
-def row_lines(row: Row) -> Iterator[str]:
+def render_row(row: Row) -> Iterator[str]:
     """One row as people read it: its owner, what it is, and its attributes."""
     yield f"# {inline(', '.join(row.owners))}"
     yield inline(f"{row.identity.kind} {row.identity.key} ({row.identity.instance})")
@@ -175,21 +179,21 @@ def row_lines(row: Row) -> Iterator[str]:
     labels = {"labels": row.labels} if row.labels else {}
     for name, item in about.items():
         if item is not None:
-            yield f"  {name} = {value(item)}"
+            yield f"  {name} = {render_value(item)}"
     for name, item in (*labels.items(), *sorted(row.attributes.items())):
         if isinstance(item, FrozenMap):
             yield f"  {name}:"
-            yield from (f"    {inline(k)} = {value(v)}" for k, v in sorted(item.items()))
+            yield from (f"    {inline(k)} = {render_value(v)}" for k, v in sorted(item.items()))
         else:
-            yield f"  {name} = {value(item)}"
+            yield f"  {name} = {render_value(item)}"
     yield ""
 
 
-def state_data(state: State | None) -> dict[str, Any]:
+def make_state_document(state: State | None) -> dict[str, Any]:
     """The state as data for programs."""
     if state is None:
         return {"format_version": "1.0", "resources": []}
-    rows = [_row_data(row) for _, row in sorted(state.objects.items())]
+    rows = [_make_row_document(row) for _, row in sorted(state.objects.items())]
     return {
         "format_version": "1.0",
         "lineage": state.lineage,
@@ -200,7 +204,7 @@ def state_data(state: State | None) -> dict[str, Any]:
     }
 
 
-def _row_data(row: Row) -> dict[str, Any]:
+def _make_row_document(row: Row) -> dict[str, Any]:
     return {
         "instance": row.identity.instance,
         "type": row.identity.kind,

@@ -23,7 +23,7 @@ from ...workflow.configuration.evaluation import Inputs
 from ...workflow.configuration.systems import Systems
 from ...workflow.connection import Connection, ConnectionInputs, resolve_configured, resolve_direct
 from ..terminal.console import Console
-from .flag_groups import takes
+from .flag_groups import take_flags
 from .flags import NoColor, Var, VarFile
 
 BootstrapServer = Annotated[
@@ -50,7 +50,7 @@ ProviderInstance = Annotated[
 ]
 
 
-class Kept(Struct, frozen=True):
+class ShellContext(Struct, frozen=True):
     """What a shell hands to the commands typed in it: how it connects, whether they may change
     anything, its open sessions, and the clusters of those that a configuration names."""
 
@@ -59,7 +59,7 @@ class Kept(Struct, frozen=True):
     sessions: dict[str, Session] = field(default_factory=dict)
     systems: Systems = field(default_factory=Systems)
 
-    def session(self, connection: Connection) -> Session:
+    def get_session(self, connection: Connection) -> Session:
         """The session of this connection, opened when it is first asked for."""
         key = digest([connection.instance, connection.settings.config])
         if key not in self.sessions:
@@ -82,7 +82,7 @@ class Way(Struct, frozen=True):
 
     flags: ConnectionInputs
     console: Console
-    kept: Kept | None = None
+    kept: ShellContext | None = None
 
     @property
     def wanted(self) -> ConnectionInputs:
@@ -90,22 +90,22 @@ class Way(Struct, frozen=True):
         own = self.flags.direct or self.flags.provider is not None
         return self.flags if own or self.kept is None else self.kept.flags
 
-    def connection(self) -> Connection:
+    def resolve_connection(self) -> Connection:
         """What the flags mean; warnings are shown. Raises UsageError, ConfigurationError with
         every fault."""
         if not self.wanted.direct:
             return resolve_configured(self.wanted)
         found, warnings = resolve_direct(self.wanted, os.environ)
         if self.wanted is self.flags:  # a shell has shown its own when it began
-            self.console.diagnostics(warnings)
+            self.console.show_diagnostics(warnings)
         return found
 
     @contextmanager
-    def session(self) -> Iterator[Session]:
+    def open_session(self) -> Iterator[Session]:
         """A session: the shell's own, or one that ends with the block."""
-        found = self.connection()
+        found = self.resolve_connection()
         if self.kept is not None:
-            yield self.kept.session(found)
+            yield self.kept.get_session(found)
             return
         session = found.open()
         try:
@@ -114,7 +114,7 @@ class Way(Struct, frozen=True):
             session.close()
 
 
-def way(
+def make_way(
     context: typer.Context,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
@@ -125,7 +125,7 @@ def way(
     no_color: NoColor = False,
 ) -> Way:
     """The way that flags describe. Raises UsageError for two ways to name a cluster."""
-    inputs = Inputs.of(var, var_file)
+    inputs = Inputs.read(var, var_file)
     made = ConnectionInputs(
         bootstrap_server, command_config, tuple(client_property), provider, inputs
     )
@@ -135,8 +135,8 @@ def way(
             "go without one",
             "Give one of them.",
         )
-    return Way(made, Console.standard(no_color=no_color), context.find_object(Kept))
+    return Way(made, Console.make_standard(no_color=no_color), context.find_object(ShellContext))
 
 
-connects = takes("way", way)
+connects = take_flags("way", make_way)
 """A command that needs a cluster: `way` is its parameter."""

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 Command: TypeAlias = Callable[..., Any]
 
 
-def takes(
+def take_flags(
     name: str, make: Callable[..., Any], *, first: bool = False
 ) -> Callable[[Command], Command]:
     """Give a command the flags of `make`, and what that makes of them as its parameter `name`.

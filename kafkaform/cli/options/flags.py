@@ -94,7 +94,7 @@ Untrusted = Annotated[
 Input = Annotated[bool, typer.Option("--input/--no-input", help="Ask for input when needed.")]
 
 
-def accepted(*, open_access: bool, unproven_access: bool) -> tuple[str, ...]:
+def list_waivers(*, open_access: bool, unproven_access: bool) -> tuple[str, ...]:
     """The waivers that these flags give."""
     given = {OPEN_ACCESS: open_access, UNPROVEN_ACCESS: unproven_access}
     return tuple(name for name, wanted in given.items() if wanted)

@@ -230,7 +230,7 @@ COMMANDS: Mapping[str, str] = {
 # ── what is understood ──────────────────────────────────────────────────────────────────
 
 
-def meant(words: Sequence[str], root: Any) -> Iterator[list[str]]:
+def translate_words(words: Sequence[str], root: Any) -> Iterator[list[str]]:
     """The command lines that these words stand for: mostly one, the same; users have limits and
     credentials, which are described by two. Raises UsageError for an entity type that is none."""
     at = next((n for n, word in enumerate(words) if word in root.commands), len(words))
@@ -246,9 +246,11 @@ def meant(words: Sequence[str], root: Any) -> Iterator[list[str]]:
     if not options or not any(word.partition("=")[0] == TYPE for word in rest):
         yield [*before, *command, *rest]
         return
-    types, names, others = _entities(rest)
+    types, names, others = _read_entities(rest)
     _refuse_unknown(types)
-    for line in (_described if does == "describe" else _altered)(types, names, others):
+    for line in (_translate_describe if does == "describe" else _translate_alter)(
+        types, names, others
+    ):
         yield [*before, does, *line]
 
 
@@ -271,7 +273,7 @@ def _drop_redundant(words: Sequence[str], redundant: frozenset[str]) -> Iterator
     yield from words[end:]
 
 
-def _entities(words: Sequence[str]) -> tuple[list[str], list[str | None], list[str]]:
+def _read_entities(words: Sequence[str]) -> tuple[list[str], list[str | None], list[str]]:
     """Entity types, names (None is the default, as an empty one in KIP-248), and other words."""
     types: list[str] = []
     names: list[str | None] = []
@@ -321,7 +323,7 @@ def _pair_entities(types: Sequence[str], names: Sequence[str | None]) -> Mapping
     return dict(zip(types, names, strict=True))
 
 
-def _described(
+def _translate_describe(
     types: Sequence[str], names: Sequence[str | None], others: Sequence[str]
 ) -> Iterator[list[str]]:
     kind = types[0]
@@ -330,23 +332,25 @@ def _described(
         yield ["configs", f"{TYPE}={kind}", *named, *others]
         return
     if len(types) > 1 and names:
-        parts = [f"{LIMITED[part]}={_glob(n)}" for part, n in _pair_entities(types, names).items()]
+        parts = [
+            f"{LIMITED[part]}={_escape_glob(n)}" for part, n in _pair_entities(types, names).items()
+        ]
         yield ["quotas", *parts, *others]
         return
     for name in names or ["*"]:
-        only = "*" if not names else _glob(name)
+        only = "*" if not names else _escape_glob(name)
         yield ["quotas", *(f"{LIMITED[part]}={only}" for part in types), *others]
     for name in names or ["*"]:
         if types == ["users"] and name is not None:
-            yield ["users", f"--name={'*' if not names else _glob(name)}", *others]
+            yield ["users", f"--name={'*' if not names else _escape_glob(name)}", *others]
 
 
-def _glob(name: str | None) -> str:
+def _escape_glob(name: str | None) -> str:
     """A glob that fits this name alone; the default entity has an empty one."""
     return "" if name is None else glob.escape(name)
 
 
-def _altered(
+def _translate_alter(
     types: Sequence[str], names: Sequence[str | None], others: Sequence[str]
 ) -> Iterator[list[str]]:
     if len(types) > 1:
@@ -362,27 +366,27 @@ def _altered(
 # ── what is answered ────────────────────────────────────────────────────────────────────
 
 
-def instead(flag: str, command: Any, path: str) -> str | None:
+def advise_option(flag: str, command: Any, path: str) -> str | None:
     """What to do in place of an option that the command does not have; None if it is nobody's.
     command: the group or the command that refused it; path: how it is typed."""
     below = {} if path == ROOT else getattr(command, "commands", {})
-    able = [name for name in below if flag in _flags(below[name])]
+    able = [name for name in below if flag in _list_flags(below[name])]
     if able:
         return f"It stands after what it is for: `{path} {able[0]} {flag}`."
     if flag in HERE.get(path, {}):
         return HERE[path][flag]
     if flag not in INSTEAD:
         return None
-    reach = any("--bootstrap-server" in _flags(one) for one in (command, *below.values()))
+    reach = any("--bootstrap-server" in _list_flags(one) for one in (command, *below.values()))
     if INSTEAD[flag] not in CONNECTING:
         return INSTEAD[flag]
     return f"{INSTEAD[flag]} {_BROKERS if reach or path == ROOT else _CONFIGURED}".lstrip()
 
 
-def command_instead(word: str) -> str | None:
+def advise_command(word: str) -> str | None:
     """What to do in place of a command that there is not; None if nobody has it."""
     return COMMANDS.get(word.removesuffix(".sh").removesuffix(".bat"))
 
 
-def _flags(command: Any) -> frozenset[str]:
+def _list_flags(command: Any) -> frozenset[str]:
     return frozenset(opt for one in command.params for opt in (*one.opts, *one.secondary_opts))

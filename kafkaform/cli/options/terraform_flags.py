@@ -18,10 +18,10 @@ LONG = 4
 _SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
 
 
-def normalise(arguments: Sequence[str], root: TyperGroup) -> list[str]:
+def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
     """The same arguments with `--` before every long flag that was typed with `-`."""
-    named = (root, *(command for _, command in _named(arguments, root)))
-    known = {"--help", *(flag for command in named for flag in _flags(command))}
+    named = (root, *(command for _, command in _find_commands(arguments, root)))
+    known = {"--help", *(flag for command in named for flag in _list_flags(command))}
     result: list[str] = []
     for n, argument in enumerate(arguments):
         if argument == "--":
@@ -29,23 +29,23 @@ def normalise(arguments: Sequence[str], root: TyperGroup) -> list[str]:
         match = _SINGLE.fullmatch(argument)
         if match and (f"--{match['name']}" in known or len(match["name"]) >= LONG):
             argument = f"-{argument}"
-        result.append(_switched(argument, known))
+        result.append(_switch_flag(argument, known))
     return result
 
 
-def _switched(argument: str, known: Collection[str]) -> str:
+def _switch_flag(argument: str, known: Collection[str]) -> str:
     """`--write=false` as `--no-write`, if there is such a flag."""
     flag, _, value = argument.partition("=")
     opposite = f"--no-{flag[2:]}"
     return {"true": flag, "false": opposite}.get(value, argument) if opposite in known else argument
 
 
-def command_path(arguments: Sequence[str], root: TyperGroup) -> str:
+def find_command_path(arguments: Sequence[str], root: TyperGroup) -> str:
     """The command that these arguments name, as one types it: `kafkaform state mv`."""
-    return " ".join(("kafkaform", *(word for word, _ in _named(arguments, root))))
+    return " ".join(("kafkaform", *(word for word, _ in _find_commands(arguments, root))))
 
 
-def _named(words: Sequence[str], root: TyperGroup) -> Iterator[tuple[str, Any]]:
+def _find_commands(words: Sequence[str], root: TyperGroup) -> Iterator[tuple[str, Any]]:
     """The groups and the command that the words name. No other command is looked at, since that
     would load it."""
     group = root
@@ -58,7 +58,7 @@ def _named(words: Sequence[str], root: TyperGroup) -> Iterator[tuple[str, Any]]:
             group = command
 
 
-def _flags(command: Any) -> Iterator[str]:
+def _list_flags(command: Any) -> Iterator[str]:
     """Every long flag of one command or group."""
     for parameter in command.params:
         yield from (o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ...core import progress as events
 from ...core.clock import Clock
-from ...render.pace import Pace, amount
+from ...render.pace import Pace, render_amount
 from ...render.text import inline
 
 
@@ -42,9 +42,13 @@ class Terminal:
             self._end(event.task)
             return
         if self._progress is None:
-            self._progress = _bars(self._console)
+            self._progress = _make_bars(self._console)
         label, task = inline(event.label), self._tasks.get(event.task)
-        total, done, text = event.total, event.done, f"{amount(event)}{self._pace.left(event)}"
+        total, done, text = (
+            event.total,
+            event.done,
+            f"{render_amount(event)}{self._pace.render_time_left(event)}",
+        )
         if task is None:
             task = self._progress.add_task(label, total=total, completed=done, amount=text)
             self._tasks[event.task] = task
@@ -59,7 +63,7 @@ class Terminal:
             self.clear()
 
 
-def _bars(console: Console) -> Progress:
+def _make_bars(console: Console) -> Progress:
     # Redirected, results on stdout would be wrapped, and lost if stdout is a file.
     return Progress(
         TextColumn("{task.description}", markup=False),

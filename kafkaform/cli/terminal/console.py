@@ -11,7 +11,7 @@ from msgspec import Struct
 from ...core.diagnostics import Diagnostics
 from ...core.redaction import clean_diagnostics
 from .outlet import is_lost
-from .signals import until_readable
+from .signals import wait_until_readable
 
 DEFAULT_WIDTH, MAX_WIDTH = 100, 120
 
@@ -25,37 +25,37 @@ class Console(Struct, frozen=True):
     width: int
 
     @staticmethod
-    def standard(*, no_color: bool = False, interactive: bool = True) -> Console:
+    def make_standard(*, no_color: bool = False, interactive: bool = True) -> Console:
         """As the terminal is: NO_COLOR and pipes switch colour off."""
         plain = no_color or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return Console(
             sys.stdout.isatty() and not plain,
             sys.stderr.isatty() and not plain,
             interactive and sys.stdin is not None and sys.stdin.isatty(),
-            min(_columns() or DEFAULT_WIDTH, MAX_WIDTH),
+            min(_count_columns() or DEFAULT_WIDTH, MAX_WIDTH),
         )
 
-    def out(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Result text; a final newline is added if it lacks one."""
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         sys.stdout.flush()
 
-    def exactly(self, data: bytes) -> None:
+    def write_bytes(self, data: bytes) -> None:
         """Result bytes as they are."""
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
-    def lines(self, lines: Iterable[str]) -> None:
+    def write_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self.out(line)
+            self.write(line)
 
     def note(self, text: str) -> None:
         """One line about the run, on stderr."""
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
-    def diagnostics(self, diagnostics: Diagnostics) -> None:
+    def show_diagnostics(self, diagnostics: Diagnostics) -> None:
         """Errors and warnings, on stderr."""
         if diagnostics:
             from ...render.diagnostics import render_diagnostics  # noqa: PLC0415  # only faults need it
@@ -71,11 +71,11 @@ class Console(Struct, frozen=True):
         if is_lost(sys.stderr):  # a question that nobody saw has no answer
             return ""
         if self.interactive:
-            until_readable(sys.stdin)
+            wait_until_readable(sys.stdin)
         return sys.stdin.readline().strip()
 
 
-def _columns() -> int:
+def _count_columns() -> int:
     """As wide as COLUMNS says, or the terminal; `shutil` would load all archive formats."""
     chosen = os.environ.get("COLUMNS", "")
     if chosen.isdecimal() and int(chosen):

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ...core.errors import UsageError
-from ...core.storage import refusal
-from ...syntax.format import format
+from ...core.storage import make_storage_error
+from ...syntax.format import format_text
 from ...syntax.parse import parse
 from .console import Console
 from .outlet import outlive_output
@@ -27,7 +27,7 @@ TAKEN = ", ".join((*(f"*{ending}" for ending in ENDINGS), *NAMES))
 """The names of files that are formatted, for people."""
 
 
-class Text(NamedTuple):
+class ConfigurationText(NamedTuple):
     """path: as it was typed or reached, `-` for standard input."""
 
     path: Path
@@ -59,7 +59,7 @@ def fmt(
     and 1 if something would change. Also 1 if a text cannot be read or has errors; it stays as
     it is, and the others are done.
     """
-    console = Console.standard(no_color=no_color)
+    console = Console.make_standard(no_color=no_color)
     piped = STDIN in targets
     if piped and len(targets) > 1:
         raise UsageError("`-` stands alone", "Give files and folders, or `-` and nothing else.")
@@ -69,17 +69,17 @@ def fmt(
         outlive_output()
     faults: list[Diagnostic] = []
     changed = False
-    for text in _standard_input() if piped else _texts(targets or (Path(),), recursive):
-        after, problems = _laid_out(text)
+    for text in _read_standard_input() if piped else _read_texts(targets or (Path(),), recursive):
+        after, problems = _lay_out(text)
         faults.extend(problems)
-        if isinstance(text, Text) and after is not None:
+        if isinstance(text, ConfigurationText) and after is not None:
             changed |= after != text.data
-            _grant(wish, text, after, console)
-    console.diagnostics(tuple(faults))
+            _carry_out(wish, text, after, console)
+    console.show_diagnostics(tuple(faults))
     return int(has_errors(faults) or (check and changed))
 
 
-def _laid_out(text: Text | Diagnostic) -> tuple[bytes | None, Diagnostics]:
+def _lay_out(text: ConfigurationText | Diagnostic) -> tuple[bytes | None, Diagnostics]:
     """The text in the standard layout, or None and why it is left alone."""
     if isinstance(text, Diagnostic):
         return None, (text,)
@@ -88,42 +88,44 @@ def _laid_out(text: Text | Diagnostic) -> tuple[bytes | None, Diagnostics]:
         if text.path.name.endswith(VALUES):
             problems = tuple(replace(fault, excerpt=None) for fault in problems)
         return None, problems
-    return format(text.data.decode()).encode(), ()
+    return format_text(text.data.decode()).encode(), ()
 
 
-def _grant(wish: Wish, text: Text, after: bytes, console: Console) -> None:
+def _carry_out(wish: Wish, text: ConfigurationText, after: bytes, console: Console) -> None:
     if after != text.data:
         if wish.name:
-            console.out(_shown(text.path))
+            console.write(_render_inline(text.path))
         if wish.write:
-            _save(text.path, after)
+            _save_text(text.path, after)
         if wish.diff:
-            console.lines(_difference(text, after, colour=console.colour))
+            console.write_lines(_render_difference(text, after, colour=console.colour))
     if wish.result:
-        console.exactly(after)
+        console.write_bytes(after)
 
 
 # -- what is found
 
 
-def _standard_input() -> Iterator[Text]:
-    yield Text(STDIN, sys.stdin.buffer.read())
+def _read_standard_input() -> Iterator[ConfigurationText]:
+    yield ConfigurationText(STDIN, sys.stdin.buffer.read())
 
 
-def _texts(targets: Sequence[Path], recursive: bool) -> Iterator[Text | Diagnostic]:
+def _read_texts(
+    targets: Sequence[Path], recursive: bool
+) -> Iterator[ConfigurationText | Diagnostic]:
     """Each file once, however often it was named or linked; a fault for one that is not read."""
     seen: set[str] = set()
     for target in targets:
         folder = target.is_dir()
         root = os.path.realpath(target if folder else target.parent)
-        for path in _files(target, recursive) if folder else (target,):
+        for path in _list_files(target, recursive) if folder else (target,):
             real = os.path.realpath(path)
             if real not in seen:
                 seen.add(real)
-                yield _read(path, real, root, named=not folder)
+                yield _read_text(path, real, root, named=not folder)
 
 
-def _files(folder: Path, recursive: bool) -> Iterator[Path]:
+def _list_files(folder: Path, recursive: bool) -> Iterator[Path]:
     """The configuration files of a folder, by name; links to folders are not followed, and what
     is hidden is nobody's configuration."""
     for entry in sorted(folder.iterdir()):
@@ -131,7 +133,7 @@ def _files(folder: Path, recursive: bool) -> Iterator[Path]:
             continue
         if entry.is_dir():
             if recursive and not entry.is_symlink():
-                yield from _files(entry, recursive)
+                yield from _list_files(entry, recursive)
         elif _is_configuration(entry):
             yield entry
 
@@ -140,33 +142,35 @@ def _is_configuration(path: Path) -> bool:
     return path.name.endswith(ENDINGS) or path.name in NAMES
 
 
-def _read(path: Path, real: str, root: str, *, named: bool) -> Text | Diagnostic:
+def _read_text(path: Path, real: str, root: str, *, named: bool) -> ConfigurationText | Diagnostic:
     """real: where its links lead; root: the folder that they must not leave."""
     if named and not _is_configuration(path):
-        return _fault(f"{path} is not a configuration file", f"Those are {TAKEN}.")
+        return _make_fault(f"{path} is not a configuration file", f"Those are {TAKEN}.")
     if os.path.commonpath((real, root)) != root:
         severity = Severity.ERROR if named else Severity.WARNING
         advice = "It was left alone. Format the file in its own folder."
-        return _fault(f"{path} is a link that leads out of its folder", advice, severity)
+        return _make_fault(f"{path} is a link that leads out of its folder", advice, severity)
     try:
-        return Text(path, Path(real).read_bytes())
+        return ConfigurationText(path, Path(real).read_bytes())
     except OSError as error:
-        return _fault(f"{path} cannot be read: {error.strerror}", "Check the path and its rights.")
+        return _make_fault(
+            f"{path} cannot be read: {error.strerror}", "Check the path and its rights."
+        )
 
 
-def _fault(summary: str, advice: str, severity: Severity = Severity.ERROR) -> Diagnostic:
+def _make_fault(summary: str, advice: str, severity: Severity = Severity.ERROR) -> Diagnostic:
     return Diagnostic(severity, summary, advice=advice)
 
 
 # -- what is done
 
 
-def _save(path: Path, data: bytes) -> None:
+def _save_text(path: Path, data: bytes) -> None:
     """Put the new text in the place of the old one, at once and with its rights."""
     from ...state.backends import files  # noqa: PLC0415  # only a text that changes needs it
 
     real = Path(os.path.realpath(path))
-    temporary = files.temporary(real)
+    temporary = files.make_temporary_name(real)
     try:
         # A rename asks for no right to the file itself, but to write it is what was asked for.
         with real.open("r+b"):
@@ -176,10 +180,10 @@ def _save(path: Path, data: bytes) -> None:
         temporary.replace(real)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise refusal("cannot write the formatted text", path, error) from None
+        raise make_storage_error("cannot write the formatted text", path, error) from None
 
 
-def _difference(text: Text, after: bytes, *, colour: bool) -> Iterator[str]:
+def _render_difference(text: ConfigurationText, after: bytes, *, colour: bool) -> Iterator[str]:
     """A unified diff, as `diff -u` writes it; control characters are made visible."""
     import difflib  # noqa: PLC0415  # only a text that changes needs it
 
@@ -189,12 +193,12 @@ def _difference(text: Text, after: bytes, *, colour: bool) -> Iterator[str]:
     styles = {"+": "create", "-": "delete", "@": "dim"}
     before, now = (data.decode().splitlines(keepends=True) for data in (text.data, after))
     for line in difflib.unified_diff(before, now, f"old/{text.path}", f"new/{text.path}"):
-        yield paint(styles.get(line[:1], ""), _shown(line.rstrip("\r\n")))
+        yield paint(styles.get(line[:1], ""), _render_inline(line.rstrip("\r\n")))
         if line[:1] in "+- " and not line.endswith("\n"):
             yield "\\ No newline at end of file"
 
 
-def _shown(text: object) -> str:
+def _render_inline(text: object) -> str:
     """Foreign text on one line, tabs as they are."""
     from ...render.text import inline  # noqa: PLC0415  # only a text that changes needs it
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TextIO
 from msgspec import Struct, field
 
 from ...core.diagnostics import Diagnostic, Severity
-from ...core.redaction import Known, watching
+from ...core.redaction import KnownSecrets, watch_secrets
 
 ELSEWHERE = "Give the command an output that can be written."
 _KEPT = "surrogateescape"
@@ -62,17 +62,17 @@ class Fate(Struct):
 class FencedBytes:
     """The bytes below a text stream; those of text pass the filter too."""
 
-    def __init__(self, stream: BinaryIO, known: Known, fate: Fate) -> None:
+    def __init__(self, stream: BinaryIO, known: KnownSecrets, fate: Fate) -> None:
         self._stream, self._known, self._fate = stream, known, fate
 
     def write(self, data: Any) -> int:
         text = bytes(data).decode("utf-8", _KEPT)
-        with _noted(self._stream, self._fate):
-            self._stream.write(self._known.clean(text).encode("utf-8", _KEPT))
+        with _note_faults(self._stream, self._fate):
+            self._stream.write(self._known.mask_secrets(text).encode("utf-8", _KEPT))
         return len(data)
 
     def flush(self) -> None:
-        with _noted(self._stream, self._fate):
+        with _note_faults(self._stream, self._fate):
             self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -83,12 +83,12 @@ class Fenced:
     """A text stream on which no secret can be written. It is told in whole pieces: nobody here
     writes half a word, and each line of a secret with several is known by itself."""
 
-    def __init__(self, stream: TextIO, known: Known, fate: Fate) -> None:
+    def __init__(self, stream: TextIO, known: KnownSecrets, fate: Fate) -> None:
         self._stream, self._known, self.fate = stream, known, fate
 
     def write(self, text: str) -> int:
-        cleaned = self._known.clean(text)
-        with _noted(self._stream, self.fate):
+        cleaned = self._known.mask_secrets(text)
+        with _note_faults(self._stream, self.fate):
             try:
                 self._stream.write(cleaned)
             except UnicodeEncodeError:  # a terminal or a log that does not take all characters
@@ -101,7 +101,7 @@ class Fenced:
             self.write(line)
 
     def flush(self) -> None:
-        with _noted(self._stream, self.fate):
+        with _note_faults(self._stream, self.fate):
             self._stream.flush()
 
     @property
@@ -113,7 +113,7 @@ class Fenced:
 
 
 @contextmanager
-def _noted(stream: Any, fate: Fate) -> Iterator[None]:
+def _note_faults(stream: Any, fate: Fate) -> Iterator[None]:
     """Inside, a fault of the stream is its fate and nobody else's."""
     try:
         yield
@@ -137,9 +137,9 @@ def outlive_output() -> None:
 
 
 @contextmanager
-def fenced() -> Iterator[Outlet]:
+def filter_output() -> Iterator[Outlet]:
     """Inside, secrets are known from the moment that they are read, and both streams fenced."""
-    with watching() as known:
+    with watch_secrets() as known:
         before, outlet = (sys.stdout, sys.stderr), Outlet()
         fates = (outlet.out, outlet.err)
         sys.stdout, sys.stderr = (
@@ -157,6 +157,6 @@ def is_lost(stream: object) -> bool:
     return isinstance(stream, Fenced) and stream.fate.lost is not None
 
 
-def unwritten(error: OSError, detail: str) -> Diagnostic:
+def make_unwritten_fault(error: OSError, detail: str) -> Diagnostic:
     """That standard output takes no more, and what that means."""
     return Diagnostic(Severity.ERROR, str(Unwritable(error)), detail, advice=ELSEWHERE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ...core import progress as events
 from ...core.clock import Clock
-from ...render.pace import Pace, amount
+from ...render.pace import Pace, render_amount
 from ...render.text import inline
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Log:
         self._stream.flush()
 
     def draw(self, event: events.Progress) -> None:
-        now, left = self._clock.monotonic(), self._pace.left(event)
+        now, left = self._clock.monotonic(), self._pace.render_time_left(event)
         due = now - self._last.setdefault(event.task, now) >= LOG_INTERVAL
         if event.task in self._closed or not (event.finished or due):
             return
@@ -94,4 +94,4 @@ class Log:
         if event.finished:
             self._closed.add(event.task)
         rest = ", done" if event.finished else left
-        self.say(f"{inline(event.label)}: {amount(event)}{rest}")
+        self.say(f"{inline(event.label)}: {render_amount(event)}{rest}")

@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 from ...core.diagnostics import Diagnostics, has_errors
 from ...core.errors import UsageError
-from ...render.text import block
+from ...render.text import render_block
 from ...syntax.scan import scan
 from ...syntax.source import Source
 from ...syntax.tokens import TRIVIA, Frame
-from ...workflow.configuration.places import state_home
+from ...workflow.configuration.places import find_state_home
 from .console import Console
 
 Evaluate: TypeAlias = Callable[[str], tuple[str | None, Diagnostics]]
@@ -35,7 +35,7 @@ _STILL_OPEN = ('Unclosed "', "Unclosed heredoc", "Unclosed comment")
 
 def converse(evaluate: Evaluate, console: Console) -> int:
     """At a terminal: prompts, a history, and going on after errors. Always 0."""
-    with interrupts(), history(history_file("console")):
+    with raise_interrupts(), keep_history(locate_history("console")):
         waiting: list[str] = []
         while True:
             try:
@@ -45,7 +45,7 @@ def converse(evaluate: Evaluate, console: Console) -> int:
                     return 0
                 if not is_open(text):
                     waiting = []
-                    _answer(text, evaluate, console)
+                    _answer_expression(text, evaluate, console)
             except KeyboardInterrupt:
                 console.note("")
                 waiting = []
@@ -57,14 +57,14 @@ def converse(evaluate: Evaluate, console: Console) -> int:
 def answer_all(lines: Iterable[str], evaluate: Evaluate, console: Console) -> int:
     """From a pipe: every expression in turn; 1 if one of them failed."""
     results = []
-    for text in expressions(lines):
+    for text in split_expressions(lines):
         if text.strip() == "exit":
             break
-        results.append(_answer(text, evaluate, console))
+        results.append(_answer_expression(text, evaluate, console))
     return int(not all(results))
 
 
-def expressions(lines: Iterable[str]) -> Iterator[str]:
+def split_expressions(lines: Iterable[str]) -> Iterator[str]:
     """The expressions that some lines hold; the last one may be unfinished."""
     waiting: list[str] = []
     for line in lines:
@@ -84,18 +84,18 @@ def is_open(text: str) -> bool:
     return bool(faults) and all(fault.summary.startswith(_STILL_OPEN) for fault in faults)
 
 
-def _answer(text: str, evaluate: Evaluate, console: Console) -> bool:
+def _answer_expression(text: str, evaluate: Evaluate, console: Console) -> bool:
     """Print the value or what is wrong; whether all went well."""
     if text.strip() == "help":
-        console.out(HELP)
+        console.write(HELP)
         return True
     found = scan(Source("", text), Frame.EXPRESSION)
     if not found.faults and all(token.type in TRIVIA for token in found.tokens):
         return True
     value, faults = evaluate(f"{text}\n")
-    console.diagnostics(faults)
+    console.show_diagnostics(faults)
     if value is not None:
-        console.out(block(value))
+        console.write(render_block(value))
     return not has_errors(faults)
 
 
@@ -103,7 +103,7 @@ def _answer(text: str, evaluate: Evaluate, console: Console) -> bool:
 
 
 @contextmanager
-def interrupts() -> Iterator[None]:
+def raise_interrupts() -> Iterator[None]:
     """Ctrl-C raises KeyboardInterrupt here instead of ending the program."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -112,13 +112,13 @@ def interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def history_file(of: str) -> Path:
+def locate_history(of: str) -> Path:
     """Where the lines of a console or a shell are kept."""
-    return state_home() / f"{of}_history"
+    return find_state_home() / f"{of}_history"
 
 
 @contextmanager
-def history(file: Path) -> Iterator[None]:
+def keep_history(file: Path) -> Iterator[None]:
     """Lines of earlier consoles, for the arrow keys; kept from other users, since people type
     secrets. Where nothing can be kept, nothing is."""
     try:
@@ -139,7 +139,7 @@ def history(file: Path) -> Iterator[None]:
             readline.write_history_file(file)
 
 
-def run(evaluate: Evaluate, console: Console) -> int:
+def run_console(evaluate: Evaluate, console: Console) -> int:
     """Until the end of input: a conversation if somebody is there, else all that comes."""
     if sys.stdin.isatty():
         return converse(evaluate, console)

@@ -33,10 +33,10 @@ def show_run(shown: Screen, run: Callable[..., Applied], *, outputs: bool = True
 
 def _show_applied(shown: Screen, applied: Applied, outputs: bool) -> None:
     if applied.report is not None:
-        shown.result(applied.report, applied.run, applied.plan)
+        shown.show_result(applied.report, applied.run, applied.plan)
         if outputs:
-            shown.outputs(applied.outputs)
-    shown.diagnostics(applied.diagnostics)
+            shown.show_outputs(applied.outputs)
+    shown.show_diagnostics(applied.diagnostics)
 
 
 def accept(plan: Plan) -> bool:

@@ -11,7 +11,7 @@ from operator import attrgetter
 import typer
 from msgspec import Struct, field
 
-from ...apply.obligations import told
+from ...apply.obligations import describe_work
 from ...apply.recover import SUPERSEDED, Recovered
 from ...apply.report import Report, Result, Work
 from ...apply.verify import Invisible
@@ -19,16 +19,16 @@ from ...core.change import Verdict
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostics
 from ...core.errors import KafkaformError, UsageError, exit_code
-from ...core.progress import Report as ReportTo
-from ...core.progress import silent
+from ...core.progress import Reporter as ReportTo
+from ...core.progress import ignore_event
 from ...core.resource import FaultClass, Output
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Plan
 from ...render import stream
 from ...render.jsonplan import Data
-from ...render.report import ApplyReport, apply_report, apply_summary
-from ...render.text import count, inline
-from ...render.validation import validation_events, validation_text
+from ...render.report import ApplyReport, make_apply_report, render_apply_summary
+from ...render.text import inline, render_count
+from ...render.validation import list_validation_events, render_validation
 from ...version import VERSION
 from ...workflow.events import DryRun, Note, PlanChosen, RunEvent
 from ...workflow.plan_rendering import read_words, render_plan
@@ -52,7 +52,7 @@ class TextScreen(Struct):
     the command goes on to change something when its plan was shown."""
 
     console: Console
-    bars: ReportTo = silent
+    bars: ReportTo = ignore_event
     clear: Callable[[], None] = lambda: None
     detail: bool = True
     command: str = "apply"
@@ -64,31 +64,31 @@ class TextScreen(Struct):
             case PlanChosen():
                 _show_chosen(self, event)
             case DryRun():
-                self.validated(event.plan, event.verdicts)
+                self.show_verdicts(event.plan, event.verdicts)
             case Recovered():
-                self.recovered(event)
+                self.show_recovered(event)
             case Work():
-                self.stands(event)
+                self.show_work(event)
             case Note():
                 self.note(event.text)
             case _:
                 self.bars(event)
 
-    def plan(self, plan: Plan) -> None:
+    def show_plan(self, plan: Plan) -> None:
         self.clear()
         colour, width = self.console.colour, self.console.width
-        self.console.out(render_plan(plan, colour=colour, width=width, detail=self.detail))
+        self.console.write(render_plan(plan, colour=colour, width=width, detail=self.detail))
 
-    def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
+    def show_verdicts(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
         self.clear()
-        self.console.out("\n" + validation_text(plan, verdicts, read_words(plan)))
+        self.console.write("\n" + render_validation(plan, verdicts, read_words(plan)))
 
-    def approve(self, plan: Plan) -> bool:
+    def ask_approval(self, plan: Plan) -> bool:
         """Only `yes` applies; a destroy asks for the cluster id of each instance."""
         if not self.console.interactive:
             raise UsageError(
                 "nobody can be asked here, so the plan is not approved; nothing was sent",
-                _without_asking(self.command, plan),
+                _advise_approval(self.command, plan),
             )
         if plan.options.mode is Mode.DESTROY:
             return all(self._type_cluster(name, plan) for name in sorted(plan.instances))
@@ -101,14 +101,14 @@ class TextScreen(Struct):
         question = f'\nEverything of {instance} is destroyed. Type its {system} id "{scope}": '
         return self.console.ask(question) == scope
 
-    def recovered(self, found: Recovered) -> None:
-        for line in _recovered(found):
+    def show_recovered(self, found: Recovered) -> None:
+        for line in _render_recovered(found):
             self.note(line)
         if found.taken_in:
-            outcomes = count(found.taken_in, "outcome")
+            outcomes = render_count(found.taken_in, "outcome")
             self.note(f"Took {outcomes} of an earlier run into the state.")
         if found.edits:
-            edits = count(found.edits, "edit")
+            edits = render_count(found.edits, "edit")
             self.note(f"Repeated {edits} that the state lacked (`state rm`, `state mv`, ...).")
         for identity in found.released:
             self.note(
@@ -120,29 +120,29 @@ class TextScreen(Struct):
         self.clear()
         self.console.note(text)
 
-    def stands(self, work: Work) -> None:
-        self.note(inline(told(work)))
+    def show_work(self, work: Work) -> None:
+        self.note(inline(describe_work(work)))
 
-    def result(self, report: Report, run: str, plan: Plan) -> None:
+    def show_result(self, report: Report, run: str, plan: Plan) -> None:
         self.clear()
-        told = _report(report, run, plan)
-        self.console.out("\n" + apply_summary(told, colour=self.console.colour))
-        self._late(report.invisible)
+        told = _make_report(report, run, plan)
+        self.console.write("\n" + render_apply_summary(told, colour=self.console.colour))
+        self._show_late(report.invisible)
 
-    def _late(self, late: tuple[Invisible, ...]) -> None:
+    def _show_late(self, late: tuple[Invisible, ...]) -> None:
         where = attrgetter("noun", "node", "why")
         for (noun, node, why), many in groupby(sorted(late, key=where), where):
             names = [inline(item.address) for item in many]
-            shown = names if len(names) <= _FEW else [count(len(names), "object")]
+            shown = names if len(names) <= _FEW else [render_count(len(names), "object")]
             silent = f": it does not answer ({inline(why)})" if why else ""
             for name in shown:
                 self.note(f"{name}: applied, not yet visible on {noun} {node}{silent}.")
 
-    def outputs(self, outputs: tuple[Output, ...]) -> None:
+    def show_outputs(self, outputs: tuple[Output, ...]) -> None:
         pass
 
-    def diagnostics(self, diagnostics: Diagnostics) -> None:
-        self.console.diagnostics(diagnostics)
+    def show_diagnostics(self, diagnostics: Diagnostics) -> None:
+        self.console.show_diagnostics(diagnostics)
 
 
 class JsonScreen(Struct):
@@ -159,57 +159,61 @@ class JsonScreen(Struct):
             case PlanChosen():
                 _show_chosen(self, event)
             case DryRun():
-                self.validated(event.plan, event.verdicts)
+                self.show_verdicts(event.plan, event.verdicts)
             case Recovered():
-                self.recovered(event)
+                self.show_recovered(event)
             case Work():
-                self.stands(event)
+                self.show_work(event)
             case Note():
                 self.note(event.text)
             case _:
-                self._put(stream.progress(event))
+                self._put(stream.make_progress(event))
 
     def begin(self) -> None:
-        self._put(stream.version(VERSION))
+        self._put(stream.make_version(VERSION))
 
-    def plan(self, plan: Plan) -> None:
-        for line in self.stream.lines(stream.plan_events(plan, read_words(plan))):
-            self.console.out(line)
+    def show_plan(self, plan: Plan) -> None:
+        for line in self.stream.render_lines(stream.list_plan_events(plan, read_words(plan))):
+            self.console.write(line)
 
-    def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
-        for line in self.stream.lines(validation_events(plan, verdicts, read_words(plan))):
-            self.console.out(line)
+    def show_verdicts(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
+        for line in self.stream.render_lines(
+            list_validation_events(plan, verdicts, read_words(plan))
+        ):
+            self.console.write(line)
 
-    def approve(self, plan: Plan) -> bool:
+    def ask_approval(self, plan: Plan) -> bool:
         raise UsageError(
-            "--json asks no questions; nothing was sent", _without_asking(self.command, plan)
+            "--json asks no questions; nothing was sent", _advise_approval(self.command, plan)
         )
 
-    def recovered(self, found: Recovered) -> None:
+    def show_recovered(self, found: Recovered) -> None:
         for result in found.closed:
-            self._put(stream.apply_result(result.change, result.outcome, 0.0))
+            self._put(stream.make_apply_result(result.change, result.outcome, 0.0))
 
     def note(self, text: str) -> None:
-        self._put(stream.log(text))
+        self._put(stream.make_log(text))
 
-    def stands(self, work: Work) -> None:
+    def show_work(self, work: Work) -> None:
         ticket = work.obligation.body["ticket"]
-        self._put(stream.log(inline(told(work))) | {"kafkaform": {"ticket": ticket}})
+        self._put(stream.make_log(inline(describe_work(work))) | {"kafkaform": {"ticket": ticket}})
 
-    def result(self, report: Report, run: str, plan: Plan) -> None:
+    def show_result(self, report: Report, run: str, plan: Plan) -> None:
         for result in report.results:
-            self._put(stream.apply_result(result.change, result.outcome, result.duration_ms / 1000))
-        self._put(stream.apply_summary(_report(report, run, plan)))
+            self._put(
+                stream.make_apply_result(result.change, result.outcome, result.duration_ms / 1000)
+            )
+        self._put(stream.make_apply_summary(_make_report(report, run, plan)))
 
-    def outputs(self, outputs: tuple[Output, ...]) -> None:
-        self._put(stream.outputs(outputs))
+    def show_outputs(self, outputs: tuple[Output, ...]) -> None:
+        self._put(stream.make_outputs(outputs))
 
-    def diagnostics(self, diagnostics: Diagnostics) -> None:
+    def show_diagnostics(self, diagnostics: Diagnostics) -> None:
         for item in diagnostics:
-            self._put(stream.diagnostic(item))
+            self._put(stream.make_diagnostic(item))
 
     def _put(self, event: Data) -> None:
-        self.console.out(self.stream.line(event))
+        self.console.write(self.stream.render_line(event))
 
 
 Screen = TextScreen | JsonScreen
@@ -219,32 +223,32 @@ def _show_chosen(screen: Screen, event: PlanChosen) -> None:
     """Show a plan that nobody has seen. From then on a command that sends goes on to its end even
     if nobody takes its output: what is sent has to be recorded."""
     if not event.run:
-        screen.plan(event.plan)
+        screen.show_plan(event.plan)
     if screen.sends:
         outlive_output()
 
 
-def _report(report: Report, run: str, plan: Plan) -> ApplyReport:
+def _make_report(report: Report, run: str, plan: Plan) -> ApplyReport:
     pairs = ((r.change, r.outcome) for r in report.results)
     blocked = sum(1 for change in plan.changes if change.blocked is not None)
-    return apply_report(pairs, run, blocked=blocked, words=read_words(plan))
+    return make_apply_report(pairs, run, blocked=blocked, words=read_words(plan))
 
 
-def _recovered(found: Recovered) -> Iterator[str]:
+def _render_recovered(found: Recovered) -> Iterator[str]:
     """One line for each step that was closed, or for all that ended alike if they are many."""
     alike: dict[str, list[str]] = {}
     for result in found.closed:
-        alike.setdefault(_ended(result), []).append(result.change.address)
+        alike.setdefault(_render_end(result), []).append(result.change.address)
     runs = f"run {found.runs[0]}" if len(found.runs) == 1 else f"{len(found.runs)} runs"
     for end, addresses in alike.items():
         if len(addresses) > _FEW:
-            steps = count(len(addresses), "step")
+            steps = render_count(len(addresses), "step")
             yield f"Recovered {steps} that {inline(runs)} left open: {end}."
         else:
             yield from (f"Recovered {inline(address)}: {end}." for address in addresses)
 
 
-def _ended(result: Result) -> str:
+def _render_end(result: Result) -> str:
     """How a recovered step ended, and why if that is no success."""
     fault = result.outcome.fault
     if fault is None:
@@ -256,13 +260,13 @@ def _ended(result: Result) -> str:
     return f"{result.outcome.status.value} ({inline(fault.code)})"
 
 
-def _without_asking(command: str, plan: Plan) -> str:
+def _advise_approval(command: str, plan: Plan) -> str:
     """How a plan is approved where nobody can be asked; one of `alter` is reviewed nowhere else."""
     return _ALTER_WITHOUT_ASKING if command == "alter" else _WITHOUT_ASKING[plan.options.mode]
 
 
 @contextmanager
-def screen(
+def open_screen(
     console: Console,
     *,
     json: bool,
@@ -280,7 +284,7 @@ def screen(
             yield shown
         except KafkaformError as error:  # programs read their errors where they read the rest
             outlive_output()  # the exit code of the error counts, whoever can read the error
-            shown.diagnostics(error.diagnostics)
+            shown.show_diagnostics(error.diagnostics)
             raise typer.Exit(exit_code(error)) from None
         return
     with Bars(sys.stderr, SystemClock(), quiet=quiet) as bars:

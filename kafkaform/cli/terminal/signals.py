@@ -68,7 +68,7 @@ def stop_on_signals() -> Iterator[Stop]:
                 signal.signal(each, earlier)
 
 
-def until_readable(stream: TextIO) -> None:
+def wait_until_readable(stream: TextIO) -> None:
     """Wait for a line on a terminal. Python looks for signals before and after it reads: one that
     comes just as the reading begins would be noticed at the next key only. Here it ends the wait.
     """
@@ -123,7 +123,7 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
 
 
-def leave(code: int) -> NoReturn:
+def end_process(code: int) -> NoReturn:
     """End the process without waiting for threads that wait for answers."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -133,7 +133,7 @@ def leave(code: int) -> NoReturn:
 
 def tell_finishing() -> None:
     """Say at the first signal that it has come, whoever is drawing: handlers must take no locks."""
-    here = _OVER_THIS_LINE if _at_terminal() else b""
+    here = _OVER_THIS_LINE if _is_terminal() else b""
     _write(here + FINISHING.encode() + b"\n")
 
 
@@ -145,12 +145,12 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:
     """Connections and threads that are being closed may take longer than anybody waits."""
-    here = _SHOW_CURSOR + _OVER_THIS_LINE if _at_terminal() else b""
+    here = _SHOW_CURSOR + _OVER_THIS_LINE if _is_terminal() else b""
     _write(here + AT_ONCE.encode() + b"\n")
     os._exit(128 + number)
 
 
-def _at_terminal() -> bool:
+def _is_terminal() -> bool:
     return sys.__stderr__ is not None and sys.__stderr__.isatty()
 
 

@@ -10,7 +10,7 @@ from ...core.diagnostics import Diagnostics, Range, Severity
 from ...core.errors import KafkaformError
 from ...core.resource import Desired
 from ...language.declare.folder import Tree
-from ...render.text import json_line
+from ...render.text import render_json
 from ...syntax.nodes import Block
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from .console import Console
@@ -24,11 +24,11 @@ def validate(
     no_color: bool = False,
 ) -> int:
     """Print every fault of the folder's configuration; 1 if one of them is an error."""
-    console, tree = Console.standard(no_color=no_color), None
+    console, tree = Console.make_standard(no_color=no_color), None
     try:
-        inputs = Inputs.of(var, var_file, untrusted=untrusted)
-        configuration = read_configuration(Path(), inputs, inputs.registry())
-        tree, found = configuration.tree, configuration.desired(offline=True)
+        inputs = Inputs.read(var, var_file, untrusted=untrusted)
+        configuration = read_configuration(Path(), inputs, inputs.make_registry())
+        tree, found = configuration.tree, configuration.evaluate_desired(offline=True)
         faults = found.diagnostics
     except KafkaformError as error:
         if not json:  # as every command tells it
@@ -36,53 +36,53 @@ def validate(
         faults = error.diagnostics
     errors = sum(item.severity is Severity.ERROR for item in faults)
     if json:
-        console.out(_report(faults, errors, tree))
+        console.write(_render_report(faults, errors, tree))
     else:
-        console.diagnostics(faults)
+        console.show_diagnostics(faults)
         if not errors:
-            console.out(_sound(found))
+            console.write(_render_sound(found))
     return min(errors, 1)
 
 
-def _sound(found: Desired) -> str:
+def _render_sound(found: Desired) -> str:
     number = len(found.declared)
     return f"The configuration is valid: {number:,} object{'s' if number != 1 else ''} declared."
 
 
-def _report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
+def _render_report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
     """The faults in the shape of `terraform validate -json`."""
-    from ...render.diagnostics import diagnostic_data  # noqa: PLC0415  # only faults need it
+    from ...render.diagnostics import make_diagnostic_data  # noqa: PLC0415  # only faults need it
 
     # Of the blocks only those that a fault may be in are looked for: both can be many.
     files = {item.range.file for item in faults if item.range is not None}
-    blocks = [block for block in _blocks(tree) if block.source.file in files] if tree else []
+    blocks = [block for block in _walk_blocks(tree) if block.source.file in files] if tree else []
     places = sorted((block.range.file, block.range.start_byte, n) for n, block in enumerate(blocks))
 
     def around(place: Range | None) -> str | None:
         """The header of the top-level block that a place is in: `resource "kafka_topic" "a"`."""
         at = bisect(places, (place.file, place.start_byte, len(blocks))) if place else 0
         block = blocks[places[at - 1][2]] if at else None
-        if block is None or place is None or not _holds(block.range, place):
+        if block is None or place is None or not _is_within(block.range, place):
             return None
         return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
 
-    return json_line(
+    return render_json(
         {
             "format_version": "1.0",
             "valid": not errors,
             "error_count": errors,
             "warning_count": len(faults) - errors,
-            "diagnostics": [diagnostic_data(item, around(item.range)) for item in faults],
+            "diagnostics": [make_diagnostic_data(item, around(item.range)) for item in faults],
         }
     )
 
 
-def _blocks(tree: Tree) -> Iterator[Block]:
+def _walk_blocks(tree: Tree) -> Iterator[Block]:
     for file in tree.configuration:
         yield from file.body.blocks
     for module in tree.modules.values():
-        yield from _blocks(module)
+        yield from _walk_blocks(module)
 
 
-def _holds(outer: Range, place: Range) -> bool:
+def _is_within(outer: Range, place: Range) -> bool:
     return outer.file == place.file and outer.start_byte <= place.start_byte <= outer.end_byte

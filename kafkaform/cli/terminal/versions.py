@@ -11,13 +11,13 @@ from .console import Console
 
 def show_version(json: bool = False) -> None:
     """Print the versions, as lines or as JSON for programs."""
-    registry, console = Registry(), Console.standard()
-    providers = {name: registry.package(name) for name in registry.names}
+    registry, console = Registry(), Console.make_standard()
+    providers = {name: registry.describe_package(name) for name in registry.names}
     if json:
-        from ...render.text import json_line  # noqa: PLC0415  # only programs ask for JSON
+        from ...render.text import render_json  # noqa: PLC0415  # only programs ask for JSON
 
-        console.out(
-            json_line(
+        console.write(
+            render_json(
                 {
                     "kafkaform_version": VERSION,
                     "platform": f"{platform.system().lower()}_{platform.machine()}",
@@ -27,6 +27,6 @@ def show_version(json: bool = False) -> None:
             )
         )
         return
-    console.out(f"kafkaform {VERSION}")
-    console.lines(f"  provider {name}: {package}" for name, package in providers.items())
-    console.out(f"  Python {platform.python_version()} on {platform.system()}")
+    console.write(f"kafkaform {VERSION}")
+    console.write_lines(f"  provider {name}: {package}" for name, package in providers.items())
+    console.write(f"  Python {platform.python_version()} on {platform.system()}")

@@ -17,8 +17,8 @@ from msgspec import Struct
 from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
 
-from .operation_bits import BITS, EVERY_TOPIC, ON_CLUSTER, given_by
-from .pattern_cover import Ints, Pattern, Reach, Truths, ints, spread
+from .operation_bits import BITS, EVERY_TOPIC, ON_CLUSTER, make_given_mask
+from .pattern_cover import Ints, Pattern, Reach, Truths, spread_stretches, to_ints
 
 Pairs = tuple[Ints, Ints]
 """(rule, target)."""
@@ -26,7 +26,7 @@ NOTHING = -1
 """No place, no ACL."""
 
 _GIVEN: Mapping[tuple[str | None, str | None], int] = {
-    (permission, operation): given_by(operation, permission)
+    (permission, operation): make_given_mask(operation, permission)
     for permission in (ALLOW, DENY)
     for operation in (*BITS, *(f"{ON_CLUSTER}{name}" for name in (ALL, *EVERY_TOPIC)))
 }
@@ -70,7 +70,7 @@ class Rules(Struct, frozen=True):
         target, principal = np.divmod(rest, len(self.principals))
         return target, principal, host
 
-    def reached_by(self, group: Ints) -> tuple[Ints, ...]:
+    def find_reaching_groups(self, group: Ints) -> tuple[Ints, ...]:
         """The groups whose ACLs hold for this one, itself first; some of them can be the same."""
         target, principal, host = self.ungroup(group)
         return (
@@ -81,27 +81,27 @@ class Rules(Struct, frozen=True):
         )
 
 
-def rules_of(acls: pa.Table) -> Rules:
+def build_rules(acls: pa.Table) -> Rules:
     """From the columns resource_type, name, pattern_type, principal, host, operation, permission
     and key of rows with known words only. Of one that is no ACL operation and key are null, and
     permission too unless it stands for ACLs of others."""
-    acls = acls.take(_ranked(acls))
+    acls = acls.take(_rank_acls(acls))
     numbers: dict[Pattern, int] = {}
     columns = (acls[name].to_pylist() for name in ("resource_type", "name", "pattern_type"))
     pattern = [numbers.setdefault(one, len(numbers)) for one in zip(*columns, strict=True)]
-    principal, principals = _numbered(acls["principal"], EVERYBODY)
-    host, hosts = _numbered(acls["host"], EVERYTHING)
+    principal, principals = _number_texts(acls["principal"], EVERYBODY)
+    host, hosts = _number_texts(acls["host"], EVERYTHING)
     permissions, operations = acls["permission"].to_pylist(), acls["operation"].to_pylist()
     given = [_GIVEN.get(words, 0) for words in zip(permissions, operations, strict=True)]
     allows = np.array([permission == ALLOW for permission in permissions], dtype=bool)
     return Rules(
         patterns=tuple(numbers),
-        pattern=ints(pattern),
+        pattern=to_ints(pattern),
         principal=principal,
         host=host,
-        bit=ints([BITS.get(operation, 0) for operation in operations]),
-        allow=np.where(allows, ints(given), 0),
-        deny=np.where(allows, 0, ints(given)),
+        bit=to_ints([BITS.get(operation, 0) for operation in operations]),
+        allow=np.where(allows, to_ints(given), 0),
+        deny=np.where(allows, 0, to_ints(given)),
         closes=np.array(
             [
                 permission is not None and not (operation or "").startswith(ON_CLUSTER)
@@ -117,7 +117,7 @@ def rules_of(acls: pa.Table) -> Rules:
     )
 
 
-def _ranked(acls: pa.Table) -> pa.Array:
+def _rank_acls(acls: pa.Table) -> pa.Array:
     wild = pc.and_(pc.equal(acls["pattern_type"], LITERAL), pc.equal(acls["name"], EVERYTHING))
     flags = {
         "no_acl": pc.is_null(acls["key"]),
@@ -132,26 +132,26 @@ def _ranked(acls: pa.Table) -> pa.Array:
         "all": pc.equal(acls["operation"], ALL),
     }
     ends = {"key": acls["key"], "principal": acls["principal"]}
-    order = {**_bytes(flags), **width, **_bytes(last), **ends}
+    order = {**_cast_flags(flags), **width, **_cast_flags(last), **ends}
     return pc.sort_indices(pa.table(order), sort_keys=[(name, "ascending") for name in order])
 
 
-def _bytes(flags: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:
+def _cast_flags(flags: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:
     """Arrow does not sort by truth."""
     return {name: pc.cast(flag, pa.int8()) for name, flag in flags.items()}
 
 
-def _numbered(column: pa.ChunkedArray, special: str) -> tuple[Ints, pa.Array]:
+def _number_texts(column: pa.ChunkedArray, special: str) -> tuple[Ints, pa.Array]:
     """Each text's number, and the texts; `special` is one of them even if no row has it."""
     texts = pa.chunked_array([*column.chunks, pa.array([special], column.type)])
     found = texts.combine_chunks().dictionary_encode()
-    return ints(found.indices.to_numpy()[:-1]), found.dictionary
+    return to_ints(found.indices.to_numpy()[:-1]), found.dictionary
 
 
 # ── ACLs by target, principal and host ──────────────────────────────────────────────────
 
 
-class Held(Struct, frozen=True):
+class GroupedRules(Struct, frozen=True):
     """group: rising, each once; its ACLs are rule[start[n] : start[n] + count[n]], in the order of
     `Rules`; allow, deny: theirs together."""
 
@@ -170,7 +170,7 @@ class Held(Struct, frozen=True):
         return np.where(self.group[place] == group, place, NOTHING)
 
 
-def held(rules: Rules, group: Ints, rule: Ints) -> Held:
+def group_rules(rules: Rules, group: Ints, rule: Ints) -> GroupedRules:
     """rule: rising wherever `group` is the same."""
     order = np.argsort(group, kind="stable")
     group, rule = group[order], rule[order]
@@ -180,13 +180,13 @@ def held(rules: Rules, group: Ints, rule: Ints) -> Held:
         np.bitwise_or.reduceat(bits[rule], start) if len(start) else start
         for bits in (rules.allow, rules.deny)
     )
-    return Held(group[start], start, count, rule, allow, deny)
+    return GroupedRules(group[start], start, count, rule, allow, deny)
 
 
-def merged(rules: Rules, found: Held, group: Ints) -> tuple[Ints, Ints]:
+def merge_bits(rules: Rules, found: GroupedRules, group: Ints) -> tuple[Ints, Ints]:
     """ALLOW and DENY bits of everything that reaches these groups."""
     allow, deny = np.zeros_like(group), np.zeros_like(group)
-    for other in rules.reached_by(group):
+    for other in rules.find_reaching_groups(group):
         place = found.find(other)
         here = place != NOTHING
         allow[here] |= found.allow[place[here]]
@@ -194,14 +194,14 @@ def merged(rules: Rules, found: Held, group: Ints) -> tuple[Ints, Ints]:
     return allow, deny
 
 
-def covering(rules: Rules, covers: Reach, first: int = 0, end: int | None = None) -> Pairs:
+def find_covering(rules: Rules, covers: Reach, first: int = 0, end: int | None = None) -> Pairs:
     """Every ACL from the first one to before the last with every target that it covers, by rule."""
     pattern = rules.pattern[first:end]
-    rule, place = spread(covers.start[pattern], covers.count[pattern])
+    rule, place = spread_stretches(covers.start[pattern], covers.count[pattern])
     return rule + first, covers.target[place]
 
 
-def stretches(count: Ints, most: int) -> Iterator[tuple[int, int]]:
+def split_stretches(count: Ints, most: int) -> Iterator[tuple[int, int]]:
     """Cut into pieces that add up to about `most`, over it by their last count alone: (first, end)
     of each."""
     before = np.cumsum(count) - count
@@ -209,6 +209,6 @@ def stretches(count: Ints, most: int) -> Iterator[tuple[int, int]]:
     yield from zip(first, [*first, len(count)][1:], strict=True)
 
 
-def distinct(rising: Ints) -> Ints:
+def keep_distinct(rising: Ints) -> Ints:
     """Each number once; `np.unique` takes ten times as long, as it does not know the order."""
     return rising[np.diff(rising, prepend=NOTHING) > 0]

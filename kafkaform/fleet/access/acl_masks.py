@@ -15,25 +15,25 @@ from kafkaform_kafka.authority.authorizer import LITERAL
 
 from .acl_arrays import (
     NOTHING,
-    Held,
+    GroupedRules,
     Pairs,
     Rules,
-    covering,
-    distinct,
-    held,
-    merged,
-    rules_of,
-    stretches,
+    build_rules,
+    find_covering,
+    group_rules,
+    keep_distinct,
+    merge_bits,
+    split_stretches,
 )
-from .operation_bits import ASKED, asked_of
-from .pattern_cover import Ints, Pattern, Truths, ints, reach, spread
+from .operation_bits import ASKED, make_asked_mask
+from .pattern_cover import Ints, Pattern, Truths, compute_reach, spread_stretches, to_ints
 
 VIA = 3
 """ACLs that a row about a resource names."""
 PAIRS = 5_000_000
 """ACLs with what they cover: so many at a time, in arrays of some hundred megabytes."""
 
-_ASKED: Mapping[str, int] = {kind: asked_of(kind) for kind in ASKED}
+_ASKED: Mapping[str, int] = {kind: make_asked_mask(kind) for kind in ASKED}
 
 
 # ── rows about patterns ─────────────────────────────────────────────────────────────────
@@ -45,63 +45,65 @@ class _Patterns(Struct, frozen=True):
 
     targets: list[Pattern]
     target: Ints
-    own: Held
-    all: Held
+    own: GroupedRules
+    all: GroupedRules
 
 
-def _by_pattern(rules: Rules, most: int) -> _Patterns:
+def _group_by_pattern(rules: Rules, most: int) -> _Patterns:
     """most: pairs at a time. Most of them concern nobody whom the covered pattern's ACLs name."""
     targets = sorted(rules.patterns)
     numbers = {pattern: number for number, pattern in enumerate(targets)}
-    target = ints([numbers[pattern] for pattern in rules.patterns])[rules.pattern]
-    own = held(rules, rules.group(target, rules.principal, rules.host), np.arange(len(target)))
-    named = distinct(np.sort(target * len(rules.principals) + rules.principal))
-    covers = reach(rules.patterns, targets, pattern_level=True)
+    target = to_ints([numbers[pattern] for pattern in rules.patterns])[rules.pattern]
+    own = group_rules(
+        rules, rules.group(target, rules.principal, rules.host), np.arange(len(target))
+    )
+    named = keep_distinct(np.sort(target * len(rules.principals) + rules.principal))
+    covers = compute_reach(rules.patterns, targets, pattern_level=True)
     pieces = [
-        _asked(rules, named, *covering(rules, covers, first, end))
-        for first, end in stretches(covers.count[rules.pattern], most)
+        _select_named(rules, named, *find_covering(rules, covers, first, end))
+        for first, end in split_stretches(covers.count[rules.pattern], most)
     ]
     rule, covered = (np.concatenate(one) for one in zip(*pieces, strict=True))
     group = rules.group(covered, rules.principal[rule], rules.host[rule])
-    return _Patterns(targets, target, own, held(rules, group, rule))
+    return _Patterns(targets, target, own, group_rules(rules, group, rule))
 
 
-def _asked(rules: Rules, named: Ints, rule: Ints, covered: Ints) -> Pairs:
+def _select_named(rules: Rules, named: Ints, rule: Ints, covered: Ints) -> Pairs:
     """Those whose principal the ACLs of the covered pattern name, and everybody's."""
     who = rules.principal[rule]
-    asked = _among(covered * len(rules.principals) + who, named) | (who == rules.everybody)
+    asked = _find_among(covered * len(rules.principals) + who, named) | (who == rules.everybody)
     return rule[asked], covered[asked]
 
 
-def _among(values: Ints, rising: Ints) -> Truths:
+def _find_among(values: Ints, rising: Ints) -> Truths:
     place = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
     return np.equal(rising[place], values)
 
 
-def pattern_masks(acls: pa.Table, most: int = PAIRS) -> pa.Table:
+def compute_pattern_masks(acls: pa.Table, most: int = PAIRS) -> pa.Table:
     """A row for each pattern, principal and host of the ACLs: what holds for whatever the pattern
     covers and no narrower one does. via: all ACLs with just these three."""
-    rules = rules_of(acls)
-    found = _by_pattern(rules, most)
+    rules = build_rules(acls)
+    found = _group_by_pattern(rules, most)
     own = found.own
-    allow, deny = merged(rules, found.all, own.group)
+    allow, deny = merge_bits(rules, found.all, own.group)
     real = np.add.reduceat(own.rule < rules.real, own.start, dtype=np.int64)
-    _, place = spread(own.start, real)
+    _, place = spread_stretches(own.start, real)
     closed = np.zeros(len(found.targets), bool)
     closed[found.target[rules.closes]] = True
     covered = closed[rules.ungroup(own.group)[0]]
-    return _table(rules, found.targets, own.group, allow, deny, covered, own.rule[place], real)
+    return _make_table(rules, found.targets, own.group, allow, deny, covered, own.rule[place], real)
 
 
-def shadows(acls: pa.Table, most: int = PAIRS) -> pa.Table:
+def find_shadows(acls: pa.Table, most: int = PAIRS) -> pa.Table:
     """The ACLs that decide nothing: key, reason (`given`: `by` says the same of at least as much;
     `denied`: so does a DENY of all that it allows), by (of several the broadest).
 
     `given` has no circles, so that all of them can go at once.
     """
-    rules = rules_of(acls)
-    found = _by_pattern(rules, most)
-    denied, given = _denied_by(rules, found), _given_by(rules, found)
+    rules = build_rules(acls)
+    found = _group_by_pattern(rules, most)
+    denied, given = _find_deniers(rules, found), _find_givers(rules, found)
     rule = np.flatnonzero((denied != NOTHING) | (given != NOTHING))
     by = np.where(denied != NOTHING, denied, given)[rule]
     reason = np.where(denied[rule] != NOTHING, "denied", "given")
@@ -109,95 +111,101 @@ def shadows(acls: pa.Table, most: int = PAIRS) -> pa.Table:
     return pa.table(columns, names=["key", "reason", "by"])
 
 
-def _given_by(rules: Rules, found: _Patterns) -> Ints:
+def _find_givers(rules: Rules, found: _Patterns) -> Ints:
     """For each ACL the broadest other one that makes it needless, or NOTHING."""
     by = np.full(len(rules.pattern), NOTHING)
     given = rules.allow | rules.deny
-    for rule, other in _others(rules, found):
+    for rule, other in _pair_rules(rules, found):
         same = (rules.allow[rule] > 0) == (rules.allow[other] > 0)
         fits = same & (rule != other) & (given[other] >> rules.bit[rule] & 1 == 1)
         np.maximum.at(by, rule[fits], other[fits])
     return by
 
 
-def _denied_by(rules: Rules, found: _Patterns) -> Ints:
+def _find_deniers(rules: Rules, found: _Patterns) -> Ints:
     """For each ALLOW of which nothing is left a DENY that takes from it, or NOTHING."""
-    asked = ints([_ASKED[kind] for kind, _, _ in rules.patterns])[rules.pattern]
+    asked = to_ints([_ASKED[kind] for kind, _, _ in rules.patterns])[rules.pattern]
     group = rules.group(found.target, rules.principal, rules.host)
-    _, deny = merged(rules, found.all, group)
+    _, deny = merge_bits(rules, found.all, group)
     useful = rules.allow & asked
     dead = (useful > 0) & (useful & ~deny == 0)
     by = np.full(len(rules.pattern), NOTHING)
-    for rule, other in _others(rules, found):
+    for rule, other in _pair_rules(rules, found):
         takes = dead[rule] & (rules.deny[other] & useful[rule] > 0)
         np.maximum.at(by, rule[takes], other[takes])
     return by
 
 
-def _others(rules: Rules, found: _Patterns) -> Iterable[tuple[Ints, Ints]]:
+def _pair_rules(rules: Rules, found: _Patterns) -> Iterable[tuple[Ints, Ints]]:
     """Every ACL with every one that holds wherever it does: (rule, other), some twice."""
     group = rules.group(found.target, rules.principal, rules.host)
-    for reached in rules.reached_by(group):
+    for reached in rules.find_reaching_groups(group):
         place = found.all.find(reached)
         rule = np.flatnonzero(place != NOTHING)
-        owner, position = spread(found.all.start[place[rule]], found.all.count[place[rule]])
+        owner, position = spread_stretches(
+            found.all.start[place[rule]], found.all.count[place[rule]]
+        )
         yield rule[owner], found.all.rule[position]
 
 
 # ── rows about resources ────────────────────────────────────────────────────────────────
 
 
-def resource_masks(acls: pa.Table, resources: pa.Table) -> pa.Table:
+def compute_resource_masks(acls: pa.Table, resources: pa.Table) -> pa.Table:
     """A row for each resource with each principal and host that matter there. Who has no row has
     what `User:*` has, and a host without one what `*` has.
 
     resources: columns resource_type and name; each of its types needs a row in `acls` that reaches
     all names for `User:*`, which can be no ACL.
     """
-    rules, targets = rules_of(acls), _targets(resources)
-    rule, target = covering(rules, reach(rules.patterns, targets, pattern_level=False))
+    rules, targets = build_rules(acls), _list_targets(resources)
+    rule, target = find_covering(rules, compute_reach(rules.patterns, targets, pattern_level=False))
     covered = np.zeros(len(targets), bool)
     covered[target[rules.closes[rule]]] = True
-    found = held(rules, rules.group(target, rules.principal[rule], rules.host[rule]), rule)
-    group = _complete(rules, found)
-    allow, deny = merged(rules, found, group)
-    via, count = _first(rules, found, group)
-    return _table(rules, targets, group, allow, deny, covered[rules.ungroup(group)[0]], via, count)
+    found = group_rules(rules, rules.group(target, rules.principal[rule], rules.host[rule]), rule)
+    group = _complete_groups(rules, found)
+    allow, deny = merge_bits(rules, found, group)
+    via, count = _find_first_rules(rules, found, group)
+    return _make_table(
+        rules, targets, group, allow, deny, covered[rules.ungroup(group)[0]], via, count
+    )
 
 
-def pairs(patterns: pa.Table, resources: pa.Table) -> int:
+def count_pairs(patterns: pa.Table, resources: pa.Table) -> int:
     """How many pairs of an ACL and a resource there are. patterns: columns resource_type, name,
     pattern_type and `acls`, how many there are of each."""
     columns = (patterns[name].to_pylist() for name in ("resource_type", "name", "pattern_type"))
-    covers = reach(list(zip(*columns, strict=True)), _targets(resources), pattern_level=False)
-    return int((covers.count * ints(patterns["acls"].to_numpy())).sum())
+    covers = compute_reach(
+        list(zip(*columns, strict=True)), _list_targets(resources), pattern_level=False
+    )
+    return int((covers.count * to_ints(patterns["acls"].to_numpy())).sum())
 
 
-def _targets(resources: pa.Table) -> list[Pattern]:
+def _list_targets(resources: pa.Table) -> list[Pattern]:
     names = zip(resources["resource_type"].to_pylist(), resources["name"].to_pylist(), strict=True)
     return [(kind, name, LITERAL) for kind, name in sorted(set(names))]
 
 
-def _complete(rules: Rules, found: Held) -> Ints:
+def _complete_groups(rules: Rules, found: GroupedRules) -> Ints:
     """The groups that get a row: those with ACLs, and of each principal there every host for which
     everybody has ACLs or something that asks for them."""
     target, principal, host = rules.ungroup(found.group)
     everybody = principal == rules.everybody
     shared_target, shared_host = target[everybody], host[everybody]
-    pairs = distinct(found.group // len(rules.hosts))
+    pairs = keep_distinct(found.group // len(rules.hosts))
     at = pairs // len(rules.principals)
     first = np.searchsorted(shared_target, at)
-    owner, place = spread(first, np.searchsorted(shared_target, at, "right") - first)
+    owner, place = spread_stretches(first, np.searchsorted(shared_target, at, "right") - first)
     more = pairs[owner] * len(rules.hosts) + shared_host[place]
     more = more[found.find(more) == NOTHING]
     return np.sort(np.concatenate((found.group, more)), kind="stable")
 
 
-def _first(rules: Rules, found: Held, group: Ints) -> tuple[Ints, Ints]:
+def _find_first_rules(rules: Rules, found: GroupedRules, group: Ints) -> tuple[Ints, Ints]:
     """The first ACLs that reach each group, one group after the other, and how many each has."""
     ranks = np.full((len(group), 4, VIA), rules.real, np.int32)
     earlier: list[Ints] = []
-    for column, other in enumerate(rules.reached_by(group)):
+    for column, other in enumerate(rules.find_reaching_groups(group)):
         place = found.find(other)
         for before in earlier:
             place[before == other] = NOTHING
@@ -208,10 +216,10 @@ def _first(rules: Rules, found: Held, group: Ints) -> tuple[Ints, Ints]:
             ranks[here, column, nth] = found.rule[found.start[place[here]] + nth]
     first = np.sort(ranks.reshape(len(group), 4 * VIA), axis=1)[:, :VIA]
     acl = first < rules.real
-    return ints(first[acl]), acl.sum(axis=1)
+    return to_ints(first[acl]), acl.sum(axis=1)
 
 
-def _table(
+def _make_table(
     rules: Rules,
     targets: list[Pattern],
     group: Ints,
@@ -239,6 +247,6 @@ def _table(
     return pa.table(columns)
 
 
-def labelled(cluster: pa.Scalar, rows: pa.Table) -> pa.Table:
+def add_cluster(cluster: pa.Scalar, rows: pa.Table) -> pa.Table:
     """The rows with the cluster's name in front."""
     return rows.add_column(0, "cluster", pa.repeat(cluster.cast(pa.string()), len(rows)))

@@ -1,7 +1,7 @@
 """grant_findings: ACLs that give more than somebody may have meant, or nothing, and principals
 that nobody knows.
 
-What counts as broad is in `_broad`, how bad an operation is in `_RISK`. `matches_nothing`,
+What counts as broad is in `_find_broad`, how bad an operation is in `_RISK`. `matches_nothing`,
 `unknown_principal` and `no_login` say that something is not there, so they are found only where
 all of its kind were seen.
 """
@@ -21,11 +21,20 @@ from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
 
 from ...core.landing import GROUP_USAGE
 from ..landed.register import Register
-from ..tables.dataset import Context, Frames
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 from . import acl_masks
 from .operation_bits import EVERY_TOPIC, SPELLED
-from .patterns import SCRAM, TOPIC, acls, groups, matched, shown, topics, users
+from .patterns import (
+    SCRAM,
+    TOPIC,
+    match_patterns,
+    render_pattern,
+    select_acls,
+    select_groups,
+    select_topics,
+    select_users,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,25 +62,25 @@ _SHADOWS = (
 _COLUMNS = ("cluster", "finding", "severity", "subject", "resource", "principal", "detail", "owner")
 
 
-def build(frames: Frames, context: Context) -> DataFrame:
+def build(frames: Frames, context: BuildContext) -> DataFrame:
     """Inputs: live, cluster."""
     live, clusters, register = frames["live"], frames["cluster"], context.register
-    rules = _described(acls(live), register)
-    facts = _facts(clusters, rules, live)
+    rules = _describe_acls(select_acls(live), register)
+    facts = _collect_facts(clusters, rules, live)
     found = (
-        _broad(rules, facts, register.settings.short_prefix),
-        _shadowed(rules),
-        _matches_nothing(rules, live, clusters),
-        _strangers(rules, facts, register),
-        _open_by_default(clusters),
+        _find_broad(rules, facts, register.settings.short_prefix),
+        _find_shadowed(rules),
+        _find_unmatched(rules, live, clusters),
+        _find_strangers(rules, facts, register),
+        _find_open_clusters(clusters),
     )
     return reduce(DataFrame.unionByName, found).select(*TABLES["grant_findings"].names)
 
 
-def _facts(clusters: DataFrame, rules: DataFrame, live: DataFrame) -> DataFrame:
+def _collect_facts(clusters: DataFrame, rules: DataFrame, live: DataFrame) -> DataFrame:
     """A row for each cluster: super_users; logins: principals with a SCRAM credential, null if they
     were not all seen; held: principals with ALLOWs for single hosts."""
-    logins = users(live).groupBy("cluster").agg(F.collect_set("principal").alias("logins"))
+    logins = select_users(live).groupBy("cluster").agg(F.collect_set("principal").alias("logins"))
     single = (F.col("permission") == ALLOW) & (F.col("host") != EVERYTHING)
     held = rules.where(single).groupBy("cluster").agg(F.collect_set("principal").alias("held"))
     rows = clusters.join(logins, "cluster", how="left").join(held, "cluster", how="left")
@@ -79,15 +88,15 @@ def _facts(clusters: DataFrame, rules: DataFrame, live: DataFrame) -> DataFrame:
     return rows.select(
         "cluster",
         F.coalesce("super_users", none).alias("super_users"),
-        F.when(_complete(SCRAM), F.coalesce("logins", none)).alias("logins"),
+        F.when(_is_complete(SCRAM), F.coalesce("logins", none)).alias("logins"),
         F.coalesce("held", none).alias("held"),
     )
 
 
-def _described(rules: DataFrame, register: Register) -> DataFrame:
+def _describe_acls(rules: DataFrame, register: Register) -> DataFrame:
     """ACLs with `resource` as people type it, and the owner of the principal before the row's."""
     words = {kind: word for word, kind in SPELLED.items()}
-    resource = F.concat(_choice("resource_type", words), F.lit("/"), shown())
+    resource = F.concat(_choose_value("resource_type", words), F.lit("/"), render_pattern())
     owner = F.coalesce(_owner_of(register), "owner")
     return rules.withColumns({"resource": resource, "owner": owner})
 
@@ -95,10 +104,10 @@ def _described(rules: DataFrame, register: Register) -> DataFrame:
 def _owner_of(register: Register) -> Column:
     """Of a principal: the first that names it."""
     owners = {who: one.name for one in reversed(register.owners) for who in one.principals}
-    return _choice("principal", owners)
+    return _choose_value("principal", owners)
 
 
-def _choice(column: str, values: dict[str, str]) -> Column:
+def _choose_value(column: str, values: dict[str, str]) -> Column:
     """What a dictionary has for this column, or null."""
     pairs = [F.lit(text) for text in chain.from_iterable(values.items())]
     if not pairs:
@@ -106,13 +115,15 @@ def _choice(column: str, values: dict[str, str]) -> Column:
     return F.try_element_at(F.create_map(*pairs), F.col(column))
 
 
-def _exploded(rows: DataFrame, subject: str, cases: Iterable[Column]) -> DataFrame:
+def _explode_cases(rows: DataFrame, subject: str, cases: Iterable[Column]) -> DataFrame:
     """Each row once for each case that holds. rows: cluster, resource, principal, owner."""
     each = rows.withColumn("found", F.explode(F.array_compact(F.array(*cases))))
     return each.select("*", "found.*").withColumn("subject", F.col(subject)).select(*_COLUMNS)
 
 
-def _case(finding: str, condition: Column, severity: Column | str, detail: Column | str) -> Column:
+def _make_case(
+    finding: str, condition: Column, severity: Column | str, detail: Column | str
+) -> Column:
     """What is found where this holds, else null."""
     words = {"finding": finding, "severity": severity, "detail": detail}
     columns = {k: F.lit(v) if isinstance(v, str) else v for k, v in words.items()}
@@ -122,13 +133,13 @@ def _case(finding: str, condition: Column, severity: Column | str, detail: Colum
 # ── too much ────────────────────────────────────────────────────────────────────────────
 
 
-def _broad(rules: DataFrame, facts: DataFrame, short: int) -> DataFrame:
+def _find_broad(rules: DataFrame, facts: DataFrame, short: int) -> DataFrame:
     """ALLOWs for everybody, of everything, on everything, on what begins with very little, or from
     everywhere. An empty prefix is everything. `any_host` is only found of principals whom other
     ALLOWs hold to single hosts: elsewhere it would be found of every ACL."""
     operation, name, principal = F.col("operation"), F.col("name"), F.col("principal")
     prefixed, width = F.col("pattern_type") == PREFIXED, F.length("name")
-    risk = F.coalesce(_choice("operation", _RISK), F.lit(HIGH))
+    risk = F.coalesce(_choose_value("operation", _RISK), F.lit(HIGH))
     cluster = F.when(F.col("resource_type") == "Cluster", HIGH).otherwise(MEDIUM)
     everybody = principal == EVERYBODY
     everything = F.when(prefixed, width == 0).otherwise(name == EVERYTHING)
@@ -137,74 +148,81 @@ def _broad(rules: DataFrame, facts: DataFrame, short: int) -> DataFrame:
     topics = (F.col("resource_type") == "Cluster") & operation.isin(sorted(EVERY_TOPIC))
     begun = F.concat(F.lit("the prefix has "), width.cast("string"), F.lit(" characters"))
     cases = (
-        _case("any_principal", everybody, risk, F.concat(is_for, F.lit("body"))),
-        _case("any_operation", operation == ALL, cluster, "every operation is allowed"),
-        _case("any_resource", everything, risk, F.concat(is_for, F.lit(" resource of the type"))),
-        _case("any_resource", ~everything & topics, risk, F.concat(is_for, F.lit(" topic"))),
-        _case("short_prefix", prefixed & width.between(1, short), MEDIUM, begun),
-        _case("any_host", loose, LOW, "other ACLs hold the principal to single hosts"),
+        _make_case("any_principal", everybody, risk, F.concat(is_for, F.lit("body"))),
+        _make_case("any_operation", operation == ALL, cluster, "every operation is allowed"),
+        _make_case(
+            "any_resource", everything, risk, F.concat(is_for, F.lit(" resource of the type"))
+        ),
+        _make_case("any_resource", ~everything & topics, risk, F.concat(is_for, F.lit(" topic"))),
+        _make_case("short_prefix", prefixed & width.between(1, short), MEDIUM, begun),
+        _make_case("any_host", loose, LOW, "other ACLs hold the principal to single hosts"),
     )
     rows = rules.where(F.col("permission") == ALLOW).join(facts, "cluster", how="inner")
-    return _exploded(rows, "key", cases)
+    return _explode_cases(rows, "key", cases)
 
 
 # ── nothing ─────────────────────────────────────────────────────────────────────────────
 
 
-def _shadowed(rules: DataFrame) -> DataFrame:
+def _find_shadowed(rules: DataFrame) -> DataFrame:
     """ACLs without which everybody could do just the same."""
-    rows = rules.groupBy("cluster").applyInArrow(_shadows_of, _SHADOWS)
-    detail = F.concat(_choice("reason", _REASONS), F.col("by"))
-    return _exploded(rows, "key", [_case("shadowed", F.lit(True), LOW, detail)])
+    rows = rules.groupBy("cluster").applyInArrow(_list_shadows, _SHADOWS)
+    detail = F.concat(_choose_value("reason", _REASONS), F.col("by"))
+    return _explode_cases(rows, "key", [_make_case("shadowed", F.lit(True), LOW, detail)])
 
 
-def _shadows_of(rules: pa.Table) -> pa.Table:
+def _list_shadows(rules: pa.Table) -> pa.Table:
     """The ACLs that decide nothing, as rows of _SHADOWS."""
     import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
-    found = acl_masks.shadows(rules)
+    found = acl_masks.find_shadows(rules)
     rows = rules.take(pc.index_in(found["key"], rules["key"]))
     for name in ("reason", "by"):
         rows = rows.append_column(name, found[name])
     return rows.select([column.split()[0] for column in _SHADOWS.split(", ")])
 
 
-def _matches_nothing(rules: DataFrame, live: DataFrame, clusters: DataFrame) -> DataFrame:
+def _find_unmatched(rules: DataFrame, live: DataFrame, clusters: DataFrame) -> DataFrame:
     """ACLs about topics or groups of which there are none. The right to create a topic is there
     before the topic."""
     everything = F.when(F.col("pattern_type") == LITERAL, EVERYTHING).otherwise("")
     useful = (F.col("name") != everything) & (F.col("operation") != "Create")
     seen = ["cluster", "resource_type"]
-    judged = rules.where(useful).join(_seen(clusters), seen, how="left_semi")
+    judged = rules.where(useful).join(_list_seen_types(clusters), seen, how="left_semi")
     patterns = judged.select(*seen, "pattern_type", F.col("name").alias("pattern")).distinct()
-    names = _of_type("Topic", topics(live)).unionByName(_of_type("Group", groups(live)))
-    used = matched(patterns, names).drop("name").withColumnRenamed("pattern", "name")
+    names = _add_type("Topic", select_topics(live)).unionByName(
+        _add_type("Group", select_groups(live))
+    )
+    used = match_patterns(patterns, names).drop("name").withColumnRenamed("pattern", "name")
     found = judged.join(used, [*seen, "pattern_type", "name"], how="left_anti")
     kind = F.lower("resource_type")
     detail = F.concat(F.lit("there is no "), kind, F.lit(" that it is about"))
-    return _exploded(found, "key", [_case("matches_nothing", F.lit(True), LOW, detail)])
+    return _explode_cases(found, "key", [_make_case("matches_nothing", F.lit(True), LOW, detail)])
 
 
-def _of_type(resource_type: str, names: DataFrame) -> DataFrame:
+def _add_type(resource_type: str, names: DataFrame) -> DataFrame:
     return names.select("cluster", F.lit(resource_type).alias("resource_type"), "name")
 
 
-def _seen(clusters: DataFrame) -> DataFrame:
+def _list_seen_types(clusters: DataFrame) -> DataFrame:
     """cluster, resource_type of what was read whole."""
     types = F.array(
-        *(F.when(_complete(kind), F.lit(resource_type)) for resource_type, kind in _SEEN_BY.items())
+        *(
+            F.when(_is_complete(kind), F.lit(resource_type))
+            for resource_type, kind in _SEEN_BY.items()
+        )
     )
     return clusters.select("cluster", F.explode(F.array_compact(types)).alias("resource_type"))
 
 
-def _complete(kind: str) -> Column:
+def _is_complete(kind: str) -> Column:
     return F.coalesce(F.try_element_at("coverage", F.lit(kind)) == "complete", F.lit(False))
 
 
 # ── who ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _strangers(rules: DataFrame, facts: DataFrame, register: Register) -> DataFrame:
+def _find_strangers(rules: DataFrame, facts: DataFrame, register: Register) -> DataFrame:
     """Principals of ACLs whom nobody declares and who cannot log in by a password, and those whom
     an owner declares and who cannot.
 
@@ -218,18 +236,20 @@ def _strangers(rules: DataFrame, facts: DataFrame, register: Register) -> DataFr
     judged = scram | F.lit(bool(declared))
     user = principal.isin(sorted(owned)) & principal.startswith("User:")
     cases = (
-        _case("unknown_principal", judged & ~known, MEDIUM, "it has ACLs, and nobody declares it"),
-        _case("no_login", scram & user, LOW, "it has ACLs, and no SCRAM user"),
+        _make_case(
+            "unknown_principal", judged & ~known, MEDIUM, "it has ACLs, and nobody declares it"
+        ),
+        _make_case("no_login", scram & user, LOW, "it has ACLs, and no SCRAM user"),
     )
     named = rules.where(principal != EVERYBODY).select("cluster", "principal").distinct()
     rows = named.join(facts, "cluster", how="inner").where(~F.array_contains("logins", principal))
     more = {"owner": _owner_of(register), "resource": F.lit("")}
-    return _exploded(rows.withColumns(more), "principal", cases)
+    return _explode_cases(rows.withColumns(more), "principal", cases)
 
 
-def _open_by_default(clusters: DataFrame) -> DataFrame:
+def _find_open_clusters(clusters: DataFrame) -> DataFrame:
     """Clusters in which what has no ACL is open to everybody."""
     detail = "everybody can do everything with what has no ACL"
-    case = _case("open_by_default", F.col("allow_if_no_acl"), HIGH, detail)
+    case = _make_case("open_by_default", F.col("allow_if_no_acl"), HIGH, detail)
     about = {"principal": F.lit(EVERYBODY), "resource": F.lit("")}
-    return _exploded(clusters.withColumns(about), "principal", [case])
+    return _explode_cases(clusters.withColumns(about), "principal", [case])

@@ -20,17 +20,17 @@ from kafkaform_kafka.authority.authorizer import (
     PREFIXED,
     SOME_TOPIC,
     Access,
-    Question,
-    Verdict,
+    AccessQuestion,
+    AccessVerdict,
     authorize_any,
-    index,
+    index_acls,
 )
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING, Acl
 
-from .operation_bits import ABOVE, ON_CLUSTER, mask_of
+from .operation_bits import ABOVE, ON_CLUSTER, make_mask
 
 IDEMPOTENT = "IdempotentWrite"
-GIVEN = mask_of((IDEMPOTENT,)) << ABOVE
+GIVEN = make_mask((IDEMPOTENT,)) << ABOVE
 """Somebody may write to a topic."""
 IF_OPEN = 1 << ABOVE + 1
 """Somebody may if the cluster lets everybody in where no ACL is. No operation has this bit."""
@@ -40,7 +40,7 @@ SOME_BEGUN = tuple(SOME_TOPIC[:size] for size in range(len(SOME_TOPIC) + 1))
 _NOBODY, _NOWHERE = "User:\0", "\0"
 
 
-def with_producers(rules: pa.Table, rows: pa.Table) -> pa.Table:
+def add_producers(rules: pa.Table, rows: pa.Table) -> pa.Table:
     """The rows, those about the cluster with GIVEN and IF_OPEN in `allow`.
 
     rules: as in `aclarrays.rules_of`, at least those of topics that concern these rows.
@@ -48,38 +48,38 @@ def with_producers(rules: pa.Table, rows: pa.Table) -> pa.Table:
     places = np.flatnonzero(pc.equal(rows["resource_type"], "Cluster").to_numpy())
     if not len(places):
         return rows
-    bits, allow = _bits_of(rules), rows["allow"].to_numpy().copy()
+    bits, allow = _make_bit_reader(rules), rows["allow"].to_numpy().copy()
     who, where = (rows[name].take(pa.array(places)).to_pylist() for name in ("principal", "host"))
     allow[places] |= np.array([bits(*one) for one in zip(who, where, strict=True)], np.int32)
     return rows.set_column(rows.column_names.index("allow"), "allow", pa.array(allow, pa.int32()))
 
 
-def _bits_of(rules: pa.Table) -> Callable[[str, str], int]:
+def _make_bit_reader(rules: pa.Table) -> Callable[[str, str], int]:
     """(principal, host) -> its bits."""
     topics = rules.filter(pc.equal(rules["resource_type"], "Topic"))
-    known = index((*_writers(topics), *_closing(topics)))
+    known = index_acls((*_list_writers(topics), *_list_closing(topics)))
     closed, opened = (Access(known, frozenset(), rule) for rule in (False, True))
 
     @cache
     def bits(principal: str, host: str) -> int:
         who = _NOBODY if principal == EVERYBODY else principal
         where = _NOWHERE if host == EVERYTHING else host
-        question = Question(who, where, "Write", "Topic", SOME_TOPIC)
-        if authorize_any(closed, question).verdict is Verdict.ALLOWED:
+        question = AccessQuestion(who, where, "Write", "Topic", SOME_TOPIC)
+        if authorize_any(closed, question).verdict is AccessVerdict.ALLOWED:
             return GIVEN
-        return IF_OPEN if authorize_any(opened, question).verdict is Verdict.ALLOWED else 0
+        return IF_OPEN if authorize_any(opened, question).verdict is AccessVerdict.ALLOWED else 0
 
     return bits
 
 
-def _writers(topics: pa.Table) -> list[Acl]:
+def _list_writers(topics: pa.Table) -> list[Acl]:
     found = topics.filter(pc.is_in(topics["operation"], pa.array(WRITES)))
     names = ("principal", "host", "operation", "permission", "resource_type", "name")
     columns = (found[name].to_pylist() for name in (*names, "pattern_type"))
     return [Acl(*fields) for fields in zip(*columns, strict=True)]
 
 
-def _closing(topics: pa.Table) -> list[Acl]:
+def _list_closing(topics: pa.Table) -> list[Acl]:
     """An ACL for nobody on the topic that brokers ask for, if there is any on it."""
     literal = pc.and_(
         pc.equal(topics["pattern_type"], LITERAL),

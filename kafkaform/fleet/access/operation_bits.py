@@ -46,34 +46,34 @@ SPELLED: Mapping[str, str] = {
 """Resource type as people type it -> as ACLs have it."""
 
 
-def mask_of(operations: Iterable[str]) -> int:
+def make_mask(operations: Iterable[str]) -> int:
     """One number for these operations."""
     return sum(1 << BITS[name] for name in set(operations))
 
 
-def words(mask: int) -> tuple[str, ...]:
+def list_operations(mask: int) -> tuple[str, ...]:
     """The operations of a mask, in the order of their bits."""
     return tuple(name for name, bit in BITS.items() if mask >> bit & 1)
 
 
-def given_by(operation: str, permission: str) -> int:
+def make_given_mask(operation: str, permission: str) -> int:
     """What an ACL with this operation decides, `All` itself among it: an ALLOW implies others, a
     DENY does not."""
     if operation.startswith(ON_CLUSTER):
         word = operation.removeprefix(ON_CLUSTER)
-        return mask_of(EVERY_TOPIC if word == ALL else EVERY_TOPIC & {word}) << ABOVE
+        return make_mask(EVERY_TOPIC if word == ALL else EVERY_TOPIC & {word}) << ABOVE
     if operation == ALL:
-        return mask_of(BITS)
+        return make_mask(BITS)
     implied = (name for name, by in IMPLIED_BY.items() if permission == ALLOW and operation in by)
-    return mask_of((operation, *implied))
+    return make_mask((operation, *implied))
 
 
-def asked_of(resource_type: str) -> int:
+def make_asked_mask(resource_type: str) -> int:
     """Everything that is ever asked of such a resource."""
-    return mask_of(ASKED[resource_type])
+    return make_mask(ASKED[resource_type])
 
 
-def resource_of(text: str) -> tuple[str, str]:
+def parse_resource(text: str) -> tuple[str, str]:
     """`topic/orders` -> ("Topic", "orders"). Raises UsageError for anything else."""
     word, slash, name = text.partition("/")
     kind = SPELLED.get(word.lower())
@@ -87,7 +87,7 @@ def resource_of(text: str) -> tuple[str, str]:
     return kind, name
 
 
-def operation_of(text: str, resource_type: str) -> str:
+def parse_operation(text: str, resource_type: str) -> str:
     """`READ`, `read` or `describe_configs` -> `Read`, `DescribeConfigs`. Raises UsageError for
     what is never asked of such a resource."""
     wanted = text.replace("_", "").lower()
@@ -100,7 +100,7 @@ def operation_of(text: str, resource_type: str) -> str:
     )
 
 
-def principal_of(text: str) -> str:
+def parse_principal(text: str) -> str:
     """`User:ci` as it is. Raises UsageError for a name without its type, which no ACL can have."""
     kind, colon, name = text.partition(":")
     if kind and colon and name:

@@ -24,11 +24,11 @@ Pattern = tuple[str, str, str]
 """Resource type, name, pattern type. A resource is written as a literal pattern."""
 
 
-def ints(values: Any) -> Ints:
+def to_ints(values: Any) -> Ints:
     return np.asarray(values, dtype=np.int64)
 
 
-def spread(start: Ints, count: Ints) -> tuple[Ints, Ints]:
+def spread_stretches(start: Ints, count: Ints) -> tuple[Ints, Ints]:
     """Every position of every stretch: the number of its stretch, and itself."""
     owner = np.repeat(np.arange(len(start)), count)
     before = np.cumsum(count) - count
@@ -44,28 +44,30 @@ class Reach(Struct, frozen=True):
     count: Ints
 
 
-def reach(patterns: Sequence[Pattern], targets: list[Pattern], *, pattern_level: bool) -> Reach:
+def compute_reach(
+    patterns: Sequence[Pattern], targets: list[Pattern], *, pattern_level: bool
+) -> Reach:
     """targets: sorted, no two the same. pattern_level: they are patterns, so that the literal `*`
     is everything and not a name; a pattern is covered by one that covers all that it covers."""
     by_type = {
         kind: _Names(first, [name for _, name, _ in targets[first:last]], targets, pattern_level)
-        for kind, first, last in _runs(targets)
+        for kind, first, last in _split_runs(targets)
     }
     stretches = [
         (number, first, last)
         for number, (kind, name, pattern_type) in enumerate(patterns)
         if kind in by_type
-        for first, last in by_type[kind].covered(name, pattern_type)
+        for first, last in by_type[kind].find_covered(name, pattern_type)
         if first < last
     ]
-    number, first, last = ints(stretches).reshape(-1, 3).T
-    _, target = spread(first, last - first)
+    number, first, last = to_ints(stretches).reshape(-1, 3).T
+    _, target = spread_stretches(first, last - first)
     count = np.zeros(len(patterns), np.int64)
     np.add.at(count, number, last - first)
     return Reach(target, np.cumsum(count) - count, count)
 
 
-def _runs(targets: list[Pattern]) -> Iterator[tuple[str, int, int]]:
+def _split_runs(targets: list[Pattern]) -> Iterator[tuple[str, int, int]]:
     first = 0
     for kind, run in groupby(targets, key=lambda target: target[0]):
         last = first + sum(1 for _ in run)
@@ -81,37 +83,37 @@ class _Names(Struct, frozen=True):
     targets: list[Pattern]
     pattern_level: bool
 
-    def covered(self, name: str, pattern_type: str) -> Iterator[tuple[int, int]]:
+    def find_covered(self, name: str, pattern_type: str) -> Iterator[tuple[int, int]]:
         """The targets that this pattern covers, as stretches that do not overlap."""
         if pattern_type == PREFIXED:
-            yield self._prefixed(name)
+            yield self._find_prefixed(name)
         elif name == EVERYTHING:
-            yield from self._everything()
+            yield from self._find_everything()
         else:
-            yield self._equal(name)
+            yield self._find_equal(name)
 
-    def _everything(self) -> Iterator[tuple[int, int]]:
+    def _find_everything(self) -> Iterator[tuple[int, int]]:
         """Kafka's search passes over the wildcard for names that begin with its own character; nor
         does it cover the empty prefix, which has such names in it."""
-        first_star, last_star = self._begun_by(EVERYTHING)
-        yield self._equal("")
+        first_star, last_star = self._find_begun(EVERYTHING)
+        yield self._find_equal("")
         yield self.first + bisect_right(self.names, ""), first_star
-        yield self._equal(EVERYTHING)
+        yield self._find_equal(EVERYTHING)
         yield last_star, self.first + len(self.names)
 
-    def _prefixed(self, prefix: str) -> tuple[int, int]:
-        first, last = self._begun_by(prefix)
+    def _find_prefixed(self, prefix: str) -> tuple[int, int]:
+        first, last = self._find_begun(prefix)
         if self.pattern_level and prefix == EVERYTHING:
-            first = self._equal(prefix)[1]  # everything does not begin with a `*`
+            first = self._find_equal(prefix)[1]  # everything does not begin with a `*`
         return first, last
 
-    def _begun_by(self, prefix: str) -> tuple[int, int]:
+    def _find_begun(self, prefix: str) -> tuple[int, int]:
         names = self.names
         first = bisect_left(names, prefix)
         last = bisect_left(names, True, first, key=lambda name: not name.startswith(prefix))
         return self.first + first, self.first + last
 
-    def _equal(self, name: str) -> tuple[int, int]:
+    def _find_equal(self, name: str) -> tuple[int, int]:
         """The literal target of this name; the prefix of the same name comes behind it."""
         first = self.first + bisect_left(self.names, name)
         kind = self.targets[self.first][0]

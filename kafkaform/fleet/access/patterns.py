@@ -34,7 +34,7 @@ _ATTRIBUTES = {
 _PATTERN = ["cluster", "resource_type"]
 
 
-def acls(live: DataFrame) -> DataFrame:
+def select_acls(live: DataFrame) -> DataFrame:
     """cluster, key, owner and the columns of `_ATTRIBUTES`, unique by (cluster, key). As in
     `access.index`, ACLs with words that are newer than this version are left out."""
     columns = [F.col("attrs")[attribute].alias(name) for name, attribute in _ATTRIBUTES.items()]
@@ -44,44 +44,44 @@ def acls(live: DataFrame) -> DataFrame:
     return rows.where(reduce(Column.__and__, (*known, *whole)))
 
 
-def resources(live: DataFrame, rules: DataFrame, clusters: DataFrame) -> DataFrame:
+def select_resources(live: DataFrame, rules: DataFrame, clusters: DataFrame) -> DataFrame:
     """cluster, resource_type, name of every resource that is known, unique. rules: `acls`;
     clusters: with a column `cluster`."""
     literal = (F.col("pattern_type") == LITERAL) & (F.col("name") != EVERYTHING)
     named = rules.where(literal & ~F.col("resource_type").isin("Topic", "Cluster"))
     found = (
-        _of_type("Topic", topics(live)),
-        _of_type("Group", groups(live)),
-        _of_type("Cluster", clusters.select("cluster", F.lit(CLUSTER).alias("name"))),
+        _add_type("Topic", select_topics(live)),
+        _add_type("Group", select_groups(live)),
+        _add_type("Cluster", clusters.select("cluster", F.lit(CLUSTER).alias("name"))),
         named.select("cluster", "resource_type", "name"),
     )
     return reduce(DataFrame.unionByName, found).distinct()
 
 
-def topics(live: DataFrame) -> DataFrame:
+def select_topics(live: DataFrame) -> DataFrame:
     """cluster, name; unique."""
     return live.where(F.col("kind") == TOPIC).select("cluster", F.col("key").alias("name"))
 
 
-def groups(live: DataFrame) -> DataFrame:
+def select_groups(live: DataFrame) -> DataFrame:
     """cluster, name of the groups that have read something; unique. The key of a row is `group
     topic`, and a topic's name has no space in it."""
     name = F.regexp_replace("key", " [^ ]*$", "").alias("name")
     return live.where(F.col("kind") == GROUP_USAGE).select("cluster", name).distinct()
 
 
-def users(live: DataFrame) -> DataFrame:
+def select_users(live: DataFrame) -> DataFrame:
     """cluster, principal of everybody with a SCRAM credential; unique."""
     principal = F.concat(F.lit("User:"), F.col("attrs")["username"]).alias("principal")
     found = live.where(F.col("kind") == SCRAM).select("cluster", principal)
     return found.where(F.col("principal").isNotNull()).distinct()
 
 
-def _of_type(resource_type: str, names: DataFrame) -> DataFrame:
+def _add_type(resource_type: str, names: DataFrame) -> DataFrame:
     return names.select("cluster", F.lit(resource_type).alias("resource_type"), "name")
 
 
-def matched(patterns: DataFrame, names: DataFrame) -> DataFrame:
+def match_patterns(patterns: DataFrame, names: DataFrame) -> DataFrame:
     """cluster, resource_type, pattern_type, pattern, name: every name with every pattern that it
     matches, the wildcard left out.
 
@@ -106,7 +106,7 @@ def matched(patterns: DataFrame, names: DataFrame) -> DataFrame:
     return exact.select(*columns).unionByName(begun.select(*columns))
 
 
-def shown(name: str = "name") -> Column:
+def render_pattern(name: str = "name") -> Column:
     """A pattern as the tables show it: a prefix has a `*` behind it."""
     prefix = F.concat(F.col(name), F.lit(EVERYTHING))
     return F.when(F.col("pattern_type") == PREFIXED, prefix).otherwise(F.col(name))

@@ -1,7 +1,7 @@
 """Permissions as people and programs read them: which rows are wanted, and operations as words.
 
 Without Spark: rows about patterns come from `effective_permissions` as a build has made it; what
-`permissions.expand` makes of them is worded alike.
+`permissions.expand_permissions` makes of them is worded alike.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from msgspec import Struct
 from kafkaform_kafka.authority.authorizer import EVERYBODY, PREFIXED
 from kafkaform_kafka.kinds.acl.resource_type import EVERYTHING
 
-from ..landed.globs import expression
+from ..landed.globs import to_regex
 from ..tables.definitions import TABLES
-from ..tables.reader import Row, literal
-from .operation_bits import MASKS, resource_of, words
+from ..tables.reader import Row, quote_text
+from .operation_bits import MASKS, list_operations, parse_resource
 
 KEY = TABLES["effective_permissions"].key
 COLUMNS = (*KEY, *MASKS.values(), "via")
@@ -31,7 +31,7 @@ _PIECE = 50_000
 """Rows of one batch of a file."""
 
 
-class Only(Struct, frozen=True):
+class PermissionFilter(Struct, frozen=True):
     """What is wanted, None: everything. resource: like `topic/orders`, or a glob: `topic/orders.*`.
     A name need not be there yet; a glob is of names that are."""
 
@@ -40,47 +40,47 @@ class Only(Struct, frozen=True):
     resource: str | None = None
 
 
-def stem(glob: str) -> str:
+def get_stem(glob: str) -> str:
     """What a glob begins with: all of it, if it stands for itself alone."""
     return re.split(r"[*?]", glob, maxsplit=1)[0]
 
 
-def where(only: Only) -> str:
+def make_where(only: PermissionFilter) -> str:
     """SQL for the rows about patterns that are wanted, and maybe some more. Those of `User:*` hold
     for any principal. Raises UsageError: `only` names no resource."""
     conditions = ["pattern_level"]
     if only.cluster is not None:
-        conditions.append(f"cluster = {literal(only.cluster)}")
+        conditions.append(f"cluster = {quote_text(only.cluster)}")
     if only.principal is not None:
-        conditions.append(f"principal IN ({literal(only.principal)}, {literal(EVERYBODY)})")
+        conditions.append(f"principal IN ({quote_text(only.principal)}, {quote_text(EVERYBODY)})")
     if only.resource is not None:
-        kind, glob = resource_of(only.resource)
-        begin = stem(glob)
+        kind, glob = parse_resource(only.resource)
+        begin = get_stem(glob)
         wider = (f"{begin[:length]}{EVERYTHING}" for length in range(len(begin) + 1))
-        listed = ", ".join(map(literal, sorted({EVERYTHING, *wider})))
-        conditions.append(f"resource_type = {literal(kind)}")
-        conditions.append(f"(resource IN ({listed}) OR starts_with(resource, {literal(begin)}))")
+        listed = ", ".join(map(quote_text, sorted({EVERYTHING, *wider})))
+        conditions.append(f"resource_type = {quote_text(kind)}")
+        conditions.append(f"(resource IN ({listed}) OR starts_with(resource, {quote_text(begin)}))")
     return " AND ".join(conditions)
 
 
-def wanted(rows: Iterable[Row], only: Only) -> Iterator[Row]:
+def select_wanted(rows: Iterable[Row], only: PermissionFilter) -> Iterator[Row]:
     """Of `where`'s rows those whose pattern can cover what is asked about."""
     if only.resource is None:
         yield from rows
         return
-    _, glob = resource_of(only.resource)
-    whole = re.compile(expression(glob))
+    _, glob = parse_resource(only.resource)
+    whole = re.compile(to_regex(glob))
     for row in rows:
         name = row["resource"]
         if row["pattern_type"] == PREFIXED:
-            fits = begins(glob, name.removesuffix(EVERYTHING))
+            fits = can_begin(glob, name.removesuffix(EVERYTHING))
         else:
             fits = name == EVERYTHING or whole.match(name) is not None
         if fits:
             yield row
 
 
-def begins(glob: str, prefix: str) -> bool:
+def can_begin(glob: str, prefix: str) -> bool:
     """Whether the glob stands for any name with this prefix."""
     for sign, char in zip(glob, prefix, strict=False):
         if sign == "*":
@@ -90,13 +90,13 @@ def begins(glob: str, prefix: str) -> bool:
     return len(prefix) <= len(glob)
 
 
-def worded(row: Row) -> dict[str, Any]:
+def add_words(row: Row) -> dict[str, Any]:
     """A row of effective_permissions with operations in words, too: KEPT."""
-    named = {name: list(words(row[mask])) for mask, name in MASKS.items()}
+    named = {name: list(list_operations(row[mask])) for mask, name in MASKS.items()}
     return {name: named[name] if name in named else row[name] for name in KEPT}
 
 
-def shown(row: Row) -> tuple[Any, ...]:
+def render_row(row: Row) -> tuple[Any, ...]:
     """COLUMNS of a worded row for people, operations on one line."""
     lines = set(MASKS.values())
     return tuple(", ".join(row[name]) if name in lines else row[name] for name in COLUMNS)

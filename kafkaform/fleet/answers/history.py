@@ -12,10 +12,10 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.errors import UsageError
-from ..exports.rows import Sheet, as_table
-from ..report.questions import DETAILS, NUMBERS, ask
+from ..exports.rows import Sheet, render_table
+from ..report.questions import DETAILS, NUMBERS, ask_questions
 from ..tables import reader
-from ..tables.reader import Build, Gold, Row, literal
+from ..tables.reader import Build, Gold, Row, quote_text
 
 SENSITIVE = "(sensitive)"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -47,7 +47,7 @@ _WHOLE = {
 """Before and after of a change of an object as a whole -> what it was."""
 
 
-class Entry(Struct, frozen=True):
+class HistoryEntry(Struct, frozen=True):
     """One line of an object's history. at: when it was done or, if nobody knows, first seen;
     not_before: the last snapshot without it, None if `at` is exact or there is none; path: empty
     for the object as a whole; mark: whether kafkaform did it."""
@@ -64,10 +64,10 @@ class Entry(Struct, frozen=True):
     commit: str | None = None
 
 
-_NAMES = Entry.__struct_fields__
+_NAMES = HistoryEntry.__struct_fields__
 
 
-def span(text: str) -> timedelta:
+def parse_span(text: str) -> timedelta:
     """`90m`, `12h`, `30d` or `2w`. Raises UsageError."""
     match = re.fullmatch(r"(\d{1,5})([mhdw])", text.strip())
     if match is None:
@@ -78,7 +78,7 @@ def span(text: str) -> timedelta:
 # ── history ─────────────────────────────────────────────────────────────────────────────
 
 
-def history(tables: Gold, cluster: str, key: str, since: timedelta | None = None) -> Sheet:
+def read_history(tables: Gold, cluster: str, key: str, since: timedelta | None = None) -> Sheet:
     """What happened to one object, the oldest first. key: `topic/orders`, with the kind as the
     configuration has it, or without its `kafka_`; since: back from the newest capture; if nothing
     happened since then, the last thing before.
@@ -91,27 +91,27 @@ def history(tables: Gold, cluster: str, key: str, since: timedelta | None = None
         raise UsageError(
             f"{key!r} names no object", "Write kind and key: topic/orders, quota/user=ci."
         )
-    kinds = f"({literal(kind)}, {literal('kafka_' + kind)})"
-    where = f"cluster = {literal(cluster)} and kind in {kinds} and key = {literal(name)}"
+    kinds = f"({quote_text(kind)}, {quote_text('kafka_' + kind)})"
+    where = f"cluster = {quote_text(cluster)} and kind in {kinds} and key = {quote_text(name)}"
     found = {
-        table: tables.rows(f"select * from {table} where {where}") if tables.has(table) else []
+        table: tables.read_rows(f"select * from {table} where {where}") if tables.has(table) else []
         for table in ("history", "change_attribution", "event")
     }
     if not any(found.values()):
-        raise _not_found(tables, cluster, kind, name, kinds)
-    entries = timeline(found["history"], found["change_attribution"], found["event"])
+        raise _not_found_error(tables, cluster, kind, name, kinds)
+    entries = build_timeline(found["history"], found["change_attribution"], found["event"])
     first = tables.build.as_of - since if since is not None else None
     recent = tuple(entry for entry in entries if first is None or entry.at >= first)
-    return _sheet(recent or entries[-1:])
+    return _make_sheet(recent or entries[-1:])
 
 
-def _sheet(entries: Iterable[Entry]) -> Sheet:
+def _make_sheet(entries: Iterable[HistoryEntry]) -> Sheet:
     return Sheet(_NAMES, tuple(tuple(getattr(e, name) for name in _NAMES) for e in entries))
 
 
-def timeline(
+def build_timeline(
     intervals: Sequence[Row], attributed: Sequence[Row], events: Sequence[Row]
-) -> tuple[Entry, ...]:
+) -> tuple[HistoryEntry, ...]:
     """Rows of `history`, `change_attribution` and `event` of one object as one line of time.
 
     A change of which an event tells stands once, at the event's time.
@@ -120,18 +120,18 @@ def timeline(
     told = {row["event_id"] for row in attributed}
     seen = {(row["window_end"], row["path"]) for row in attributed}
     newest = max((row["known_until"] for row in intervals), default=None)
-    entries = [_attributed(row, by_id.get(row["event_id"])) for row in attributed]
+    entries = [_make_attributed_entry(row, by_id.get(row["event_id"])) for row in attributed]
     for event in events:
         if event["outcome"] is not None and event["event_id"] not in told:
-            entries += _tried(event, newest)
-    entries += (e for e in _intervals(intervals) if (e.at, e.path) not in seen)
+            entries += _list_tries(event, newest)
+    entries += (e for e in _list_intervals(intervals) if (e.at, e.path) not in seen)
     return tuple(sorted(entries, key=lambda e: (e.at, e.path, e.what, e.mark, e.run or "")))
 
 
-def _attributed(row: Row, event: Row | None) -> Entry:
+def _make_attributed_entry(row: Row, event: Row | None) -> HistoryEntry:
     exact = event is not None
     what = "changed" if row["path"] else _WHOLE[row["before"], row["after"]]
-    return Entry(
+    return HistoryEntry(
         event["ts"] if event is not None else row["window_end"],
         what,
         row["path"],
@@ -145,7 +145,7 @@ def _attributed(row: Row, event: Row | None) -> Entry:
     )
 
 
-def _tried(event: Row, newest: datetime | None) -> Iterator[Entry]:
+def _list_tries(event: Row, newest: datetime | None) -> Iterator[HistoryEntry]:
     """One entry for each attribute that a step was to change; one if it names none. newest: the
     time of the last snapshot."""
     mark = OUTCOMES.get(event["outcome"], event["outcome"])
@@ -156,7 +156,7 @@ def _tried(event: Row, newest: datetime | None) -> Iterator[Entry]:
     changes = event["changes"] or [{"path": "", "before": None, "after": None, "sensitive": False}]
     for change in changes:
         hidden = SENSITIVE if change["sensitive"] else None
-        yield Entry(
+        yield HistoryEntry(
             event["ts"],
             event["action"] or event["step"],
             change["path"],
@@ -170,24 +170,24 @@ def _tried(event: Row, newest: datetime | None) -> Iterator[Entry]:
         )
 
 
-def _intervals(rows: Sequence[Row]) -> Iterator[Entry]:
+def _list_intervals(rows: Sequence[Row]) -> Iterator[HistoryEntry]:
     """What snapshots alone show: the first sight of the object, and every change after it."""
     mark, before = "not judged", None
     for row in sorted(rows, key=lambda row: row["valid_from"]):
         at, since = row["valid_from"], row["seen_before"]
         if before is None:
             what = "first seen" if since is None else "appeared"
-            yield Entry(at, what, "", None, None, mark if since else "", since)
+            yield HistoryEntry(at, what, "", None, None, mark if since else "", since)
         else:
-            for path, (old, new) in _differing(before, row["attrs"]):
-                yield Entry(at, "changed", path, old, new, mark, since)
+            for path, (old, new) in _find_differences(before, row["attrs"]):
+                yield HistoryEntry(at, "changed", path, old, new, mark, since)
         before = row["attrs"]
         if row["deleted"] and row["valid_to"] is not None:
-            yield Entry(row["valid_to"], "gone", "", None, None, mark)
+            yield HistoryEntry(row["valid_to"], "gone", "", None, None, mark)
             before = None
 
 
-def _differing(
+def _find_differences(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
     for path in sorted(before.keys() | after.keys()):
@@ -196,24 +196,26 @@ def _differing(
             yield path, pair
 
 
-def _not_found(tables: Gold, cluster: str, kind: str, name: str, kinds: str) -> UsageError:
-    where = f"cluster = {literal(cluster)}"
-    if not tables.rows(f"select 1 from history where {where} limit 1"):
-        known = [r["cluster"] for r in tables.rows("select distinct cluster from history")]
-        return _wrong(f"no snapshot of a cluster {cluster!r} is known", cluster, known)
-    keys = tables.rows(
+def _not_found_error(tables: Gold, cluster: str, kind: str, name: str, kinds: str) -> UsageError:
+    where = f"cluster = {quote_text(cluster)}"
+    if not tables.read_rows(f"select 1 from history where {where} limit 1"):
+        known = [r["cluster"] for r in tables.read_rows("select distinct cluster from history")]
+        return _wrong_name_error(f"no snapshot of a cluster {cluster!r} is known", cluster, known)
+    keys = tables.read_rows(
         f"select distinct key from history where {where} and kind in {kinds} order by key"
         f" limit {_KEYS}"
     )
     if not keys:
-        found = tables.rows(f"select distinct kind from history where {where} order by kind")
+        found = tables.read_rows(f"select distinct kind from history where {where} order by kind")
         names = [row["kind"].removeprefix("kafka_") for row in found]
-        return _wrong(f"cluster {cluster} shows nothing of the kind {kind!r}", kind, names)
+        return _wrong_name_error(
+            f"cluster {cluster} shows nothing of the kind {kind!r}", kind, names
+        )
     message = f"cluster {cluster} never showed {kind}/{name}"
-    return _wrong(message, name, [row["key"] for row in keys])
+    return _wrong_name_error(message, name, [row["key"] for row in keys])
 
 
-def _wrong(message: str, wrong: str, known: Sequence[str]) -> UsageError:
+def _wrong_name_error(message: str, wrong: str, known: Sequence[str]) -> UsageError:
     close = difflib.get_close_matches(wrong, known, 3) or sorted(known)[:5]
     return UsageError(message, f"There are {', '.join(close)}{' …' * (len(known) > len(close))}.")
 
@@ -221,7 +223,7 @@ def _wrong(message: str, wrong: str, known: Sequence[str]) -> UsageError:
 # ── status ──────────────────────────────────────────────────────────────────────────────
 
 
-class Status(Struct, frozen=True):
+class FleetStatus(Struct, frozen=True):
     """complete: every registered cluster was read whole and every configuration is known, None:
     the build has no table that says so; parts: title -> rows."""
 
@@ -230,44 +232,44 @@ class Status(Struct, frozen=True):
     parts: Mapping[str, Sheet]
 
 
-def status(root: str) -> Status:
+def read_status(root: str) -> FleetStatus:
     """Which builds there are, how much of the fleet the newest knows, and what went wrong.
 
     Raises UsageError: there is no build; StorageError.
     """
-    build = reader.current(root)
+    build = reader.read_current(root)
     tables = Gold(build)
     names = ("clusters_off", "states_off", "quarantine")
-    answers = ask(
+    answers = ask_questions(
         tables, {"clusters": NUMBERS["clusters"], **{name: DETAILS[name] for name in names}}
     )
     clusters, off, states = (answers[name] for name in ("clusters", *names[:2]))
     expected = [row for row in clusters or () if row["registered"]]
     whole = all(row["status"] == "read" for row in expected) and not states
     parts = {
-        "Builds": _builds(build),
-        "Clusters": _coverage(clusters or (), build.as_of),
-        "Not read whole": _some(off or (), ("cluster", "status", "captured_at", "error")),
-        "Configurations not known": _some(states or (), ("state", "desired_at", "error")),
-        "Quarantine": _some(
+        "Builds": _list_builds(build),
+        "Clusters": _make_coverage(clusters or (), build.as_of),
+        "Not read whole": _select_columns(off or (), ("cluster", "status", "captured_at", "error")),
+        "Configurations not known": _select_columns(states or (), ("state", "desired_at", "error")),
+        "Quarantine": _select_columns(
             answers["quarantine"] or (), ("source", "reason", "lines", "file", "newest")
         ),
-        "Tables": _tables(build),
+        "Tables": _list_tables(build),
     }
-    return Status(build, whole if clusters is not None else None, parts)
+    return FleetStatus(build, whole if clusters is not None else None, parts)
 
 
-def as_text(state: Status) -> str:
+def render_status(state: FleetStatus) -> str:
     """All parts that have rows, as tables with titles."""
     known = {True: "complete", False: "not complete", None: "unknown"}[state.complete]
     head = f"Build {state.build.name}: coverage {known}\n"
-    shown = (f"\n{title}\n{as_table(part)}" for title, part in state.parts.items() if part.rows)
+    shown = (f"\n{title}\n{render_table(part)}" for title, part in state.parts.items() if part.rows)
     return head + "".join(shown)
 
 
-def _builds(build: Build) -> Sheet:
+def _list_builds(build: Build) -> Sheet:
     """All of them, the newest first."""
-    found = [reader.read_build(build.root, name) for name in reader.builds(build.root)]
+    found = [reader.read_build(build.root, name) for name in reader.list_builds(build.root)]
     found.sort(key=lambda one: (one.ended, one.name), reverse=True)
     rows = tuple(
         (
@@ -283,7 +285,7 @@ def _builds(build: Build) -> Sheet:
     return Sheet(("build", "current", "as_of", "ended", "seconds", "tables"), rows)
 
 
-def _coverage(rows: Sequence[Row], as_of: datetime) -> Sheet:
+def _make_coverage(rows: Sequence[Row], as_of: datetime) -> Sheet:
     counts: Counter[tuple[str, bool]] = Counter()
     oldest: dict[tuple[str, bool], datetime] = {}
     for row in rows:
@@ -292,19 +294,21 @@ def _coverage(rows: Sequence[Row], as_of: datetime) -> Sheet:
         if row["oldest"] is not None:
             oldest[place] = row["oldest"]
     names = ("status", "registered", "clusters", "oldest", "age_hours")
-    return Sheet(names, tuple((*p, n, *_age(oldest.get(p), as_of)) for p, n in counts.items()))
+    return Sheet(
+        names, tuple((*p, n, *_compute_age(oldest.get(p), as_of)) for p, n in counts.items())
+    )
 
 
-def _age(time: datetime | None, as_of: datetime) -> tuple[datetime | None, float | None]:
+def _compute_age(time: datetime | None, as_of: datetime) -> tuple[datetime | None, float | None]:
     hours = round((as_of - time).total_seconds() / 3600, 1) if time else None
     return time, hours
 
 
-def _some(rows: Sequence[Row], names: tuple[str, ...]) -> Sheet:
+def _select_columns(rows: Sequence[Row], names: tuple[str, ...]) -> Sheet:
     return Sheet(names, tuple(tuple(row[name] for name in names) for row in rows))
 
 
-def _tables(build: Build) -> Sheet:
+def _list_tables(build: Build) -> Sheet:
     rows: tuple[tuple[Any, ...], ...] = tuple(
         (name, part.rows, part.version, round(part.seconds, 2))
         for name, part in build.parts.items()

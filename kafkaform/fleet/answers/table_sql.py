@@ -11,7 +11,7 @@ import re
 from ...core.errors import StorageError, UsageError
 from ..exports.rows import Sheet
 from ..tables.definitions import TABLES
-from ..tables.reader import Gold, literal, plain, told
+from ..tables.reader import Gold, describe_error, quote_text, to_rows
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NO_TABLE = re.compile(r"table 'datafusion\.(?:public\.)?(.+?)' not found")
@@ -21,31 +21,31 @@ _LOST = "Object Store error"
 _INTO = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\binto\b)", re.IGNORECASE)
 
 
-def select(gold: Gold, sql: str) -> Sheet:
+def run_query(gold: Gold, sql: str) -> Sheet:
     """What a query finds. Raises UsageError: it is no query, or names what is not there;
     StorageError: the tables cannot be read."""
     import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
-    _only_queries(sql)
+    _require_query(sql)
     try:
         table = pa.table(gold.execute(sql).read_all())
     except OSError as error:
-        raise StorageError(f"cannot read {gold.build.root}: {told(error)}") from None
+        raise StorageError(f"cannot read {gold.build.root}: {describe_error(error)}") from None
     except DeltaError as error:
-        raise _explained(gold, sql, told(error)) from None
+        raise _explain_error(gold, sql, describe_error(error)) from None
     except Exception as error:
         if type(error) is not Exception:  # what fails while rows flow comes without a class
             raise
-        text = told(error)
+        text = describe_error(error)
         if _LOST in text:
             raise StorageError(f"cannot read {gold.build.root}: {text}") from None
         raise UsageError(f"the query failed: {text}") from None
-    rows = (tuple(row.values()) for batch in table.to_batches() for row in plain(batch))
+    rows = (tuple(row.values()) for batch in table.to_batches() for row in to_rows(batch))
     return Sheet(tuple(table.column_names), tuple(rows))
 
 
-def _only_queries(sql: str) -> None:
+def _require_query(sql: str) -> None:
     bare = _COMMENT.sub(" ", sql).strip().lstrip("( \n\t")
     word = re.match(r"\w*", bare)
     if word is None or word[0].lower() not in ("select", "with"):
@@ -56,12 +56,12 @@ def _only_queries(sql: str) -> None:
         raise UsageError("SELECT … INTO would make a table", "Leave INTO and its name out.")
 
 
-def _explained(gold: Gold, sql: str, text: str) -> UsageError:
+def _explain_error(gold: Gold, sql: str, text: str) -> UsageError:
     """The error of the engine in words that help."""
     if missing := _NO_TABLE.search(text):
-        return _no_table(gold, missing[1])
+        return _no_table_error(gold, missing[1])
     if missing := _NO_COLUMN.search(text):
-        return _no_column(gold, sql, missing[1])
+        return _no_column_error(gold, sql, missing[1])
     return UsageError(
         f"the query cannot be run: {text.removeprefix('SQL error: ')}",
         "It is DataFusion's SQL: text in single quotes, names in double quotes, "
@@ -69,7 +69,7 @@ def _explained(gold: Gold, sql: str, text: str) -> UsageError:
     )
 
 
-def _no_table(gold: Gold, name: str) -> UsageError:
+def _no_table_error(gold: Gold, name: str) -> UsageError:
     short = name.rpartition(".")[2].lower()
     if short in gold.build.parts:
         return UsageError(f"there is no table {name}", f"Write {short}, without a layer before it.")
@@ -85,13 +85,13 @@ def _no_table(gold: Gold, name: str) -> UsageError:
     )
 
 
-def _no_column(gold: Gold, sql: str, name: str) -> UsageError:
+def _no_column_error(gold: Gold, sql: str, name: str) -> UsageError:
     named = {word.lower() for word in _FROM.findall(sql)}
     tables = sorted(named & gold.build.parts.keys() & TABLES.keys())
     columns = {column for table in tables for column in TABLES[table].names}
     bare = name.rpartition(".")[2].strip('"')
     close = difflib.get_close_matches(bare.lower(), columns, 3)
     advice = f"Did you mean {' or '.join(close)}? " if close else ""
-    text = "" if "." in name else f"Text stands in single quotes: {literal(bare)}. "
+    text = "" if "." in name else f"Text stands in single quotes: {quote_text(bare)}. "
     known = "; ".join(f"{table} has {', '.join(TABLES[table].names)}" for table in tables)
     return UsageError(f"there is no column {name}", f"{advice}{text}{known}.".strip(". ") + ".")

@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 
 from ...core.landing import LIVE
 from ..tables.manifest import ALL, Clusters
-from .inputs import source, subject
+from .inputs import get_source, get_subject
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Row]
@@ -29,7 +29,7 @@ Views = tuple[DataFrame, DataFrame]
 _BEGIN = "run_begin"
 
 
-class Touched(Struct, frozen=True):
+class ChangedClusters(Struct, frozen=True):
     """clusters: rows about them are made anew; renamed: old records may be about other clusters
     now, since a name or an id is new or gone, or two names share an id."""
 
@@ -37,9 +37,9 @@ class Touched(Struct, frozen=True):
     renamed: bool
 
 
-def touched(
+def find_changed_clusters(
     files: Iterable[str], clusters: Views, lineages: Views, lines: DataFrame, ended: DataFrame
-) -> Touched:
+) -> ChangedClusters:
     """files: new ones, below the landing folder; lines: of `audit_raw`, those that no build before
     has seen; ended: of `policy_findings`, those whose waiver has ended since.
 
@@ -49,26 +49,26 @@ def touched(
     the end of a waiver. A lineage that may have to do with any cluster touches all when it begins
     to be so, and when it ends.
     """
-    before, now, were, are, told, waived = _collected(
-        *(_whole(view, "cluster") for view in clusters),
-        *(_whole(view, "lineage") for view in lineages),
-        _part(lines.select(_scopes().alias("key")).distinct(), F.col("key")),
-        _part(ended.select("cluster").distinct(), F.col("cluster")),
+    before, now, were, are, told, waived = _collect_parts(
+        *(_select_rows(view, "cluster") for view in clusters),
+        *(_select_rows(view, "lineage") for view in lineages),
+        _select_part(lines.select(_scopes_column().alias("key")).distinct(), F.col("key")),
+        _select_part(ended.select("cluster").distinct(), F.col("cluster")),
     )
-    changed, renamed = _changed(were, are), _renamed(before, now)
+    changed, renamed = _find_changes(were, are), _is_renamed(before, now)
     if any(_reaches_all(old) != _reaches_all(new) for old, new in changed.values()):
-        return Touched(ALL, renamed)
+        return ChangedClusters(ALL, renamed)
     views = (before, now)
-    found = _changed(before, now).keys() | waived.keys()
-    found |= {subject(key) for key in files if source(key) == LIVE}
-    found |= _named(views, found, {*_of_lineages(changed), *_of_lines(told)})
+    found = _find_changes(before, now).keys() | waived.keys()
+    found |= {get_subject(key) for key in files if get_source(key) == LIVE}
+    found |= _find_names(views, found, {*_list_lineage_scopes(changed), *_list_line_scopes(told)})
     if changed:
         # Any unread state may be about a cluster that never said which one it is.
-        found |= {name for name in now if not _ids(views, name)}
-    return Touched(ALL if found >= now.keys() else frozenset(found), renamed)
+        found |= {name for name in now if not _list_ids(views, name)}
+    return ChangedClusters(ALL if found >= now.keys() else frozenset(found), renamed)
 
 
-def _renamed(before: Rows, now: Rows) -> bool:
+def _is_renamed(before: Rows, now: Rows) -> bool:
     named = [
         sorted((row["cluster_id"], name) for name, row in view.items() if row.get("cluster_id"))
         for view in (before, now)
@@ -77,23 +77,23 @@ def _renamed(before: Rows, now: Rows) -> bool:
     return shared or named[0] != named[1]
 
 
-def _named(views: Sequence[Rows], changed: Iterable[str], scopes: Iterable[str]) -> set[str]:
+def _find_names(views: Sequence[Rows], changed: Iterable[str], scopes: Iterable[str]) -> set[str]:
     """Names of these scopes, and all that share an id with a changed cluster: rows may go over
     from one name to the other."""
     names: dict[str, set[str]] = defaultdict(set)
     for name in {name for view in views for name in view}:
-        for scope in _ids(views, name):
+        for scope in _list_ids(views, name):
             names[scope].add(name)
-    wanted = {*scopes, *(scope for name in changed for scope in _ids(views, name))}
+    wanted = {*scopes, *(scope for name in changed for scope in _list_ids(views, name))}
     return {name for scope in wanted for name in names.get(scope, {scope})}
 
 
-def _ids(views: Sequence[Rows], name: str) -> frozenset[str]:
+def _list_ids(views: Sequence[Rows], name: str) -> frozenset[str]:
     found = (view.get(name, {}).get("cluster_id") for view in views)
     return frozenset(one for one in found if one)
 
 
-def _changed(before: Rows, now: Rows) -> Mapping[str, tuple[Row, Row]]:
+def _find_changes(before: Rows, now: Rows) -> Mapping[str, tuple[Row, Row]]:
     """Key -> the row as it was and as it is; empty: there is none."""
     keys = before.keys() | now.keys()
     pairs = {key: (before.get(key, {}), now.get(key, {})) for key in keys}
@@ -109,13 +109,13 @@ def _reaches_all(lineage: Row) -> bool:
     return not scopes or None in scopes
 
 
-def _of_lineages(changed: Mapping[str, tuple[Row, Row]]) -> Iterator[str]:
+def _list_lineage_scopes(changed: Mapping[str, tuple[Row, Row]]) -> Iterator[str]:
     for pair in changed.values():
         for row in pair:
             yield from filter(None, row.get("scopes", {}).values())
 
 
-def _of_lines(told: Iterable[str]) -> Iterator[str]:
+def _list_line_scopes(told: Iterable[str]) -> Iterator[str]:
     """Steps name one scope, the beginning of a run all that it may change."""
     for text in told:
         step, run = json.loads(text)
@@ -125,7 +125,7 @@ def _of_lines(told: Iterable[str]) -> Iterator[str]:
             yield from map(str, filter(None, json.loads(run).values()))
 
 
-def _scopes() -> Column:
+def _scopes_column() -> Column:
     run = F.when(F.col("kind") == _BEGIN, F.get_json_object("body", "$.scopes"))
     return F.to_json(F.array("scope_id", run))
 
@@ -133,16 +133,16 @@ def _scopes() -> Column:
 # ── one query for all of it ─────────────────────────────────────────────────────────────
 
 
-def _whole(view: DataFrame, key: str) -> DataFrame:
+def _select_rows(view: DataFrame, key: str) -> DataFrame:
     """Rows as text, because that is compared alike however it was read."""
-    return _part(view, F.col(key), F.to_json(F.struct("*")))
+    return _select_part(view, F.col(key), F.to_json(F.struct("*")))
 
 
-def _part(rows: DataFrame, key: Column, row: Column | None = None) -> DataFrame:
+def _select_part(rows: DataFrame, key: Column, row: Column | None = None) -> DataFrame:
     return rows.select(key.alias("key"), (F.lit("{}") if row is None else row).alias("row"))
 
 
-def _collected(*parts: DataFrame) -> tuple[Rows, ...]:
+def _collect_parts(*parts: DataFrame) -> tuple[Rows, ...]:
     """Each part's rows by their key."""
     numbered = (part.withColumn("part", F.lit(n)) for n, part in enumerate(parts))
     found: tuple[dict[str, Row], ...] = tuple({} for _ in parts)

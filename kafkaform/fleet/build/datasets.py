@@ -25,21 +25,31 @@ _OWNED = ("desired", "recorded")
 _LANDED = ("snapshot", "snapshot_raw")
 
 DATASETS = (
-    Dataset("run", ("audit_raw",), runs.run),
+    Dataset("run", ("audit_raw",), runs.build_run),
     Dataset(
-        "cluster", ("run", "snapshot", "snapshot_raw"), registers.cluster, registers.newest_builds
+        "cluster",
+        ("run", "snapshot", "snapshot_raw"),
+        registers.build_cluster,
+        registers.find_newest_builds,
     ),
-    Dataset("lineage", ("audit_raw", "snapshot"), registers.lineage),
-    Dataset("live", _LANDED, resources.live, resources.live_builds),
-    Dataset("recorded", ("cluster", *_LANDED), resources.recorded, resources.recorded_builds),
-    Dataset("desired", ("cluster", *_LANDED), resources.desired, resources.desired_builds),
-    Dataset("history", ("history", *_LANDED), history.history, history.new_builds),
-    Dataset("event_conflict", ("audit_raw",), events.event_conflict),
+    Dataset("lineage", ("audit_raw", "snapshot"), registers.build_lineage),
+    Dataset("live", _LANDED, resources.build_live, resources.find_live_builds),
     Dataset(
-        "event", ("audit_raw", "cluster", "event_conflict", "run"), events.event, of_records=True
+        "recorded", ("cluster", *_LANDED), resources.build_recorded, resources.find_recorded_builds
+    ),
+    Dataset(
+        "desired", ("cluster", *_LANDED), resources.build_desired, resources.find_desired_builds
+    ),
+    Dataset("history", ("history", *_LANDED), history.build_history, history.find_new_builds),
+    Dataset("event_conflict", ("audit_raw",), events.build_event_conflict),
+    Dataset(
+        "event",
+        ("audit_raw", "cluster", "event_conflict", "run"),
+        events.build_event,
+        of_records=True,
     ),
     Dataset("drift", ("cluster", "drift", "lineage", "live", *_OWNED), drift.build),
-    Dataset("drift_daily", ("drift",), drift.daily),
+    Dataset("drift_daily", ("drift",), drift.build_daily),
     Dataset("change_attribution", ("event", "history", "snapshot"), attribution.build),
     Dataset("effective_permissions", ("cluster", "live"), permissions.build),
     Dataset("grant_findings", ("cluster", "live"), grants.build),

@@ -15,28 +15,28 @@ from pyspark.sql import DataFrame
 
 from ...core.landing import AUDIT, REGISTER, SOURCES
 from ...core.objects import Objects
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, Reporter, ignore_event
 from ..landed.register import Register
-from ..spark.session import Landed
-from ..spark.store import Start, Store
+from ..spark.session import LandedBytes
+from ..spark.store import Start, TableStore
 from ..tables import manifest
-from ..tables.dataset import Context, Dataset
-from ..tables.definitions import SCHEMA_VERSION, TABLES, Scope
+from ..tables.dataset import BuildContext, Dataset
+from ..tables.definitions import SCHEMA_VERSION, TABLES, RebuildScope
 from ..tables.manifest import ALL, Clusters, Manifest
 from . import inputs, intake
-from .changed_clusters import Touched, touched
-from .order import FIRST, selected
-from .parallel import together
-from .workspace import Work, explained, make, take
+from .changed_clusters import ChangedClusters, find_changed_clusters
+from .order import FIRST, select_datasets
+from .parallel import make_together
+from .workspace import BuildWorkspace, explain_errors, make_table, take_rows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOBODY: Clusters = frozenset()
 
-Follow = Callable[[Store, str], None]
+Follow = Callable[[TableStore, str], None]
 """Adds to `audit_raw` what a topic has new, in the name of a build."""
 
 
-class Options(Struct, frozen=True):
+class BuildOptions(Struct, frozen=True):
     """code: the version of kafkaform; only: tables, none: all; max_corrupt: instead of the
     register's; follow: a topic to be read first; held: raises Locked if the root's lock is not
     ours any more."""
@@ -48,7 +48,7 @@ class Options(Struct, frozen=True):
     held: Callable[[], None] = lambda: None
 
 
-class Result(Struct, frozen=True):
+class BuildResult(Struct, frozen=True):
     """manifest: of the current build; made: the tables that this run has written, empty: there
     was nothing to do; clusters: the touched ones."""
 
@@ -72,12 +72,12 @@ class _Plan(Struct, frozen=True):
     reworded: bool
 
     @property
-    def landed(self) -> Landed:
+    def landed(self) -> LandedBytes:
         """Tables about the whole fleet are made of all there is, others of what is new, unless
         nothing counts any more that was made before."""
         everything = sum(self.files.values())
         anew = self.stale or self.reworded
-        return Landed(everything, everything if anew else sum(self.files[n] for n in self.new))
+        return LandedBytes(everything, everything if anew else sum(self.files[n] for n in self.new))
 
     @property
     def nothing(self) -> bool:
@@ -85,14 +85,14 @@ class _Plan(Struct, frozen=True):
         return not (self.stale or self.new or any(d.table in owed for d in self.chosen))
 
 
-def run(
+def run_build(
     start: Start,
     objects: Objects,
     root: str,
     datasets: Sequence[Dataset],
-    options: Options,
-    report: Report = silent,
-) -> Result:
+    options: BuildOptions,
+    report: Reporter = ignore_event,
+) -> BuildResult:
     """Make the tables of what has landed. start: is not called if there is nothing to do.
     objects: those of the root, whose lock the caller holds.
 
@@ -100,30 +100,30 @@ def run(
     it is corrupt; StorageError: a table cannot be made or breaks its own rules, or a later
     version has written the root.
     """
-    plan = _plan(objects, datasets, options)
+    plan = _make_plan(objects, datasets, options)
     if plan.before and plan.nothing and not (options.follow or plan.died):
-        return Result(plan.before)
+        return BuildResult(plan.before)
     started = datetime.now(UTC)
     report(Progress("fleet", "starting Spark", 0, None))
-    store = Store(start(plan.landed), root)
-    print_ = inputs.fingerprint(plan.files, (options.code, *sorted(options.only)))
+    store = TableStore(start(plan.landed), root)
+    print_ = inputs.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
     # What topics bring is no file, so that files alone would give two builds one name.
     timed = options.follow or plan.nothing
     build = f"{started:%Y%m%dT%H%M%S}-{print_[:12]}" if timed else print_[:16]
-    work = Work(store, build, plan.before)
+    work = BuildWorkspace(store, build, plan.before)
     if plan.before:
         work.versions.update({name: w.version for name, w in plan.before.tables.items()})
-    if manifest.begin(objects, build):
+    if manifest.begin_build(objects, build):
         for name in plan.died:
-            manifest.forget(objects, name)
-        with explained("what an earlier build has left cannot be taken back"):
+            manifest.forget_build(objects, name)
+        with explain_errors("what an earlier build has left cannot be taken back"):
             work.versions.update(store.recover(plan.before, plan.died))
-    brought = _brought(work, plan, options.follow)
+    brought = _follow_topic(work, plan, options.follow)
     if plan.before and plan.nothing and not brought:
-        manifest.end(objects)
-        return Result(plan.before)
-    _take_in(work, plan, started, brought)
-    context = Context(plan.register, _as_of(work), build)
+        manifest.end_build(objects)
+        return BuildResult(plan.before)
+    _take_in_files(work, plan, started, brought)
+    context = BuildContext(plan.register, _find_as_of(work), build)
     clusters, owed = _make_all(work, plan, datasets, context, options.held, report)
     options.held()
     made = Manifest(
@@ -137,70 +137,72 @@ def run(
         owed,
     )
     manifest.publish(objects, made, plan.files)
-    manifest.end(objects)
-    return Result(made, tuple(name for name in TABLES if name in work.written), clusters)
+    manifest.end_build(objects)
+    return BuildResult(made, tuple(name for name in TABLES if name in work.written), clusters)
 
 
-def _plan(objects: Objects, datasets: Sequence[Dataset], options: Options) -> _Plan:
-    before = manifest.current(objects)
-    listed = inputs.listed(objects)
-    files = {name: listed[name] for name in intake.ready(listed, ())}
-    register = inputs.current_register(objects, files)
-    known = manifest.known(objects, before.build) if before else frozenset()
+def _make_plan(objects: Objects, datasets: Sequence[Dataset], options: BuildOptions) -> _Plan:
+    before = manifest.read_current(objects)
+    listed = inputs.list_inputs(objects)
+    files = {name: listed[name] for name in intake.list_ready(listed, ())}
+    register = inputs.read_current_register(objects, files)
+    known = manifest.read_inputs(objects, before.build) if before else frozenset()
     stale = before is None or (before.code, before.schema_version) != (options.code, SCHEMA_VERSION)
-    new = intake.ready(listed, known)
-    resaid = any(inputs.source(name) == REGISTER for name in new)
+    new = intake.list_ready(listed, known)
+    resaid = any(inputs.get_source(name) == REGISTER for name in new)
     return _Plan(
         before,
         files,
         new,
-        manifest.died(objects, before.build if before else None),
-        selected(datasets, options.only),
-        _limited(register, options.max_corrupt),
+        manifest.list_died(objects, before.build if before else None),
+        select_datasets(datasets, options.only),
+        _limit_corrupt(register, options.max_corrupt),
         stale,
-        resaid and inputs.newest_register(objects, known) != register,
+        resaid and inputs.read_newest_register(objects, known) != register,
     )
 
 
-def _limited(register: Register, max_corrupt: float | None) -> Register:
+def _limit_corrupt(register: Register, max_corrupt: float | None) -> Register:
     if max_corrupt is None:
         return register
     return replace(register, settings=replace(register.settings, max_corrupt=max_corrupt))
 
 
-def _brought(work: Work, plan: _Plan, follow: Follow | None) -> bool:
+def _follow_topic(work: BuildWorkspace, plan: _Plan, follow: Follow | None) -> bool:
     """Whether a topic has brought lines that are in no build: just now, or to one that died."""
     if follow is None and not plan.died:
         return False
-    with explained("what a topic brings cannot be read"):
+    with explain_errors("what a topic brings cannot be read"):
         if follow is not None:
             follow(work.store, work.build)
         latest = work.store.latest("audit_raw")
-        if latest is None or work.store.same("audit_raw", latest, work.versions.get("audit_raw")):
+        if latest is None or work.store.has_same_rows(
+            "audit_raw", latest, work.versions.get("audit_raw")
+        ):
             return False
     work.versions["audit_raw"] = latest
     return True
 
 
-def _take_in(work: Work, plan: _Plan, now: datetime, topic: bool) -> None:
+def _take_in_files(work: BuildWorkspace, plan: _Plan, now: datetime, topic: bool) -> None:
     """New landing files, and what is bad of what a topic has brought."""
     seen = {name: work.read(name) for name in ("audit_raw", "quarantine")} if topic else {}
 
     def write(table: str, rows: DataFrame) -> DataFrame:
         if table not in work.versions or topic or _may_have(table, plan.new):
-            take(work, table, rows)
+            take_rows(work, table, rows)
         return work.read(table, {"_build": [work.build]}).where(F.col("_build") == work.build)
 
-    stamp = intake.Stamp(work.build, now)
+    stamp = intake.BuildStamp(work.build, now)
     limit, store = plan.register.settings.max_corrupt, work.store
-    with explained("what has landed cannot be taken in"):
+    with explain_errors("what has landed cannot be taken in"):
         intake.take_in(store.spark, store.landing, plan.new, stamp, limit, seen, write)
 
 
 def _may_have(table: str, files: Sequence[str]) -> bool:
     """Whether these files can have rows for a bronze table; any file can have bad lines."""
     wanted = _SOURCES.get(table)
-    return wanted is None or any(inputs.source(name) in wanted for name in files)
+    return wanted is None or any(inputs.get_source(name) in wanted for name in files)
 
 
 _SOURCES: Mapping[str, Sequence[str]] = {
@@ -211,7 +213,7 @@ _SOURCES: Mapping[str, Sequence[str]] = {
 }
 
 
-def _as_of(work: Work) -> datetime:
+def _find_as_of(work: BuildWorkspace) -> datetime:
     """The newest time at which anything was captured: now, or when the build before was made."""
     mine = F.col("_build") == work.build
     snapshots = work.read("snapshot").where(mine).select(F.col("captured_at").alias("at"))
@@ -223,78 +225,89 @@ def _as_of(work: Work) -> datetime:
 
 
 def _make_all(
-    work: Work,
+    work: BuildWorkspace,
     plan: _Plan,
     datasets: Sequence[Dataset],
-    context: Context,
+    context: BuildContext,
     held: Callable[[], None],
-    report: Report,
+    report: Reporter,
 ) -> tuple[Clusters, Mapping[str, Clusters]]:
     """The touched clusters, and what this build owes to the tables that it was told to leave."""
-    lineages = ALL if plan.stale else _lineages(work, plan)
+    lineages = ALL if plan.stale else _find_lineages(work, plan)
     owed = dict(plan.before.owed if plan.before else {})
-    early, total = _early(plan.chosen), len(plan.chosen)
+    early, total = _count_early(plan.chosen), len(plan.chosen)
 
-    def make_all(some: Sequence[Dataset], news: Touched, done: int) -> None:
-        due = {d.table: _united(_of(d, news, lineages), owed.pop(d.table, NOBODY)) for d in some}
+    def make_all(some: Sequence[Dataset], news: ChangedClusters, done: int) -> None:
+        due = {
+            d.table: _unite_clusters(_select_clusters(d, news, lineages), owed.pop(d.table, NOBODY))
+            for d in some
+        }
 
         def one(dataset: Dataset) -> None:
             wanted = due[dataset.table]
             if wanted is ALL or wanted:
-                make(work, dataset, wanted, context)
+                make_table(work, dataset, wanted, context)
 
         def begins(tables: Sequence[str], more: int) -> None:
             held()
             label = f"making {', '.join(tables)}"
             report(Progress("fleet", label, done + more, total, "tables", even=False))
 
-        together(some, one, begins, work.store.spark.interruptAll)
+        make_together(some, one, begins, work.store.spark.interruptAll)
 
-    make_all(plan.chosen[:early], Touched(ALL, True), 0)
-    news = Touched(ALL, True) if plan.stale else _touched(work, plan, context)
+    make_all(plan.chosen[:early], ChangedClusters(ALL, True), 0)
+    news = ChangedClusters(ALL, True) if plan.stale else _find_changed_clusters(work, plan, context)
     make_all(plan.chosen[early:], news, early)
     report(Progress("fleet", "tables made", total, total, "tables", finished=True))
     made = {dataset.table for dataset in plan.chosen}
     for left in (dataset for dataset in datasets if dataset.table not in made):
-        more = _of(left, news, lineages)
-        owed[left.table] = _united(more, owed.get(left.table, NOBODY))
+        more = _select_clusters(left, news, lineages)
+        owed[left.table] = _unite_clusters(more, owed.get(left.table, NOBODY))
     return news.clusters, {table: who for table, who in owed.items() if who is ALL or who}
 
 
-def _early(chosen: Sequence[Dataset]) -> int:
+def _count_early(chosen: Sequence[Dataset]) -> int:
     """How many come before it can be told which clusters are touched."""
     return max((n for n, each in enumerate(chosen, 1) if each.table in FIRST), default=0)
 
 
-def _of(dataset: Dataset, news: Touched, lineages: Clusters) -> Clusters:
+def _select_clusters(dataset: Dataset, news: ChangedClusters, lineages: Clusters) -> Clusters:
     """What of a table is to be made anew."""
     if dataset.of_records and not (lineages is ALL or lineages or news.renamed):
         return NOBODY
     scope = TABLES[dataset.table].scope
-    return news.clusters if scope is Scope.CLUSTER else lineages if scope is Scope.LINEAGE else ALL
+    return (
+        news.clusters
+        if scope is RebuildScope.CLUSTER
+        else lineages
+        if scope is RebuildScope.LINEAGE
+        else ALL
+    )
 
 
-def _lineages(work: Work, plan: _Plan) -> Clusters:
+def _find_lineages(work: BuildWorkspace, plan: _Plan) -> Clusters:
     """The logs that have new lines."""
-    found = _new_lines(work, plan).select("lineage").where(F.col("lineage").isNotNull())
+    found = _select_new_lines(work, plan).select("lineage").where(F.col("lineage").isNotNull())
     return frozenset(row["lineage"] for row in found.distinct().collect())
 
 
-def _new_lines(work: Work, plan: _Plan) -> DataFrame:
+def _select_new_lines(work: BuildWorkspace, plan: _Plan) -> DataFrame:
     builds = (work.build, *plan.died)
     return work.read("audit_raw", {"_build": builds}).where(F.col("_build").isin(*builds))
 
 
-def _touched(work: Work, plan: _Plan, context: Context) -> Touched:
+def _find_changed_clusters(
+    work: BuildWorkspace, plan: _Plan, context: BuildContext
+) -> ChangedClusters:
     if plan.reworded:
-        return Touched(ALL, True)
+        return ChangedClusters(ALL, True)
     views = {name: (work.read_before(name), work.read(name)) for name in FIRST}
-    lines = _new_lines(work, plan)
+    lines = _select_new_lines(work, plan)
     today = F.lit(context.as_of.date())
     ended = work.read_before("policy_findings").where(F.col("waived_until") < today)
-    with explained("it cannot be told what is new"):
-        return touched(plan.new, views["cluster"], views["lineage"], lines, ended)
+    with explain_errors("it cannot be told what is new"):
+        return find_changed_clusters(plan.new, views["cluster"], views["lineage"], lines, ended)
 
 
-def _united(one: Clusters, other: Clusters) -> Clusters:
+def _unite_clusters(one: Clusters, other: Clusters) -> Clusters:
     return ALL if one is ALL or other is ALL else one | other

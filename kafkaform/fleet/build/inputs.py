@@ -8,26 +8,26 @@ from hashlib import sha256
 from ...core.errors import UsageError
 from ...core.landing import REGISTER, ROOT
 from ...core.objects import Objects
-from ..landed.register import Register, read
+from ..landed.register import Register, read_register
 from ..tables.definitions import SCHEMA_VERSION
 
 
-def listed(objects: Objects) -> Mapping[str, int]:
+def list_inputs(objects: Objects) -> Mapping[str, int]:
     """Path below the landing folder -> bytes."""
     return {e.key.removeprefix(f"{ROOT}/"): e.size for e in objects.names(f"{ROOT}/")}
 
 
-def source(file: str) -> str:
+def get_source(file: str) -> str:
     """register, live, state, desired or audit."""
     return file.split("/", 1)[0]
 
 
-def subject(file: str) -> str:
+def get_subject(file: str) -> str:
     """The cluster or lineage that a file is about."""
     return file.split("/", 2)[1]
 
 
-def fingerprint(files: Mapping[str, int], options: Iterable[object]) -> str:
+def compute_fingerprint(files: Mapping[str, int], options: Iterable[object]) -> str:
     """SHA-256 of all that decides what a build makes. Files never change, so that a name and a
     size stand for the bytes."""
     lines = sorted(f"{name} {size}" for name, size in files.items())
@@ -35,16 +35,16 @@ def fingerprint(files: Mapping[str, int], options: Iterable[object]) -> str:
     return sha256("\n".join((*lines, *about)).encode()).hexdigest()
 
 
-def newest_register(objects: Objects, files: Iterable[str]) -> Register | None:
+def read_newest_register(objects: Objects, files: Iterable[str]) -> Register | None:
     """What fleet.hcl said when the last of these snapshots was taken, None: it is not there."""
-    names = sorted(name for name in files if source(name) == REGISTER)
+    names = sorted(name for name in files if get_source(name) == REGISTER)
     found = objects.read(f"{ROOT}/{names[-1]}") if names else None
-    return None if found is None else read(found.data.decode())
+    return None if found is None else read_register(found.data.decode())
 
 
-def current_register(objects: Objects, files: Iterable[str]) -> Register:
+def read_current_register(objects: Objects, files: Iterable[str]) -> Register:
     """The newest one. Raises UsageError: nothing has landed."""
-    found = newest_register(objects, files)
+    found = read_newest_register(objects, files)
     if found is None:
         raise UsageError(
             f"{objects.location}: nothing has landed",

@@ -17,12 +17,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.errors import KafkaformError
 from ...core.landing import AUDIT, META, REGISTER, ROWS, SOURCES
-from ..landed.cluster_names import no_pattern
-from ..landed.log_lines import FILE, TOPIC, judged, records
-from ..landed.snapshots import CHANGED, Snapshots, lines_of, registers
+from ..landed.cluster_names import escape_pattern
+from ..landed.log_lines import FILE, TOPIC, judge_lines, parse_records
+from ..landed.snapshots import CHANGED, Snapshots, parse_registers, split_lines
 from ..tables.dataset import Frames
 from ..tables.definitions import TABLES
-from .parallel import at_once
+from .parallel import run_at_once
 
 BRONZE = ("audit_raw", "snapshot_raw", "snapshot", "register_raw", "quarantine")
 LONGEST = 2048
@@ -34,24 +34,24 @@ Write = Callable[[str, DataFrame], DataFrame]
 """Adds rows to a table; gives back those that this build has added to it."""
 
 
-class Stamp(Struct, frozen=True):
+class BuildStamp(Struct, frozen=True):
     """On every new row. now: when it was taken in (UTC)."""
 
     build: str
     now: datetime
 
 
-def ready(listed: Iterable[str], known: Container[str]) -> tuple[str, ...]:
+def list_ready(listed: Iterable[str], known: Container[str]) -> tuple[str, ...]:
     """The files to take in, sorted, of all that are listed: paths below the landing folder.
     known: those taken in before. Rows come with the `.meta.json` beside them: without it they
     are not there yet, and must be listed again."""
     there = set(listed)
-    new = {name for name in there if name not in known and _closed(name)}
+    new = {name for name in there if name not in known and _is_closed(name)}
     rows = {name.removesuffix(META) + ROWS for name in new if name.endswith(META)}
     return tuple(sorted(new | (rows & there)))
 
 
-def _closed(name: str) -> bool:
+def _is_closed(name: str) -> bool:
     folder = name.partition("/")[0]
     wanted = {AUDIT: ROWS, REGISTER: ".json", **dict.fromkeys(SOURCES, META)}
     return folder in wanted and name.endswith(wanted[folder])
@@ -61,14 +61,14 @@ def take_in(
     spark: SparkSession,
     landing: str,
     files: Sequence[str],
-    stamp: Stamp,
+    stamp: BuildStamp,
     max_corrupt: float,
     bronze: Frames,
     write: Write,
 ) -> None:
     """Write the new rows of each table in BRONZE.
 
-    landing: path or URL of the landing folder; files: what `ready` says; max_corrupt: largest
+    landing: path or URL of the landing folder; files: what `list_ready` says; max_corrupt: largest
     share of bad lines; bronze: `audit_raw` and `quarantine` as they stand, of which the lines are
     judged that a topic has brought since (empty: no topic is read).
 
@@ -80,40 +80,43 @@ def take_in(
     read = _Files(spark, landing, tuple(dict.fromkeys(files)))
 
     def written(**tables: DataFrame) -> list[DataFrame]:
-        tasks = [partial(write, name, _stamped(name, tables[name], stamp)) for name in tables]
-        return at_once(tasks, spark.interruptAll)
+        tasks = [partial(write, name, _stamp_rows(name, tables[name], stamp)) for name in tables]
+        return run_at_once(tasks, spark.interruptAll)
 
-    snapshots, taken = Snapshots.of(read.metas(), read.rows()), registers(read.of(REGISTER))
+    snapshots, taken = (
+        Snapshots.from_files(read.read_metas(), read.read_rows()),
+        parse_registers(read.read_folder(REGISTER)),
+    )
     lines, rows, _ = written(
-        audit_raw=_printed(records(_audit_lines(read.of(AUDIT)))),
-        snapshot_raw=snapshots.rows(),
+        audit_raw=_make_printable(parse_records(_read_audit_lines(read.read_folder(AUDIT)))),
+        snapshot_raw=snapshots.select_rows(),
         register_raw=taken.where(F.col("reason").isNull()),
     )
     lines = lines.where(F.col("origin") == FILE)
-    refused = snapshots.refused(_counted(rows)) if read.has(META) else ()
+    refused = snapshots.find_refused(_count_rows(rows)) if read.has(META) else ()
     none = lines.where(F.col("seq").isNull()).select("_file").distinct()
     holed = tuple(row["_file"] for row in none.collect()) if read.has(AUDIT) else ()
     wanted = {*holed, *(stem + end for stem in refused for end in (META, ROWS))}
     again = replace(read, names=tuple(name for name in read.names if name in wanted))
     bad = (
-        _bad(judged(_audit_lines(again.of(AUDIT)))),
-        _bad(Snapshots.of(again.metas(), again.rows()).faults()),
-        _bad(snapshots.metas),
-        _bad(taken),
-        *_bad_of_topics(bronze),
+        _select_bad(judge_lines(_read_audit_lines(again.read_folder(AUDIT)))),
+        _select_bad(Snapshots.from_files(again.read_metas(), again.read_rows()).find_faults()),
+        _select_bad(snapshots.metas),
+        _select_bad(taken),
+        *_select_bad_of_topics(bronze),
     )
     kept, _ = written(
-        quarantine=reduce(DataFrame.unionByName, bad), snapshot=snapshots.metas_with(refused)
+        quarantine=reduce(DataFrame.unionByName, bad), snapshot=snapshots.make_metas(refused)
     )
-    _weigh(kept, lines, rows, max_corrupt)
+    _weigh_bad(kept, lines, rows, max_corrupt)
 
 
-def audit_rows(lines: DataFrame, stamp: Stamp) -> DataFrame:
+def make_audit_rows(lines: DataFrame, stamp: BuildStamp) -> DataFrame:
     """`audit_raw` of judged lines."""
-    return _stamped("audit_raw", _printed(lines), stamp)
+    return _stamp_rows("audit_raw", _make_printable(lines), stamp)
 
 
-def _printed(lines: DataFrame) -> DataFrame:
+def _make_printable(lines: DataFrame) -> DataFrame:
     return lines.withColumn("line", _printable(F.col("line")))
 
 
@@ -126,14 +129,14 @@ class _Files(Struct, frozen=True):
         """Whether there are files in this folder, or with this ending."""
         return any(n.startswith(f"{part}/") or n.endswith(part) for n in self.names)
 
-    def of(self, folder: str) -> DataFrame:
+    def read_folder(self, folder: str) -> DataFrame:
         found = [name for name in self.names if name.startswith(f"{folder}/")]
         return self._read(found, _PARTS.get(folder, 3))
 
-    def metas(self) -> DataFrame:
+    def read_metas(self) -> DataFrame:
         return self._read([name for name in self.names if name.endswith(META)])
 
-    def rows(self) -> DataFrame:
+    def read_rows(self) -> DataFrame:
         mine = tuple(f"{source}/" for source in SOURCES)
         return self._read([n for n in self.names if n.startswith(mine) and n.endswith(ROWS)])
 
@@ -142,23 +145,25 @@ class _Files(Struct, frozen=True):
         if not names:
             return self.spark.sql(_NO_FILES)
         base = self.landing.rstrip("/")
-        paths = [no_pattern(f"{base}/{name}") for name in names]
+        paths = [escape_pattern(f"{base}/{name}") for name in names]
         found = self.spark.read.format("binaryFile").load(paths)
         below = F.substring_index("path", "/", -parts)
         return found.select(below.alias("_file"), "content")
 
 
-def _audit_lines(files: DataFrame) -> DataFrame:
+def _read_audit_lines(files: DataFrame) -> DataFrame:
     lineage = F.split_part(F.col("_file"), F.lit("/"), F.lit(2))
-    return lines_of(files).withColumns({"lineage": lineage, "origin": F.lit(FILE)})
+    return split_lines(files).withColumns({"lineage": lineage, "origin": F.lit(FILE)})
 
 
-def _counted(rows: DataFrame) -> DataFrame:
+def _count_rows(rows: DataFrame) -> DataFrame:
     """_file, n: how many rows there are of each file that has any."""
     return rows.groupBy("_file").agg(F.count(F.lit(1)).alias("n"))
 
 
-def _weigh(quarantine: DataFrame, lines: DataFrame, rows: DataFrame, max_corrupt: float) -> None:
+def _weigh_bad(
+    quarantine: DataFrame, lines: DataFrame, rows: DataFrame, max_corrupt: float
+) -> None:
     """Raises KafkaformError: too many of the lines are bad. A file that is not what was written
     is another matter: it counts as a snapshot that failed."""
     of_files = (F.col("source") != "topic") & (F.col("reason") != CHANGED)
@@ -179,7 +184,7 @@ def _weigh(quarantine: DataFrame, lines: DataFrame, rows: DataFrame, max_corrupt
         )
 
 
-def _bad(frame: DataFrame) -> DataFrame:
+def _select_bad(frame: DataFrame) -> DataFrame:
     """What goes to quarantine. frame: with reason, position, line and _file, in a folder that is
     named after what it is."""
     return _set_aside(frame, F.split_part(F.col("_file"), F.lit("/"), F.lit(1)))
@@ -191,13 +196,13 @@ def _set_aside(frame: DataFrame, source: Column) -> DataFrame:
     return bad.select(source.alias("source"), "reason", "position", text.alias("text"), "_file")
 
 
-def _bad_of_topics(bronze: Frames) -> list[DataFrame]:
+def _select_bad_of_topics(bronze: Frames) -> list[DataFrame]:
     """What topics have brought that is no record, and that is not in quarantine yet."""
     if not bronze:
         return []
     raw = bronze["audit_raw"].where(F.col("seq").isNull() & F.col("origin").startswith(TOPIC))
     offset = F.element_at(F.split("origin", "/"), -1).cast("bigint")
-    lines = judged(raw.select("line", "lineage", "origin", "_file", offset.alias("position")))
+    lines = judge_lines(raw.select("line", "lineage", "origin", "_file", offset.alias("position")))
     known = bronze["quarantine"].where(F.col("source") == "topic")
     bad = _set_aside(lines.dropDuplicates(["_file", "position"]), F.lit("topic"))
     return [bad.join(known, ["_file", "position"], how="left_anti")]
@@ -208,6 +213,6 @@ def _printable(text: Column) -> Column:
     return F.make_valid_utf8(text)
 
 
-def _stamped(table: str, rows: DataFrame, stamp: Stamp) -> DataFrame:
+def _stamp_rows(table: str, rows: DataFrame, stamp: BuildStamp) -> DataFrame:
     stamps = {"_build": F.lit(stamp.build), "_ingested_at": F.lit(stamp.now)}
     return rows.withColumns(stamps).select(*TABLES[table].names)

@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...core.errors import KafkaformError
 from ..landed import topic_source
-from ..landed.log_lines import TOPIC, records
-from ..spark.store import Store, address
-from .intake import Stamp, audit_rows
+from ..landed.log_lines import TOPIC, parse_records
+from ..spark.store import TableStore, hadoop_address
+from .intake import BuildStamp, make_audit_rows
 
 _ADVICE = (
     "Check the topic's name, the connection and the right to read it. If records were deleted "
@@ -39,7 +39,7 @@ fixed; to try again is safe, since nothing is taken in twice."""
 _TRIES = 4
 
 
-def follower(topic: str) -> Callable[[Store, str], None]:
+def make_follower(topic: str) -> Callable[[TableStore, str], None]:
     """What adds to `audit_raw` what the topic has new, in the name of a build.
 
     How to reach the brokers is in topicsource.SETTINGS, which must be in the environment before
@@ -47,24 +47,24 @@ def follower(topic: str) -> Callable[[Store, str], None]:
     read, or has lost records that were not read yet.
     """
 
-    def follow(store: Store, build: str) -> None:
-        stamp = Stamp(build, datetime.now(UTC))
-        lines = _lines(store.spark, topic)
-        rows = audit_rows(records(lines), stamp)
-        _append(rows, store.path("audit_raw"), checkpoint(store.root, topic), topic)
+    def follow(store: TableStore, build: str) -> None:
+        stamp = BuildStamp(build, datetime.now(UTC))
+        lines = _stream_lines(store.spark, topic)
+        rows = make_audit_rows(parse_records(lines), stamp)
+        _append_rows(rows, store.path("audit_raw"), checkpoint_path(store.root, topic), topic)
 
     return follow
 
 
-def checkpoint(root: str, topic: str) -> str:
+def checkpoint_path(root: str, topic: str) -> str:
     """Where it is noted how far the topic was read."""
-    return f"{address(root)}/checkpoints/topic-{topic}"
+    return f"{hadoop_address(root)}/checkpoints/topic-{topic}"
 
 
-def _lines(spark: SparkSession, topic: str) -> DataFrame:
+def _stream_lines(spark: SparkSession, topic: str) -> DataFrame:
     """line, lineage, origin, _file."""
     cloudpickle.register_pickle_by_value(topic_source)  # type: ignore[no-untyped-call]  # has no types
-    spark.dataSource.register(topic_source.Topic)
+    spark.dataSource.register(topic_source.TopicSource)
     stream = spark.readStream.format(topic_source.NAME).option("topic", topic).load()
     file = F.concat(F.lit(f"{TOPIC}{topic}/"), F.col("number").cast("string"))
     return stream.select(
@@ -75,7 +75,7 @@ def _lines(spark: SparkSession, topic: str) -> DataFrame:
     )
 
 
-def _append(rows: DataFrame, table: str, noted: str, topic: str) -> None:
+def _append_rows(rows: DataFrame, table: str, noted: str, topic: str) -> None:
     for left in reversed(range(_TRIES)):
         writer = rows.writeStream.format("delta").option("checkpointLocation", noted)
         query = writer.outputMode("append").trigger(availableNow=True).start(table)
@@ -84,10 +84,10 @@ def _append(rows: DataFrame, table: str, noted: str, topic: str) -> None:
             return
         except PySparkException as error:
             if not left or _SLOW not in str(error):
-                raise _refused(topic, str(error)) from error
+                raise _make_refusal(topic, str(error)) from error
 
 
-def _refused(topic: str, said: str) -> KafkaformError:
+def _make_refusal(topic: str, said: str) -> KafkaformError:
     """In our own words where it is our own message, which Spark wraps."""
     told = re.search(rf"{re.escape(topic_source.TOLD)}[^\n]*", said)
     why = told[0] if told else f"{topic_source.TOLD}{topic}: {said.strip().splitlines()[0]}"

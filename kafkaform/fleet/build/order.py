@@ -13,10 +13,10 @@ FIRST = ("cluster", "lineage")
 """Tables that tell which clusters the others are made anew for."""
 
 
-def ordered(datasets: Iterable[Dataset]) -> tuple[Dataset, ...]:
+def order_datasets(datasets: Iterable[Dataset]) -> tuple[Dataset, ...]:
     """Each after its inputs; FIRST, and what they need, before all others."""
     by_name = {dataset.table: dataset for dataset in datasets}
-    early = _needed(by_name, [name for name in FIRST if name in by_name])
+    early = _find_needed(by_name, [name for name in FIRST if name in by_name])
     graph = {
         name: [i for i in dataset.inputs if i in by_name and i != name]
         for name, dataset in by_name.items()
@@ -25,7 +25,7 @@ def ordered(datasets: Iterable[Dataset]) -> tuple[Dataset, ...]:
     return tuple(by_name[name] for name in sorted(names, key=lambda name: name not in early))
 
 
-def selected(datasets: Sequence[Dataset], only: Iterable[str]) -> tuple[Dataset, ...]:
+def select_datasets(datasets: Sequence[Dataset], only: Iterable[str]) -> tuple[Dataset, ...]:
     """The datasets of these tables and all that they are made from, in order; all if there is no
     name. Raises UsageError: a name is none of a table that is made."""
     by_name = {dataset.table: dataset for dataset in datasets}
@@ -37,11 +37,11 @@ def selected(datasets: Sequence[Dataset], only: Iterable[str]) -> tuple[Dataset,
                 f"--only {name}: there is no such table",
                 f"Did you mean {near[0]}?" if near else f"There are {', '.join(sorted(by_name))}.",
             )
-    chosen = _needed(by_name, [*wanted, *FIRST]) if wanted else by_name.keys()
-    return ordered(by_name[name] for name in chosen)
+    chosen = _find_needed(by_name, [*wanted, *FIRST]) if wanted else by_name.keys()
+    return order_datasets(by_name[name] for name in chosen)
 
 
-def _needed(by_name: dict[str, Dataset], names: Iterable[str]) -> frozenset[str]:
+def _find_needed(by_name: dict[str, Dataset], names: Iterable[str]) -> frozenset[str]:
     found: set[str] = set()
     ahead = [name for name in names if name in by_name]
     while ahead:

@@ -19,7 +19,7 @@ WIDTH = min(3, os.cpu_count() or 1)
 """How many tables are made at the same time."""
 
 
-def together(
+def make_together(
     datasets: Sequence[Dataset],
     make: Callable[[Dataset], None],
     begins: Callable[[Sequence[str], int], None],
@@ -31,7 +31,7 @@ def together(
     Raises the first error, when nothing is being made any more.
     """
     by_name = {dataset.table: dataset for dataset in datasets}
-    graph = TopologicalSorter({d.table: _before(d, by_name) for d in datasets})
+    graph = TopologicalSorter({d.table: _list_before(d, by_name) for d in datasets})
     graph.prepare()
     ready: deque[str] = deque()
     running: dict[Future[None], str] = {}
@@ -53,8 +53,8 @@ def together(
             raise
 
 
-def at_once(tasks: Sequence[Callable[[], T]], stop: Callable[[], object]) -> list[T]:
-    """What each of few tasks gives, which do not need one another. Raises as `together`."""
+def run_at_once(tasks: Sequence[Callable[[], T]], stop: Callable[[], object]) -> list[T]:
+    """What each of few tasks gives, which do not need one another. Raises as `make_together`."""
     with ThreadPoolExecutor(WIDTH, "task") as pool:
         try:
             return [each.result() for each in [pool.submit(task) for task in tasks]]
@@ -63,5 +63,5 @@ def at_once(tasks: Sequence[Callable[[], T]], stop: Callable[[], object]) -> lis
             raise
 
 
-def _before(dataset: Dataset, names: dict[str, Dataset]) -> list[str]:
+def _list_before(dataset: Dataset, names: dict[str, Dataset]) -> list[str]:
     return [name for name in dataset.inputs if name in names and name != dataset.table]

@@ -10,7 +10,7 @@ UNKNOWN = "unknown"
 _SENDER = ("ts", "run", "actor", "commit")
 
 
-def tries(event: DataFrame) -> DataFrame:
+def select_tries(event: DataFrame) -> DataFrame:
     """The rows of `event` that end an intent, and the intents that nothing ended yet.
 
     run, actor, commit: of whoever sent it, which is not who recovered it later; since: when it
@@ -27,13 +27,13 @@ def tries(event: DataFrame) -> DataFrame:
         paired.where((ended & F.col("outcome").isNotNull()) | is_open)
         .withColumn("until", F.when(ended, F.col("ts")))
         .withColumn("outcome", F.coalesce("outcome", F.lit(UNKNOWN)))
-        .withColumns({"since": _of_sender("ts"), "run": _of_sender("run")})
-        .withColumns({"actor": _of_sender("actor"), "commit": _of_sender("commit")})
+        .withColumns({"since": _sender_value("ts"), "run": _sender_value("run")})
+        .withColumns({"actor": _sender_value("actor"), "commit": _sender_value("commit")})
         .drop("_intent", "_next")
     )
 
 
-def _of_sender(name: str) -> Column:
+def _sender_value(name: str) -> Column:
     """The intent's value, if an intent came right before."""
     return F.when(F.col("_intent.record") == INTENT, F.col(f"_intent.{name}")).otherwise(
         F.col(name)

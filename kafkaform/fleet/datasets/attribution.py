@@ -15,9 +15,9 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import LIVE
-from ..tables.dataset import Context, Frames
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
-from .attempts import UNKNOWN, tries
+from .attempts import UNKNOWN, select_tries
 
 KEY = ("cluster", "kind", "key")
 PRESENT, ABSENT = "present", "absent"
@@ -42,7 +42,7 @@ _CHANGE = (
 _SENDER = ("event_id", "run", "actor", "commit")
 
 
-def build(frames: Frames, context: Context) -> DataFrame:
+def build(frames: Frames, context: BuildContext) -> DataFrame:
     """The rows of `change_attribution`: one of each change that snapshots show, but for what the
     first one shows and nobody says to have made; and one of each effect that was applied and is
     not to be seen.
@@ -50,17 +50,17 @@ def build(frames: Frames, context: Context) -> DataFrame:
     Inputs: history, event, snapshot.
     """
     skew = F.make_dt_interval(secs=F.lit(context.register.settings.skew_seconds))
-    looks = _looks(frames["snapshot"])
-    sent = _effects(tries(frames["event"]))
-    shown = _explained(_changes(frames["history"], looks), sent, skew)
-    missing = _missing(sent, frames["history"], looks, skew)
+    looks = _list_looks(frames["snapshot"])
+    sent = _list_effects(select_tries(frames["event"]))
+    shown = _explain_changes(_list_changes(frames["history"], looks), sent, skew)
+    missing = _find_missing(sent, frames["history"], looks, skew)
     return shown.unionByName(missing).select(*TABLES["change_attribution"].names)
 
 
 # ── what snapshots show ─────────────────────────────────────────────────────────────────
 
 
-def _looks(snapshot: DataFrame) -> DataFrame:
+def _list_looks(snapshot: DataFrame) -> DataFrame:
     """cluster, kind, started_at, captured_at and `previous` of each snapshot that shows all of
     that kind; previous: captured_at of the one before."""
     order = Window.partitionBy("cluster", "kind").orderBy("captured_at")
@@ -79,7 +79,7 @@ def _looks(snapshot: DataFrame) -> DataFrame:
     )
 
 
-def _changes(history: DataFrame, looks: DataFrame) -> DataFrame:
+def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
     """KEY, is_kafkas, path, before, after and window of each change. An object that went was last
     seen in the snapshot before, or at least in the one that first showed it so."""
     order = Window.partitionBy(*KEY).orderBy("valid_from")
@@ -90,24 +90,24 @@ def _changes(history: DataFrame, looks: DataFrame) -> DataFrame:
         .join(previous, ["cluster", "kind", "valid_to"], how="left")
         .withColumn("_follows", F.col("_last.valid_to").eqNullSafe(F.col("valid_from")))
     )
-    rows = F.concat(_came(), _other_one(), _values(), _went())
+    rows = F.concat(_arrival_rows(), _replacement_rows(), _value_rows(), _departure_rows())
     is_kafkas = F.coalesce(F.try_element_at("attrs", F.lit(INTERNAL)) == "true", F.lit(False))
     return found.select(*KEY, is_kafkas.alias("is_kafkas"), F.inline(rows))
 
 
-def _came() -> Column:
-    change = _change(F.lit(""), F.lit(ABSENT), F.lit(PRESENT))
-    return _if(~F.col("_follows"), F.array(change))
+def _arrival_rows() -> Column:
+    change = _make_change(F.lit(""), F.lit(ABSENT), F.lit(PRESENT))
+    return _rows_if(~F.col("_follows"), F.array(change))
 
 
-def _other_one() -> Column:
-    change = _change(F.lit(""), F.lit(PRESENT), F.lit(PRESENT))
-    return _if(
+def _replacement_rows() -> Column:
+    change = _make_change(F.lit(""), F.lit(PRESENT), F.lit(PRESENT))
+    return _rows_if(
         F.col("_follows") & (F.col("incarnation") != F.col("_last.incarnation")), F.array(change)
     )
 
 
-def _values() -> Column:
+def _value_rows() -> Column:
     before, after = F.col("_last.attrs"), F.col("attrs")
     paths = F.filter(
         F.array_union(F.map_keys(before), F.map_keys(after)), lambda p: ~p.startswith(_DETAILS)
@@ -116,12 +116,13 @@ def _values() -> Column:
         paths, lambda p: ~F.try_element_at(before, p).eqNullSafe(F.try_element_at(after, p))
     )
     changes = F.transform(
-        differing, lambda p: _change(p, F.try_element_at(before, p), F.try_element_at(after, p))
+        differing,
+        lambda p: _make_change(p, F.try_element_at(before, p), F.try_element_at(after, p)),
     )
-    return _if(F.col("_follows"), changes)
+    return _rows_if(F.col("_follows"), changes)
 
 
-def _went() -> Column:
+def _departure_rows() -> Column:
     change = F.struct(
         F.lit(""),
         F.lit(PRESENT),
@@ -129,21 +130,21 @@ def _went() -> Column:
         F.greatest("previous", "valid_from"),
         F.col("valid_to"),
     )
-    return _if(F.col("deleted"), F.array(change))
+    return _rows_if(F.col("deleted"), F.array(change))
 
 
-def _change(path: Column, before: Column, after: Column) -> Column:
+def _make_change(path: Column, before: Column, after: Column) -> Column:
     return F.struct(path, before, after, F.col("seen_before"), F.col("valid_from"))
 
 
-def _if(condition: Column, rows: Column) -> Column:
+def _rows_if(condition: Column, rows: Column) -> Column:
     return F.when(condition, rows.cast(_CHANGE)).otherwise(F.array().cast(_CHANGE))
 
 
 # ── what was sent ───────────────────────────────────────────────────────────────────────
 
 
-def _effects(sent: DataFrame) -> DataFrame:
+def _list_effects(sent: DataFrame) -> DataFrame:
     """One row per try and path: KEY, path, before, after, sensitive, verdict, since, until and
     who sent it. An object that is made or deleted is an effect at the empty path."""
     whole = {"create": (ABSENT, PRESENT), "delete": (PRESENT, ABSENT)}
@@ -172,7 +173,7 @@ def _effects(sent: DataFrame) -> DataFrame:
 # ── one against the other ───────────────────────────────────────────────────────────────
 
 
-def _explained(changes: DataFrame, sent: DataFrame, skew: Column) -> DataFrame:
+def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataFrame:
     """Each change with what explains it best: what was applied before what is unclear, the last
     one first."""
     about = [*KEY, "path", "window_end"]
@@ -213,11 +214,11 @@ def _explained(changes: DataFrame, sent: DataFrame, skew: Column) -> DataFrame:
     )
 
 
-def _missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: Column) -> DataFrame:
+def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: Column) -> DataFrame:
     """The effects that were applied and that no later snapshot shows. They are judged by the
     first complete snapshot that began after them, unless something else of ours touched the same
     path by then; and only at what a snapshot can show."""
-    judged = _with_next_look(_with_successor(sent), looks, skew)
+    judged = _add_next_look(_add_successor(sent), looks, skew)
     is_last = F.col("_successor").isNull()
     is_last |= F.col("_successor") > F.col("window_end") + skew
     candidates = judged.where(
@@ -263,7 +264,7 @@ def _shows(path: Column) -> Column:
     return (head == "config") | F.array_contains(heads, head)
 
 
-def _with_successor(sent: DataFrame) -> DataFrame:
+def _add_successor(sent: DataFrame) -> DataFrame:
     """_successor: when something was sent next that touches the same path, or makes or deletes
     the object. At one instant the order of the log counts; the empty path comes first."""
     newest_first = (F.col("since").desc(), "lineage", F.col("seq").desc(), F.col("path").desc())
@@ -276,7 +277,7 @@ def _with_successor(sent: DataFrame) -> DataFrame:
     )
 
 
-def _with_next_look(sent: DataFrame, looks: DataFrame, skew: Column) -> DataFrame:
+def _add_next_look(sent: DataFrame, looks: DataFrame, skew: Column) -> DataFrame:
     """window_end: captured_at of the first snapshot that shows all of the kind and began after
     the effect; window_start: of the one before. Null: there is none yet.
 

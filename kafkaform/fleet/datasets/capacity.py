@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, TOPIC_USAGE
 from ..landed.register import Rates, Register
-from ..tables.dataset import Context, Frames
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
-from .owners import with_owner
+from .owners import add_owner
 
 WINDOW_DAYS = 30
 """How far growth looks back."""
@@ -25,7 +25,7 @@ _TOPIC = "kafka_topic"
 _SUBJECT = ("cluster", "as_of", "subject")
 
 
-def build(frames: Frames, context: Context) -> DataFrame:
+def build(frames: Frames, context: BuildContext) -> DataFrame:
     """`capacity` from `live`, `history`, `cluster`, `desired` and `recorded`.
 
     A row for each cluster whose topics were ever read, each owner there (`unowned`: topics that
@@ -39,26 +39,30 @@ def build(frames: Frames, context: Context) -> DataFrame:
     at the end of each of the last WINDOW_DAYS days, null for fewer than LEAST_DAYS; and the first
     day on which the line, set at today's number, is over the limit. The cost of a broker is null.
     """
-    clusters = _clusters(frames["cluster"], frames["live"])
-    topics = _topics(frames, context.register).join(clusters, ["cluster"], "inner")
-    parts = (_shares(topics), _nothing(clusters), _idle(frames["live"], clusters))
-    rows = reduce(DataFrame.unionByName, parts).groupBy(*_SUBJECT).agg(*_sums())
-    grown = rows.join(_growth(frames["history"], clusters), ["cluster"], "left")
-    return _judged(grown, context.register).select(*TABLES["capacity"].names)
+    clusters = _select_clusters(frames["cluster"], frames["live"])
+    topics = _select_topics(frames, context.register).join(clusters, ["cluster"], "inner")
+    parts = (
+        _explode_shares(topics),
+        _make_empty_clusters(clusters),
+        _make_idle_brokers(frames["live"], clusters),
+    )
+    rows = reduce(DataFrame.unionByName, parts).groupBy(*_SUBJECT).agg(*_sum_columns())
+    grown = rows.join(_compute_growth(frames["history"], clusters), ["cluster"], "left")
+    return _judge_rows(grown, context.register).select(*TABLES["capacity"].names)
 
 
 # -- what there is
 
 
-def _topics(frames: Frames, register: Register) -> DataFrame:
+def _select_topics(frames: Frames, register: Register) -> DataFrame:
     """One row for each topic: cluster, owner, counts, assignment and factor."""
     attrs, live = F.col("attrs"), frames["live"]
-    rows = with_owner(live.where(F.col("kind") == _TOPIC), frames, register).select(
+    rows = add_owner(live.where(F.col("kind") == _TOPIC), frames, register).select(
         *("cluster", F.col("key").alias("topic"), "owner"),
-        _assignment(attrs).alias("assignment"),
-        _replicas(attrs).alias("replicas"),
+        _parse_assignment(attrs).alias("assignment"),
+        _count_replicas(attrs).alias("replicas"),
         F.coalesce(attrs["partitions"].try_cast("bigint"), F.lit(0)).alias("partitions"),
-        _factor(attrs).alias("factor"),
+        _find_factor(attrs).alias("factor"),
     )
     measured = live.where(F.col("kind") == TOPIC_USAGE).select(
         *("cluster", F.col("key").alias("topic")),
@@ -67,24 +71,24 @@ def _topics(frames: Frames, register: Register) -> DataFrame:
     return rows.join(measured, ["cluster", "topic"], "left")
 
 
-def _assignment(attrs: Column) -> Column:
+def _parse_assignment(attrs: Column) -> Column:
     return F.from_json(attrs["replica_assignment"], "array<array<int>>")
 
 
-def _replicas(attrs: Column) -> Column:
-    placed = F.size(F.flatten(_assignment(attrs))).cast("bigint")
+def _count_replicas(attrs: Column) -> Column:
+    placed = F.size(F.flatten(_parse_assignment(attrs))).cast("bigint")
     counts = [attrs[name].try_cast("bigint") for name in ("partitions", "replication_factor")]
     known = F.when(attrs["replica_assignment"].isNotNull(), placed)
     return F.coalesce(known, counts[0] * counts[1], F.lit(0))
 
 
-def _factor(attrs: Column) -> Column:
+def _find_factor(attrs: Column) -> Column:
     """Replicas of the partition that has the fewest."""
-    sizes = F.transform(_assignment(attrs), lambda replicas: F.size(replicas))
+    sizes = F.transform(_parse_assignment(attrs), lambda replicas: F.size(replicas))
     return F.coalesce(F.array_min(sizes), attrs["replication_factor"].try_cast("int"))
 
 
-def _clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
+def _select_clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
     """cluster, as_of and default (replicas of a new topic, null: not known) of those whose topics
     were ever read."""
     kind = F.col("kind")
@@ -103,29 +107,29 @@ def _clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
 # -- who has what of it
 
 
-def _shares(topics: DataFrame) -> DataFrame:
+def _explode_shares(topics: DataFrame) -> DataFrame:
     """Each topic once for its cluster, for its owner, and for each of its brokers."""
     flat = F.flatten("assignment")
     first = F.transform("assignment", lambda replicas: F.get(replicas, 0))
     brokers = F.transform(
         F.coalesce(F.array_distinct(flat), F.array().cast("array<int>")),
-        lambda broker: _share(
+        lambda broker: _make_share(
             F.concat(F.lit("broker "), broker),
-            _times(first, broker),
-            _times(flat, broker),
+            _count_times(first, broker),
+            _count_times(flat, broker),
             F.lit(None),
         ),
     )
     owner = F.coalesce(F.concat(F.lit("owner "), F.col("owner")), F.lit("unowned"))
     counts = F.col("partitions"), F.col("replicas"), F.col("bytes")
-    whole = F.array(*(_share(subject, *counts) for subject in (F.lit("cluster"), owner)))
+    whole = F.array(*(_make_share(subject, *counts) for subject in (F.lit("cluster"), owner)))
     below = (F.col("factor") < F.col("default")).alias("below")
     shares = topics.select("cluster", "as_of", below, F.concat(whole, brokers).alias("shares"))
     one = F.lit(1).alias("topics")
     return shares.select("cluster", "as_of", one, "below", F.inline("shares"))
 
 
-def _share(subject: Column, partitions: Column, replicas: Column, size: Column) -> Column:
+def _make_share(subject: Column, partitions: Column, replicas: Column, size: Column) -> Column:
     return F.struct(
         subject.alias("subject"),
         partitions.cast("bigint").alias("partitions"),
@@ -134,32 +138,32 @@ def _share(subject: Column, partitions: Column, replicas: Column, size: Column) 
     )
 
 
-def _times(brokers: Column, broker: Column) -> Column:
+def _count_times(brokers: Column, broker: Column) -> Column:
     return F.size(F.filter(brokers, lambda other: other == broker))
 
 
-def _nothing(clusters: DataFrame) -> DataFrame:
+def _make_empty_clusters(clusters: DataFrame) -> DataFrame:
     """So that a cluster without topics is known to hold nothing."""
-    return _empty(clusters.withColumn("subject", F.lit("cluster")), F.lit(0))
+    return _make_empty_rows(clusters.withColumn("subject", F.lit("cluster")), F.lit(0))
 
 
-def _idle(live: DataFrame, clusters: DataFrame) -> DataFrame:
+def _make_idle_brokers(live: DataFrame, clusters: DataFrame) -> DataFrame:
     """So that a broker without replicas is told of."""
     names = F.from_json(F.col("attrs")["nodes"], "array<string>")
     rows = live.where(F.col("kind") == CLUSTER).select("cluster", F.explode(names).alias("broker"))
     subject = F.concat(F.lit("broker "), F.col("broker"))
     here = rows.join(clusters, ["cluster"], "inner").withColumn("subject", subject)
-    return _empty(here, F.lit(None))
+    return _make_empty_rows(here, F.lit(None))
 
 
-def _empty(rows: DataFrame, size: Column) -> DataFrame:
+def _make_empty_rows(rows: DataFrame, size: Column) -> DataFrame:
     nothing = {"topics": F.lit(0), "below": F.lit(False), "bytes": size.cast("bigint")}
     counts = {name: F.lit(0).cast("bigint") for name in ("partitions", "replicas")}
     columns = (value.alias(name) for name, value in {**nothing, **counts}.items())
     return rows.select(*_SUBJECT, *columns)
 
 
-def _sums() -> list[Column]:
+def _sum_columns() -> list[Column]:
     """Of what is not known of every topic there is no sum."""
     return [
         F.sum("partitions").alias("partitions"),
@@ -177,13 +181,13 @@ def _all_known(column: str) -> Column:
 # -- where it goes
 
 
-def _growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
+def _compute_growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
     """cluster and growth_per_day, null where there are too few days.
 
     Each interval adds its replicas on its first day and takes them away on its last one: so the
     work grows with what changed, not with topics times days.
     """
-    replicas = _replicas(F.col("attrs"))
+    replicas = _count_replicas(F.col("attrs"))
     steps = F.array(
         F.struct(F.to_date("valid_from").alias("day"), replicas.alias("more")),
         F.struct(F.to_date("valid_to").alias("day"), (-replicas).alias("more")),
@@ -195,10 +199,10 @@ def _growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
     daily = known.groupBy("cluster", last.alias("last"), F.greatest(day, first).alias("day")).agg(
         F.sum("more").alias("more")
     )
-    return _slopes(daily)
+    return _fit_slopes(daily)
 
 
-def _slopes(daily: DataFrame) -> DataFrame:
+def _fit_slopes(daily: DataFrame) -> DataFrame:
     """daily: cluster, day, more (replicas that came on that day), last (day of the capture)."""
     begins = daily.groupBy("cluster", "last").agg(F.min("day").alias("first"))
     days = begins.select(
@@ -219,28 +223,28 @@ def _slopes(daily: DataFrame) -> DataFrame:
     return rows.groupBy("cluster").agg(slope.alias("growth"))
 
 
-def _judged(rows: DataFrame, register: Register) -> DataFrame:
+def _judge_rows(rows: DataFrame, register: Register) -> DataFrame:
     whole = F.col("subject") == "cluster"
-    growth, limit = F.when(whole, F.col("growth")), F.when(whole, _limit(register))
+    growth, limit = F.when(whole, F.col("growth")), F.when(whole, _find_limit(register))
     rates = register.rates
-    cost = F.when(~F.col("subject").startswith("broker "), _cost(rates))
+    cost = F.when(~F.col("subject").startswith("broker "), _compute_cost(rates))
     return (
         rows.withColumn("growth_per_day", growth)
         .withColumn("limit_replicas", limit)
-        .withColumn("breach_on", _breach())
+        .withColumn("breach_on", _compute_breach())
         .withColumn("cost", cost)
         .withColumn("currency", F.lit(rates.currency if rates else None).cast("string"))
     )
 
 
-def _limit(register: Register) -> Column:
+def _find_limit(register: Register) -> Column:
     """One text for all clusters: thousands of literals would be slow to plan."""
     limits = {c.name: c.limit_replicas for c in register.clusters if c.limit_replicas is not None}
     known = F.from_json(F.lit(json.dumps(limits)), "map<string,bigint>")
     return F.try_element_at(known, F.col("cluster"))
 
 
-def _breach() -> Column:
+def _compute_breach() -> Column:
     """The first day that is over the limit."""
     left = F.col("limit_replicas") - F.col("replicas")
     days = F.when(left < 0, F.lit(0.0)).when(
@@ -249,7 +253,7 @@ def _breach() -> Column:
     return F.when(days <= HORIZON_DAYS, F.date_add(F.to_date("as_of"), days.cast("int")))
 
 
-def _cost(rates: Rates | None) -> Column:
+def _compute_cost(rates: Rates | None) -> Column:
     """Per month, rounded to cents; null if a rate counts what was not measured."""
     if rates is None:
         return F.lit(None).cast("double")

@@ -7,11 +7,11 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ..landed.globs import expression
-from ..landed.register import Naming
-from ..tables.dataset import Context, Frames
+from ..landed.globs import to_regex
+from ..landed.register import NamingRule
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
-from .owners import with_owner
+from .owners import add_owner
 
 SEVERITY = {
     "unlike": "low",
@@ -35,21 +35,21 @@ _INTERNAL = "__"
 _READ = ("read", "partial")
 
 
-def build(frames: Frames, context: Context) -> DataFrame:
+def build(frames: Frames, context: BuildContext) -> DataFrame:
     """The rows of `fleet_consistency`.
 
     Inputs: live, desired, recorded, cluster, lineage, run, event_conflict; of all clusters.
     """
     found = (
-        _unlike(frames),
-        *(_misnamed(frames, rule) for rule in context.register.naming),
-        _chains(frames),
-        _clusters(frames["cluster"]),
-        _two_owners(frames),
-        _conflicts(frames),
-        _renamed(frames["cluster"]),
+        _find_unlike(frames),
+        *(_find_misnamed(frames, rule) for rule in context.register.naming),
+        _find_broken_chains(frames),
+        _find_silent_clusters(frames["cluster"]),
+        _find_two_owners(frames),
+        _find_conflicts(frames),
+        _find_renamed(frames["cluster"]),
     )
-    rows = with_owner(reduce(DataFrame.unionByName, found), frames, context.register)
+    rows = add_owner(reduce(DataFrame.unionByName, found), frames, context.register)
     severity = F.create_map(*(F.lit(word) for pair in SEVERITY.items() for word in pair))
     return (
         rows.withColumn("severity", F.element_at(severity, F.col("finding")))
@@ -59,7 +59,7 @@ def build(frames: Frames, context: Context) -> DataFrame:
     )
 
 
-def _finding(
+def _make_finding(
     rows: DataFrame,
     finding: Column | str,
     kind: Column | str,
@@ -71,28 +71,28 @@ def _finding(
     """rows: with `owner`, and `cluster` unless that is given; finding, kind, key: a column, or the
     text itself."""
     return rows.select(
-        _column(finding).alias("finding"),
+        _to_column(finding).alias("finding"),
         (F.col("cluster") if cluster is None else cluster).alias("cluster"),
-        _column(kind).alias("kind"),
-        _column(key).alias("key"),
+        _to_column(kind).alias("kind"),
+        _to_column(key).alias("key"),
         detail.alias("detail"),
         "owner",
         clusters.alias("clusters"),
     )
 
 
-def _column(value: Column | str) -> Column:
+def _to_column(value: Column | str) -> Column:
     return F.lit(value) if isinstance(value, str) else value
 
 
-def _some(clusters: Column) -> Column:
+def _take_some(clusters: Column) -> Column:
     return F.slice(F.array_sort(clusters), 1, MOST_NAMED)
 
 
 # ── topics of one name ──────────────────────────────────────────────────────────────────
 
 
-def _unlike(frames: Frames) -> DataFrame:
+def _find_unlike(frames: Frames) -> DataFrame:
     """Topics of one name that are not alike in all clusters of one env: per path, those that do
     not have what most of them have, or all of them where no value has most.
 
@@ -113,29 +113,31 @@ def _unlike(frames: Frames) -> DataFrame:
     )
     paths = F.array_distinct(F.flatten(F.collect_set(F.map_keys("attrs")).over(of_name)))
     rows = (
-        named.withColumn("clusters", _some(F.collect_set("cluster").over(of_name)))
+        named.withColumn("clusters", _take_some(F.collect_set("cluster").over(of_name)))
         .withColumn("_paths", paths)
         .select("*", F.explode("_paths").alias("path"))
         .withColumn("value", F.try_element_at("attrs", "path"))
     )
-    odd = _odd(rows)
+    odd = _find_odd(rows)
     detail = F.when(
         F.col("_tops") == 1,
         F.format_string(
             "%s is %s, where %d of %d clusters have %s",
             "path",
-            _shown("value"),
+            _render_value("value"),
             "_top",
             "_all",
-            _shown("_usual"),
+            _render_value("_usual"),
         ),
     ).otherwise(
-        F.format_string("%s is %s, and the %d clusters differ", "path", _shown("value"), "_all")
+        F.format_string(
+            "%s is %s, and the %d clusters differ", "path", _render_value("value"), "_all"
+        )
     )
-    return _finding(odd, "unlike", TOPIC, F.col("key"), detail, F.col("clusters"))
+    return _make_finding(odd, "unlike", TOPIC, F.col("key"), detail, F.col("clusters"))
 
 
-def _odd(rows: DataFrame) -> DataFrame:
+def _find_odd(rows: DataFrame) -> DataFrame:
     """Of rows with env, key, path, value: those whose value is not the usual one. _all: clusters;
     _top: of them with the most frequent value; _tops: values as frequent; _usual: that one."""
     path, value = ("env", "key", "path"), ("env", "key", "path", "value")
@@ -156,34 +158,34 @@ def _odd(rows: DataFrame) -> DataFrame:
     )
 
 
-def _shown(value: str) -> Column:
+def _render_value(value: str) -> Column:
     return F.coalesce(value, F.lit("not set"))
 
 
 # ── names ───────────────────────────────────────────────────────────────────────────────
 
 
-def _misnamed(frames: Frames, rule: Naming) -> DataFrame:
+def _find_misnamed(frames: Frames, rule: NamingRule) -> DataFrame:
     """Objects, live or declared, whose whole key does not match. Kafka's own topics are left out;
     the pattern is Java's, as Spark reads it."""
     columns = ("cluster", "kind", "key", "owner")
     rows = frames["live"].select(*columns).unionByName(frames["desired"].select(*columns))
     wrong = (
         rows.where(F.col("kind") == rule.kind)
-        .where(F.col("cluster").rlike(expression(rule.cluster)))
+        .where(F.col("cluster").rlike(to_regex(rule.cluster)))
         .where(~F.col("key").startswith(_INTERNAL))
         .where(~F.col("key").rlike(rf"\A(?:{rule.pattern})(?![\s\S])"))
         .groupBy("cluster", "kind", "key")
         .agg(F.max("owner").alias("owner"))
     )
     detail = F.lit(f"the name does not match {rule.pattern}")
-    return _finding(wrong, "naming", F.col("kind"), F.col("key"), detail, F.array("cluster"))
+    return _make_finding(wrong, "naming", F.col("kind"), F.col("key"), detail, F.array("cluster"))
 
 
 # ── logs ────────────────────────────────────────────────────────────────────────────────
 
 
-def _chains(frames: Frames) -> DataFrame:
+def _find_broken_chains(frames: Frames) -> DataFrame:
     """Logs that are not sound: one row per log and fault, with the first run that it shows in."""
     first = F.min_by("run", F.struct("started_at", "run"))
     faulty = (
@@ -191,7 +193,7 @@ def _chains(frames: Frames) -> DataFrame:
         .where(F.col("chain").isin("gap", "broken"))
         .groupBy("lineage", "chain")
         .agg(first.alias("run"))
-        .join(_states(frames), "lineage", how="left")
+        .join(_list_states(frames), "lineage", how="left")
     )
     what = F.when(F.col("chain") == "gap", "the log lacks records").otherwise(
         "the log is not what was written"
@@ -200,10 +202,10 @@ def _chains(frames: Frames) -> DataFrame:
     finding = F.concat(F.lit("chain_"), "chain")
     clusters = F.coalesce("clusters", F.array().cast("array<string>"))
     key = F.coalesce("name", "lineage")
-    return _finding(faulty, finding, STATE, key, detail, clusters, F.lit(""))
+    return _make_finding(faulty, finding, STATE, key, detail, clusters, F.lit(""))
 
 
-def _states(frames: Frames) -> DataFrame:
+def _list_states(frames: Frames) -> DataFrame:
     """lineage, name, owner and the names of the clusters that it reaches."""
     reached = frames["lineage"].select(
         "lineage", "name", "owner", F.explode_outer(F.map_values("scopes")).alias("cluster_id")
@@ -215,12 +217,12 @@ def _states(frames: Frames) -> DataFrame:
         .agg(
             F.max("name").alias("name"),
             F.max("owner").alias("owner"),
-            _some(F.collect_set("cluster")).alias("clusters"),
+            _take_some(F.collect_set("cluster")).alias("clusters"),
         )
     )
 
 
-def _conflicts(frames: Frames) -> DataFrame:
+def _find_conflicts(frames: Frames) -> DataFrame:
     """Records that are in the logs in more than one form: somebody changed one."""
     forms = (
         frames["event_conflict"]
@@ -229,11 +231,11 @@ def _conflicts(frames: Frames) -> DataFrame:
             F.count_distinct("payload").alias("count"),
             F.array_join(F.array_sort(F.collect_set("_file")), ", ").alias("files"),
         )
-        .join(_states(frames), "lineage", how="left")
+        .join(_list_states(frames), "lineage", how="left")
     )
     detail = F.format_string("%d different records have this id, in %s", "count", "files")
     clusters = F.coalesce("clusters", F.array().cast("array<string>"))
-    return _finding(
+    return _make_finding(
         forms, "conflicting_event", EVENT, F.col("event_id"), detail, clusters, F.lit("")
     )
 
@@ -241,14 +243,19 @@ def _conflicts(frames: Frames) -> DataFrame:
 # ── clusters and owners ─────────────────────────────────────────────────────────────────
 
 
-def _clusters(cluster: DataFrame) -> DataFrame:
+def _find_silent_clusters(cluster: DataFrame) -> DataFrame:
     """Clusters that tell nothing now, and those that fleet.hcl does not name."""
     stale, failed = F.col("status") == "stale", F.col("status").isin("failed", "never")
     is_missing = failed & F.col("registered")
     findings = F.array_compact(
         F.array(
-            F.when(stale, F.struct(F.lit("stale").alias("finding"), _since().alias("detail"))),
-            F.when(is_missing, F.struct(F.lit("failed").alias("finding"), _why().alias("detail"))),
+            F.when(
+                stale, F.struct(F.lit("stale").alias("finding"), _describe_age().alias("detail"))
+            ),
+            F.when(
+                is_missing,
+                F.struct(F.lit("failed").alias("finding"), _describe_failure().alias("detail")),
+            ),
             F.when(
                 ~F.col("registered"),
                 F.struct(
@@ -259,29 +266,29 @@ def _clusters(cluster: DataFrame) -> DataFrame:
         )
     )
     rows = cluster.select("cluster", "owner", F.inline(findings))
-    return _finding(
+    return _make_finding(
         rows, F.col("finding"), CLUSTER, F.col("cluster"), F.col("detail"), F.array("cluster")
     )
 
 
-def _since() -> Column:
-    return F.concat(F.lit("its newest snapshot is of "), _time("captured_at"))
+def _describe_age() -> Column:
+    return F.concat(F.lit("its newest snapshot is of "), _render_time("captured_at"))
 
 
-def _why() -> Column:
+def _describe_failure() -> Column:
     never = F.when(F.col("status") == "never", F.lit("it was never read"))
     return F.coalesce(never, "error", F.lit("it could not be read"))
 
 
-def _time(name: str) -> Column:
+def _render_time(name: str) -> Column:
     return F.date_format(name, "yyyy-MM-dd HH:mm")
 
 
-def _two_owners(frames: Frames) -> DataFrame:
+def _find_two_owners(frames: Frames) -> DataFrame:
     """Objects that more than one state has recorded: each would undo what the other one does."""
     states = frames["lineage"].select("lineage", F.coalesce("name", "lineage").alias("name"))
     held = (
-        _recorded_twice(frames["recorded"])
+        _find_recorded_twice(frames["recorded"])
         .join(states, "lineage", how="left")
         .groupBy("cluster", "kind", "key")
         .agg(
@@ -292,10 +299,12 @@ def _two_owners(frames: Frames) -> DataFrame:
         .where(F.col("count") > 1)
     )
     detail = F.concat(F.lit("recorded in the states "), F.array_join("names", ", "))
-    return _finding(held, "two_owners", F.col("kind"), F.col("key"), detail, F.array("cluster"))
+    return _make_finding(
+        held, "two_owners", F.col("kind"), F.col("key"), detail, F.array("cluster")
+    )
 
 
-def _recorded_twice(recorded: DataFrame) -> DataFrame:
+def _find_recorded_twice(recorded: DataFrame) -> DataFrame:
     """The rows of objects that are recorded more than once, and of others that happen to have the
     same number: texts are gathered of those alone, which are few of millions."""
     rows = recorded.withColumn("_object", F.xxhash64("cluster", "kind", "key"))
@@ -304,7 +313,7 @@ def _recorded_twice(recorded: DataFrame) -> DataFrame:
     return rows.join(several, "_object", how="left_semi")
 
 
-def _renamed(cluster: DataFrame) -> DataFrame:
+def _find_renamed(cluster: DataFrame) -> DataFrame:
     """Names that stand for one and the same cluster."""
     same = Window.partitionBy("cluster_id")
     rows = (
@@ -314,4 +323,6 @@ def _renamed(cluster: DataFrame) -> DataFrame:
     )
     others = F.array_join(F.array_except("clusters", F.array("cluster")), ", ")
     detail = F.concat(F.lit("its id "), "cluster_id", F.lit(" is also that of "), others)
-    return _finding(rows, "renamed", CLUSTER, F.col("cluster"), detail, _some(F.col("clusters")))
+    return _make_finding(
+        rows, "renamed", CLUSTER, F.col("cluster"), detail, _take_some(F.col("clusters"))
+    )

@@ -23,10 +23,10 @@ from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ..landed.register import Register
-from ..tables.dataset import Context, Frames
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 from .attribution import INTERNAL
-from .owners import by_name
+from .owners import owner_by_name
 
 KEY = ("cluster", "kind", "key")
 PRESENT, ABSENT = "present", "absent"
@@ -45,7 +45,7 @@ BY_PRESENCE = {
     (False, False, True): "unmanaged",
     (False, True, False): "stale_state",
 }
-"""(declared, recorded, live) -> class. All three: `_by_values`; none of them: no object."""
+"""(declared, recorded, live) -> class. All three: `_classify_values`; none of them: no object."""
 
 _ROWS = "array<struct<path:string,desired:string,state:string,live:string,drift_class:string>>"
 _JUDGED = (
@@ -54,7 +54,7 @@ _JUDGED = (
 )
 
 
-def build(frames: Frames, context: Context) -> DataFrame:
+def build(frames: Frames, context: BuildContext) -> DataFrame:
     """The rows of `drift`: one of each object (path ""), one of each path that differs, and one of
     each live override outside of its block.
 
@@ -62,9 +62,9 @@ def build(frames: Frames, context: Context) -> DataFrame:
     first_seen lasts as long as the class does; a build with `unknown` between is a break. as_of:
     the newest capture that the row rests on; of a cluster that is not readable now, the build's.
     """
-    objects = _objects(frames, context).withColumn("_paths", _differing())
-    rows = objects.withColumn("drift_class", _object_class()).withColumn(
-        "_row", F.explode(F.concat(_whole(), _path_rows(), _undeclared()))
+    objects = _join_objects(frames, context).withColumn("_paths", _find_differing())
+    rows = objects.withColumn("drift_class", _classify_object()).withColumn(
+        "_row", F.explode(F.concat(_make_object_rows(), _make_path_rows(), _make_undeclared_rows()))
     )
     rows = rows.drop("drift_class").select("*", "_row.*")
     before = frames["drift"].select(*KEY, "path", "drift_class", F.col("first_seen").alias("_was"))
@@ -74,7 +74,7 @@ def build(frames: Frames, context: Context) -> DataFrame:
     )
 
 
-def daily(frames: Frames, context: Context) -> DataFrame:
+def build_daily(frames: Frames, context: BuildContext) -> DataFrame:
     """The rows of `drift_daily` for the day of as_of, from `drift`: objects of each class, and
     objects with undeclared overrides. oldest: the first first_seen among them.
 
@@ -100,13 +100,13 @@ def daily(frames: Frames, context: Context) -> DataFrame:
 # ── who has it ──────────────────────────────────────────────────────────────────────────
 
 
-def _objects(frames: Frames, context: Context) -> DataFrame:
+def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
     """One row per object. has_d, has_s, has_l: declared, recorded, live, null: unknown; d, s, l:
     the attributes of each that certainly has it."""
     live = frames["live"].where(~F.col("kind").isin(*NEVER_DECLARED))
     live = live.select(*KEY, F.col("attrs").alias("l"), F.col("owner").alias("l_owner"))
-    facts = F.broadcast(_clusters(frames, context))
-    joined = _ours(frames).join(live, [*KEY], how="full").join(facts, "cluster", how="left")
+    facts = F.broadcast(_select_clusters(frames, context))
+    joined = _join_ours(frames).join(live, [*KEY], how="full").join(facts, "cluster", how="left")
     own = F.coalesce(F.try_element_at("l", F.lit(INTERNAL)) == "true", F.lit(False))
     joined = joined.where(F.col("lineage").isNotNull() | ~own)
     is_read, coverage = F.coalesce("is_read", F.lit(False)), F.try_element_at("coverage", "kind")
@@ -116,12 +116,12 @@ def _objects(frames: Frames, context: Context) -> DataFrame:
         *KEY,
         "lineage",
         "address",
-        F.coalesce("owner", "l_owner", by_name(context.register)).alias("owner"),
+        F.coalesce("owner", "l_owner", owner_by_name(context.register)).alias("owner"),
         F.when(is_read, F.greatest("d_at", "s_at", "captured_at"))
         .otherwise(F.lit(context.as_of))
         .alias("as_of"),
-        _has("d", F.col("desired_known") | is_free).alias("has_d"),
-        _has("s", F.col("state_at").isNotNull() | is_free).alias("has_s"),
+        _has_side("d", F.col("desired_known") | is_free).alias("has_d"),
+        _has_side("s", F.col("state_at").isNotNull() | is_free).alias("has_s"),
         F.when(F.col("l").isNotNull(), F.when(shown, F.lit(True)))
         .when(is_read & (coverage == "complete"), F.lit(False))
         .alias("has_l"),
@@ -131,14 +131,14 @@ def _objects(frames: Frames, context: Context) -> DataFrame:
     )
 
 
-def _has(side: str, known: Column) -> Column:
+def _has_side(side: str, known: Column) -> Column:
     return F.when(F.col(side).isNotNull(), F.lit(True)).when(known, F.lit(False))
 
 
-def _ours(frames: Frames) -> DataFrame:
+def _join_ours(frames: Frames) -> DataFrame:
     """Declared and recorded objects, each from one state."""
-    desired = frames["desired"].select(*KEY, "lineage", *_renamed("d"))
-    recorded = frames["recorded"].select(*KEY, "lineage", *_renamed("s"))
+    desired = frames["desired"].select(*KEY, "lineage", *_rename_columns("d"))
+    recorded = frames["recorded"].select(*KEY, "lineage", *_rename_columns("s"))
     known = F.broadcast(frames["lineage"].select("lineage", "desired_known", "state_at"))
     both = desired.join(recorded, [*KEY, "lineage"], how="full").join(known, "lineage", how="left")
     has_d, has_s = F.col("d").isNotNull(), F.col("s").isNotNull()
@@ -153,7 +153,7 @@ def _ours(frames: Frames) -> DataFrame:
     )
 
 
-def _renamed(side: str) -> tuple[Column, ...]:
+def _rename_columns(side: str) -> tuple[Column, ...]:
     return (
         F.col("attrs").alias(side),
         F.col("address").alias(f"{side}_address"),
@@ -162,17 +162,17 @@ def _renamed(side: str) -> tuple[Column, ...]:
     )
 
 
-def _clusters(frames: Frames, context: Context) -> DataFrame:
+def _select_clusters(frames: Frames, context: BuildContext) -> DataFrame:
     """Per cluster: is_read, coverage, captured_at; doubtful: what nobody is seen to hold may be
     held by a state or configuration that could not be read."""
     cluster = frames["cluster"]
-    doubtful = _doubtful(cluster, frames["lineage"], context.register)
+    doubtful = _find_doubtful(cluster, frames["lineage"], context.register)
     return cluster.select(
         "cluster", F.col("status").isin(*READ).alias("is_read"), "coverage", "captured_at"
     ).join(doubtful.withColumn("doubtful", F.lit(True)), "cluster", how="left")
 
 
-def _doubtful(cluster: DataFrame, lineage: DataFrame, register: Register) -> DataFrame:
+def _find_doubtful(cluster: DataFrame, lineage: DataFrame, register: Register) -> DataFrame:
     """Names of the clusters that an unread state or configuration may reach. One without scopes
     may reach all, and so may a state that was never read."""
     if any(state.lineage is None for state in register.states):
@@ -187,34 +187,40 @@ def _doubtful(cluster: DataFrame, lineage: DataFrame, register: Register) -> Dat
 # ── what differs ────────────────────────────────────────────────────────────────────────
 
 
-def _differing() -> Column:
+def _find_differing() -> Column:
     """The compared paths on which two sides differ: path, the three values as they are, and
     whether they count as equal.
 
     What is written alike is not looked at twice: looking into maps costs a hundred times as much
     as comparing whole arrays, and almost all objects are in sync.
     """
-    of_declared = F.filter(_keys("d"), lambda p: _unlike("d", "s", p) | _unlike("d", "l", p))
-    of_others = F.filter(F.array_union(_keys("s"), _keys("l")), lambda p: _unlike("s", "l", p))
-    judged = F.transform(F.when(F.col("d").isNotNull(), of_declared).otherwise(of_others), _judged)
+    of_declared = F.filter(
+        _list_keys("d"), lambda p: _is_unlike("d", "s", p) | _is_unlike("d", "l", p)
+    )
+    of_others = F.filter(
+        F.array_union(_list_keys("s"), _list_keys("l")), lambda p: _is_unlike("s", "l", p)
+    )
+    judged = F.transform(
+        F.when(F.col("d").isNotNull(), of_declared).otherwise(of_others), _judge_path
+    )
     differing = F.filter(judged, lambda it: ~(it["ds"] & it["dl"]))
-    is_alike = _alike("d", "s") & _alike("d", "l") & _alike("s", "l")
+    is_alike = _is_alike("d", "s") & _is_alike("d", "l") & _is_alike("s", "l")
     return F.when(is_alike, F.array().cast(_JUDGED)).otherwise(differing)
 
 
-def _alike(one: str, other: str) -> Column:
+def _is_alike(one: str, other: str) -> Column:
     """True if one of them does not have the object, or both have the same in the same order."""
     keys = F.map_keys(one) == F.map_keys(other)
     return F.coalesce(keys & (F.map_values(one) == F.map_values(other)), F.lit(True))
 
 
-def _unlike(one: str, other: str, path: Column) -> Column:
+def _is_unlike(one: str, other: str, path: Column) -> Column:
     """True if both have the object, with another text at this path."""
     same = F.try_element_at(one, path).eqNullSafe(F.try_element_at(other, path))
     return F.col(one).isNotNull() & F.col(other).isNotNull() & ~same
 
 
-def _judged(path: Column) -> Column:
+def _judge_path(path: Column) -> Column:
     declared, recorded, live = (F.try_element_at(side, path) for side in "dsl")
     shows_s, shows_l = _shows("s", path), _shows("l", path)
     state = F.when(shows_s, recorded).when(shows_l, live).otherwise(declared)
@@ -231,25 +237,25 @@ def _judged(path: Column) -> Column:
     )
 
 
-def _keys(side: str) -> Column:
+def _list_keys(side: str) -> Column:
     return F.coalesce(F.map_keys(side), F.array().cast("array<string>"))
 
 
 def _shows(side: str, path: Column) -> Column:
     """True if this side has the object and says something about the path's attribute."""
-    heads = F.transform(_keys(side), _head)
-    is_shown = (_head(path) == "config") | F.array_contains(heads, _head(path))
+    heads = F.transform(_list_keys(side), _get_head)
+    is_shown = (_get_head(path) == "config") | F.array_contains(heads, _get_head(path))
     return F.col(side).isNotNull() & is_shown
 
 
-def _head(path: Column) -> Column:
+def _get_head(path: Column) -> Column:
     return F.substring_index(path, ".", 1)
 
 
-def _object_class() -> Column:
+def _classify_object() -> Column:
     all_three = F.col("has_d") & F.col("has_s") & F.col("has_l")
-    ds, dl, sl = (_everywhere(name) for name in ("ds", "dl", "sl"))
-    by_values = F.when(F.coalesce(all_three, F.lit(False)), _by_values(ds, dl, sl))
+    ds, dl, sl = (_holds_everywhere(name) for name in ("ds", "dl", "sl"))
+    by_values = F.when(F.coalesce(all_three, F.lit(False)), _classify_values(ds, dl, sl))
     return reduce(
         lambda chain, item: chain.when(_is_so(item[0]), F.lit(item[1])),
         BY_PRESENCE.items(),
@@ -257,7 +263,7 @@ def _object_class() -> Column:
     ).otherwise(F.lit(UNKNOWN))
 
 
-def _everywhere(name: str) -> Column:
+def _holds_everywhere(name: str) -> Column:
     return F.forall("_paths", lambda it: it[name])
 
 
@@ -266,7 +272,7 @@ def _is_so(presence: tuple[bool, bool, bool]) -> Column:
     return reduce(Column.__and__, (F.col(side).eqNullSafe(F.lit(has)) for side, has in sides))
 
 
-def _by_values(ds: Column, dl: Column, sl: Column) -> Column:
+def _classify_values(ds: Column, dl: Column, sl: Column) -> Column:
     return (
         F.when(ds & dl, F.lit(IN_SYNC))
         .when(ds, F.lit("drifted"))
@@ -279,50 +285,50 @@ def _by_values(ds: Column, dl: Column, sl: Column) -> Column:
 # ── the rows ────────────────────────────────────────────────────────────────────────────
 
 
-def _whole() -> Column:
-    words = (_word("has_d"), _word("has_s"), _word("has_l"))
-    return F.array(_row(F.lit(""), words, F.col("drift_class")))
+def _make_object_rows() -> Column:
+    words = (_presence_word("has_d"), _presence_word("has_s"), _presence_word("has_l"))
+    return F.array(_make_row(F.lit(""), words, F.col("drift_class")))
 
 
-def _word(has: str) -> Column:
+def _presence_word(has: str) -> Column:
     return F.when(F.col(has), F.lit(PRESENT)).when(~F.col(has), F.lit(ABSENT))
 
 
-def _path_rows() -> Column:
+def _make_path_rows() -> Column:
     """Where all three have the object, each path has the class of its own values."""
     has_all = F.coalesce(F.col("has_d") & F.col("has_s") & F.col("has_l"), F.lit(False))
     return F.transform(
         "_paths",
-        lambda it: _row(
+        lambda it: _make_row(
             it["path"],
             (it["desired"], it["state"], it["live"]),
-            F.when(has_all, _by_values(it["ds"], it["dl"], it["sl"])).otherwise(
+            F.when(has_all, _classify_values(it["ds"], it["dl"], it["sl"])).otherwise(
                 F.col("drift_class")
             ),
         ),
     )
 
 
-def _undeclared() -> Column:
+def _make_undeclared_rows() -> Column:
     """Live overrides of a declared object that its block does not name."""
     foreign = F.filter(
-        _keys("l"),
+        _list_keys("l"),
         lambda path: (
             F.col("d").isNotNull() & path.startswith("config.") & ~F.map_contains_key("d", path)
         ),
     )
     rows = F.transform(
         foreign,
-        lambda path: _row(
+        lambda path: _make_row(
             path,
             (F.lit(None).cast("string"), F.try_element_at("s", path), F.try_element_at("l", path)),
             F.lit(UNDECLARED),
         ),
     )
-    return F.when(_alike("d", "l"), F.array().cast(_ROWS)).otherwise(rows)
+    return F.when(_is_alike("d", "l"), F.array().cast(_ROWS)).otherwise(rows)
 
 
-def _row(path: Column, values: tuple[Column, Column, Column], drift_class: Column) -> Column:
+def _make_row(path: Column, values: tuple[Column, Column, Column], drift_class: Column) -> Column:
     """All of one type: a cast of each row would take longer than all the rest."""
     desired, state, live = values
     return F.struct(

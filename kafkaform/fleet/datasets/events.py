@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from ..landed.cluster_names import named, newest
+from ..landed.cluster_names import add_cluster_names, select_newest
 from ..landed.log_lines import STEPS
-from ..tables.dataset import Context, Frames
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 
 _BODY = (
@@ -25,7 +25,7 @@ _SAME = (
 _ID = ("lineage", "seq")
 
 
-def event(frames: Frames, context: Context) -> DataFrame:
+def build_event(frames: Frames, context: BuildContext) -> DataFrame:
     """frames: audit_raw, event_conflict, cluster, run. One row a record, however often it landed.
 
     What two different records claim to be is neither of them (`event_conflict`). run is the one
@@ -34,9 +34,9 @@ def event(frames: Frames, context: Context) -> DataFrame:
     """
     raw = frames["audit_raw"].where(F.col("kind").isin(*STEPS))
     told = raw.select(*_ID, "time", "run", "actor", "kind", F.from_json("body", _BODY).alias("b"))
-    steps = newest(told.where(F.col("b.step").isNotNull()), _ID, F.asc("time"))
+    steps = select_newest(told.where(F.col("b.step").isNotNull()), _ID, F.asc("time"))
     flat = steps.select(
-        _event_id().alias("event_id"),
+        _make_event_id().alias("event_id"),
         *_ID,
         F.try_to_timestamp(F.col("time")).alias("ts"),
         F.coalesce("b.of_run", "run").alias("run"),
@@ -44,17 +44,17 @@ def event(frames: Frames, context: Context) -> DataFrame:
         F.col("kind").alias("record"),
         F.col("b.error.code").alias("error_code"),
         F.col("b.error.message").alias("error"),
-        F.transform("b.paths", _change).alias("changes"),
+        F.transform("b.paths", _make_change).alias("changes"),
         *(F.col(f"b.{name}") for name in _SAME),
     )
     doubted = frames["event_conflict"].select("event_id").distinct()
     sure = flat.join(doubted, "event_id", how="left_anti")
     commits = frames["run"].select("lineage", "run", "commit")
     with_commit = sure.join(commits, ["lineage", "run"], how="left")
-    return named(with_commit, frames["cluster"]).select(*TABLES["event"].names)
+    return add_cluster_names(with_commit, frames["cluster"]).select(*TABLES["event"].names)
 
 
-def _change(path: Column) -> Column:
+def _make_change(path: Column) -> Column:
     return F.struct(
         path["path"].alias("path"),
         path["before"].cast("string").alias("before"),
@@ -63,7 +63,7 @@ def _change(path: Column) -> Column:
     )
 
 
-def event_conflict(frames: Frames, context: Context) -> DataFrame:
+def build_event_conflict(frames: Frames, context: BuildContext) -> DataFrame:
     """Records that have the place of another one, and that one: the same lineage and seq, another
     hash. frames: audit_raw. One row a line."""
     sound = frames["audit_raw"].where(F.col("seq").isNotNull())
@@ -71,11 +71,15 @@ def event_conflict(frames: Frames, context: Context) -> DataFrame:
     doubted = rivals.where(F.col("_low") != F.col("_high")).select(*_ID)
     # There are none as a rule: then no line is looked at.
     lines = sound.join(F.broadcast(doubted), list(_ID), how="inner").select(
-        _event_id().alias("event_id"), "lineage", F.col("line").alias("payload"), "_file", "_build"
+        _make_event_id().alias("event_id"),
+        "lineage",
+        F.col("line").alias("payload"),
+        "_file",
+        "_build",
     )
-    first = newest(lines, ["event_id", "payload"], F.asc("_file"), F.asc("_build"))
+    first = select_newest(lines, ["event_id", "payload"], F.asc("_file"), F.asc("_build"))
     return first.select(*TABLES["event_conflict"].names)
 
 
-def _event_id() -> Column:
+def _make_event_id() -> Column:
     return F.concat_ws("/", "lineage", "seq")

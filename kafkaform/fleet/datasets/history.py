@@ -11,8 +11,8 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, GROUP_USAGE, LIVE, TOPIC_USAGE
-from ..landed.cluster_names import GOOD, newest
-from ..tables.dataset import Context, Frames
+from ..landed.cluster_names import GOOD, select_newest
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 
 LEFT_OUT = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
@@ -22,41 +22,41 @@ _COMPLETE, _FAILED = "complete", "failed"
 _MADE = (*_OBJECT, "incarnation", "attrs", "seen_before", "valid_from", "valid_to", "deleted")
 
 
-def history(frames: Frames, context: Context) -> DataFrame:
+def build_history(frames: Frames, context: BuildContext) -> DataFrame:
     """frames: snapshot, snapshot_raw, history (what the build before made of these clusters).
 
     Only snapshots that are new are read, and what was so until then goes on from there. Where one
     has landed that is older than one that is known, that cluster's history is made anew. Of two
     snapshots of one moment, the one whose name comes last counts.
     """
-    before, good = frames["history"], _good(frames["snapshot"])
-    known = F.broadcast(_still_known(before, good))
+    before, good = frames["history"], _select_good(frames["snapshot"])
+    known = F.broadcast(_select_known(before, good))
     kept = before.join(known.select("cluster"), "cluster", how="left_semi")
-    times = _unread(_timeline(good), known)
-    standing = _carried(kept.where(F.col("valid_to").isNull()), times)
-    seen = _seen(frames["snapshot_raw"], times)
-    made = _intervals(seen.unionByName(standing, allowMissingColumns=True))
+    times = _select_unread(_build_timeline(good), known)
+    standing = _carry_over(kept.where(F.col("valid_to").isNull()), times)
+    seen = _list_seen(frames["snapshot_raw"], times)
+    made = _build_intervals(seen.unionByName(standing, allowMissingColumns=True))
     closed = kept.where(F.col("valid_to").isNotNull()).select(*_MADE)
-    marks = F.broadcast(_marks(good))
+    marks = F.broadcast(_make_marks(good))
     rows = made.unionByName(closed).join(marks, "cluster", how="inner")
     return rows.select(*TABLES["history"].names)
 
 
-def new_builds(frames: Frames) -> DataFrame:
+def find_new_builds(frames: Frames) -> DataFrame:
     """The builds that took in what is new."""
-    good = _good(frames["snapshot"])
-    known = F.broadcast(_still_known(frames["history"], good))
-    return _unread(good, known).select("_build").distinct()
+    good = _select_good(frames["snapshot"])
+    known = F.broadcast(_select_known(frames["history"], good))
+    return _select_unread(good, known).select("_build").distinct()
 
 
-def _unread(good: DataFrame, known: DataFrame) -> DataFrame:
+def _select_unread(good: DataFrame, known: DataFrame) -> DataFrame:
     """What has landed since."""
     all_of_them = good.join(known, "cluster", how="left")
     unread = F.col("known_until").isNull() | (F.col("at") > F.col("known_until"))
     return all_of_them.where(unread).drop("known_until")
 
 
-def _good(snapshot: DataFrame) -> DataFrame:
+def _select_good(snapshot: DataFrame) -> DataFrame:
     """Of clusters, those that have rows."""
     good = snapshot.where((F.col("source") == LIVE) & F.col(GOOD).isNotNull())
     at = F.col("captured_at").alias("at")
@@ -64,14 +64,14 @@ def _good(snapshot: DataFrame) -> DataFrame:
     return good.select(name, "snapshot", at, "coverage", "_file", "_build")
 
 
-def _marks(good: DataFrame) -> DataFrame:
+def _make_marks(good: DataFrame) -> DataFrame:
     """cluster, known_until, known_snapshots: what a history is made of; one row a cluster."""
     return good.groupBy("cluster").agg(
         F.max("at").alias("known_until"), F.count_distinct("snapshot").alias("known_snapshots")
     )
 
 
-def _still_known(before: DataFrame, good: DataFrame) -> DataFrame:
+def _select_known(before: DataFrame, good: DataFrame) -> DataFrame:
     """cluster, known_until: where nothing has landed late; one row a cluster."""
     marks = before.groupBy("cluster").agg(
         F.max("known_until").alias("known_until"), F.max("known_snapshots").alias("_then")
@@ -83,10 +83,10 @@ def _still_known(before: DataFrame, good: DataFrame) -> DataFrame:
     return now.where(F.col("_now") == F.col("_then")).select("cluster", "known_until")
 
 
-def _timeline(good: DataFrame) -> DataFrame:
+def _build_timeline(good: DataFrame) -> DataFrame:
     """cluster, kind, snapshot, at of each snapshot that read the kind, with the complete ones
     next to it: previous, following. One row a kind and moment."""
-    once = newest(good, ["cluster", "at"], F.desc("snapshot"), F.asc("_file"))
+    once = select_newest(good, ["cluster", "at"], F.desc("snapshot"), F.asc("_file"))
     kinds = once.select("cluster", "snapshot", "at", F.explode("coverage").alias("kind", "how"))
     read = kinds.where((F.col("how") != _FAILED) & ~F.col("kind").isin(*LEFT_OUT))
     in_time = Window.partitionBy("cluster", "kind").orderBy("at")
@@ -101,16 +101,16 @@ def _timeline(good: DataFrame) -> DataFrame:
     return read.withColumns(beside).drop("how")
 
 
-def _seen(snapshot_raw: DataFrame, times: DataFrame) -> DataFrame:
+def _list_seen(snapshot_raw: DataFrame, times: DataFrame) -> DataFrame:
     """The objects of these snapshots, each once: _OBJECT, at, incarnation, attrs, previous,
     following."""
     rows = snapshot_raw.where(F.col("source") == LIVE).withColumn("cluster", F.col("subject"))
     objects = rows.select(*_OBJECT, "snapshot", "incarnation", "attrs", "_file")
     found = objects.join(times.drop("proof"), ["cluster", "kind", "snapshot"], how="inner")
-    return newest(found, [*_OBJECT, "at"], F.asc("_file")).drop("snapshot", "_file")
+    return select_newest(found, [*_OBJECT, "at"], F.asc("_file")).drop("snapshot", "_file")
 
 
-def _carried(standing: DataFrame, times: DataFrame) -> DataFrame:
+def _carry_over(standing: DataFrame, times: DataFrame) -> DataFrame:
     """What still was so, as if it were seen when that began; the first new snapshot that could
     prove that it is gone comes next."""
     proofs = times.groupBy("cluster", "kind").agg(F.min("proof").alias("following"))
@@ -121,11 +121,11 @@ def _carried(standing: DataFrame, times: DataFrame) -> DataFrame:
     )
 
 
-def _intervals(seen: DataFrame) -> DataFrame:
+def _build_intervals(seen: DataFrame) -> DataFrame:
     """seen: unique by _OBJECT and at."""
     of_object = Window.partitionBy(*_OBJECT)
     by_time = of_object.orderBy("at")
-    formed = seen.withColumn("form", F.struct("incarnation", entries(F.col("attrs"))))
+    formed = seen.withColumn("form", F.struct("incarnation", sort_entries(F.col("attrs"))))
     same = F.col("form").eqNullSafe(F.lag("form").over(by_time))
     was_gone = F.coalesce(F.lag("following").over(by_time) < F.col("at"), F.lit(False))
     begins = F.lag("at").over(by_time).isNull() | ~same | was_gone
@@ -145,10 +145,10 @@ def _intervals(seen: DataFrame) -> DataFrame:
             "last_from": F.lag("valid_from").over(in_order),
         }
     )
-    return _closed(with_next).select(*_MADE)
+    return _close_intervals(with_next).select(*_MADE)
 
 
-def _closed(islands: DataFrame) -> DataFrame:
+def _close_intervals(islands: DataFrame) -> DataFrame:
     """A snapshot that shows the next form at once is no proof that it was gone between."""
     deleted = F.col("gone").isNotNull() & (
         F.col("next_from").isNull() | (F.col("gone") < F.col("next_from"))
@@ -163,6 +163,6 @@ def _closed(islands: DataFrame) -> DataFrame:
     return islands.withColumns(ended)
 
 
-def entries(attrs: Column) -> Column:
+def sort_entries(attrs: Column) -> Column:
     """A map as what can be compared: the same for the same, in whatever order it was written."""
     return F.array_sort(F.map_entries(attrs))

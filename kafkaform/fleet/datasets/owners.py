@@ -17,18 +17,18 @@ _NAMED_AS_TOPIC = ("kafka_topic", "kafka_topic_config", "topic_usage")
 """Kinds whose key is a topic's name."""
 
 
-def with_owner(rows: DataFrame, frames: Frames, register: Register) -> DataFrame:
+def add_owner(rows: DataFrame, frames: Frames, register: Register) -> DataFrame:
     """The rows with `owner` filled in where somebody names one.
 
     rows: of `live` or of a table like it (OBJECT and owner). `frames` holds DECLARED_IN, of which
     at most one owner for an object is taken: no row is multiplied.
     """
-    declared = _declared(frames).withColumnRenamed("owner", "_declared")
-    owner = F.coalesce("owner", "_declared", by_name(register))
+    declared = _list_declared(frames).withColumnRenamed("owner", "_declared")
+    owner = F.coalesce("owner", "_declared", owner_by_name(register))
     return rows.join(declared, list(OBJECT), "left").withColumn("owner", owner).drop("_declared")
 
 
-def _declared(frames: Frames) -> DataFrame:
+def _list_declared(frames: Frames) -> DataFrame:
     """OBJECT and owner, one row each. Where lineages differ, the first of the first table wins."""
     named = [
         frames[name].select(*OBJECT, F.lit(rank).alias("rank"), "lineage", "owner")
@@ -39,7 +39,7 @@ def _declared(frames: Frames) -> DataFrame:
     return rows.groupBy(*OBJECT).agg(first.alias("owner"))
 
 
-def by_name(register: Register) -> Column:
+def owner_by_name(register: Register) -> Column:
     """The owner whose globs match a row's key, the first in the register if several do; null for
     what is no topic."""
     key, topic = F.col("key"), F.col("kind").isin(*_NAMED_AS_TOPIC)

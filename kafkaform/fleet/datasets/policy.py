@@ -13,11 +13,11 @@ from pyspark.sql import Column, DataFrame
 from ...core.errors import ConfigurationError
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ..landed.globs import matches
-from ..landed.register import Rule, Waiver
-from ..tables.dataset import Context, Frames
+from ..landed.register import PolicyRule, Waiver
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
-from .owners import with_owner
-from .policy_conditions import ATTRS, COLUMNS, ConditionFault, Term, parse
+from .owners import add_owner
+from .policy_conditions import ATTRS, COLUMNS, ConditionFault, Term, parse_condition
 
 SOURCES = ("live", "desired")
 KEY = ("rule", "cluster", "kind", "key", "path")
@@ -26,7 +26,7 @@ _UNDECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 _COLUMNS = ("source", *COLUMNS, ATTRS, "captured_at")
 
 
-def build(frames: Frames, context: Context) -> DataFrame:
+def build(frames: Frames, context: BuildContext) -> DataFrame:
     """`policy_findings` from `live`, `desired`, `recorded`, `cluster` and itself.
 
     A condition that gives NULL finds nothing. A waiver counts until the end of its last day. An
@@ -37,30 +37,32 @@ def build(frames: Frames, context: Context) -> DataFrame:
     Raises ConfigurationError: a rule's condition cannot be read, or its name is there twice.
     """
     rules = context.register.rules
-    conditions = checked(rules)
-    rows = _rows(frames, context)
-    broken = F.array_compact(F.array(*_broken(rules, conditions, context.as_of.date())))
+    conditions = parse_conditions(rules)
+    rows = _select_rows(frames, context)
+    broken = F.array_compact(F.array(*_find_broken(rules, conditions, context.as_of.date())))
     found = rows.select("cluster", "kind", "key", "owner", "captured_at", F.inline(broken))
-    return _kept(found, frames["policy_findings"]).select(*TABLES["policy_findings"].names)
+    return _keep_first_seen(found, frames["policy_findings"]).select(
+        *TABLES["policy_findings"].names
+    )
 
 
-def checked(rules: tuple[Rule, ...]) -> tuple[Term, ...]:
+def parse_conditions(rules: tuple[PolicyRule, ...]) -> tuple[Term, ...]:
     """The conditions of the rules. Raises ConfigurationError."""
     names = [rule.name for rule in rules]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         advice = "Give each rule a name of its own in fleet.hcl."
         raise ConfigurationError(f"two rules are named {twice[0]}", advice)
-    return tuple(map(_condition, rules))
+    return tuple(map(_parse_condition, rules))
 
 
-def _condition(rule: Rule) -> Term:
+def _parse_condition(rule: PolicyRule) -> Term:
     if rule.source not in SOURCES:
         raise ConfigurationError(
             f"rule {rule.name}: there is no source {rule.source}", "Write live or desired."
         )
     try:
-        return parse(rule.where)
+        return parse_condition(rule.where)
     except ConditionFault as fault:
         raise ConfigurationError(
             f"rule {rule.name}: where cannot be read: {fault.message}",
@@ -68,7 +70,7 @@ def _condition(rule: Rule) -> Term:
         ) from fault
 
 
-def _rows(frames: Frames, context: Context) -> DataFrame:
+def _select_rows(frames: Frames, context: BuildContext) -> DataFrame:
     """All that can be judged, with _COLUMNS; of a declared object a row for each lineage."""
     sources = [
         frames[name].select(
@@ -77,53 +79,55 @@ def _rows(frames: Frames, context: Context) -> DataFrame:
         for name in SOURCES
     ]
     clusters = frames["cluster"].select("cluster", "env", "region")
-    rows = with_owner(sources[0].unionByName(sources[1]), frames, context.register)
+    rows = add_owner(sources[0].unionByName(sources[1]), frames, context.register)
     return rows.join(clusters, ["cluster"], "left").select(*_COLUMNS)
 
 
 # -- rules
 
 
-def _broken(rules: tuple[Rule, ...], conditions: tuple[Term, ...], today: date) -> list[Column]:
+def _find_broken(
+    rules: tuple[PolicyRule, ...], conditions: tuple[Term, ...], today: date
+) -> list[Column]:
     """For each rule a struct of what a finding says, or null."""
     none = F.lit(None).cast(
         "struct<rule:string,severity:string,message:string,answers:string,"
         "waiver:string,waived_until:date>"
     )
     found = (
-        F.when(_concerns(rule) & column(condition), _finding(rule, today))
+        F.when(_concerns(rule) & to_column(condition), _make_finding(rule, today))
         for rule, condition in zip(rules, conditions, strict=True)
     )
     return [none, *found]
 
 
-def _concerns(rule: Rule) -> Column:
+def _concerns(rule: PolicyRule) -> Column:
     kind = F.col("kind")
     named = F.lit(rule.kind in _UNDECLARED) | ~kind.isin(*_UNDECLARED)
     return (F.col("source") == rule.source) & named & matches(kind, rule.kind)
 
 
-def _finding(rule: Rule, today: date) -> Column:
+def _make_finding(rule: PolicyRule, today: date) -> Column:
     valid = [waiver for waiver in rule.waivers if waiver.until >= today]
     ended = sorted((w for w in rule.waivers if w.until < today), key=lambda w: w.until)
     return F.struct(
         F.lit(rule.name).alias("rule"),
         F.lit(rule.severity).alias("severity"),
-        F.concat(F.lit(rule.message), _ended(valid, ended)).alias("message"),
+        F.concat(F.lit(rule.message), _describe_ended(valid, ended)).alias("message"),
         F.lit(rule.owner).cast("string").alias("answers"),
-        _of_first(valid, lambda waiver: F.lit(waiver.reason)).alias("waiver"),
-        _of_first(valid, lambda waiver: F.lit(waiver.until)).cast("date").alias("waived_until"),
+        _take_first(valid, lambda waiver: F.lit(waiver.reason)).alias("waiver"),
+        _take_first(valid, lambda waiver: F.lit(waiver.until)).cast("date").alias("waived_until"),
     )
 
 
-def _ended(valid: list[Waiver], ended: list[Waiver]) -> Column:
+def _describe_ended(valid: list[Waiver], ended: list[Waiver]) -> Column:
     """What the message says of the waiver that ended last, unless another still counts."""
-    said = _of_first(ended[::-1], lambda waiver: F.lit(f" (its waiver ended on {waiver.until})"))
+    said = _take_first(ended[::-1], lambda waiver: F.lit(f" (its waiver ended on {waiver.until})"))
     counts = reduce(or_, map(_covers, valid), F.lit(False))
     return F.when(counts, F.lit("")).otherwise(F.coalesce(said, F.lit("")))
 
 
-def _of_first(waivers: list[Waiver], what: Callable[[Waiver], Column]) -> Column:
+def _take_first(waivers: list[Waiver], what: Callable[[Waiver], Column]) -> Column:
     """Of the first waiver that covers the row; null if none does."""
     found = (F.when(_covers(waiver), what(waiver)) for waiver in waivers)
     return F.coalesce(*found, F.lit(None))
@@ -134,7 +138,7 @@ def _covers(waiver: Waiver) -> Column:
     return cluster & matches(F.col("key"), waiver.key)
 
 
-def _kept(found: DataFrame, before: DataFrame) -> DataFrame:
+def _keep_first_seen(found: DataFrame, before: DataFrame) -> DataFrame:
     """One row for each object and rule, as old as the same finding of the build before."""
     known = before.select(*KEY, F.col("first_seen").alias("known"))
     rows = found.groupBy("rule", "cluster", "kind", "key").agg(
@@ -157,32 +161,32 @@ _SAME_FOR_ALL = ("severity", "message", "answers", "waiver", "waived_until")
 # -- conditions as Spark computes them
 
 
-def column(term: Term) -> Column:
+def to_column(term: Term) -> Column:
     """The term over rows with the columns that conditions may name."""
     if term.op in _VALUES:
         return _VALUES[term.op](term)
-    return _OPERATIONS[term.op](*map(column, term.args))
+    return _OPERATIONS[term.op](*map(to_column, term.args))
 
 
-def _number(text: str) -> Column:
+def _number_literal(text: str) -> Column:
     return F.lit(text).cast(NUMBER)
 
 
-def _cast(term: Term) -> Column:
+def _cast_term(term: Term) -> Column:
     kind = NUMBER if term.value == "decimal" else term.value
-    return column(term.args[0]).try_cast(kind)
+    return to_column(term.args[0]).try_cast(kind)
 
 
 _VALUES: Mapping[str, Callable[[Term], Column]] = {
-    "number": lambda term: _number(term.value),
+    "number": lambda term: _number_literal(term.value),
     "text": lambda term: F.lit(term.value),
     "bool": lambda term: F.lit(term.value),
     "nothing": lambda _: F.lit(None),
     "column": lambda term: F.col(term.value),
     "attrs": lambda _: F.col(ATTRS),
     "attr": lambda term: F.try_element_at(F.col(ATTRS), F.lit(term.value)),
-    "cast": _cast,
-    "rlike": lambda term: column(term.args[0]).rlike(term.value),
+    "cast": _cast_term,
+    "rlike": lambda term: to_column(term.args[0]).rlike(term.value),
 }
 
 

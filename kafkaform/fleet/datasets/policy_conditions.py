@@ -21,7 +21,7 @@ COLUMNS = ("kind", "key", "owner", "cluster", "env", "region")
 ATTRS = "attrs"
 
 
-class Kind(StrEnum):
+class TermKind(StrEnum):
     """What a term is; NULL may stand for any."""
 
     NUMBER = "a number"
@@ -35,42 +35,42 @@ class Term(Struct, frozen=True):
     """One node: `op` with its arguments. value: of a literal, a column or an attribute."""
 
     op: str
-    kind: Kind
+    kind: TermKind
     args: tuple[Term, ...] = ()
     value: Any = None
     depth: int = 1
 
 
-class Function(Struct, frozen=True):
+class ConditionFunction(Struct, frozen=True):
     """takes: kinds of the arguments; more: the last may come again and again."""
 
-    gives: Kind
-    takes: tuple[Kind, ...]
+    gives: TermKind
+    takes: tuple[TermKind, ...]
     more: bool = False
 
 
-FUNCTIONS: Mapping[str, Function] = {
-    "abs": Function(Kind.NUMBER, (Kind.NUMBER,)),
-    "coalesce": Function(Kind.TEXT, (Kind.TEXT,), more=True),
-    "concat": Function(Kind.TEXT, (Kind.TEXT,), more=True),
-    "contains": Function(Kind.BOOL, (Kind.TEXT, Kind.TEXT)),
-    "endswith": Function(Kind.BOOL, (Kind.TEXT, Kind.TEXT)),
-    "length": Function(Kind.NUMBER, (Kind.TEXT,)),
-    "lower": Function(Kind.TEXT, (Kind.TEXT,)),
-    "map_contains_key": Function(Kind.BOOL, (Kind.MAP, Kind.TEXT)),
-    "replace": Function(Kind.TEXT, (Kind.TEXT, Kind.TEXT, Kind.TEXT)),
-    "size": Function(Kind.NUMBER, (Kind.MAP,)),
-    "startswith": Function(Kind.BOOL, (Kind.TEXT, Kind.TEXT)),
-    "trim": Function(Kind.TEXT, (Kind.TEXT,)),
-    "upper": Function(Kind.TEXT, (Kind.TEXT,)),
+FUNCTIONS: Mapping[str, ConditionFunction] = {
+    "abs": ConditionFunction(TermKind.NUMBER, (TermKind.NUMBER,)),
+    "coalesce": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,), more=True),
+    "concat": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,), more=True),
+    "contains": ConditionFunction(TermKind.BOOL, (TermKind.TEXT, TermKind.TEXT)),
+    "endswith": ConditionFunction(TermKind.BOOL, (TermKind.TEXT, TermKind.TEXT)),
+    "length": ConditionFunction(TermKind.NUMBER, (TermKind.TEXT,)),
+    "lower": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,)),
+    "map_contains_key": ConditionFunction(TermKind.BOOL, (TermKind.MAP, TermKind.TEXT)),
+    "replace": ConditionFunction(TermKind.TEXT, (TermKind.TEXT, TermKind.TEXT, TermKind.TEXT)),
+    "size": ConditionFunction(TermKind.NUMBER, (TermKind.MAP,)),
+    "startswith": ConditionFunction(TermKind.BOOL, (TermKind.TEXT, TermKind.TEXT)),
+    "trim": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,)),
+    "upper": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,)),
 }
-CASTS: Mapping[str, Kind] = {
-    "bigint": Kind.NUMBER,
-    "boolean": Kind.BOOL,
-    "decimal": Kind.NUMBER,
-    "double": Kind.NUMBER,
-    "int": Kind.NUMBER,
-    "string": Kind.TEXT,
+CASTS: Mapping[str, TermKind] = {
+    "bigint": TermKind.NUMBER,
+    "boolean": TermKind.BOOL,
+    "decimal": TermKind.NUMBER,
+    "double": TermKind.NUMBER,
+    "int": TermKind.NUMBER,
+    "string": TermKind.TEXT,
 }
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 _SAME = {"!=": "<>", "==": "="}
@@ -108,18 +108,18 @@ class _Token(Struct, frozen=True):
     at: int
 
 
-def parse(where: str) -> Term:
+def parse_condition(where: str) -> Term:
     """The meaning of a condition. Raises ConditionFault."""
     if len(where) > MOST_CHARACTERS:
         raise ConditionFault(f"the condition has more than {MOST_CHARACTERS} characters")
-    parser = _Parser(list(_tokens(where)))
-    term = parser.either()
+    parser = _Parser(list(_split_tokens(where)))
+    term = parser.parse_or()
     if parser.token.kind != "end":
         parser.fail(f"AND, OR or the end must stand, not {parser.token.text},")
-    return parser.as_kind(term, Kind.BOOL)
+    return parser.as_kind(term, TermKind.BOOL)
 
 
-def pattern_fault(pattern: str) -> str:
+def find_pattern_fault(pattern: str) -> str:
     """What is wrong with a regular expression that Python and Java are to read alike, or ''."""
     odd = _OTHERWISE.search(re.sub(r"\\[^0NU]", "", pattern))
     if odd:
@@ -131,7 +131,7 @@ def pattern_fault(pattern: str) -> str:
     return ""
 
 
-def _tokens(where: str) -> Iterator[_Token]:
+def _split_tokens(where: str) -> Iterator[_Token]:
     at = 0
     while True:
         match = _TOKEN.match(where, at)
@@ -169,7 +169,7 @@ class _Parser:
     def fail(self, message: str, advice: str = "") -> NoReturn:
         raise ConditionFault(f"{message} at character {self.token.at}", advice)
 
-    def took(self, *texts: str) -> str:
+    def take(self, *texts: str) -> str:
         """The next token if it is one of these words or signs, else ''."""
         token = self.token
         if token.kind not in ("word", "sign") or token.text not in texts:
@@ -177,170 +177,180 @@ class _Parser:
         self.at += 1
         return token.text
 
-    def need(self, text: str) -> None:
-        if not self.took(text):
+    def require(self, text: str) -> None:
+        if not self.take(text):
             self.fail(f"{text.upper()} is missing")
 
-    def either(self) -> Term:
+    def parse_or(self) -> Term:
         self.open += 1
         if self.open > MOST_DEPTH:
             self.fail("the condition is nested too deeply")
-        term = self.joined("or", lambda: self.joined("and", self.negation))
+        term = self.parse_joined("or", lambda: self.parse_joined("and", self.parse_not))
         self.open -= 1
         return term
 
-    def joined(self, word: str, part: Callable[[], Term]) -> Term:
+    def parse_joined(self, word: str, part: Callable[[], Term]) -> Term:
         parts = [part()]
-        while self.took(word):
+        while self.take(word):
             parts.append(part())
         if len(parts) == 1:
             return parts[0]
-        return self.term(word, Kind.BOOL, *(self.as_kind(each, Kind.BOOL) for each in parts))
+        return self.term(
+            word, TermKind.BOOL, *(self.as_kind(each, TermKind.BOOL) for each in parts)
+        )
 
-    def negation(self) -> Term:
+    def parse_not(self) -> Term:
         inverse = False
-        while self.took("not"):
+        while self.take("not"):
             inverse = not inverse
-        return self.unless(inverse, self.predicate())
+        return self.negate_if(inverse, self.parse_predicate())
 
-    def unless(self, inverse: bool, term: Term) -> Term:
-        return self.term("not", Kind.BOOL, self.as_kind(term, Kind.BOOL)) if inverse else term
+    def negate_if(self, inverse: bool, term: Term) -> Term:
+        return (
+            self.term("not", TermKind.BOOL, self.as_kind(term, TermKind.BOOL)) if inverse else term
+        )
 
-    def predicate(self) -> Term:
-        left = self.sum()
+    def parse_predicate(self) -> Term:
+        left = self.parse_sum()
         if self.token.text in (*COMPARISONS, *_SAME) and self.token.kind == "sign":
-            sign = self.took(*COMPARISONS, *_SAME)
-            return self.compared(_SAME.get(sign, sign), left, self.sum())
-        if self.took("is"):
-            inverse = bool(self.took("not"))
-            self.need("null")
-            return self.unless(inverse, self.term("null", Kind.BOOL, left))
-        inverse = bool(self.took("not"))
-        word = self.took("in", "between", "like", "rlike")
+            sign = self.take(*COMPARISONS, *_SAME)
+            return self.compare(_SAME.get(sign, sign), left, self.parse_sum())
+        if self.take("is"):
+            inverse = bool(self.take("not"))
+            self.require("null")
+            return self.negate_if(inverse, self.term("null", TermKind.BOOL, left))
+        inverse = bool(self.take("not"))
+        word = self.take("in", "between", "like", "rlike")
         if word:
-            return self.unless(inverse, _TAILS[word](self, left))
+            return self.negate_if(inverse, _TAILS[word](self, left))
         if inverse:
             self.fail("after NOT must stand IN, BETWEEN, LIKE or RLIKE")
         return left
 
-    def among(self, left: Term) -> Term:
-        self.need("(")
-        terms = [self.compared("=", left, self.sum())]
-        while self.took(","):
-            terms.append(self.compared("=", left, self.sum()))
-        self.need(")")
-        return self.term("or", Kind.BOOL, *terms)
+    def parse_in(self, left: Term) -> Term:
+        self.require("(")
+        terms = [self.compare("=", left, self.parse_sum())]
+        while self.take(","):
+            terms.append(self.compare("=", left, self.parse_sum()))
+        self.require(")")
+        return self.term("or", TermKind.BOOL, *terms)
 
-    def between(self, left: Term) -> Term:
-        low = self.compared(">=", left, self.sum())
-        self.need("and")
-        return self.term("and", Kind.BOOL, low, self.compared("<=", left, self.sum()))
+    def parse_between(self, left: Term) -> Term:
+        low = self.compare(">=", left, self.parse_sum())
+        self.require("and")
+        return self.term("and", TermKind.BOOL, low, self.compare("<=", left, self.parse_sum()))
 
-    def like(self, left: Term) -> Term:
-        pattern = "".join({"%": ".*", "_": "."}.get(c) or re.escape(c) for c in self.pattern())
-        return self.matching(left, rf"(?s)\A{pattern}(?!.)")
+    def parse_like(self, left: Term) -> Term:
+        pattern = "".join(
+            {"%": ".*", "_": "."}.get(c) or re.escape(c) for c in self.parse_pattern()
+        )
+        return self.make_match(left, rf"(?s)\A{pattern}(?!.)")
 
-    def rlike(self, left: Term) -> Term:
-        pattern = self.pattern()
-        fault = pattern_fault(pattern)
+    def parse_rlike(self, left: Term) -> Term:
+        pattern = self.parse_pattern()
+        fault = find_pattern_fault(pattern)
         if fault:
             self.fail(f"the pattern {pattern} {fault}")
-        return self.matching(left, pattern)
+        return self.make_match(left, pattern)
 
-    def pattern(self) -> str:
+    def parse_pattern(self) -> str:
         if self.token.kind != "text":
             self.fail("a pattern is a text in quotes: none stands")
-        return str(self.primary().value)
+        return str(self.parse_primary().value)
 
-    def matching(self, left: Term, pattern: str) -> Term:
-        text = self.as_kind(left, Kind.TEXT)
-        return self.term("rlike", Kind.BOOL, text, value=pattern)
+    def make_match(self, left: Term, pattern: str) -> Term:
+        text = self.as_kind(left, TermKind.TEXT)
+        return self.term("rlike", TermKind.BOOL, text, value=pattern)
 
-    def compared(self, sign: str, left: Term, right: Term) -> Term:
-        kinds = {left.kind, right.kind} - {Kind.NULL}
-        kind = next((k for k in (Kind.NUMBER, Kind.BOOL) if k in kinds), Kind.TEXT)
-        return self.term(sign, Kind.BOOL, self.as_read(left, kind), self.as_read(right, kind))
+    def compare(self, sign: str, left: Term, right: Term) -> Term:
+        kinds = {left.kind, right.kind} - {TermKind.NULL}
+        kind = next((k for k in (TermKind.NUMBER, TermKind.BOOL) if k in kinds), TermKind.TEXT)
+        return self.term(sign, TermKind.BOOL, self.as_read(left, kind), self.as_read(right, kind))
 
-    def sum(self) -> Term:
-        return self.computed(("+", "-"), lambda: self.computed(("*", "/", "%"), self.signed))
+    def parse_sum(self) -> Term:
+        return self.parse_chain(
+            ("+", "-"), lambda: self.parse_chain(("*", "/", "%"), self.parse_signed)
+        )
 
-    def computed(self, signs: tuple[str, ...], part: Callable[[], Term]) -> Term:
+    def parse_chain(self, signs: tuple[str, ...], part: Callable[[], Term]) -> Term:
         left = part()
-        while sign := self.took(*signs):
-            terms = (self.as_kind(left, Kind.NUMBER), self.as_kind(part(), Kind.NUMBER))
-            left = self.term(sign, Kind.NUMBER, *terms)
+        while sign := self.take(*signs):
+            terms = (self.as_kind(left, TermKind.NUMBER), self.as_kind(part(), TermKind.NUMBER))
+            left = self.term(sign, TermKind.NUMBER, *terms)
         return left
 
-    def signed(self) -> Term:
-        if not self.took("-"):
-            return self.primary()
-        zero = self.term("number", Kind.NUMBER, value="0")
-        return self.term("-", Kind.NUMBER, zero, self.as_kind(self.primary(), Kind.NUMBER))
+    def parse_signed(self) -> Term:
+        if not self.take("-"):
+            return self.parse_primary()
+        zero = self.term("number", TermKind.NUMBER, value="0")
+        return self.term(
+            "-", TermKind.NUMBER, zero, self.as_kind(self.parse_primary(), TermKind.NUMBER)
+        )
 
-    def primary(self) -> Term:
+    def parse_primary(self) -> Term:
         token = self.token
-        if self.took("("):
-            inner = self.either()
-            self.need(")")
+        if self.take("("):
+            inner = self.parse_or()
+            self.require(")")
             return inner
-        if word := self.took(*_LITERALS, *_CASTING):
-            return self.word(word)
+        if word := self.take(*_LITERALS, *_CASTING):
+            return self.parse_word(word)
         if token.kind not in ("number", "text", "name"):
             self.fail(f"a value must stand, not {token.text or 'the end'},")
         self.at += 1
         if token.kind == "number" and len(token.text) > MOST_DIGITS:
             raise ConditionFault(f"a number has at most {MOST_DIGITS} digits")
         if token.kind == "number":
-            return self.term("number", Kind.NUMBER, value=token.text)
+            return self.term("number", TermKind.NUMBER, value=token.text)
         if token.kind == "text":
-            return self.term("text", Kind.TEXT, value=token.text[1:-1].replace("''", "'"))
-        return self.named(token.text)
+            return self.term("text", TermKind.TEXT, value=token.text[1:-1].replace("''", "'"))
+        return self.parse_named(token.text)
 
-    def word(self, word: str) -> Term:
+    def parse_word(self, word: str) -> Term:
         if word == "null":
-            return self.term("nothing", Kind.NULL)
+            return self.term("nothing", TermKind.NULL)
         if word in ("true", "false"):
-            return self.term("bool", Kind.BOOL, value=word == "true")
-        self.need("(")
-        term = self.either()
-        self.need("as")
+            return self.term("bool", TermKind.BOOL, value=word == "true")
+        self.require("(")
+        term = self.parse_or()
+        self.require("as")
         name = self.token.text.lower()
         if name not in CASTS:
             self.fail(f"{name} is no type of {', '.join(CASTS)}")
         self.at += 1
-        self.need(")")
-        if term.kind is Kind.MAP:
+        self.require(")")
+        if term.kind is TermKind.MAP:
             raise ConditionFault(f"{term.kind} stands where a value is needed {self.before}")
         return self.term("cast", CASTS[name], term, value=name)
 
-    def named(self, name: str) -> Term:
-        if self.took("("):
-            return self.call(name.lower())
+    def parse_named(self, name: str) -> Term:
+        if self.take("("):
+            return self.parse_call(name.lower())
         if name != ATTRS and name in COLUMNS:
-            return self.term("column", Kind.TEXT, value=name)
+            return self.term("column", TermKind.TEXT, value=name)
         if name != ATTRS:
             self.at -= 1
             known = (*COLUMNS, ATTRS)
             advice = suggest(name, known) or f"There are {', '.join(known)}."
             self.fail(f"there is no column {name}", advice)
-        if not self.took("["):
-            return self.term("attrs", Kind.MAP)
+        if not self.take("["):
+            return self.term("attrs", TermKind.MAP)
         if self.token.kind != "text":
             self.fail("attrs['partitions'] has a text in quotes: none stands")
-        key = self.primary().value
-        self.need("]")
-        return self.term("attr", Kind.TEXT, value=key)
+        key = self.parse_primary().value
+        self.require("]")
+        return self.term("attr", TermKind.TEXT, value=key)
 
-    def call(self, name: str) -> Term:
+    def parse_call(self, name: str) -> Term:
         function = FUNCTIONS.get(name)
         if function is None:
             self.at -= 2
             advice = suggest(name, FUNCTIONS) or f"There are {', '.join(FUNCTIONS)}."
             self.fail(f"there is no function {name}", advice)
-        args = [] if self.took(")") else [self.either()]
-        while args and not self.took(")"):
-            self.need(",")
-            args.append(self.either())
+        args = [] if self.take(")") else [self.parse_or()]
+        while args and not self.take(")"):
+            self.require(",")
+            args.append(self.parse_or())
         takes = function.takes
         if function.more:
             takes += takes[-1:] * (len(args) - len(takes))
@@ -351,35 +361,35 @@ class _Parser:
         terms = (self.as_kind(arg, kind) for arg, kind in zip(args, takes, strict=True))
         return self.term(name, function.gives, *terms)
 
-    def as_kind(self, term: Term, kind: Kind) -> Term:
+    def as_kind(self, term: Term, kind: TermKind) -> Term:
         """The term as this kind: text becomes a number, nothing else changes. Text is no condition
         by itself, so that a forgotten comparison is seen."""
-        if term.kind in (kind, Kind.NULL):
+        if term.kind in (kind, TermKind.NULL):
             return term
-        if kind is Kind.NUMBER:
+        if kind is TermKind.NUMBER:
             return self.as_read(term, kind)
         raise ConditionFault(f"{term.kind} stands where {kind} is needed {self.before}")
 
-    def as_read(self, term: Term, kind: Kind) -> Term:
+    def as_read(self, term: Term, kind: TermKind) -> Term:
         """The term as this kind, text read as that if need be."""
-        if term.kind is Kind.TEXT and kind in _READS:
+        if term.kind is TermKind.TEXT and kind in _READS:
             return self.term("cast", kind, term, value=_READS[kind])
-        if term.kind not in (kind, Kind.NULL):
+        if term.kind not in (kind, TermKind.NULL):
             raise ConditionFault(f"{term.kind} stands where {kind} is needed {self.before}")
         return term
 
-    def term(self, op: str, kind: Kind, *args: Term, value: Any = None) -> Term:
+    def term(self, op: str, kind: TermKind, *args: Term, value: Any = None) -> Term:
         depth = 1 + max((arg.depth for arg in args), default=0)
         if depth > 2 * MOST_DEPTH:
             self.fail("the condition is nested too deeply")
         return Term(op, kind, args, value, depth)
 
 
-_READS = {Kind.NUMBER: "decimal", Kind.BOOL: "boolean"}
+_READS = {TermKind.NUMBER: "decimal", TermKind.BOOL: "boolean"}
 """What text becomes where another kind is wanted -> the type that reads it."""
 _TAILS: Mapping[str, Callable[[_Parser, Term], Term]] = {
-    "in": _Parser.among,
-    "between": _Parser.between,
-    "like": _Parser.like,
-    "rlike": _Parser.rlike,
+    "in": _Parser.parse_in,
+    "between": _Parser.parse_between,
+    "like": _Parser.parse_like,
+    "rlike": _Parser.parse_rlike,
 }

@@ -9,9 +9,9 @@ from __future__ import annotations
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_kafka.kinds.quota.levels import CLIENT_ID, LEVELS, USER, Level, Part
+from kafkaform_kafka.kinds.quota.levels import CLIENT_ID, LEVELS, USER, EntityPart, Level
 
-from ..tables.dataset import Context, Frames
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 
 _ACL, _QUOTA, _SCRAM = "kafka_acl", "kafka_quota", "kafka_user_scram_credential"
@@ -24,7 +24,7 @@ _SIDES = {USER: "user", CLIENT_ID: "client_id"}
 _ASKED = ("cluster", "user", "client_id", "quota_key")
 
 
-def build(frames: Frames, _: Context) -> DataFrame:
+def build(frames: Frames, _: BuildContext) -> DataFrame:
     """`effective_quotas` from `live` and `cluster`.
 
     A row for each user (of a SCRAM credential, a quota or an ACL), each client id (of a quota) and
@@ -33,16 +33,16 @@ def build(frames: Frames, _: Context) -> DataFrame:
     the brokers decides: then value and level are null too.
     """
     live = frames["live"]
-    quotas = _quotas(live)
-    pairs = _users(live, quotas).join(_client_ids(quotas), ["cluster"], "inner")
-    asked = pairs.join(_keys(quotas), ["cluster"], "inner")
+    quotas = _select_quotas(live)
+    pairs = _select_users(live, quotas).join(_select_client_ids(quotas), ["cluster"], "inner")
+    asked = pairs.join(_select_keys(quotas), ["cluster"], "inner")
     callbacks = frames["cluster"].select("cluster", "quota_callback")
-    rows = asked.join(_applying(pairs, quotas), list(_ASKED), "left")
+    rows = asked.join(_find_applying(pairs, quotas), list(_ASKED), "left")
     judged = rows.join(callbacks, ["cluster"], "left")
-    return _worded(judged).select(*TABLES["effective_quotas"].names)
+    return _describe_rows(judged).select(*TABLES["effective_quotas"].names)
 
 
-def _quotas(live: DataFrame) -> DataFrame:
+def _select_quotas(live: DataFrame) -> DataFrame:
     """cluster, key, user, client_id, limits (quota key -> value): one row for each entity, whose
     names are attributes and whose default parts show in the key alone."""
     key, attrs = F.col("key"), F.col("attrs")
@@ -52,17 +52,17 @@ def _quotas(live: DataFrame) -> DataFrame:
         "key",
         attrs["entity.user"].alias("user"),
         attrs["entity.client-id"].alias("client_id"),
-        _limits(attrs).alias("limits"),
+        _select_limits(attrs).alias("limits"),
     )
 
 
-def _limits(attrs: Column) -> Column:
+def _select_limits(attrs: Column) -> Column:
     kept = F.map_filter(attrs, lambda name, _: name.startswith(_CONFIG))
     short = F.transform_keys(kept, lambda name, _: F.substring(name, len(_CONFIG) + 1, 1_000))
     return F.transform_values(short, lambda _, value: value.try_cast("double"))
 
 
-def _users(live: DataFrame, quotas: DataFrame) -> DataFrame:
+def _select_users(live: DataFrame, quotas: DataFrame) -> DataFrame:
     """cluster and user, each once, with the one that stands for any other."""
     attrs, kind = F.col("attrs"), F.col("kind")
     principal = F.when(kind == _ACL, attrs["acl_principal"])
@@ -71,19 +71,19 @@ def _users(live: DataFrame, quotas: DataFrame) -> DataFrame:
         F.substring(principal, len(_PRINCIPAL) + 1, 1_000_000),
     )
     seen = live.where(kind.isin(_ACL, _SCRAM)).select("cluster", name.alias("user"))
-    return _with_nobody(seen.unionByName(quotas.select("cluster", "user")), quotas, "user")
+    return _add_nobody(seen.unionByName(quotas.select("cluster", "user")), quotas, "user")
 
 
-def _client_ids(quotas: DataFrame) -> DataFrame:
-    return _with_nobody(quotas.select("cluster", "client_id"), quotas, "client_id")
+def _select_client_ids(quotas: DataFrame) -> DataFrame:
+    return _add_nobody(quotas.select("cluster", "client_id"), quotas, "client_id")
 
 
-def _with_nobody(names: DataFrame, quotas: DataFrame, column: str) -> DataFrame:
+def _add_nobody(names: DataFrame, quotas: DataFrame, column: str) -> DataFrame:
     nobody = quotas.select("cluster", F.lit(_NOBODY).alias(column))
     return names.where(F.col(column).isNotNull()).unionByName(nobody).distinct()
 
 
-def _keys(quotas: DataFrame) -> DataFrame:
+def _select_keys(quotas: DataFrame) -> DataFrame:
     """cluster and quota_key, each once."""
     key = F.explode(F.map_keys("limits")).alias("quota_key")
     return quotas.select("cluster", key).distinct()
@@ -92,10 +92,10 @@ def _keys(quotas: DataFrame) -> DataFrame:
 # -- levels
 
 
-def _applying(pairs: DataFrame, quotas: DataFrame) -> DataFrame:
+def _find_applying(pairs: DataFrame, quotas: DataFrame) -> DataFrame:
     """_ASKED and `win`, the level that applies: one row each, none where nothing limits. An entity
     is one object with one key, so a level is found at most once."""
-    level = F.explode(F.array(*map(_level, LEVELS))).alias("level")
+    level = F.explode(F.array(*map(_make_level, LEVELS))).alias("level")
     limits = quotas.select("cluster", "key", F.explode("limits").alias("quota_key", "value"))
     found = (
         pairs.select("*", level)
@@ -106,63 +106,65 @@ def _applying(pairs: DataFrame, quotas: DataFrame) -> DataFrame:
     return found.groupBy(*_ASKED).agg(first.alias("win"))
 
 
-def _level(level: Level) -> Column:
+def _make_level(level: Level) -> Column:
     return F.struct(
         F.lit(level.number).alias("level"),
-        _key(level).alias("key"),
-        _entity(level).alias("entity"),
-        _sharers(level).alias("shared_scope"),
+        _make_key(level).alias("key"),
+        _describe_entity(level).alias("entity"),
+        _describe_sharers(level).alias("shared_scope"),
     )
 
 
-def _parts(level: Level) -> list[tuple[str, Part]]:
+def _list_parts(level: Level) -> list[tuple[str, EntityPart]]:
     parts = ((USER, level.user), (CLIENT_ID, level.client_id))
-    return [(kind, part) for kind, part in parts if part is not Part.NONE]
+    return [(kind, part) for kind, part in parts if part is not EntityPart.NONE]
 
 
-def _key(level: Level) -> Column:
+def _make_key(level: Level) -> Column:
     """The key of this level's entity, as providers write it: `user=ci|client-id`."""
     words = [
-        F.lit(kind) if part is Part.DEFAULT else F.concat(F.lit(f"{kind}="), _escaped(kind))
-        for kind, part in _parts(level)
+        F.lit(kind)
+        if part is EntityPart.DEFAULT
+        else F.concat(F.lit(f"{kind}="), _escape_name(kind))
+        for kind, part in _list_parts(level)
     ]
     return F.concat_ws("|", *words)
 
 
-def _escaped(kind: str) -> Column:
+def _escape_name(kind: str) -> Column:
     doubled = F.replace(F.col(_SIDES[kind]), F.lit("\\"), F.lit("\\\\"))
     return F.replace(doubled, F.lit("|"), F.lit("\\|"))
 
 
-def _entity(level: Level) -> Column:
+def _describe_entity(level: Level) -> Column:
     """As `quota_levels.entity_text` words it."""
     words = [
         F.lit(f"default {kind}")
-        if part is Part.DEFAULT
+        if part is EntityPart.DEFAULT
         else F.concat(F.lit(f"{kind} "), F.col(_SIDES[kind]))
-        for kind, part in _parts(level)
+        for kind, part in _list_parts(level)
     ]
     return F.concat_ws(", ", *words)
 
 
-def _sharers(level: Level) -> Column:
+def _describe_sharers(level: Level) -> Column:
     """As `quota_levels.sharers_text` words it. A default entity is a template: each name that it
     stands for has a limit of its own."""
-    user, client_id = _one(USER), _one(CLIENT_ID)
-    if level.user is Part.NONE:
+    user, client_id = _describe_one(USER), _describe_one(CLIENT_ID)
+    if level.user is EntityPart.NONE:
         return F.concat(F.lit("anybody with "), client_id)
-    if level.client_id is Part.NONE:
+    if level.client_id is EntityPart.NONE:
         return F.concat(F.lit("any client of "), user)
     return F.concat(user, F.lit(" with "), client_id)
 
 
-def _one(kind: str) -> Column:
+def _describe_one(kind: str) -> Column:
     name = F.col(_SIDES[kind])
     other = F.lit(f"one other {kind}")
     return F.when(name == _NOBODY, other).otherwise(F.concat(F.lit(f"{kind} "), name))
 
 
-def _worded(rows: DataFrame) -> DataFrame:
+def _describe_rows(rows: DataFrame) -> DataFrame:
     """The rows with what is said of the level that won."""
     evaluable = F.col("quota_callback").isNull()
     judged = rows.withColumn("win", F.when(evaluable, F.col("win")))

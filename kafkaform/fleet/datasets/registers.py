@@ -8,8 +8,8 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 from ...core.landing import CLUSTER, DESIRED, LIVE, STATE
-from ..landed.cluster_names import GOOD, latest_snapshots
-from ..tables.dataset import Context, Frames
+from ..landed.cluster_names import GOOD, select_latest_snapshots
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 
 _MAP = "map<string,string>"
@@ -20,7 +20,7 @@ _DECLARED = (
 _STATES = "lineage string, name string, owner string"
 
 
-def cluster(frames: Frames, context: Context) -> DataFrame:
+def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
     """Every cluster of fleet.hcl, every one that has landed, and every scope id that a state, a
     configuration or a log speaks of and that is none of theirs.
 
@@ -28,42 +28,44 @@ def cluster(frames: Frames, context: Context) -> DataFrame:
     answered with last, or else what fleet.hcl says.
     """
     tries = frames["snapshot"].where(F.col("source") == LIVE)
-    last = latest_snapshots(tries, ["subject"]).select(
+    last = select_latest_snapshots(tries, ["subject"]).select(
         F.col("subject").alias("cluster"),
         F.col(GOOD).isNull().alias("failed"),
         F.col("error").alias("last_error"),
     )
-    good = _newest(frames)
-    ids = latest_snapshots(tries.where(F.col("scope_id").isNotNull()), ["subject"])
+    good = _select_newest(frames)
+    ids = select_latest_snapshots(tries.where(F.col("scope_id").isNotNull()), ["subject"])
     seen = (
-        last.join(_shown(good), "cluster", how="left")
+        last.join(_select_shown(good), "cluster", how="left")
         .join(ids.select(F.col("subject").alias("cluster"), "scope_id"), "cluster", how="left")
-        .join(_brokers(frames["snapshot_raw"]), ["cluster", "snapshot"], how="left")
+        .join(_count_brokers(frames["snapshot_raw"]), ["cluster", "snapshot"], how="left")
     )
-    declared = _declared(frames["snapshot"], context)
+    declared = _list_declared(frames["snapshot"], context)
     known = declared.join(seen, "cluster", how="full").withColumn(
         "cluster_id", F.coalesce("scope_id", "declared_id")
     )
-    strangers = _mentioned(frames).join(known.select("cluster_id"), "cluster_id", how="left_anti")
+    strangers = _list_mentioned(frames).join(
+        known.select("cluster_id"), "cluster_id", how="left_anti"
+    )
     others = strangers.withColumn("cluster", F.col("cluster_id"))
     rows = known.unionByName(others, allowMissingColumns=True)
-    return _told(rows, context)
+    return _fill_columns(rows, context)
 
 
-def newest_builds(frames: Frames) -> DataFrame:
+def find_newest_builds(frames: Frames) -> DataFrame:
     """The builds that took in the newest snapshot of each cluster."""
-    return _newest(frames).select("_build").distinct()
+    return _select_newest(frames).select("_build").distinct()
 
 
-def _newest(frames: Frames) -> DataFrame:
+def _select_newest(frames: Frames) -> DataFrame:
     good = (F.col("source") == LIVE) & F.col(GOOD).isNotNull()
-    return latest_snapshots(frames["snapshot"].where(good), ["subject"])
+    return select_latest_snapshots(frames["snapshot"].where(good), ["subject"])
 
 
-def _told(rows: DataFrame, context: Context) -> DataFrame:
+def _fill_columns(rows: DataFrame, context: BuildContext) -> DataFrame:
     filled = {
         "registered": F.coalesce("registered", F.lit(False)),
-        "status": _status(context),
+        "status": _judge_status(context),
         "coverage": F.coalesce("coverage", F.create_map().cast(_MAP)),
         "error": F.col("last_error"),
         "brokers": F.expr("try_cast(brokers AS INT)"),
@@ -71,7 +73,7 @@ def _told(rows: DataFrame, context: Context) -> DataFrame:
     return rows.withColumns(filled).select(*TABLES["cluster"].names)
 
 
-def _status(context: Context) -> Column:
+def _judge_status(context: BuildContext) -> Column:
     """What went wrong last counts more than how old the rest is."""
     oldest = context.as_of - timedelta(hours=context.register.settings.stale_after_hours)
     return (
@@ -83,12 +85,12 @@ def _status(context: Context) -> Column:
     )
 
 
-def _shown(good: DataFrame) -> DataFrame:
+def _select_shown(good: DataFrame) -> DataFrame:
     name = F.col("subject").alias("cluster")
     return good.select(name, "snapshot", "captured_at", "coverage", "complete")
 
 
-def _brokers(snapshot_raw: DataFrame) -> DataFrame:
+def _count_brokers(snapshot_raw: DataFrame) -> DataFrame:
     """cluster, snapshot, brokers, quota_callback: one row a snapshot."""
     about = snapshot_raw.where((F.col("source") == LIVE) & (F.col("kind") == CLUSTER))
     return about.groupBy(F.col("subject").alias("cluster"), "snapshot").agg(
@@ -97,21 +99,21 @@ def _brokers(snapshot_raw: DataFrame) -> DataFrame:
     )
 
 
-def _declared(like: DataFrame, context: Context) -> DataFrame:
+def _list_declared(like: DataFrame, context: BuildContext) -> DataFrame:
     """What fleet.hcl says. like: a frame of the session to make it in."""
     rows = [
-        (c.name, c.cluster_id, c.env, c.region, c.owner, _list(c.super_users), c.allow_if_no_acl)
+        (c.name, c.cluster_id, c.env, c.region, c.owner, _to_list(c.super_users), c.allow_if_no_acl)
         for c in context.register.clusters
     ]
     made = like.sparkSession.createDataFrame(rows, _DECLARED)
     return made.withColumn("registered", F.lit(True))
 
 
-def _list(names: tuple[str, ...] | None) -> list[str] | None:
+def _to_list(names: tuple[str, ...] | None) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def _mentioned(frames: Frames) -> DataFrame:
+def _list_mentioned(frames: Frames) -> DataFrame:
     """cluster_id: each once. A run says at its begin which clusters it is about."""
     told = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
     landed = frames["snapshot"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
@@ -119,14 +121,14 @@ def _mentioned(frames: Frames) -> DataFrame:
     return both.distinct()
 
 
-def lineage(frames: Frames, context: Context) -> DataFrame:
+def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
     """Every state of fleet.hcl whose lineage is known, and every one that has landed.
 
     frames: snapshot, audit_raw. One row a lineage. A configuration that could not be read the last
     time is not known, whatever was known before; a state is known as it was read last.
     """
     snapshot = frames["snapshot"]
-    tries = latest_snapshots(snapshot.where(F.col("source") == DESIRED), ["subject"])
+    tries = select_latest_snapshots(snapshot.where(F.col("source") == DESIRED), ["subject"])
     states = snapshot.where((F.col("source") == STATE) & F.col(GOOD).isNotNull())
     desired = tries.select(
         F.col("subject").alias("lineage"),
@@ -135,7 +137,7 @@ def lineage(frames: Frames, context: Context) -> DataFrame:
         F.col("scopes").alias("desired_scopes"),
         "error",
     )
-    state = latest_snapshots(states, ["subject"]).select(
+    state = select_latest_snapshots(states, ["subject"]).select(
         F.col("subject").alias("lineage"),
         F.col("captured_at").alias("state_at"),
         F.col("scopes").alias("state_scopes"),
@@ -153,12 +155,12 @@ def lineage(frames: Frames, context: Context) -> DataFrame:
     )
     filled = {
         "desired_known": F.coalesce("desired_known", F.lit(False)),
-        "scopes": _both(F.col("desired_scopes"), F.col("state_scopes")),
+        "scopes": _merge_maps(F.col("desired_scopes"), F.col("state_scopes")),
     }
     return rows.withColumns(filled).select(*TABLES["lineage"].names)
 
 
-def _both(first: Column, second: Column) -> Column:
+def _merge_maps(first: Column, second: Column) -> Column:
     """One map of two that may be null; where both have a key, the second one's."""
     empty = F.create_map().cast(_MAP)
     one, two = F.coalesce(first, empty), F.coalesce(second, empty)

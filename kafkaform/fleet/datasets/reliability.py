@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ..tables.dataset import Context, Frames
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
-from .attempts import OUTCOME, tries
+from .attempts import OUTCOME, select_tries
 
 STEP = ("lineage", "run", "step")
 GOOD = ("applied", "started")
@@ -15,7 +15,7 @@ ALL = ""
 """error_code of the row about all steps of that day, cluster and kind."""
 
 
-def build(frames: Frames, context: Context) -> DataFrame:
+def build(frames: Frames, context: BuildContext) -> DataFrame:
     """The rows of `apply_reliability`.
 
     Inputs: event, run; of all clusters. A step counts on the day of its last try and ends as that
@@ -28,16 +28,16 @@ def build(frames: Frames, context: Context) -> DataFrame:
     failed steps of runs in which the dry run refused none.
     """
     run = frames["run"].select("lineage", "run", "refused", "complete", F.lit(True).alias("_seen"))
-    steps = _with_end(tries(frames["event"])).join(run, ["lineage", "run"], how="left")
+    steps = _add_end(select_tries(frames["event"])).join(run, ["lineage", "run"], how="left")
     met = F.array_distinct(F.array(F.lit(ALL), F.coalesce("error_code", F.lit(ALL))))
-    rows = _with_run(steps).withColumn("error_code", F.explode(met))
+    rows = _add_run(steps).withColumn("error_code", F.explode(met))
     group = ["day", "cluster", "kind", "error_code"]
     once = Window.partitionBy(*group, *STEP).orderBy("seq")
     first = rows.withColumn("_once", F.row_number().over(once) == 1)
-    return first.groupBy(*group).agg(*_figures()).select(*TABLES["apply_reliability"].names)
+    return first.groupBy(*group).agg(*_count_figures()).select(*TABLES["apply_reliability"].names)
 
 
-def _figures() -> tuple[Column, ...]:
+def _count_figures() -> tuple[Column, ...]:
     once, end = F.col("_once"), F.col("_end")
     clean = F.coalesce(F.col("refused") == 0, F.lit(False))
     this_run = F.struct("lineage", "run")
@@ -56,7 +56,7 @@ def _figures() -> tuple[Column, ...]:
 _ENDS = ("applied", "failed", "unknown", "skipped")
 
 
-def _with_end(sent: DataFrame) -> DataFrame:
+def _add_end(sent: DataFrame) -> DataFrame:
     """Each try with how its step ended, on which day, after how many tries."""
     step = Window.partitionBy(*STEP)
     in_order = step.orderBy("attempt", "seq").rowsBetween(
@@ -73,7 +73,7 @@ def _with_end(sent: DataFrame) -> DataFrame:
     )
 
 
-def _with_run(steps: DataFrame) -> DataFrame:
+def _add_run(steps: DataFrame) -> DataFrame:
     """Each try with whether its run did some of its steps and others not."""
     whole = Window.partitionBy("lineage", "run")
     good = F.col("_end").isin(*GOOD)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ..landed.cluster_names import newest
-from ..landed.log_lines import claimed_seq
-from ..tables.dataset import Context, Frames
+from ..landed.cluster_names import select_newest
+from ..landed.log_lines import parse_claimed_seq
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 
 GENESIS = "0" * 64
@@ -25,7 +25,7 @@ _CHAIN = ("sound", "gap", "broken")
 _SOUND, _GAP, _BROKEN = range(3)
 
 
-def run(frames: Frames, context: Context) -> DataFrame:
+def build_run(frames: Frames, context: BuildContext) -> DataFrame:
     """frames: audit_raw. One row a run that began, planned, tried or ended something.
 
     A run that was resumed under its own name has ended if it did so after its last begin. The
@@ -36,34 +36,34 @@ def run(frames: Frames, context: Context) -> DataFrame:
     records = raw.where(F.col("seq").isNotNull())
     runs = records.groupBy("lineage", "run").agg(
         F.min_by("actor", F.struct("seq", "hash")).alias("actor"),
-        F.min(_moment("time")).alias("started_at"),
+        F.min(_parse_time("time")).alias("started_at"),
         F.max("seq").alias("last"),
         F.max(F.when(F.col("kind") == "run_begin", F.col("seq"))).alias("begun"),
         F.max(F.when(F.col("kind") == "run_end", F.col("seq"))).alias("ended"),
-        _of_last("run_end", F.col("time")).alias("end_time"),
-        _of_last("run_end", _member("complete")).alias("completeness"),
-        *(_of_last("run_begin", _member(name)).alias(alias) for name, alias in _BEGUN),
-        _of_last("run_begin", _scopes()).alias("scopes"),
+        _take_last("run_end", F.col("time")).alias("end_time"),
+        _take_last("run_end", _get_member("complete")).alias("completeness"),
+        *(_take_last("run_begin", _get_member(name)).alias(alias) for name, alias in _BEGUN),
+        _take_last("run_begin", _parse_scopes()).alias("scopes"),
         F.max(~F.col("kind").isin(*_OUTSIDE)).alias("ran"),
     )
     over = F.col("ended") > F.coalesce("begun", F.lit(0))
     ended = {
-        "ended_at": F.when(over, _moment("end_time")),
+        "ended_at": F.when(over, _parse_time("end_time")),
         "complete": F.when(over, F.col("completeness") == "true"),
     }
     told = runs.where(F.col("ran")).withColumns(ended)
-    chains = _chains(raw).withColumnRenamed("seq", "last")
+    chains = _judge_chains(raw).withColumnRenamed("seq", "last")
     proven = told.join(chains, ["lineage", "last"], how="left")
-    found = proven.join(_refused(records), ["lineage", "run"], how="left")
+    found = proven.join(_count_refused(records), ["lineage", "run"], how="left")
     counted = found.withColumn("refused", F.coalesce("refused", F.lit(0)).cast("int"))
     return counted.select(*TABLES["run"].names)
 
 
-def _chains(raw: DataFrame) -> DataFrame:
+def _judge_chains(raw: DataFrame) -> DataFrame:
     """lineage, seq, chain: what the log is worth up to each record. One row a number."""
     columns = ("lineage", "seq", "hash", "prev")
     # Apart, since whole lines are most of the table and few of them are looked at.
-    bad = raw.where(F.col("seq").isNull()).withColumn("seq", claimed_seq())
+    bad = raw.where(F.col("seq").isNull()).withColumn("seq", parse_claimed_seq())
     claimed = raw.where(F.col("seq").isNotNull()).select(*columns).union(bad.select(*columns))
     places = (
         claimed.where(F.col("seq").isNotNull())
@@ -90,29 +90,29 @@ def _chains(raw: DataFrame) -> DataFrame:
     return judged.select("lineage", "seq", name.alias("chain"))
 
 
-def _of_last(kind: str, value: Column) -> Column:
+def _take_last(kind: str, value: Column) -> Column:
     """The value in the last record of this kind of a group. A copy without its body tells less
     than the record itself."""
     mine = F.col("kind") == kind
     return F.max_by(F.when(mine, value), F.when(mine, F.struct("seq", "hash", F.length("body"))))
 
 
-def _member(name: str) -> Column:
+def _get_member(name: str) -> Column:
     return F.get_json_object("body", f"$.{name}")
 
 
-def _scopes() -> Column:
+def _parse_scopes() -> Column:
     return F.from_json("body", "scopes map<string,string>")["scopes"]
 
 
-def _moment(name: str) -> Column:
+def _parse_time(name: str) -> Column:
     return F.try_to_timestamp(F.col(name))
 
 
-def _refused(records: DataFrame) -> DataFrame:
+def _count_refused(records: DataFrame) -> DataFrame:
     """lineage, run, refused: how many steps dry runs refused. One row a run that had any."""
     tried = records.where(F.col("kind") == "validate")
-    once = newest(tried, ["lineage", "seq", "hash"], F.desc(F.length("body")), F.asc("body"))
+    once = select_newest(tried, ["lineage", "seq", "hash"], F.desc(F.length("body")), F.asc("body"))
     steps = F.from_json("body", _ERRORS)["steps"]
     refused = F.size(F.filter(steps, lambda step: step["error"].isNotNull()))
     return once.groupBy("lineage", "run").agg(F.sum(refused).alias("refused"))

@@ -13,17 +13,17 @@ from pyspark.sql import Column, DataFrame
 
 from ...core.landing import TOPIC_USAGE
 from ..landed.register import Register
-from ..tables.dataset import Context, Frames
+from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
-from .owners import with_owner
-from .usage import COMPLETE, KEY, VISIBLE, watched
+from .owners import add_owner
+from .usage import COMPLETE, KEY, VISIBLE, build_usage
 
 _TOPIC, _ACL = "kafka_topic", "kafka_acl"
 _ACCESS = ("Read", "Write", "All")
 SIGNALS = ("written", "read", "empty", "granted", "aged")
 
 
-def build(frames: Frames, context: Context) -> DataFrame:
+def build(frames: Frames, context: BuildContext) -> DataFrame:
     """`unused_topics` from `live`, `history`, `cluster`, `snapshot`, `snapshot_raw`, `desired`,
     `recorded` and itself.
 
@@ -32,26 +32,28 @@ def build(frames: Frames, context: Context) -> DataFrame:
     `candidate`: neither written nor read, and both were watched all the time. All else is
     `insufficient_evidence`. Emptiness, grants and age are told, and count for the confidence.
     """
-    usage = watched(frames, context.build)
+    usage = build_usage(frames, context.build)
     rows = (
-        _topics(frames, context.register)
+        _select_topics(frames, context.register)
         .join(usage, list(KEY), "left")
-        .join(_past(frames["history"]), list(KEY), "left")
-        .join(_granted(frames["live"]), list(KEY), "left")
+        .join(_collect_past(frames["history"]), list(KEY), "left")
+        .join(_find_principals(frames["live"]), list(KEY), "left")
     )
-    more = {"granted": _is_granted(context.register), "born": _born()}
-    judged = _signals(rows.withColumns(more), context.register.settings.grace_days)
-    found = judged.withColumn("verdict", _verdict()).withColumn("evidence", _evidence())
+    more = {"granted": _is_granted(context.register), "born": _find_birth()}
+    judged = _add_signals(rows.withColumns(more), context.register.settings.grace_days)
+    found = judged.withColumn("verdict", _judge_verdict()).withColumn(
+        "evidence", _describe_evidence()
+    )
     return found.select(*TABLES["unused_topics"].names)
 
 
-def _topics(frames: Frames, register: Register) -> DataFrame:
+def _select_topics(frames: Frames, register: Register) -> DataFrame:
     """KEY, owner, partitions, incarnation, what its log holds now, and what is known of the
     cluster: as_of, coverage, allow_if_no_acl."""
     live, attrs = frames["live"], F.col("attrs")
     internal = F.col("key").startswith("__") | attrs["details.internal"].eqNullSafe("true")
     topics = live.where((F.col("kind") == _TOPIC) & ~internal)
-    named = with_owner(topics, frames, register).select(
+    named = add_owner(topics, frames, register).select(
         *("cluster", F.col("key").alias("topic"), "owner", "incarnation"),
         attrs["partitions"].try_cast("int").alias("partitions"),
     )
@@ -68,40 +70,40 @@ def _topics(frames: Frames, register: Register) -> DataFrame:
     return named.join(logs, list(KEY), "left").join(seen, ["cluster"], "inner")
 
 
-def _past(history: DataFrame) -> DataFrame:
+def _collect_past(history: DataFrame) -> DataFrame:
     """KEY and past: the beginnings of all that the topic has been."""
     form = F.struct("incarnation", "valid_from", "seen_before")
     rows = history.where(F.col("kind") == _TOPIC).groupBy("cluster", "key")
     return rows.agg(F.collect_list(form).alias("past")).withColumnRenamed("key", "topic")
 
 
-def _born() -> Column:
+def _find_birth() -> Column:
     """at: when the topic that is there now was first shown; before: a time at which it certainly
     was not there, null: none is known."""
     mine = F.filter("past", lambda form: form["incarnation"].eqNullSafe(F.col("incarnation")))
-    begins = F.transform(mine, _begin)
+    begins = F.transform(mine, _make_beginning)
     return F.array_min(begins)
 
 
-def _begin(form: Column) -> Column:
+def _make_beginning(form: Column) -> Column:
     return F.struct(form["valid_from"].alias("at"), form["seen_before"].alias("before"))
 
 
 # -- grants
 
 
-def _granted(live: DataFrame) -> DataFrame:
+def _find_principals(live: DataFrame) -> DataFrame:
     """KEY and principals: who may read or write the topic by an ACL that allows it, an empty array
     if all ACLs of the topic are about something else; no row: there is no ACL of the topic. What
     is denied is not looked at."""
     names = live.where(F.col("kind") == _TOPIC).select("cluster", F.col("key").alias("topic"))
-    patterns = _patterns(live)
+    patterns = _select_patterns(live)
     everybody = F.array_distinct(F.flatten(F.collect_list("principals")))
-    found = _covering(names, patterns).join(patterns, ["cluster", "pattern", "name"], "inner")
+    found = _find_covering(names, patterns).join(patterns, ["cluster", "pattern", "name"], "inner")
     return found.groupBy(*KEY).agg(everybody.alias("principals"))
 
 
-def _patterns(live: DataFrame) -> DataFrame:
+def _select_patterns(live: DataFrame) -> DataFrame:
     """cluster, pattern, name, principals: each pattern once, since many ACLs share one."""
     attrs = F.col("attrs")
     acls = live.where((F.col("kind") == _ACL) & (attrs["resource_type"] == "Topic"))
@@ -113,20 +115,20 @@ def _patterns(live: DataFrame) -> DataFrame:
     ).agg(F.collect_set(F.when(allows, attrs["acl_principal"])).alias("principals"))
 
 
-def _covering(names: DataFrame, patterns: DataFrame) -> DataFrame:
+def _find_covering(names: DataFrame, patterns: DataFrame) -> DataFrame:
     """KEY, pattern, name: each pattern that would cover the topic, if it were there. Names are cut
     at those lengths alone that some prefix of their cluster has."""
     size = F.when(F.col("pattern") == "Prefixed", F.length("name"))
     lengths = patterns.groupBy("cluster").agg(F.collect_set(size).alias("lengths"))
     topic = F.col("topic")
     fitting = F.filter("lengths", lambda length: length <= F.length(topic))
-    prefixes = F.transform(fitting, lambda n: _pattern("Prefixed", F.left(topic, n)))
-    literals = F.array(_pattern("Literal", topic), _pattern("Literal", F.lit("*")))
+    prefixes = F.transform(fitting, lambda n: _make_pattern("Prefixed", F.left(topic, n)))
+    literals = F.array(_make_pattern("Literal", topic), _make_pattern("Literal", F.lit("*")))
     there = names.join(lengths, ["cluster"], "inner")
     return there.select(*KEY, F.inline(F.concat(literals, prefixes)))
 
 
-def _pattern(kind: str, name: Column) -> Column:
+def _make_pattern(kind: str, name: Column) -> Column:
     return F.struct(F.lit(kind).alias("pattern"), name.alias("name"))
 
 
@@ -144,7 +146,7 @@ def _is_granted(register: Register) -> Column:
 # -- verdict
 
 
-def _signals(rows: DataFrame, grace_days: int) -> DataFrame:
+def _add_signals(rows: DataFrame, grace_days: int) -> DataFrame:
     """The rows with SIGNALS, each null if it cannot be judged, and what follows from them."""
     since = F.col("as_of") - F.make_dt_interval(F.lit(grace_days))
     idle = [
@@ -163,21 +165,21 @@ def _signals(rows: DataFrame, grace_days: int) -> DataFrame:
         .withColumn("read", idle[1])
         .withColumn("empty", F.when(F.col("offsets_at") == F.col("as_of"), F.col("empty")))
         .withColumn("aged", F.when(old | appeared, old))
-        .withColumns({"idle_since": _idle_since(), "confidence": _confidence()})
+        .withColumns({"idle_since": _find_idle_since(), "confidence": _compute_confidence()})
     )
 
 
-def _idle_since() -> Column:
+def _find_idle_since() -> Column:
     active = F.greatest("written_at", "read_at")
     return F.coalesce(active, F.greatest("offsets_since", "groups_since"))
 
 
-def _confidence() -> Column:
+def _compute_confidence() -> Column:
     judged = [F.when(F.col(name).isNotNull(), 1).otherwise(0) for name in SIGNALS]
     return F.round(sum(judged, F.lit(0)) / F.lit(float(len(SIGNALS))), 2)
 
 
-def _verdict() -> Column:
+def _judge_verdict() -> Column:
     used = F.col("written") | F.col("read")
     return (
         F.when(used, "in_use")
@@ -187,11 +189,11 @@ def _verdict() -> Column:
     )
 
 
-def _evidence() -> Column:
+def _describe_evidence() -> Column:
     """What is known of each signal, in words."""
     return F.array(
-        _told("written", "written", "nothing written", "written_at", "offsets_since"),
-        _told("read", "read", "nothing read", "read_at", "groups_since"),
+        _describe_signal("written", "written", "nothing written", "written_at", "offsets_since"),
+        _describe_signal("read", "read", "nothing read", "read_at", "groups_since"),
         F.when(F.col("empty"), "empty")
         .when(~F.col("empty"), "holds records")
         .otherwise("whether it is empty is not known"),
@@ -199,20 +201,24 @@ def _evidence() -> Column:
         .when(~F.col("granted"), "nobody but its owner may read or write it")
         .otherwise("who may read or write it is not known"),
         F.when(F.col("born.at").isNull(), "its age is not known")
-        .when(F.col("born.before").isNull(), F.concat(F.lit("first seen on "), _day("born.at")))
-        .otherwise(F.concat(F.lit("appeared on "), _day("born.at"))),
+        .when(
+            F.col("born.before").isNull(), F.concat(F.lit("first seen on "), _render_day("born.at"))
+        )
+        .otherwise(F.concat(F.lit("appeared on "), _render_day("born.at"))),
     )
 
 
-def _told(signal: str, yes: str, no: str, last: str, first: str) -> Column:
+def _describe_signal(signal: str, yes: str, no: str, last: str, first: str) -> Column:
     """`no` holds from the last sign on, or as long as anybody has looked."""
     return (
-        F.when(F.col(signal), F.concat(F.lit(f"{yes}, as shown on "), _day(last)))
-        .when(~F.col(signal), F.concat(F.lit(f"{no} since "), _day(F.greatest(last, first))))
-        .when(F.col(first).isNotNull(), F.concat(F.lit(f"{yes}: watched since "), _day(first)))
+        F.when(F.col(signal), F.concat(F.lit(f"{yes}, as shown on "), _render_day(last)))
+        .when(~F.col(signal), F.concat(F.lit(f"{no} since "), _render_day(F.greatest(last, first))))
+        .when(
+            F.col(first).isNotNull(), F.concat(F.lit(f"{yes}: watched since "), _render_day(first))
+        )
         .otherwise(f"whether it was {yes} is not known")
     )
 
 
-def _day(time: Column | str) -> Column:
+def _render_day(time: Column | str) -> Column:
     return F.date_format(time, "yyyy-MM-dd")

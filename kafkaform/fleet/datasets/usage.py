@@ -25,23 +25,23 @@ MOST_DAYS_BETWEEN_LOOKS = 7
 COMPLETE, VISIBLE = "complete", "visible_only"
 
 
-def watched(frames: Frames, build: str) -> DataFrame:
+def build_usage(frames: Frames, build: str) -> DataFrame:
     """One row for each topic that any snapshot so far has shown the use of: KEY and STATE.
 
     Frames: live, cluster, snapshot, snapshot_raw, and unused_topics of the build before; build:
     whose snapshots are new.
     """
     before = frames["unused_topics"].select(*KEY, *STATE)
-    looks = _looks(frames, build, before)
-    offsets = _written(_offsets(frames, build), before)
-    groups = _read(_groups(frames, build), looks, before)
+    looks = _list_looks(frames, build, before)
+    offsets = _find_written(_list_offsets(frames, build), before)
+    groups = _find_read(_list_groups(frames, build), looks, before)
     rows = offsets.join(groups, list(KEY), "full").join(looks, ["cluster"], "left")
     none = F.create_map().cast("map<string,bigint>")
     committed = F.when(F.col("groups_at").isNotNull(), F.coalesce("committed", none))
     return rows.withColumn("committed", committed).select(*KEY, *STATE)
 
 
-def _seen(frames: Frames, build: str, kind: str) -> DataFrame:
+def _list_seen(frames: Frames, build: str, kind: str) -> DataFrame:
     """cluster, key, attrs, at: rows of this kind in new snapshots and in `live`. The newest
     snapshot may be in both; a build of other tables alone may have taken it in."""
     raw, live = frames["snapshot_raw"], frames["live"]
@@ -54,16 +54,16 @@ def _seen(frames: Frames, build: str, kind: str) -> DataFrame:
 # -- writes
 
 
-def _offsets(frames: Frames, build: str) -> DataFrame:
+def _list_offsets(frames: Frames, build: str) -> DataFrame:
     """KEY, at (of the snapshot), end_offset: a row for each look at a topic, some of them twice."""
     end = F.col("attrs")["end_offsets_sum"].try_cast("bigint")
-    rows = _seen(frames, build, TOPIC_USAGE).select(
+    rows = _list_seen(frames, build, TOPIC_USAGE).select(
         "cluster", F.col("key").alias("topic"), "at", end.alias("end_offset")
     )
     return rows.where(F.col("end_offset").isNotNull())
 
 
-def _written(looks: DataFrame, before: DataFrame) -> DataFrame:
+def _find_written(looks: DataFrame, before: DataFrame) -> DataFrame:
     """KEY and OFFSETS."""
     known = before.where(F.col("offsets_at").isNotNull()).select(
         *KEY, F.col("offsets_at").alias("at"), "end_offset", "written_at", "offsets_since"
@@ -90,7 +90,7 @@ def _is_after(at: str, until: str) -> Column:
 # -- looks at groups
 
 
-def _looks(frames: Frames, build: str, before: DataFrame) -> DataFrame:
+def _list_looks(frames: Frames, build: str, before: DataFrame) -> DataFrame:
     """One row for each cluster whose groups were ever looked at: cluster, old_at (the look that
     stands for all that the build before knew, null: there was none), times (of that look and of
     all later ones, in order), groups_at (the last of them), groups_since (up to there each look
@@ -110,15 +110,15 @@ def _looks(frames: Frames, build: str, before: DataFrame) -> DataFrame:
     known = before.where(F.col("groups_at").isNotNull()).select("cluster", old.alias("old"))
     both = new.unionByName(known, allowMissingColumns=True).groupBy("cluster")
     # All topics of a cluster know of the same last look.
-    return _folded(both.agg(F.max("old").alias("old"), F.collect_set("look").alias("looks")))
+    return _fold_looks(both.agg(F.max("old").alias("old"), F.collect_set("look").alias("looks")))
 
 
-def _folded(rows: DataFrame) -> DataFrame:
+def _fold_looks(rows: DataFrame) -> DataFrame:
     old_at = F.col("old.at")
     later = F.filter("looks", lambda look: old_at.isNull() | (look["at"] > old_at))
     begin = F.struct(old_at.alias("at"), F.col("old.since").alias("since"))
     sorted_ = rows.withColumn("later", F.array_sort(later))
-    folded = sorted_.withColumn("last", F.aggregate("later", begin, _next))
+    folded = sorted_.withColumn("last", F.aggregate("later", begin, _fold_look))
     times = F.array_compact(F.concat(F.array(old_at), F.col("later.at")))
     return folded.select(
         *("cluster", old_at.alias("old_at"), times.alias("times")),
@@ -127,7 +127,7 @@ def _folded(rows: DataFrame) -> DataFrame:
     )
 
 
-def _next(last: Column, look: Column) -> Column:
+def _fold_look(last: Column, look: Column) -> Column:
     """What holds after this look. last: at and since, as they held before it."""
     near = look["at"] <= last["at"] + F.make_dt_interval(F.lit(MOST_DAYS_BETWEEN_LOOKS))
     since = F.when(near & last["since"].isNotNull(), last["since"]).otherwise(look["at"])
@@ -137,12 +137,12 @@ def _next(last: Column, look: Column) -> Column:
 # -- reads
 
 
-def _groups(frames: Frames, build: str) -> DataFrame:
+def _list_groups(frames: Frames, build: str) -> DataFrame:
     """KEY, at, group, committed, members: some rows twice. A group's name may have spaces in it,
     a topic's not."""
     key, attrs = F.col("key"), F.col("attrs")
     topic = F.substring_index(key, " ", -1)
-    return _seen(frames, build, GROUP_USAGE).select(
+    return _list_seen(frames, build, GROUP_USAGE).select(
         *("cluster", topic.alias("topic"), "at"),
         F.left(key, F.length(key) - F.length(topic) - 1).alias("group"),
         attrs["committed_sum"].try_cast("bigint").alias("committed"),
@@ -150,7 +150,7 @@ def _groups(frames: Frames, build: str) -> DataFrame:
     )
 
 
-def _read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFrame:
+def _find_read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFrame:
     """KEY, committed and read_at. A topic is read by a group that has members, by one that has
     moved its offsets since the look before, and by one that was not there then."""
     known = before.where(F.col("groups_at").isNotNull()).select(
@@ -164,21 +164,21 @@ def _read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFrame:
         .withColumn("n", F.array_position("times", F.col("at")))
         .where(F.col("n") > 0)
     )
-    judged = placed.withColumn("moved", F.when(_active(), F.col("at")))
+    judged = placed.withColumn("moved", F.when(_is_active(), F.col("at")))
     now = F.when(_is_last() & F.col("group").isNotNull(), F.struct("group", "committed"))
     told = judged.groupBy(*KEY).agg(
         F.collect_set(now).alias("now"), F.max(F.coalesce("moved", "read_at")).alias("read_at")
     )
-    return told.select(*KEY, _by_group().alias("committed"), "read_at")
+    return told.select(*KEY, _map_by_group().alias("committed"), "read_at")
 
 
-def _by_group() -> Column:
+def _map_by_group() -> Column:
     """As a map. Two snapshots may have ended at the same time: then the larger number counts."""
     groups = F.array_sort(F.array_distinct("now.group"))
-    return F.map_from_arrays(groups, F.transform(groups, _most))
+    return F.map_from_arrays(groups, F.transform(groups, _find_most))
 
 
-def _most(group: Column) -> Column:
+def _find_most(group: Column) -> Column:
     return F.array_max(F.filter("now", lambda one: one["group"] == group))["committed"]
 
 
@@ -186,7 +186,7 @@ def _is_last() -> Column:
     return F.col("n") == F.size("times")
 
 
-def _active() -> Column:
+def _is_active() -> Column:
     of_topic = Window.partitionBy(*KEY).orderBy("group", "n", "committed")
     n = F.col("n")
     there = F.lag("group").over(of_topic).eqNullSafe(F.col("group"))

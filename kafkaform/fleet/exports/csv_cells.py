@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...core.canonical import dumps
-from ...core.foreign import inline, spreadsheet_safe
-from ..access.operation_bits import MASKS, words
+from ...core.foreign import escape_formula, inline
+from ..access.operation_bits import MASKS, list_operations
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,33 +25,33 @@ _QUOTED = r"""[^\x20-\x7e]|["\\]|##"""
 _SECOND = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def text(value: object) -> str:
+def to_text(value: object) -> str:
     """One value on one line: times in UTC, collections as canonical JSON, nothing for null."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
-        return utc(value)
+        return render_utc(value)
     if isinstance(value, list | tuple | dict):
-        return dumps(jsonable(value))
+        return dumps(to_jsonable(value))
     return inline(str(value))
 
 
-def utc(time: datetime) -> str:
+def render_utc(time: datetime) -> str:
     """RFC 3339 with Z, to the second; a time without a zone is UTC."""
     aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return aware.strftime(_SECOND)
 
 
-def jsonable(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """The same in JSON's types; what is not a number becomes null."""
     if isinstance(value, Mapping):
-        return {str(name): jsonable(item) for name, item in value.items()}
+        return {str(name): to_jsonable(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [jsonable(item) for item in value]
+        return [to_jsonable(item) for item in value]
     if isinstance(value, datetime):
-        return utc(value)
+        return render_utc(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, float):
@@ -59,57 +59,60 @@ def jsonable(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def cell(value: object) -> str:
+def render_cell(value: object) -> str:
     """One value. Text that a spreadsheet would run as a formula gets an apostrophe before it;
     numbers stay as they are."""
-    return text(value) if isinstance(value, int | float) else spreadsheet_safe(text(value))
+    return to_text(value) if isinstance(value, int | float) else escape_formula(to_text(value))
 
 
-def masked(column: str, value: Any) -> Any:
+def expand_mask(column: str, value: Any) -> Any:
     """A mask as the operations that it stands for, by the name of its column; else the value."""
-    return ", ".join(words(value)) if column in MASKS and isinstance(value, int) else value
+    return (
+        ", ".join(list_operations(value)) if column in MASKS and isinstance(value, int) else value
+    )
 
 
-def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """The batch as rows for a CSV writer: text, numbers that it writes as `cell` would, or None."""
+def render_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """The batch as rows for a CSV writer: text, numbers that it writes as `render_cell` would, or
+    None."""
     columns = zip(batch.schema.names, batch.columns, strict=True)
-    return zip(*(_column(name, column) for name, column in columns), strict=True)
+    return zip(*(_render_column(name, column) for name, column in columns), strict=True)
 
 
-def _column(name: str, column: pa.Array) -> list[Any]:
+def _render_column(name: str, column: pa.Array) -> list[Any]:
     import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     kind, types = column.type, pa.types
     if name in MASKS:
-        known = {value: masked(name, value) for value in pc.unique(column).to_pylist()}
+        known = {value: expand_mask(name, value) for value in pc.unique(column).to_pylist()}
         return [known[value] for value in column.to_pylist()]
     if types.is_string(kind) or types.is_string_view(kind):
-        return _texts(column.cast(pa.string()))
+        return _render_texts(column.cast(pa.string()))
     if types.is_list(kind) and types.is_string_view(kind.value_type):
-        return _lists(column.cast(pa.list_(pa.string())))
+        return _render_lists(column.cast(pa.list_(pa.string())))
     if types.is_timestamp(kind):
         # In whole seconds, else %S has decimals.
         column = pc.strftime(column.cast(pa.timestamp("s", "UTC"), safe=False), _SECOND)
     elif types.is_boolean(kind) or types.is_date32(kind):
         column = column.cast(pa.string())
     elif not (types.is_integer(kind) or types.is_floating(kind)):
-        return [cell(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
+        return [render_cell(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
     values: list[Any] = column.to_pylist()
     return values
 
 
-def _texts(column: pa.StringArray) -> list[str | None]:
+def _render_texts(column: pa.StringArray) -> list[str | None]:
     import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     values: list[str | None] = column.to_pylist()
     suspect = pc.fill_null(pc.match_substring_regex(column, _SUSPECT), False)
     for place in pc.indices_nonzero(suspect).to_pylist():
-        values[place] = cell(values[place])
+        values[place] = render_cell(values[place])
     return values
 
 
-def _lists(column: pa.ListArray) -> list[str | None]:
+def _render_lists(column: pa.ListArray) -> list[str | None]:
     """Lists of texts as JSON."""
     import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
@@ -117,7 +120,7 @@ def _lists(column: pa.ListArray) -> list[str | None]:
     texts = column.flatten()
     bad = pc.or_kleene(pc.match_substring_regex(texts, _QUOTED), pc.is_null(texts))
     if pc.any(bad).as_py():
-        return [cell(value) for value in column.to_pylist()]
+        return [render_cell(value) for value in column.to_pylist()]
     inside = pc.binary_join(column, pa.scalar('","'))
     joined = pc.binary_join_element_wise('["', inside, '"]', "")
     empty = pc.equal(pc.list_value_length(column), 0)

@@ -15,15 +15,15 @@ from msgspec import Struct
 
 from ...core.canonical import dumps
 from ...core.cell_width import cell_width
-from ...core.foreign import log_safe
-from ...core.storage import refusal
+from ...core.foreign import escape_log_commands
+from ...core.storage import make_storage_error
 from ..access.operation_bits import MASKS
 from ..tables.definitions import GOLD, SCHEMA_VERSION, TABLES
-from ..tables.reader import Gold, plain
-from .csv_cells import cell, masked, rows_of
-from .csv_cells import jsonable as jsonable
-from .csv_cells import text as text
-from .csv_cells import utc as utc
+from ..tables.reader import Gold, to_rows
+from .csv_cells import expand_mask, render_cell, render_rows
+from .csv_cells import render_utc as render_utc
+from .csv_cells import to_jsonable as to_jsonable
+from .csv_cells import to_text as to_text
 
 NOTHING = "-"
 INTERNAL: Mapping[str, frozenset[str]] = {
@@ -44,25 +44,25 @@ class Sheet(Struct, frozen=True):
     rows: tuple[tuple[Any, ...], ...]
 
 
-def as_table(sheet: Sheet) -> str:
+def render_table(sheet: Sheet) -> str:
     """Columns two spaces apart, numbers flush right, `-` for null, masks in words; a last line
     counts."""
-    rows = [tuple(map(masked, sheet.names, row)) for row in sheet.rows]
-    cells = [[text(v) or NOTHING for v in row] for row in (sheet.names, *rows)]
+    rows = [tuple(map(expand_mask, sheet.names, row)) for row in sheet.rows]
+    cells = [[to_text(v) or NOTHING for v in row] for row in (sheet.names, *rows)]
     columns = list(zip(*cells, strict=True))
     widths = [max(map(cell_width, column)) for column in columns]
-    right = [_numbers(values) for values in zip(*rows, strict=True)] or [False] * len(widths)
-    lines = ("  ".join(map(_padded, row, widths, right)).rstrip() for row in cells)
+    right = [_is_numeric(values) for values in zip(*rows, strict=True)] or [False] * len(widths)
+    lines = ("  ".join(map(_pad_cell, row, widths, right)).rstrip() for row in cells)
     count = len(sheet.rows)
     return "\n".join((*lines, f"({count:,} {'row' if count == 1 else 'rows'})")) + "\n"
 
 
-def _padded(cell: str, width: int, flush: bool) -> str:
+def _pad_cell(cell: str, width: int, flush: bool) -> str:
     blanks = " " * (width - cell_width(cell))
     return blanks + cell if flush else cell + blanks
 
 
-def _numbers(values: Iterable[object]) -> bool:
+def _is_numeric(values: Iterable[object]) -> bool:
     """Whether a column holds nothing but numbers."""
     known = [value for value in values if value is not None]
     return bool(known) and all(
@@ -70,14 +70,14 @@ def _numbers(values: Iterable[object]) -> bool:
     )
 
 
-def as_json(sheet: Sheet) -> str:
+def render_json(sheet: Sheet) -> str:
     """`{"schema_version", "columns", "rows": [{…}]}` on one line."""
     rows = [dict(zip(sheet.names, row, strict=True)) for row in sheet.rows]
     data = {"schema_version": SCHEMA_VERSION, "columns": sheet.names, "rows": rows}
-    return log_safe(dumps(jsonable(data))) + "\n"
+    return escape_log_commands(dumps(to_jsonable(data))) + "\n"
 
 
-def as_csv(sheet: Sheet) -> str:
+def render_csv(sheet: Sheet) -> str:
     """RFC 4180 with a header, each cell as `cells.cell`."""
     target = io.StringIO()
     write_rows(target, sheet.names, sheet.rows)
@@ -88,13 +88,13 @@ def write_rows(file: IO[str], names: Iterable[str], rows: Iterable[Iterable[Any]
     """The same, row by row."""
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(names)
-    writer.writerows([cell(value) for value in row] for row in rows)
+    writer.writerows([render_cell(value) for value in row] for row in rows)
 
 
 FORMATS: Mapping[str, Callable[[Sheet], str]] = {
-    "table": as_table,
-    "json": as_json,
-    "csv": as_csv,
+    "table": render_table,
+    "json": render_json,
+    "csv": render_csv,
 }
 
 
@@ -112,20 +112,20 @@ def write_csv(gold: Gold, folder: Path, stem: str, mask: Mask | None = None) -> 
     tables = [name for name in GOLD if gold.has(name)]
     paths = tuple(folder / csv_name(stem, name) for name in tables)
     for name, path in zip(tables, paths, strict=True):
-        with whole(path, "cannot write the report's tables") as half:
+        with write_whole(path, "cannot write the report's tables") as half:
             _write_table(gold, name, half, mask)
     return paths
 
 
 @contextmanager
-def whole(path: Path, task: str) -> Iterator[Path]:
+def write_whole(path: Path, task: str) -> Iterator[Path]:
     """A place for a file or folder that then is there whole or not at all. Raises StorageError."""
     half = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield half
         half.replace(path)
     except OSError as error:
-        raise refusal(task, path, error) from None
+        raise make_storage_error(task, path, error) from None
     finally:
         if half.is_dir():
             shutil.rmtree(half)
@@ -140,9 +140,11 @@ def _write_table(gold: Gold, name: str, path: Path, mask: Mask | None) -> None:
     with path.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow([MASKS.get(column, column) for column in names])
-        for batch in gold.batches(f"select {columns} from {name} order by {order}"):
+        for batch in gold.read_batches(f"select {columns} from {name} order by {order}"):
             if mask:
-                shown = (mask(name, row) for row in plain(batch))
-                writer.writerows([cell(masked(c, row[c])) for c in names] for row in shown)
+                shown = (mask(name, row) for row in to_rows(batch))
+                writer.writerows(
+                    [render_cell(expand_mask(c, row[c])) for c in names] for row in shown
+                )
             else:
-                writer.writerows(rows_of(batch))
+                writer.writerows(render_rows(batch))

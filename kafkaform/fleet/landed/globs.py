@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _MEANING = {"*": ".*", "?": "."}
 
 
-def expression(glob: str) -> str:
+def to_regex(glob: str) -> str:
     """The glob as a regular expression for a whole name, alike for Java and for Python."""
     return r"(?s)\A" + "".join(_MEANING.get(c) or re.escape(c) for c in glob) + r"(?!.)"
 
@@ -21,7 +21,7 @@ def matches(text: Column, glob: str) -> Column:
     expression, which would be slow."""
     stem = glob.removesuffix("*")
     if "*" in stem or "?" in stem:
-        return text.rlike(expression(glob))
+        return text.rlike(to_regex(glob))
     if glob == "*":
         return text.isNotNull()
     return text == glob if stem == glob else text.startswith(stem)

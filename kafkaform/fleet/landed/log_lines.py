@@ -45,22 +45,22 @@ _RECORD = (
 )
 
 
-def records(lines: DataFrame) -> DataFrame:
+def parse_records(lines: DataFrame) -> DataFrame:
     """lines: with line, lineage (of the place where it was found) and origin, and whatever else.
     Adds the record's members as `audit_raw` has them, and scope_id: of a record that tells of a
     step. All are null for a line that is no record."""
-    return _told(_parts(lines)).drop(*_PARTS)
+    return _read_members(_split_parts(lines)).drop(*_PARTS)
 
 
-def judged(lines: DataFrame) -> DataFrame:
+def judge_lines(lines: DataFrame) -> DataFrame:
     """The same, with reason: why a line is no record, null for one. It looks at a line several
     times: for the few that are none."""
-    told = _told(_parts(lines))
-    reason = F.when(F.col("seq").isNull(), F.coalesce(_reason(), F.lit("bad_value")))
+    told = _read_members(_split_parts(lines))
+    reason = F.when(F.col("seq").isNull(), F.coalesce(_find_reason(), F.lit("bad_value")))
     return told.withColumn("reason", reason).drop(*_PARTS)
 
 
-def _parts(lines: DataFrame) -> DataFrame:
+def _split_parts(lines: DataFrame) -> DataFrame:
     """Adds told (the line as JSON), tail (what stands behind the mark of its hash), head (what
     stands before), begin (where the body does) and sound."""
     tail = F.substring_index("line", _MARK, -1)
@@ -68,10 +68,10 @@ def _parts(lines: DataFrame) -> DataFrame:
     head = F.left("line", F.length("line") - F.length("tail") - len(_MARK))
     found = split.withColumn("head", head)
     begin = F.length(F.regexp_extract("head", _BEGIN, 0))
-    return found.withColumn("begin", begin).withColumn("sound", _sound())
+    return found.withColumn("begin", begin).withColumn("sound", _is_sound())
 
 
-def _told(parts: DataFrame) -> DataFrame:
+def _read_members(parts: DataFrame) -> DataFrame:
     is_sound = F.col("sound")
     size = F.length("head") - F.col("begin") - 1
     members = {name: F.when(is_sound, F.col(f"told.{name}")) for name in _TOLD}
@@ -81,27 +81,27 @@ def _told(parts: DataFrame) -> DataFrame:
     )
 
 
-def claimed_seq() -> Column:
+def parse_claimed_seq() -> Column:
     """The number that a line gives itself, believed or not; null if it gives none."""
     seq = F.regexp_extract("line", r'"seq":([1-9][0-9]{0,17}),"time":"[^"\\]*"\}\z', 1)
     return F.when(F.col("line").rlike(_CLAIM), seq.cast("bigint"))
 
 
-def _sound() -> Column:
+def _is_sound() -> Column:
     told = F.col("told")
     conditions = (
-        _shaped(),
+        _has_shape(),
         F.size(F.json_object_keys("line")) == len(MEMBERS),
-        _is_cut() | ~_false(),
+        _is_cut() | ~_has_wrong_hash(),
         told["kind"].isin(*KINDS),
         told["body"]["lineage"] == F.col("lineage"),
         told["seq"].isNotNull() & F.try_to_timestamp(told["time"]).isNotNull(),
-        _is_cut() | ~_lacks(),
+        _is_cut() | ~_lacks_members(),
     )
     return F.coalesce(reduce(and_, conditions), F.lit(False))
 
 
-def _shaped() -> Column:
+def _has_shape() -> Column:
     """Members in their order, none twice, each of its kind."""
     return (F.col("begin") > 0) & F.col("head").endswith("},") & F.col("tail").rlike(_END)
 
@@ -112,12 +112,12 @@ def _is_cut() -> Column:
     return omitted.isNotNull() & F.col("origin").startswith(TOPIC)
 
 
-def _false() -> Column:
+def _has_wrong_hash() -> Column:
     hashed = F.concat("head", F.substring("tail", _HASH + 3, 1 << 30))
     return F.sha2(hashed, 256) != F.left("tail", F.lit(_HASH))
 
 
-def _lacks() -> Column:
+def _lacks_members() -> Column:
     """The record tells of a step, but not all that there is to a step."""
     told = F.col("told")
     lacks = reduce(or_, (told["body"][name].isNull() for name in _NEEDED))
@@ -125,7 +125,7 @@ def _lacks() -> Column:
     return told["kind"].isin(*STEPS) & is_step & (lacks | told["body"]["step"].isNull())
 
 
-def _reason() -> Column:
+def _find_reason() -> Column:
     """The first thing that is wrong. What is newer than this reader is told by its names: its
     hash is checked first where that can be done."""
     keys, told = F.json_object_keys("line"), F.col("told")
@@ -135,11 +135,11 @@ def _reason() -> Column:
         .when(keys.isNull(), "not_a_record")
         .when(missing, "missing_key")
         .when(F.size(keys) > len(MEMBERS), "newer_format")
-        .when(~_shaped() | told["seq"].isNull(), "bad_value")
-        .when(~_is_cut() & _false(), "bad_hash")
+        .when(~_has_shape() | told["seq"].isNull(), "bad_value")
+        .when(~_is_cut() & _has_wrong_hash(), "bad_hash")
         .when(~told["kind"].isin(*KINDS), "newer_format")
         .when(told["body"]["lineage"].isNull(), "missing_key")
         .when(told["body"]["lineage"] != F.col("lineage"), "bad_value")
         .when(F.try_to_timestamp(told["time"]).isNull(), "bad_value")
-        .when(~_is_cut() & _lacks(), "missing_key")
+        .when(~_is_cut() & _lacks_members(), "missing_key")
     )

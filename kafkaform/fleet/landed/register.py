@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from ...core.errors import StorageError
 from ...core.landing import FORMAT
-from ...core.nouns import Misfit, from_data, parse
+from ...core.nouns import Misfit, from_data, parse_json
 from ...core.value import FrozenMap
 
 
-class Settings(Struct, frozen=True):
+class FleetSettings(Struct, frozen=True):
     """stale_after_hours: age from which on a snapshot tells nothing any more; skew_seconds: how
     far the clocks of a runner and of a snapshot may lie apart; grace_days: how long a topic may
     be idle; max_corrupt: share of bad lines from which on a build fails; short_prefix: characters
@@ -25,7 +25,7 @@ class Settings(Struct, frozen=True):
     short_prefix: int = 3
 
 
-class Cluster(Struct, frozen=True):
+class RegisteredCluster(Struct, frozen=True):
     """super_users, allow_if_no_acl: as the brokers' configuration has them, None: not said;
     limit_replicas: how many it is meant to hold."""
 
@@ -39,7 +39,7 @@ class Cluster(Struct, frozen=True):
     limit_replicas: int | None = None
 
 
-class State(Struct, frozen=True):
+class RegisteredState(Struct, frozen=True):
     """lineage: None if it could not be read yet; folder: of its configuration, None: not said."""
 
     name: str
@@ -75,7 +75,7 @@ class Waiver(Struct, frozen=True):
     key: str = "*"
 
 
-class Rule(Struct, frozen=True):
+class PolicyRule(Struct, frozen=True):
     """where: SQL condition over a row of `live` (with attrs['…']) or `desired` that is true for
     what breaks the rule; source: live or desired; kind: glob over kinds."""
 
@@ -89,7 +89,7 @@ class Rule(Struct, frozen=True):
     waivers: tuple[Waiver, ...] = ()
 
 
-class Naming(Struct, frozen=True):
+class NamingRule(Struct, frozen=True):
     """pattern: regular expression that a whole key must match; cluster: glob."""
 
     kind: str
@@ -100,21 +100,21 @@ class Naming(Struct, frozen=True):
 class Register(Struct, frozen=True):
     """principals: known ones that no owner names."""
 
-    clusters: tuple[Cluster, ...] = ()
-    states: tuple[State, ...] = ()
+    clusters: tuple[RegisteredCluster, ...] = ()
+    states: tuple[RegisteredState, ...] = ()
     owners: tuple[Owner, ...] = ()
     principals: tuple[str, ...] = ()
     rates: Rates | None = None
-    rules: tuple[Rule, ...] = ()
-    naming: tuple[Naming, ...] = ()
-    settings: Settings = Settings()
+    rules: tuple[PolicyRule, ...] = ()
+    naming: tuple[NamingRule, ...] = ()
+    settings: FleetSettings = FleetSettings()
 
 
-def read(text: str) -> Register:
+def read_register(text: str) -> Register:
     """The register of this JSON. Raises StorageError: a later version wrote it, or it is not what
     a snapshot wrote."""
     try:
-        data = parse(text)
+        data = parse_json(text)
         if not isinstance(data, FrozenMap) or type(data.get("format")) is not int:
             raise Misfit("has no format")
         if data["format"] > FORMAT:

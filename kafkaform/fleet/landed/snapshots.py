@@ -33,28 +33,28 @@ _NO_MAP = "map<string,string>"
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
 
 
-def lines_of(files: DataFrame) -> DataFrame:
+def split_lines(files: DataFrame) -> DataFrame:
     """_file, position (from 1), line. files: _file, content."""
     split = F.split(F.col("content").cast("string"), "\n")
-    lines = files.select("_file", F.posexplode(_without_last_empty(split)).alias("at", "line"))
+    lines = files.select("_file", F.posexplode(_drop_last_empty(split)).alias("at", "line"))
     return lines.select("_file", (F.col("at") + 1).cast("bigint").alias("position"), "line")
 
 
-def registers(files: DataFrame) -> DataFrame:
-    """taken, body, _file, and reason, position, line as `lines_of` has them: one row a file."""
-    told = _told(files, _REGISTER)
+def parse_registers(files: DataFrame) -> DataFrame:
+    """taken, body, _file, and reason, position, line as `split_lines` has them: one row a file."""
+    told = _read_members(files, _REGISTER)
     reason = (
-        _no_object()
+        _find_no_object()
         .when(F.col("told.format") > FORMAT, "newer_format")
-        .when(_any_null("told", ("format", "taken", "clusters")), "missing_key")
-        .when(_time("told.taken").isNull(), "bad_value")
+        .when(_is_any_null("told", ("format", "taken", "clusters")), "missing_key")
+        .when(_parse_time("told.taken").isNull(), "bad_value")
     )
     return told.select(
         "_file",
         "position",
         "line",
         reason.alias("reason"),
-        _time("told.taken").alias("taken"),
+        _parse_time("told.taken").alias("taken"),
         F.col("line").alias("body"),
     )
 
@@ -67,24 +67,29 @@ class Snapshots(Struct, frozen=True):
     files: DataFrame
 
     @classmethod
-    def of(cls, metas: DataFrame, rows: DataFrame) -> Snapshots:
+    def from_files(cls, metas: DataFrame, rows: DataFrame) -> Snapshots:
         """Each: _file, content."""
-        told = _told(metas, _META).withColumn("stem", _stem(META))
+        told = _read_members(metas, _META).withColumn("stem", _get_stem(META))
         named = F.concat_ws("/", "told.source", "told.subject", "told.snapshot")
         reason = (
-            _no_object()
+            _find_no_object()
             .when(F.col("told.format") > FORMAT, "newer_format")
-            .when(_any_null("told", _META_NEEDS), "missing_key")
-            .when(_time("told.started").isNull() | _time("told.ended").isNull(), "bad_value")
+            .when(_is_any_null("told", _META_NEEDS), "missing_key")
+            .when(
+                _parse_time("told.started").isNull() | _parse_time("told.ended").isNull(),
+                "bad_value",
+            )
             .when(named != F.col("stem"), "bad_value")
         )
-        return cls(told.withColumn("reason", reason), rows.withColumn("stem", _stem(ROWS)))
+        return cls(told.withColumn("reason", reason), rows.withColumn("stem", _get_stem(ROWS)))
 
-    def rows(self) -> DataFrame:
+    def select_rows(self) -> DataFrame:
         """`snapshot_raw` but for its stamps: of each file all rows, or none if it is not what was
         written. In one pass over the files, which are most of what lands."""
-        both = self.files.join(F.broadcast(self._good().select("stem", "told")), "stem", "inner")
-        lines = _without_last_empty(F.split(F.col("content").cast("string"), "\n"))
+        both = self.files.join(
+            F.broadcast(self._select_good().select("stem", "told")), "stem", "inner"
+        )
+        lines = _drop_last_empty(F.split(F.col("content").cast("string"), "\n"))
         parsed = both.withColumn("found", F.transform(lines, lambda line: F.from_json(line, _ROW)))
         right = (F.sha2("content", 256) == F.col("told.sha256")) & (
             F.size("found") == F.col("told.rows")
@@ -93,16 +98,16 @@ class Snapshots(Struct, frozen=True):
         about = [F.col(f"told.{name}") for name in ("source", "subject", "snapshot")]
         return parsed.select(
             *about,
-            _time("told.ended").alias("captured_at"),
+            _parse_time("told.ended").alias("captured_at"),
             "_file",
             F.inline(F.when(whole, F.col("found"))),
         )
 
-    def refused(self, taken: DataFrame) -> tuple[str, ...]:
+    def find_refused(self, taken: DataFrame) -> tuple[str, ...]:
         """Stems of what must have rows and has not, or not those. taken: _file and n (rows) of
         what `rows` gave, without files of no rows."""
-        count = taken.select(F.col("_file"), "n").withColumn("stem", _stem(ROWS))
-        counted = self._good().join(F.broadcast(count.select("stem", "n")), "stem", "left")
+        count = taken.select(F.col("_file"), "n").withColumn("stem", _get_stem(ROWS))
+        counted = self._select_good().join(F.broadcast(count.select("stem", "n")), "stem", "left")
         wanted = counted.where(F.col("told.sha256").isNotNull())
         n = F.coalesce("n", F.lit(0))
         # What should have no rows must be of no bytes, too.
@@ -110,19 +115,19 @@ class Snapshots(Struct, frozen=True):
         right = F.coalesce((n == F.col("told.rows")) & ~other, F.lit(False))
         return tuple(row["stem"] for row in wanted.where(~right).select("stem").collect())
 
-    def faults(self) -> DataFrame:
+    def find_faults(self) -> DataFrame:
         """What is wrong with files whose rows are refused: _file, reason, position, line; a file
         that is not what was written is one fault. One row a line that is bad."""
         sums = self.files.select(
             "stem",
             "content",
             F.sha2("content", 256).alias("sum"),
-            F.size(_without_last_empty(F.split(F.col("content").cast("string"), "\n"))).alias("n"),
+            F.size(_drop_last_empty(F.split(F.col("content").cast("string"), "\n"))).alias("n"),
         )
         # Spark passes over files without bytes, as if they were not there.
         total, count = F.coalesce("sum", F.lit(_OF_NOTHING)), F.coalesce("n", F.lit(0))
         right = (total == F.col("told.sha256")) & (count == F.col("told.rows"))
-        found = self._good().select("stem", "told").join(sums, "stem", how="left")
+        found = self._select_good().select("stem", "told").join(sums, "stem", how="left")
         judged = found.withColumn("right", F.coalesce(right, F.lit(False)))
         changed = judged.where(~F.col("right")).select(
             F.concat("stem", F.lit(ROWS)).alias("_file"),
@@ -131,22 +136,22 @@ class Snapshots(Struct, frozen=True):
             F.col("content").cast("string").alias("line"),
         )
         sound = self.files.join(judged.where("right").select("stem"), "stem", how="left_semi")
-        lines = lines_of(sound).withColumn("row", F.from_json("line", _ROW))
-        reason = _no_object().when(_is_bad(F.col("row")), "missing_key")
+        lines = split_lines(sound).withColumn("row", F.from_json("line", _ROW))
+        reason = _find_no_object().when(_is_bad(F.col("row")), "missing_key")
         bad = lines.withColumn("reason", reason).where(F.col("reason").isNotNull())
         return changed.unionByName(bad.select("_file", "reason", "position", "line"))
 
-    def metas_with(self, refused: Collection[str]) -> DataFrame:
+    def make_metas(self, refused: Collection[str]) -> DataFrame:
         """`snapshot` but for its stamps. refused: stems of those that count as failed."""
-        bad = _among(refused)
+        bad = _is_among(refused)
         coverage = F.coalesce("told.coverage", F.create_map().cast(_NO_MAP))
         failed = F.transform_values(coverage, lambda _, __: F.lit("failed"))
-        return self._good().select(
+        return self._select_good().select(
             F.col("told.source"),
             F.col("told.subject"),
             F.col("told.snapshot"),
-            _time("told.started").alias("started_at"),
-            _time("told.ended").alias("captured_at"),
+            _parse_time("told.started").alias("started_at"),
+            _parse_time("told.ended").alias("captured_at"),
             (F.col("told.complete") & ~bad).alias("complete"),
             F.when(bad, F.lit(0)).otherwise(F.coalesce("told.rows", F.lit(0))).alias("rows"),
             F.when(~bad, F.col("told.sha256")).alias("sha256"),
@@ -157,18 +162,18 @@ class Snapshots(Struct, frozen=True):
             "_file",
         )
 
-    def _good(self) -> DataFrame:
+    def _select_good(self) -> DataFrame:
         return self.metas.where(F.col("reason").isNull())
 
 
-def _told(files: DataFrame, members: str) -> DataFrame:
+def _read_members(files: DataFrame, members: str) -> DataFrame:
     """A file that is one line: _file, position, line, told (its members)."""
     line = F.rtrim(F.col("content").cast("string"), F.lit("\n"))
     lines = files.select("_file", F.lit(1).cast("bigint").alias("position"), line.alias("line"))
     return lines.withColumn("told", F.from_json("line", members))
 
 
-def _no_object() -> Column:
+def _find_no_object() -> Column:
     """The reasons why a line has no members at all."""
     keys = F.json_object_keys("line")
     return F.when(keys.isNull() & F.try_parse_json("line").isNull(), "not_json").when(
@@ -180,26 +185,26 @@ def _is_bad(row: Column) -> Column:
     return row["kind"].isNull() | row["key"].isNull() | row["attrs"].isNull()
 
 
-def _any_null(struct: str, names: Collection[str]) -> Column:
+def _is_any_null(struct: str, names: Collection[str]) -> Column:
     found = F.lit(False)
     for name in names:
         found = found | F.col(f"{struct}.{name}").isNull()
     return found
 
 
-def _time(name: str) -> Column:
+def _parse_time(name: str) -> Column:
     return F.try_to_timestamp(F.col(name))
 
 
-def _stem(ending: str) -> Column:
+def _get_stem(ending: str) -> Column:
     return F.regexp_extract("_file", rf"^(.*)\Q{ending}\E\z", 1)
 
 
-def _among(stems: Collection[str]) -> Column:
+def _is_among(stems: Collection[str]) -> Column:
     return F.col("stem").isin(*stems) if stems else F.lit(False)
 
 
-def _without_last_empty(lines: Column) -> Column:
+def _drop_last_empty(lines: Column) -> Column:
     """What stands after the last newline is no line."""
     ends = F.element_at(lines, -1) == ""
     return F.when(ends, F.slice(lines, F.lit(1), F.size(lines) - 1)).otherwise(lines)

@@ -47,7 +47,7 @@ class TopicUnreadable(Exception):
 
 
 @dataclass
-class Piece(InputPartition):
+class OffsetRange(InputPartition):
     """Offsets from start (with) to end (without) of one partition."""
 
     number: int
@@ -55,7 +55,7 @@ class Piece(InputPartition):
     end: int
 
 
-class Topic(DataSource):
+class TopicSource(DataSource):
     """Option: topic."""
 
     @classmethod
@@ -65,11 +65,11 @@ class Topic(DataSource):
     def schema(self) -> str:
         return COLUMNS
 
-    def streamReader(self, schema: object) -> Reader:
-        return Reader(self.options["topic"])
+    def streamReader(self, schema: object) -> TopicReader:
+        return TopicReader(self.options["topic"])
 
 
-class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Each record once, in the order of its partition, and only what was committed."""
 
     def __init__(self, topic: str) -> None:
@@ -77,17 +77,17 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.goal: Offsets | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return {number: low for number, (low, _) in self._marks().items()}
+        return {number: low for number, (low, _) in self._read_marks().items()}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.goal = self._ends()
+        self.goal = self._read_ends()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        return dict(self._ends() if self.goal is None else self.goal)
+        return dict(self._read_ends() if self.goal is None else self.goal)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Piece]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[OffsetRange]:
         """Raises TopicUnreadable: what is to be read next is not there any more."""
-        marks = self._marks()
+        marks = self._read_marks()
         pieces = []
         for number in sorted({*start, *end}):
             # A partition that is new since the last time is read from its beginning.
@@ -100,25 +100,25 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     " records were deleted before they were read, or it is another topic",
                 )
             steps = range(first, last, PIECE)
-            pieces += [Piece(int(number), at, min(at + PIECE, last)) for at in steps]
+            pieces += [OffsetRange(int(number), at, min(at + PIECE, last)) for at in steps]
         return pieces
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        assert isinstance(partition, Piece)
-        reader = _consumer(self.topic)
+        assert isinstance(partition, OffsetRange)
+        reader = _make_consumer(self.topic)
         try:
-            yield from _batches(_records(reader, self.topic, partition))
+            yield from _make_batches(_read_records(reader, self.topic, partition))
         finally:
             reader.close()
 
-    def _ends(self) -> dict[str, int]:
-        return {number: high for number, (_, high) in self._marks().items()}
+    def _read_ends(self) -> dict[str, int]:
+        return {number: high for number, (_, high) in self._read_marks().items()}
 
-    def _marks(self) -> dict[str, tuple[int, int]]:
+    def _read_marks(self) -> dict[str, tuple[int, int]]:
         """Partition -> its first offset and the one after its last."""
         from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415  # the client is slow to load
 
-        reader = _consumer(self.topic)
+        reader = _make_consumer(self.topic)
         try:
             about = reader.list_topics(self.topic, timeout=PATIENCE).topics[self.topic]
             if about.error is not None:
@@ -135,7 +135,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reader.close()
 
 
-def _consumer(topic: str) -> Consumer:
+def _make_consumer(topic: str) -> Consumer:
     """Raises TopicUnreadable: nobody has said how to reach the brokers."""
     from confluent_kafka import Consumer  # noqa: PLC0415  # the client is slow to load
 
@@ -155,7 +155,7 @@ def _consumer(topic: str) -> Consumer:
     return Consumer({**given, **mine})
 
 
-def _records(reader: Consumer, topic: str, piece: Piece) -> Iterator[Message]:
+def _read_records(reader: Consumer, topic: str, piece: OffsetRange) -> Iterator[Message]:
     """The records of a piece. The end of the partition ends it too: its last offsets may be marks
     of transactions, which nobody gets to see. Raises TopicUnreadable."""
     from confluent_kafka import KafkaError, TopicPartition  # noqa: PLC0415  # the client is slow to load
@@ -188,20 +188,25 @@ def _records(reader: Consumer, topic: str, piece: Piece) -> Iterator[Message]:
     raise TopicUnreadable(topic, f"partition {piece.number} gave nothing for {PATIENCE:.0f} s")
 
 
-def _batches(records: Iterator[Message]) -> Iterator[RecordBatch]:
+def _make_batches(records: Iterator[Message]) -> Iterator[RecordBatch]:
     rows: list[tuple[Any, ...]] = []
     for record in records:
         rows.append(
-            (_text(record.value()) or "", _text(record.key()), record.partition(), record.offset())
+            (
+                _decode_text(record.value()) or "",
+                _decode_text(record.key()),
+                record.partition(),
+                record.offset(),
+            )
         )
         if len(rows) == BATCH:
-            yield _batch(rows)
+            yield _make_batch(rows)
             rows = []
     if rows:
-        yield _batch(rows)
+        yield _make_batch(rows)
 
 
-def _batch(rows: Sequence[tuple[Any, ...]]) -> RecordBatch:
+def _make_batch(rows: Sequence[tuple[Any, ...]]) -> RecordBatch:
     import pyarrow  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     types = (pyarrow.string(), pyarrow.string(), pyarrow.int32(), pyarrow.int64())
@@ -212,5 +217,5 @@ def _batch(rows: Sequence[tuple[Any, ...]]) -> RecordBatch:
     )
 
 
-def _text(data: str | bytes | None) -> str | None:
+def _decode_text(data: str | bytes | None) -> str | None:
     return data.decode("utf-8", "replace") if isinstance(data, bytes) else data

@@ -8,8 +8,19 @@ from datetime import datetime
 from typing import Any
 
 from .charts import Bar, Chart, Series
-from .grids import CLUSTER, DETAIL, FINDING, OBJECT, OWNER, SEVERITY, Column, Kind, grid, total
-from .sections import Block, Known, Outline, Piece, count, named
+from .grids import (
+    CLUSTER,
+    DETAIL,
+    FINDING,
+    OBJECT,
+    OWNER,
+    SEVERITY,
+    ColumnKind,
+    GridColumn,
+    make_grid,
+    sum_column,
+)
+from .sections import Known, Outline, SectionBlock, SectionPiece, name_objects, render_count
 
 SEVERITIES = (
     Series("high", "high", "H"),
@@ -29,31 +40,31 @@ FINDINGS: Mapping[str, str] = {
     "open_by_default": "allowed where no ACL is",
 }
 _PRINCIPALS = (
-    Column("principal", "Principal", Kind.CODE),
-    Column("high", "High", Kind.NUMBER),
-    Column("medium", "Medium", Kind.NUMBER),
-    Column("low", "Low", Kind.NUMBER),
-    Column("clusters", "Clusters", Kind.NUMBER),
+    GridColumn("principal", "Principal", ColumnKind.CODE),
+    GridColumn("high", "High", ColumnKind.NUMBER),
+    GridColumn("medium", "Medium", ColumnKind.NUMBER),
+    GridColumn("low", "Low", ColumnKind.NUMBER),
+    GridColumn("clusters", "Clusters", ColumnKind.NUMBER),
 )
 _GRANTS = (
     SEVERITY,
     FINDING,
     CLUSTER,
-    Column("principal", "Principal", Kind.CODE),
-    Column("resource", "Resource", Kind.CODE),
+    GridColumn("principal", "Principal", ColumnKind.CODE),
+    GridColumn("resource", "Resource", ColumnKind.CODE),
     DETAIL,
-    Column("subject", "ACL or principal", Kind.KEY),
+    GridColumn("subject", "ACL or principal", ColumnKind.KEY),
     OWNER,
 )
 _RULES = (
     SEVERITY,
-    Column("rule", "Rule", Kind.CODE),
+    GridColumn("rule", "Rule", ColumnKind.CODE),
     CLUSTER,
     OBJECT,
-    Column("message", "Message", Kind.LONG),
-    Column("first_seen", "Since", Kind.TIME),
-    Column("waived", "Waived", Kind.FLAG),
-    Column("waived_until", "Until", Kind.DAY),
+    GridColumn("message", "Message", ColumnKind.LONG),
+    GridColumn("first_seen", "Since", ColumnKind.TIME),
+    GridColumn("waived", "Waived", ColumnKind.FLAG),
+    GridColumn("waived_until", "Until", ColumnKind.DAY),
     OWNER,
 )
 _LEVELS: Mapping[int | None, str] = {
@@ -69,22 +80,22 @@ _LEVELS: Mapping[int | None, str] = {
 }
 _QUOTAS = (
     CLUSTER,
-    Column("user", "User", Kind.CODE, "any other"),
-    Column("client_id", "Client", Kind.CODE, "any other"),
-    Column("quota_key", "Quota", Kind.CODE),
-    Column("value", "Limit", Kind.NUMBER, "not known"),
-    Column("from", "Set by", Kind.WORD),
-    Column("shared_scope", "Shared with"),
+    GridColumn("user", "User", ColumnKind.CODE, "any other"),
+    GridColumn("client_id", "Client", ColumnKind.CODE, "any other"),
+    GridColumn("quota_key", "Quota", ColumnKind.CODE),
+    GridColumn("value", "Limit", ColumnKind.NUMBER, "not known"),
+    GridColumn("from", "Set by", ColumnKind.WORD),
+    GridColumn("shared_scope", "Shared with"),
 )
 _BY_LEVEL = (
-    Column("quota_key", "Quota", Kind.CODE),
-    Column("from", "Set by", Kind.WORD),
-    Column("pairs", "Users and clients", Kind.NUMBER),
-    Column("clusters", "Clusters", Kind.NUMBER),
+    GridColumn("quota_key", "Quota", ColumnKind.CODE),
+    GridColumn("from", "Set by", ColumnKind.WORD),
+    GridColumn("pairs", "Users and clients", ColumnKind.NUMBER),
+    GridColumn("clusters", "Clusters", ColumnKind.NUMBER),
 )
 
 
-def findings(
+def chart_findings(
     rows: Sequence[Mapping[str, Any]], place: str, title: str, words: Mapping[str, str]
 ) -> Chart:
     """Bars of findings by kind, the most severe first."""
@@ -99,57 +110,60 @@ def findings(
     return Chart(place, title, "findings", "kind of finding", SEVERITIES, tuple(bars))
 
 
-def granted(known: Known, as_of: datetime) -> Block:
+def show_grants(known: Known, as_of: datetime) -> SectionBlock:
     kinds = known["grant_kinds"]
     rows = [{**row, "what": FINDINGS.get(row["finding"])} for row in known["grant_rows"]]
-    high = total([row for row in kinds if row["severity"] == "high"], "findings")
-    everything = total(kinds, "findings")
+    high = sum_column([row for row in kinds if row["severity"] == "high"], "findings")
+    everything = sum_column(kinds, "findings")
     lead = (
-        f"{count(everything, 'access finding')}, {high:,} of high severity."
+        f"{render_count(everything, 'access finding')}, {high:,} of high severity."
         if everything
         else "No access findings."
     )
-    chart = findings(kinds, "grants", "Access findings by kind", FINDINGS)
-    return Block(
+    chart = chart_findings(kinds, "grants", "Access findings by kind", FINDINGS)
+    return SectionBlock(
         (lead,),
         (chart,),
         (
-            grid("Principals with the most severe findings", _PRINCIPALS, known["principals"]),
-            grid("Access findings", _GRANTS, rows, "grant_findings"),
+            make_grid("Principals with the most severe findings", _PRINCIPALS, known["principals"]),
+            make_grid("Access findings", _GRANTS, rows, "grant_findings"),
         ),
     )
 
 
-def ruled(known: Known, as_of: datetime) -> Block:
+def show_rules(known: Known, as_of: datetime) -> SectionBlock:
     rows = known["policy_rows"]
-    table = grid("Rules that are broken", _RULES, named(rows), "policy_findings")
+    table = make_grid("Rules that are broken", _RULES, name_objects(rows), "policy_findings")
     if not rows:
-        return Block(("No rule is broken.",), (), (table,))
-    return Block((f"{count(table.total, 'finding')} of rules, waived ones last.",), (), (table,))
+        return SectionBlock(("No rule is broken.",), (), (table,))
+    return SectionBlock(
+        (f"{render_count(table.total, 'finding')} of rules, waived ones last.",), (), (table,)
+    )
 
 
-def limited(known: Known, as_of: datetime) -> Block:
-    levels = [{**row, "from": _source(row)} for row in known["quota_levels"]]
-    rows = [{**row, "from": _source(row)} for row in known["quota_rows"]]
-    pairs = total(levels, "pairs")
-    free = total([row for row in levels if row["evaluable"] and row["level"] is None], "pairs")
+def show_quotas(known: Known, as_of: datetime) -> SectionBlock:
+    levels = [{**row, "from": _name_source(row)} for row in known["quota_levels"]]
+    rows = [{**row, "from": _name_source(row)} for row in known["quota_rows"]]
+    pairs = sum_column(levels, "pairs")
+    free = sum_column([row for row in levels if row["evaluable"] and row["level"] is None], "pairs")
     lead = (
-        f"{free:,} of {count(pairs, 'user and client', 'users and clients')} with each quota key "
+        f"{free:,} of {render_count(pairs, 'user and client', 'users and clients')} with each "
+        "quota key "
         "have no limit."
         if pairs
         else "No quotas and no users to judge."
     )
-    return Block(
+    return SectionBlock(
         (lead,),
         (),
         (
-            grid("Where limits come from", _BY_LEVEL, levels),
-            grid("Limits in force, smallest first", _QUOTAS, rows, "effective_quotas"),
+            make_grid("Where limits come from", _BY_LEVEL, levels),
+            make_grid("Limits in force, smallest first", _QUOTAS, rows, "effective_quotas"),
         ),
     )
 
 
-def _source(row: Mapping[str, Any]) -> str:
+def _name_source(row: Mapping[str, Any]) -> str:
     if not row["evaluable"]:
         return "the brokers' own callback"
     return _LEVELS.get(row["level"], "unknown")
@@ -160,13 +174,13 @@ PERMISSIONS = Outline(
     "Permissions and rules",
     "Grants that are broader than they look, useless ones, and rules of fleet.hcl that are broken.",
     (
-        Piece("access findings", ("grant_kinds", "grant_rows", "principals"), granted),
-        Piece("rules", ("policy_rows",), ruled),
+        SectionPiece("access findings", ("grant_kinds", "grant_rows", "principals"), show_grants),
+        SectionPiece("rules", ("policy_rows",), show_rules),
     ),
 )
 QUOTAS = Outline(
     "quotas",
     "Quotas",
     "Which limit is in force for whom, and who spends from the same one.",
-    (Piece("quotas", ("quota_levels", "quota_rows"), limited),),
+    (SectionPiece("quotas", ("quota_levels", "quota_rows"), show_quotas),),
 )

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 
 from msgspec import Struct
 
-from .grids import Column, Grid, Kind, shown
+from .grids import ColumnKind, Grid, GridColumn, render_value
 
 ROW, BAR = 40, 14
 """Pixels that a bar takes with its label, and alone."""
@@ -50,7 +50,7 @@ class Bar(Struct, frozen=True):
         return sum(self.values)
 
 
-class Part(Struct, frozen=True):
+class ChartPart(Struct, frozen=True):
     """One coloured piece; x, width in per cent, y, height in pixels."""
 
     series: Series
@@ -62,7 +62,7 @@ class Part(Struct, frozen=True):
     letter: bool = False
 
 
-class Mark(Struct, frozen=True):
+class ChartMark(Struct, frozen=True):
     """A text or a line beside the pieces; x in per cent, y in pixels."""
 
     text: str
@@ -93,7 +93,7 @@ class Chart(Struct, frozen=True):
     @property
     def top(self) -> float:
         """The value at the far end of the field; a bar alone fills it."""
-        far = max((_reach(bar) for bar in self.bars), default=0)
+        far = max((_find_reach(bar) for bar in self.bars), default=0)
         return max(far if len(self.bars) == 1 and not self.days else _round_up(far), 1)
 
     @property
@@ -101,42 +101,45 @@ class Chart(Struct, frozen=True):
         return HEIGHT + FOOT if self.days else ROW * len(self.bars)
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        make = self._columns if self.days else self._rows
+    def parts(self) -> tuple[ChartPart, ...]:
+        make = self._make_columns if self.days else self._make_rows
         return tuple(make())
 
     @property
-    def labels(self) -> tuple[Mark, ...]:
+    def labels(self) -> tuple[ChartMark, ...]:
         """Names of bars; of days the first, the middle and the last."""
         if not self.days:
             return tuple(
-                Mark(_short(bar.label), 0, ROW * n + 16) for n, bar in enumerate(self.bars)
+                ChartMark(_shorten(bar.label), 0, ROW * n + 16) for n, bar in enumerate(self.bars)
             )
         last, y = len(self.bars) - 1, HEIGHT + FOOT - 5
         if len(self.bars) < ROOM:
             few = (0, last) if len(self.bars) >= APART else (0,)
-            return tuple(Mark(self.bars[n].label, n * self._step, y) for n in few if self.bars)
+            return tuple(ChartMark(self.bars[n].label, n * self._step, y) for n in few if self.bars)
         wanted = ((0, "start", 0.0), (last // 2, "middle", 0.5), (last, "end", 1.0))
         return tuple(
-            Mark(self.bars[n].label, (n + share) * self._step, y, anchor)
+            ChartMark(self.bars[n].label, (n + share) * self._step, y, anchor)
             for n, anchor, share in wanted
         )
 
     @property
-    def notes(self) -> tuple[Mark, ...]:
+    def notes(self) -> tuple[ChartMark, ...]:
         """Sums and remarks, flush right above each bar; of columns the scale."""
         if self.days:
             return tuple(
-                Mark(f"{self.top * share:,.0f}", 0, HEIGHT * (1 - share * 0.9), "start")
+                ChartMark(f"{self.top * share:,.0f}", 0, HEIGHT * (1 - share * 0.9), "start")
                 for share in (1.0, 0.5)
                 if float(self.top * share).is_integer()
             )
-        return tuple(Mark(_note(bar), 100, ROW * n + 16, "end") for n, bar in enumerate(self.bars))
+        return tuple(
+            ChartMark(_render_note(bar), 100, ROW * n + 16, "end")
+            for n, bar in enumerate(self.bars)
+        )
 
     @property
-    def limits(self) -> tuple[Mark, ...]:
+    def limits(self) -> tuple[ChartMark, ...]:
         return tuple(
-            Mark(f"limit {amount(bar.limit)}", bar.limit / self.top * 100, ROW * n + 20)
+            ChartMark(f"limit {render_amount(bar.limit)}", bar.limit / self.top * 100, ROW * n + 20)
             for n, bar in enumerate(self.bars)
             if bar.limit is not None
         )
@@ -147,7 +150,7 @@ class Chart(Struct, frozen=True):
         what = f"{'Columns' if self.days else 'Bars'} of {self.unit}, one a {self.label}."
         largest = sorted(self.bars, key=lambda bar: (-bar.total, bar.label))[:3]
         told = "; ".join(
-            f"{bar.label}: {amount(bar.total)} ({', '.join(self._told(bar))})"
+            f"{bar.label}: {render_amount(bar.total)} ({', '.join(self._describe_bar(bar))})"
             for bar in largest
             if bar.total
         )
@@ -156,24 +159,26 @@ class Chart(Struct, frozen=True):
     @property
     def figures(self) -> Grid:
         """The same numbers as a table."""
-        columns = [Column("label", self.label.capitalize(), Kind.CODE)]
-        columns += [Column(series.key, series.title, Kind.NUMBER) for series in self.series]
+        columns = [GridColumn("label", self.label.capitalize(), ColumnKind.CODE)]
+        columns += [
+            GridColumn(series.key, series.title, ColumnKind.NUMBER) for series in self.series
+        ]
         limited = any(bar.limit is not None for bar in self.bars)
         noted = any(bar.note for bar in self.bars)
-        columns += [Column("limit", "Limit", Kind.NUMBER)] if limited else []
-        columns += [Column("note", "Note")] if noted else []
+        columns += [GridColumn("limit", "Limit", ColumnKind.NUMBER)] if limited else []
+        columns += [GridColumn("note", "Note")] if noted else []
         rows = tuple(
             (bar.label, *bar.values, *([bar.limit] * limited), *([bar.note] * noted))
             for bar in self.bars
         )
         return Grid(f"{self.title}: figures", tuple(columns), rows, len(rows) + self.more)
 
-    def _told(self, bar: Bar) -> Iterable[str]:
+    def _describe_bar(self, bar: Bar) -> Iterable[str]:
         for series, value in zip(self.series, bar.values, strict=True):
             if value:
-                yield f"{series.title} {amount(value)}"
+                yield f"{series.title} {render_amount(value)}"
 
-    def _rows(self) -> Iterable[Part]:
+    def _make_rows(self) -> Iterable[ChartPart]:
         top = self.top
         for number, bar in enumerate(self.bars):
             x = 0.0
@@ -181,7 +186,7 @@ class Chart(Struct, frozen=True):
                 width = value / top * 100
                 if value:
                     wide = width >= LETTER_SHARE
-                    yield Part(series, value, x, ROW * number + 21, width, BAR, wide)
+                    yield ChartPart(series, value, x, ROW * number + 21, width, BAR, wide)
                 x += width
 
     @property
@@ -189,7 +194,7 @@ class Chart(Struct, frozen=True):
         """From one column to the next, in per cent."""
         return 100 / max(len(self.bars), ROOM)
 
-    def _columns(self) -> Iterable[Part]:
+    def _make_columns(self) -> Iterable[ChartPart]:
         top, step = self.top, self._step
         for number, bar in enumerate(self.bars):
             y = float(HEIGHT)
@@ -198,10 +203,10 @@ class Chart(Struct, frozen=True):
                 y -= height
                 if value:
                     x, tall = (number + 0.1) * step, height >= LETTER_HEIGHT
-                    yield Part(series, value, x, y, step * 0.8, height, tall)
+                    yield ChartPart(series, value, x, y, step * 0.8, height, tall)
 
 
-def by_day(
+def make_day_bars(
     days: Sequence[date], values: Mapping[tuple[date, str], float], series: Sequence[Series]
 ) -> tuple[Bar, ...]:
     """One bar for each day from the first to the last, also for those on which nothing was."""
@@ -214,27 +219,27 @@ def by_day(
     )
 
 
-def tip(part: Part) -> str:
+def render_tip(part: ChartPart) -> str:
     """What a piece says when it is pointed at."""
-    return f"{part.series.title}: {shown(part.value, Column('', '', Kind.NUMBER))}"
+    return f"{part.series.title}: {render_value(part.value, GridColumn('', '', ColumnKind.NUMBER))}"
 
 
-def _note(bar: Bar) -> str:
+def _render_note(bar: Bar) -> str:
     """`3,120 of 4,000 · full 2027-01-02`."""
-    limit = f" of {amount(bar.limit)}" if bar.limit is not None else ""
-    return " · ".join(filter(None, (f"{amount(bar.total)}{limit}", bar.note)))
+    limit = f" of {render_amount(bar.limit)}" if bar.limit is not None else ""
+    return " · ".join(filter(None, (f"{render_amount(bar.total)}{limit}", bar.note)))
 
 
-def amount(value: float) -> str:
+def render_amount(value: float) -> str:
     """`1,234`, `0.36`: two decimals where there are any."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
-def _short(label: str) -> str:
+def _shorten(label: str) -> str:
     return label if len(label) <= NAME else label[: NAME - 1] + "…"
 
 
-def _reach(bar: Bar) -> float:
+def _find_reach(bar: Bar) -> float:
     return max(bar.total, bar.limit or 0)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from .charts import Bar, Chart, Series
-from .grids import CLUSTER, OWNER, Column, Grid, Kind, grid, total
+from .grids import CLUSTER, OWNER, ColumnKind, Grid, GridColumn, make_grid, sum_column
 from .questions import Answers
 
 STATUSES = ("read", "partial", "stale", "failed", "never")
@@ -18,18 +18,18 @@ _UNKNOWN = ("stale", "failed", "never")
 
 _CLUSTERS = (
     CLUSTER,
-    Column("status", "Status", Kind.WORD),
-    Column("registered", "In fleet.hcl", Kind.FLAG),
-    Column("captured_at", "Last read", Kind.TIME, "never"),
-    Column("missing", "Not read whole", missing="–"),
-    Column("error", "Error of the newest try", Kind.LONG),
+    GridColumn("status", "Status", ColumnKind.WORD),
+    GridColumn("registered", "In fleet.hcl", ColumnKind.FLAG),
+    GridColumn("captured_at", "Last read", ColumnKind.TIME, "never"),
+    GridColumn("missing", "Not read whole", missing="–"),
+    GridColumn("error", "Error of the newest try", ColumnKind.LONG),
     OWNER,
 )
 _STATES = (
-    Column("state", "State", Kind.CODE),
-    Column("state_at", "State landed", Kind.TIME, "never"),
-    Column("desired_at", "Configuration landed", Kind.TIME, "never"),
-    Column("error", "Why it is not known", Kind.LONG),
+    GridColumn("state", "State", ColumnKind.CODE),
+    GridColumn("state_at", "State landed", ColumnKind.TIME, "never"),
+    GridColumn("desired_at", "Configuration landed", ColumnKind.TIME, "never"),
+    GridColumn("error", "Why it is not known", ColumnKind.LONG),
     OWNER,
 )
 
@@ -42,7 +42,7 @@ _SERIES = (
 )
 
 
-class Coverage(Struct, frozen=True):
+class FleetCoverage(Struct, frozen=True):
     """expected: registered clusters, None: not known; counts: of them, by status; unknown:
     those of which nothing in the report speaks; oldest: capture that is in use."""
 
@@ -69,7 +69,7 @@ class Coverage(Struct, frozen=True):
         return self.expected is not None and not others and not self.states.total
 
 
-def coverage(answers: Answers) -> Coverage:
+def compute_coverage(answers: Answers) -> FleetCoverage:
     """From the answers to `clusters`, `clusters_off` and `states_off`."""
     rows = answers.get("clusters")
     expected = [row for row in rows or () if row["registered"]]
@@ -77,19 +77,21 @@ def coverage(answers: Answers) -> Coverage:
     for row in expected:
         counts[row["status"]] += row["clusters"]
     used = [row["oldest"] for row in rows or () if row["oldest"] and row["status"] in STATUSES[:2]]
-    off = [{**row, "missing": _missing(row)} for row in answers.get("clusters_off") or ()]
+    off = [{**row, "missing": _describe_missing(row)} for row in answers.get("clusters_off") or ()]
     states = answers.get("states_off") or []
-    return Coverage(
-        expected=None if rows is None else total(expected, "clusters"),
+    return FleetCoverage(
+        expected=None if rows is None else sum_column(expected, "clusters"),
         counts=counts,
-        unregistered=total(rows or (), "clusters") - total(expected, "clusters"),
+        unregistered=sum_column(rows or (), "clusters") - sum_column(expected, "clusters"),
         oldest=min(used, default=None),
-        clusters=grid("Clusters that were not read whole, or are not in fleet.hcl", _CLUSTERS, off),
-        states=grid("States whose configuration is not known", _STATES, states),
+        clusters=make_grid(
+            "Clusters that were not read whole, or are not in fleet.hcl", _CLUSTERS, off
+        ),
+        states=make_grid("States whose configuration is not known", _STATES, states),
     )
 
 
-def _missing(row: Mapping[str, Any]) -> str | None:
+def _describe_missing(row: Mapping[str, Any]) -> str | None:
     """Kinds that were not read whole: `kafka_acl (failed)`."""
     short = {kind: how for kind, how in (row["coverage"] or {}).items() if how != "complete"}
     return ", ".join(f"{kind} ({how})" for kind, how in sorted(short.items())) or None

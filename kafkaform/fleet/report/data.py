@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.canonical import dumps
-from ..exports.rows import jsonable
+from ..exports.rows import to_jsonable
 from .grids import Grid
-from .model import Report
+from .model import FleetReport
 
 
-def data(report: Report) -> str:
+def render_data(report: FleetReport) -> str:
     """One line of canonical JSON: what the page says, with every row that it shows."""
-    return dumps(jsonable(_plain(report))) + "\n"
+    return dumps(to_jsonable(_to_plain(report))) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Frozen data as maps and lists; tables as one map a row."""
     if isinstance(value, Grid):
         names = [column.name for column in value.columns]
         rows = [dict(zip(names, row, strict=True)) for row in value.rows]
         return {"caption": value.caption, "total": value.total, "rows": rows, "table": value.csv}
     if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: _to_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     members = getattr(type(value), "__struct_fields__", ())
-    return {name: _plain(getattr(value, name)) for name in members} if members else value
+    return {name: _to_plain(getattr(value, name)) for name in members} if members else value

@@ -7,10 +7,19 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from .charts import Bar, Chart, Series, by_day
-from .grids import CLUSTER, OBJECT, OWNER, Column, Kind, grid, total
+from .charts import Bar, Chart, Series, make_day_bars
+from .grids import CLUSTER, OBJECT, OWNER, ColumnKind, GridColumn, make_grid, sum_column
 from .questions import DAYS
-from .sections import Block, Known, Outline, Piece, age, count, named, sentence
+from .sections import (
+    Known,
+    Outline,
+    SectionBlock,
+    SectionPiece,
+    join_words,
+    name_objects,
+    render_age,
+    render_count,
+)
 
 CHART_ROWS = 20
 """Bars of a chart; the tables have the rest."""
@@ -66,37 +75,37 @@ _VERDICT_OF: Mapping[str, str] = {
 _OBJECT = (
     CLUSTER,
     OBJECT,
-    Column("path", "Attribute", Kind.CODE, "as a whole"),
+    GridColumn("path", "Attribute", ColumnKind.CODE, "as a whole"),
 )
 _ROWS = (
     *_OBJECT,
-    Column("drift_class", "Class", Kind.WORD),
-    Column("desired", "Declared", Kind.VALUE),
-    Column("live", "Live", Kind.VALUE),
-    Column("state", "Recorded", Kind.VALUE),
-    Column("first_seen", "Since", Kind.TIME),
+    GridColumn("drift_class", "Class", ColumnKind.WORD),
+    GridColumn("desired", "Declared", ColumnKind.VALUE),
+    GridColumn("live", "Live", ColumnKind.VALUE),
+    GridColumn("state", "Recorded", ColumnKind.VALUE),
+    GridColumn("first_seen", "Since", ColumnKind.TIME),
     OWNER,
 )
 _CLASSES = (
-    Column("drift_class", "Class", Kind.WORD),
-    Column("meaning", "What it means", Kind.LONG),
-    Column("objects", "Objects", Kind.NUMBER),
-    Column("clusters", "Clusters", Kind.NUMBER),
-    Column("oldest", "Oldest since", Kind.TIME),
+    GridColumn("drift_class", "Class", ColumnKind.WORD),
+    GridColumn("meaning", "What it means", ColumnKind.LONG),
+    GridColumn("objects", "Objects", ColumnKind.NUMBER),
+    GridColumn("clusters", "Clusters", ColumnKind.NUMBER),
+    GridColumn("oldest", "Oldest since", ColumnKind.TIME),
 )
 _CHANGES = (
-    Column("window_end", "Seen at", Kind.TIME),
+    GridColumn("window_end", "Seen at", ColumnKind.TIME),
     *_OBJECT,
-    Column("before", "Before", Kind.VALUE, "not set"),
-    Column("after", "After", Kind.VALUE, "not set"),
-    Column("verdict", "Verdict", Kind.WORD),
-    Column("actor", "By", missing="unknown"),
-    Column("run", "Run", Kind.CODE),
-    Column("window_start", "Not yet at", Kind.TIME, "no snapshot before"),
+    GridColumn("before", "Before", ColumnKind.VALUE, "not set"),
+    GridColumn("after", "After", ColumnKind.VALUE, "not set"),
+    GridColumn("verdict", "Verdict", ColumnKind.WORD),
+    GridColumn("actor", "By", missing="unknown"),
+    GridColumn("run", "Run", ColumnKind.CODE),
+    GridColumn("window_start", "Not yet at", ColumnKind.TIME, "no snapshot before"),
 )
 
 
-def by_cluster(known: Known, as_of: datetime) -> Block:
+def show_drift_by_cluster(known: Known, as_of: datetime) -> SectionBlock:
     rows = known["drift_clusters"]
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     oldest: dict[str, datetime] = {}
@@ -107,7 +116,11 @@ def by_cluster(known: Known, as_of: datetime) -> Block:
             oldest[name] = min(oldest.get(name, row["oldest"]), row["oldest"])
     names = sorted(counted, key=lambda name: (oldest.get(name, as_of), name))
     bars = tuple(
-        Bar(name, tuple(counted[name][s.key] for s in GROUPS), _oldest(oldest.get(name), as_of))
+        Bar(
+            name,
+            tuple(counted[name][s.key] for s in GROUPS),
+            _describe_oldest(oldest.get(name), as_of),
+        )
         for name in names
     )
     chart = Chart(
@@ -119,73 +132,82 @@ def by_cluster(known: Known, as_of: datetime) -> Block:
         bars[:CHART_ROWS],
         more=max(0, len(bars) - CHART_ROWS),
     )
-    return Block((_lead(known["drift_classes"], as_of, len(oldest)),), (chart,))
+    return SectionBlock((_write_lead(known["drift_classes"], as_of, len(oldest)),), (chart,))
 
 
-def _oldest(since: datetime | None, as_of: datetime) -> str:
-    return f"oldest {age(since, as_of)}" if since else ""
+def _describe_oldest(since: datetime | None, as_of: datetime) -> str:
+    return f"oldest {render_age(since, as_of)}" if since else ""
 
 
-def _lead(classes: Sequence[Mapping[str, Any]], as_of: datetime, clusters: int) -> str:
+def _write_lead(classes: Sequence[Mapping[str, Any]], as_of: datetime, clusters: int) -> str:
     some = [row for row in classes if row["drift_class"] not in ("in_sync", "unknown")]
-    unknown = total([row for row in classes if row["drift_class"] == "unknown"], "objects")
-    rest = f" For {count(unknown, 'object')} it is not known." if unknown else ""
+    unknown = sum_column([row for row in classes if row["drift_class"] == "unknown"], "objects")
+    rest = f" For {render_count(unknown, 'object')} it is not known." if unknown else ""
     if not some:
         return f"Nothing that could be compared differs from what is declared.{rest}"
     since = min(row["oldest"] for row in some)
     return (
-        f"{count(total(some, 'objects'), 'object')} on {count(clusters, 'cluster')} differ from "
-        f"what is declared, the oldest for {age(since, as_of)}.{rest}"
+        f"{render_count(sum_column(some, 'objects'), 'object')} on "
+        f"{render_count(clusters, 'cluster')} differ from "
+        f"what is declared, the oldest for {render_age(since, as_of)}.{rest}"
     )
 
 
-def by_class(known: Known, as_of: datetime) -> Block:
+def show_drift_by_class(known: Known, as_of: datetime) -> SectionBlock:
     rows = [{**row, "meaning": _MEANING[row["drift_class"]]} for row in known["drift_classes"]]
     overrides = int(known["overrides"][0]["n"]) if known["overrides"] else 0
-    also = f"{count(overrides, 'setting')} on clusters that nobody declared." if overrides else ""
-    return Block(
+    also = (
+        f"{render_count(overrides, 'setting')} on clusters that nobody declared."
+        if overrides
+        else ""
+    )
+    return SectionBlock(
         (also,) if also else (),
         (),
         (
-            grid("Objects by class", _CLASSES, rows, "drift"),
-            grid(
+            make_grid("Objects by class", _CLASSES, rows, "drift"),
+            make_grid(
                 "What differs: edits first, what nobody manages last",
                 _ROWS,
-                named(known["drift_rows"]),
+                name_objects(known["drift_rows"]),
                 "drift",
             ),
         ),
     )
 
 
-def over_time(known: Known, as_of: datetime) -> Block:
-    bars = _daily(known["drift_days"], "drift_class", _GROUP_OF, "objects", GROUPS)
+def show_drift_over_time(known: Known, as_of: datetime) -> SectionBlock:
+    bars = _count_daily(known["drift_days"], "drift_class", _GROUP_OF, "objects", GROUPS)
     title = f"Objects that differ, by day, last {DAYS} days"
-    return Block((), (Chart("drift-days", title, "objects", "day", GROUPS, bars, days=True),))
+    return SectionBlock(
+        (), (Chart("drift-days", title, "objects", "day", GROUPS, bars, days=True),)
+    )
 
 
-def changed(known: Known, as_of: datetime) -> Block:
+def show_changes(known: Known, as_of: datetime) -> SectionBlock:
     rows = known["change_days"]
-    bars = _daily(rows, "verdict", _VERDICT_OF, "changes", _VERDICTS)
+    bars = _count_daily(rows, "verdict", _VERDICT_OF, "changes", _VERDICTS)
     sums = {key: sum(bar.values[n] for bar in bars) for n, key in enumerate(_KEYS)}
     title = f"Changes seen on clusters, by day, last {DAYS} days"
     lead = (
-        f"In {DAYS} days {count(int(sums['outside']), 'change')} came out of band and "
-        f"{count(int(sums['applied']), 'change')} by an apply."
+        f"In {DAYS} days {render_count(int(sums['outside']), 'change')} came out of band and "
+        f"{render_count(int(sums['applied']), 'change')} by an apply."
     )
     others = [
-        f"{count(int(sums['unclear']), 'change')} cannot be told apart" * bool(sums["unclear"]),
-        f"{count(int(sums['behind']), 'apply', 'applies')} had no effect" * bool(sums["behind"]),
+        f"{render_count(int(sums['unclear']), 'change')} cannot be told apart"
+        * bool(sums["unclear"]),
+        f"{render_count(int(sums['behind']), 'apply', 'applies')} had no effect"
+        * bool(sums["behind"]),
     ]
-    more = sentence(filter(None, others))
-    return Block(
+    more = join_words(filter(None, others))
+    return SectionBlock(
         (f"{lead}{f' {more}.' if more else ''}" if rows else f"No change in {DAYS} days.",),
         (Chart("changes-days", title, "changes", "day", _VERDICTS, bars, days=True),),
         (
-            grid(
+            make_grid(
                 "Changes that no apply made, newest first",
                 _CHANGES,
-                named(known["change_rows"]),
+                name_objects(known["change_rows"]),
                 "change_attribution",
             ),
         ),
@@ -195,7 +217,7 @@ def changed(known: Known, as_of: datetime) -> Block:
 _KEYS = tuple(series.key for series in _VERDICTS)
 
 
-def _daily(
+def _count_daily(
     rows: Sequence[Mapping[str, Any]],
     column: str,
     groups: Mapping[str, str],
@@ -205,7 +227,7 @@ def _daily(
     counted: dict[tuple[date, str], float] = defaultdict(float)
     for row in rows:
         counted[row["day"], groups[row[column]]] += row[value]
-    return by_day([row["day"] for row in rows], counted, series)
+    return make_day_bars([row["day"] for row in rows], counted, series)
 
 
 DRIFT = Outline(
@@ -214,9 +236,11 @@ DRIFT = Outline(
     "What is declared, what was recorded and what is live, compared. A cluster that was not read "
     "is unknown, never in sync.",
     (
-        Piece("drift", ("drift_classes", "drift_clusters"), by_cluster),
-        Piece("drift by day", ("drift_days",), over_time),
-        Piece("drift by class", ("drift_classes", "overrides", "drift_rows"), by_class),
+        SectionPiece("drift", ("drift_classes", "drift_clusters"), show_drift_by_cluster),
+        SectionPiece("drift by day", ("drift_days",), show_drift_over_time),
+        SectionPiece(
+            "drift by class", ("drift_classes", "overrides", "drift_rows"), show_drift_by_class
+        ),
     ),
 )
 CHANGES = Outline(
@@ -224,5 +248,5 @@ CHANGES = Outline(
     "Changes",
     "What changed between two snapshots, and whether an apply did it. What was changed and set "
     "back between two snapshots cannot be seen.",
-    (Piece("changes", ("change_days", "change_rows"), changed),),
+    (SectionPiece("changes", ("change_days", "change_rows"), show_changes),),
 )

@@ -10,13 +10,13 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.foreign import inline
-from ..exports.rows import jsonable, text
+from ..exports.rows import to_jsonable, to_text
 
 CLIP = 240
 """Characters of a foreign text in a cell."""
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """What a column holds, and so how it is written and aligned."""
 
     TEXT = "text"
@@ -34,32 +34,38 @@ class Kind(StrEnum):
     FLAG = "flag"
 
 
-class Column(Struct, frozen=True):
+class GridColumn(Struct, frozen=True):
     """name: of the member of a row; missing: what null means here, and no text."""
 
     name: str
     title: str
-    kind: Kind = Kind.TEXT
+    kind: ColumnKind = ColumnKind.TEXT
     missing: str = "–"
 
     @property
     def right(self) -> bool:
-        return self.kind in (Kind.NUMBER, Kind.SHARE, Kind.BYTES, Kind.MONEY)
+        return self.kind in (
+            ColumnKind.NUMBER,
+            ColumnKind.SHARE,
+            ColumnKind.BYTES,
+            ColumnKind.MONEY,
+        )
 
 
-CLUSTER = Column("cluster", "Cluster", Kind.CODE)
-OBJECT = Column("object", "Object", Kind.KEY)
-OWNER = Column("owner", "Owner", missing="none")
-SEVERITY = Column("severity", "Severity", Kind.WORD)
-FINDING = Column("what", "Finding", Kind.WORD)
-DETAIL = Column("detail", "Detail", Kind.LONG)
+CLUSTER = GridColumn("cluster", "Cluster", ColumnKind.CODE)
+OBJECT = GridColumn("object", "Object", ColumnKind.KEY)
+OWNER = GridColumn("owner", "Owner", missing="none")
+SEVERITY = GridColumn("severity", "Severity", ColumnKind.WORD)
+FINDING = GridColumn("what", "Finding", ColumnKind.WORD)
+DETAIL = GridColumn("detail", "Detail", ColumnKind.LONG)
 SIZES = tuple(
-    Column(name, name.capitalize(), Kind.NUMBER) for name in ("topics", "partitions", "replicas")
+    GridColumn(name, name.capitalize(), ColumnKind.NUMBER)
+    for name in ("topics", "partitions", "replicas")
 )
 SPENT = (
-    Column("bytes", "Size", Kind.BYTES, "not measured"),
-    Column("cost", "Cost a month", Kind.MONEY, "no rates"),
-    Column("currency", "Currency"),
+    GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
+    GridColumn("cost", "Cost a month", ColumnKind.MONEY, "no rates"),
+    GridColumn("currency", "Currency"),
 )
 
 
@@ -67,7 +73,7 @@ class Grid(Struct, frozen=True):
     """total: rows that there are; csv: the table whose file has all, empty: none has."""
 
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[GridColumn, ...]
     rows: tuple[tuple[Any, ...], ...]
     total: int
     csv: str = ""
@@ -77,8 +83,8 @@ class Grid(Struct, frozen=True):
         return self.total - len(self.rows)
 
 
-def grid(
-    caption: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], csv: str = ""
+def make_grid(
+    caption: str, columns: Sequence[GridColumn], rows: Sequence[Mapping[str, Any]], csv: str = ""
 ) -> Grid:
     """The total is what the first row says, else the number of rows."""
     total = int(rows[0].get("total") or len(rows)) if rows else 0
@@ -89,33 +95,33 @@ def grid(
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
-def shown(value: Any, column: Column) -> str:
+def render_value(value: Any, column: GridColumn) -> str:
     """One value for people, on one line; null as the column says."""
     if value is None or value == "":
-        return '""' if value == "" and column.kind is Kind.VALUE else column.missing
-    if column.kind is Kind.FLAG:
+        return '""' if value == "" and column.kind is ColumnKind.VALUE else column.missing
+    if column.kind is ColumnKind.FLAG:
         return "yes" if value else "no"
     if isinstance(value, datetime):
-        return moment(value)
+        return render_moment(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, int | float):
-        return _number(value, column.kind)
-    written = inline(", ".join(map(str, value))) if isinstance(value, list) else text(value)
+        return _render_number(value, column.kind)
+    written = inline(", ".join(map(str, value))) if isinstance(value, list) else to_text(value)
     return written if len(written) <= CLIP else written[: CLIP - 1] + "…"
 
 
-def _number(value: float, kind: Kind) -> str:
-    if kind is Kind.SHARE:
+def _render_number(value: float, kind: ColumnKind) -> str:
+    if kind is ColumnKind.SHARE:
         return f"{value:.1%}"
-    if kind is Kind.BYTES:
-        return in_bytes(value)
-    if kind is Kind.MONEY:
+    if kind is ColumnKind.BYTES:
+        return render_bytes(value)
+    if kind is ColumnKind.MONEY:
         return f"{value:,.2f}"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
-def in_bytes(value: float) -> str:
+def render_bytes(value: float) -> str:
     """`1.5 GiB`."""
     unit = 0
     while value >= 1024 and unit < len(UNITS) - 1:
@@ -123,20 +129,20 @@ def in_bytes(value: float) -> str:
     return f"{value:,.0f} {UNITS[unit]}" if unit == 0 else f"{value:,.1f} {UNITS[unit]}"
 
 
-def moment(time: datetime) -> str:
+def render_moment(time: datetime) -> str:
     """`2026-11-22 05:00` in UTC."""
     aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return aware.strftime("%Y-%m-%d %H:%M")
 
 
-def order(value: Any) -> str:
+def sort_key(value: Any) -> str:
     """What a cell is sorted by: a number, or text."""
-    plain = jsonable(value)
+    plain = to_jsonable(value)
     if isinstance(plain, bool):
         return str(int(plain))
     return "" if plain is None else inline(plain if isinstance(plain, str) else str(plain))
 
 
-def total(rows: Iterable[Mapping[str, Any]], name: str) -> int:
+def sum_column(rows: Iterable[Mapping[str, Any]], name: str) -> int:
     """The sum of a column, null counting as none."""
     return sum(int(row[name] or 0) for row in rows)

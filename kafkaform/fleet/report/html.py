@@ -17,10 +17,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...core.foreign import inline
-from ..exports.rows import utc
-from .charts import HEIGHT, ROW, tip
-from .grids import Column, moment, order, shown
-from .model import Number, Report
+from ..exports.rows import render_utc
+from .charts import HEIGHT, ROW, render_tip
+from .grids import GridColumn, render_moment, render_value, sort_key
+from .model import FleetReport, Number
 from .questions import LIMIT
 
 PATTERNS: Mapping[str, str] = {
@@ -63,9 +63,9 @@ STATUSES: Mapping[str, str] = {
 }
 
 
-def html(report: Report) -> str:
+def render_html(report: FleetReport) -> str:
     """The page. The same report makes the same bytes."""
-    pages = _environment()
+    pages = _make_environment()
     script = pages.get_template("sort.js.j2").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return pages.get_template("report.html.j2").render(
@@ -73,24 +73,24 @@ def html(report: Report) -> str:
     )
 
 
-def _environment() -> Environment:
+def _make_environment() -> Environment:
     pages = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_visible,
+        finalize=_make_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     pages.filters |= {
-        "cell": _cell,
-        "change": _change,
-        "figure": _figure,
-        "moment": moment,
+        "cell": _render_cell,
+        "change": _render_change,
+        "figure": _render_figure,
+        "moment": render_moment,
         "number": lambda value: f"{value:,}",
-        "order": order,
-        "tip": tip,
-        "utc": utc,
+        "order": sort_key,
+        "tip": render_tip,
+        "utc": render_utc,
     }
     patterns = {**PATTERNS, **{key: PATTERNS[like] for key, like in SAME.items()}}
     colours = {key: SAME.get(key, key) for key in patterns}
@@ -105,20 +105,20 @@ def _environment() -> Environment:
     return pages
 
 
-def _visible(value: Any) -> Any:
+def _make_visible(value: Any) -> Any:
     """What every expression of a template passes: foreign text without what cannot be seen."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return inline(value)
 
 
-def _cell(value: Any, column: Column) -> str:
+def _render_cell(value: Any, column: GridColumn) -> str:
     chip = _CHIPS.get(column.name, {}).get(value) if isinstance(value, str) else None
-    text = shown(value, column)
+    text = render_value(value, column)
     return Markup('<span class="chip {}">{}</span>').format(chip, text) if chip else text
 
 
-def _change(number: Number, previous: datetime | None) -> str:
+def _render_change(number: Number, previous: datetime | None) -> str:
     if previous is None:
         return "no earlier build"
     if number.change is None:
@@ -128,6 +128,6 @@ def _change(number: Number, previous: datetime | None) -> str:
     return f"{'▲ +' if number.change > 0 else '▼ −'}{abs(number.change):,} since the build before"
 
 
-def _figure(value: float) -> str:
+def _render_figure(value: float) -> str:
     """A length with at most three decimals."""
     return f"{value:.3f}".rstrip("0").rstrip(".")

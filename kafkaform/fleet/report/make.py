@@ -10,28 +10,32 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.errors import StorageError, UsageError
-from ...core.storage import refusal
+from ...core.storage import make_storage_error
 from ..exports.rows import Mask, write_csv
-from ..tables.reader import Build, Gold, before, current
-from .data import data
-from .html import html
-from .markdown import markdown
-from .model import Report, report
-from .questions import DETAILS, NUMBERS, Answers, ask
-from .redact import redactor_of
+from ..tables.reader import Build, Gold, find_before, read_current
+from .data import render_data
+from .html import render_html
+from .markdown import render_markdown
+from .model import FleetReport, build_report
+from .questions import DETAILS, NUMBERS, Answers, ask_questions
+from .redact import make_build_redactor
 
-FORMS: Mapping[str, Callable[[Report], str]] = {".html": html, ".md": markdown, ".json": data}
+FORMS: Mapping[str, Callable[[FleetReport], str]] = {
+    ".html": render_html,
+    ".md": render_markdown,
+    ".json": render_data,
+}
 KEY_BYTES = 32
 
 
-class Made(Struct, frozen=True):
+class WrittenReport(Struct, frozen=True):
     """paths: of the files that were written, the report first."""
 
-    report: Report
+    report: FleetReport
     paths: tuple[Path, ...]
 
 
-def write(root: str, out: Path, *, redact: bool = False, csv: bool = False) -> Made:
+def write_report(root: str, out: Path, *, redact: bool = False, csv: bool = False) -> WrittenReport:
     """Write the report of the newest build to `out`: .html, .md or .json. redact: principals
     are masked under a new key; csv: every gold table as a file beside it.
 
@@ -43,38 +47,38 @@ def write(root: str, out: Path, *, redact: bool = False, csv: bool = False) -> M
             f"{out}: a report is not written as {out.suffix or 'a file without ending'}",
             f"Name a file that ends in {', '.join(FORMS)}.",
         )
-    gold = Gold(current(root))
-    mask = redactor_of(gold, secrets.token_bytes(KEY_BYTES)) if redact else None
-    made = of(gold, mask=mask, csv=out.stem if csv else None)
-    _put(out, form(made))
+    gold = Gold(read_current(root))
+    mask = make_build_redactor(gold, secrets.token_bytes(KEY_BYTES)) if redact else None
+    made = make_report(gold, mask=mask, csv=out.stem if csv else None)
+    _write_whole(out, form(made))
     tables = write_csv(gold, out.parent, out.stem, mask) if csv else ()
-    return Made(made, (out, *tables))
+    return WrittenReport(made, (out, *tables))
 
 
-def of(gold: Gold, *, mask: Mask | None = None, csv: str | None = None) -> Report:
-    """The report of a build, compared with the one before. csv: as `Report` has it."""
-    answers = ask(gold, {**NUMBERS, **DETAILS}, mask)
-    previous, numbers = _earlier(gold.build)
-    return report(gold.build, answers, numbers, previous, redacted=mask is not None, csv=csv)
+def make_report(gold: Gold, *, mask: Mask | None = None, csv: str | None = None) -> FleetReport:
+    """The report of a build, compared with the one before. csv: as `FleetReport` has it."""
+    answers = ask_questions(gold, {**NUMBERS, **DETAILS}, mask)
+    previous, numbers = _read_earlier(gold.build)
+    return build_report(gold.build, answers, numbers, previous, redacted=mask is not None, csv=csv)
 
 
-def _earlier(build: Build) -> tuple[Build | None, Answers | None]:
+def _read_earlier(build: Build) -> tuple[Build | None, Answers | None]:
     """The build before and its numbers. Nothing, if its files are gone: a report of today does
     not depend on them."""
     try:
-        previous = before(build)
-        return previous, ask(Gold(previous), NUMBERS) if previous else None
+        previous = find_before(build)
+        return previous, ask_questions(Gold(previous), NUMBERS) if previous else None
     except StorageError:
         return None, None
 
 
-def _put(path: Path, text: str) -> None:
+def _write_whole(path: Path, text: str) -> None:
     """The whole file or none."""
     half = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         half.write_text(text, "utf-8")
         half.replace(path)
     except OSError as error:
-        raise refusal("cannot write the report", path, error) from None
+        raise make_storage_error("cannot write the report", path, error) from None
     finally:
         half.unlink(missing_ok=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...core.foreign import inline
 from .coverage import STATUSES
-from .grids import Column, Grid, Kind, moment, shown
-from .model import Number, Report
-from .sections import Section
+from .grids import ColumnKind, Grid, GridColumn, render_moment, render_value
+from .model import FleetReport, Number
+from .sections import ReportSection
 
 TOP = 5
 """Rows of a table."""
@@ -18,31 +18,34 @@ WIDE = 7
 """Columns of a table: the rest is for the page."""
 LONG = 80
 """Characters of a cell."""
-_FOREIGN = (Kind.CODE, Kind.KEY, Kind.VALUE, Kind.TEXT, Kind.LONG)
+_FOREIGN = (ColumnKind.CODE, ColumnKind.KEY, ColumnKind.VALUE, ColumnKind.TEXT, ColumnKind.LONG)
 _ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
 
 
-def markdown(report: Report) -> str:
+def render_markdown(report: FleetReport) -> str:
     """At most a few rows of each table. The same report makes the same bytes."""
-    return "\n".join(_lines(report)) + "\n"
+    return "\n".join(_render_lines(report)) + "\n"
 
 
-def _lines(report: Report) -> Iterator[str]:
-    yield f"# Fleet report, {moment(report.as_of)} UTC"
+def _render_lines(report: FleetReport) -> Iterator[str]:
+    yield f"# Fleet report, {render_moment(report.as_of)} UTC"
     yield ""
-    yield _coverage(report)
+    yield _render_coverage(report)
     yield ""
     yield "| | Now | Change |"
     yield "|---|---:|---:|"
     for number in report.numbers:
-        yield f"| {number.title} | {_value(number)} | {_change(number)} |"
+        yield f"| {number.title} | {_render_number(number)} | {_render_change(number)} |"
     for section in report.sections:
-        yield from _section(section)
+        yield from _render_section(section)
     yield ""
-    yield f"Build {code(report.build)}. Unknown is not zero: what could not be read is not counted."
+    yield (
+        f"Build {escape_code(report.build)}. Unknown is not zero: what could not be read is "
+        "not counted."
+    )
 
 
-def _coverage(report: Report) -> str:
+def _render_coverage(report: FleetReport) -> str:
     known = report.coverage
     if known.expected is None:
         return "**Coverage: unknown.**"
@@ -53,31 +56,31 @@ def _coverage(report: Report) -> str:
     return f"{words}{extra}{states}." if known.whole else f"**{words}{extra}{states}.**"
 
 
-def _value(number: Number) -> str:
+def _render_number(number: Number) -> str:
     if number.value is None:
         return "unknown"
     return f"{'at least ' if number.least else ''}{number.value:,}"
 
 
-def _change(number: Number) -> str:
+def _render_change(number: Number) -> str:
     if number.change is None:
         return "–"
     return f"{number.change:+,}" if number.change else "="
 
 
-def _section(section: Section) -> Iterator[str]:
+def _render_section(section: ReportSection) -> Iterator[str]:
     yield ""
     yield f"## {section.title}"
     yield ""
-    yield " ".join(map(prose, section.leads))
+    yield " ".join(map(escape_prose, section.leads))
     if section.missing:
         yield f"Unknown: this build has no {', '.join(section.missing)}."
     for table in section.grids:
         if table.rows and table.csv:
-            yield from _table(table)
+            yield from _render_table(table)
 
 
-def _table(table: Grid) -> Iterator[str]:
+def _render_table(table: Grid) -> Iterator[str]:
     columns = table.columns[:WIDE]
     yield ""
     yield f"{table.caption} ({table.total:,}):"
@@ -85,22 +88,22 @@ def _table(table: Grid) -> Iterator[str]:
     yield f"| {' | '.join(column.title for column in columns)} |"
     yield f"|{'|'.join('---:' if column.right else '---' for column in columns)}|"
     for row in table.rows[:TOP]:
-        yield f"| {' | '.join(_cells(row, columns))} |"
+        yield f"| {' | '.join(_render_cells(row, columns))} |"
 
 
-def _cells(row: Sequence[Any], columns: Sequence[Column]) -> Iterator[str]:
+def _render_cells(row: Sequence[Any], columns: Sequence[GridColumn]) -> Iterator[str]:
     for value, column in zip(row, columns, strict=False):
-        written = shown(value, column)
+        written = render_value(value, column)
         foreign = value is not None and column.kind in _FOREIGN and value != ""
-        yield code(written).replace("|", r"\|") if foreign else written
+        yield escape_code(written).replace("|", r"\|") if foreign else written
 
 
-def prose(text: str) -> str:
+def escape_prose(text: str) -> str:
     """A sentence with foreign parts; what Markdown would take for its own is a reference."""
     return _ACTIVE.sub(lambda found: f"&#{ord(found[0])};", inline(text))
 
 
-def code(text: str) -> str:
+def escape_code(text: str) -> str:
     """A code span. A pipe after a backslash, which tables read in two ways, is written `\\x7c`."""
     shown = inline(text)
     clipped = shown if len(shown) <= LONG else shown[: LONG - 1] + "…"

@@ -9,12 +9,12 @@ from msgspec import Struct
 from ..tables.definitions import SCHEMA_VERSION
 from ..tables.reader import Build
 from .access import PERMISSIONS, QUOTAS
-from .coverage import Coverage, coverage
+from .coverage import FleetCoverage, compute_coverage
 from .drift import CHANGES, DRIFT
-from .grids import total
+from .grids import sum_column
 from .load import CAPACITY, UNUSED
 from .questions import DAYS, Answers
-from .sections import Section, section
+from .sections import ReportSection, make_section
 from .trust import APPLIES, TRUST
 
 _READ = frozenset({"read", "partial"})
@@ -38,7 +38,7 @@ class Number(Struct, frozen=True):
         return self.value - self.before
 
 
-class Report(Struct, frozen=True):
+class FleetReport(Struct, frozen=True):
     """previous: when the build before was, None: there is none to read; redacted: principals are
     masked; csv: how the names of the files with all rows begin, None: there are none."""
 
@@ -48,9 +48,9 @@ class Report(Struct, frozen=True):
     previous: datetime | None
     redacted: bool
     csv: str | None
-    coverage: Coverage
+    coverage: FleetCoverage
     numbers: tuple[Number, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[ReportSection, ...]
     schema_version: int = SCHEMA_VERSION
 
 
@@ -74,7 +74,7 @@ _COUNTS = (
 _OUTLINES = (DRIFT, CHANGES, PERMISSIONS, UNUSED, QUOTAS, CAPACITY, APPLIES, TRUST)
 
 
-def report(
+def build_report(
     build: Build,
     answers: Answers,
     before: Answers | None = None,
@@ -82,10 +82,10 @@ def report(
     *,
     redacted: bool = False,
     csv: str | None = None,
-) -> Report:
+) -> FleetReport:
     """answers: to all questions; before: to NUMBERS, of the build `previous`."""
-    known = coverage(answers)
-    return Report(
+    known = compute_coverage(answers)
+    return FleetReport(
         build=build.name,
         as_of=build.as_of,
         ended=build.ended,
@@ -93,21 +93,21 @@ def report(
         redacted=redacted,
         csv=csv,
         coverage=known,
-        numbers=tuple(_number(count, answers, before or {}, known) for count in _COUNTS),
-        sections=tuple(section(outline, answers, build.as_of) for outline in _OUTLINES),
+        numbers=tuple(_make_number(count, answers, before or {}, known) for count in _COUNTS),
+        sections=tuple(make_section(outline, answers, build.as_of) for outline in _OUTLINES),
     )
 
 
-def _number(count: _Count, answers: Answers, before: Answers, known: Coverage) -> Number:
-    value = _value(answers, count)
+def _make_number(count: _Count, answers: Answers, before: Answers, known: FleetCoverage) -> Number:
+    value = _read_value(answers, count)
     least = count.live and known.unknown > 0 and value is not None
-    return Number(count.title, value, _value(before, count), least, count.place)
+    return Number(count.title, value, _read_value(before, count), least, count.place)
 
 
-def _value(answers: Answers, count: _Count) -> int | None:
+def _read_value(answers: Answers, count: _Count) -> int | None:
     """None where no table has it, or no cluster was read that it could be seen in."""
     rows, clusters = answers.get(count.answer), answers.get("clusters")
     if not rows or clusters is None:
         return None
     read = [row for row in clusters if row["status"] in _READ]
-    return None if count.live and not total(read, "clusters") else int(rows[0]["n"])
+    return None if count.live and not sum_column(read, "clusters") else int(rows[0]["n"])

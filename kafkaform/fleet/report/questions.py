@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..exports.rows import Mask, utc
+from ..exports.rows import Mask, render_utc
 from ..tables.reader import Gold
 
 LIMIT = 500
@@ -22,7 +22,7 @@ Answers = Mapping[str, Rows | None]
 """Question -> rows; None: the build has not made a table that is asked for."""
 
 
-class Question(Struct, frozen=True):
+class ReportQuestion(Struct, frozen=True):
     """tables: the first is the one whose rows are shown, by which names are masked.
     {since}, {day}: the beginning of the time that is looked at; {limit}: LIMIT."""
 
@@ -30,30 +30,30 @@ class Question(Struct, frozen=True):
     sql: str
 
 
-NUMBERS: Mapping[str, Question] = {
-    "clusters": Question(
+NUMBERS: Mapping[str, ReportQuestion] = {
+    "clusters": ReportQuestion(
         ("cluster",),
         "select status, registered, count(*) as clusters, min(captured_at) as oldest"
         " from cluster group by status, registered order by status, registered",
     ),
-    "differing": Question(
+    "differing": ReportQuestion(
         ("drift",),
         "select count(*) as n from drift"
         " where path = '' and drift_class not in ('in_sync', 'unknown', 'undeclared_override')",
     ),
-    "outside": Question(
+    "outside": ReportQuestion(
         ("change_attribution",),
         "select count(*) as n from change_attribution"
         " where verdict = 'out_of_band' and window_end > {since}",
     ),
-    "policy_high": Question(
+    "policy_high": ReportQuestion(
         ("policy_findings",),
         "select count(*) as n from policy_findings where severity = 'high' and not waived",
     ),
-    "grants_high": Question(
+    "grants_high": ReportQuestion(
         ("grant_findings",), "select count(*) as n from grant_findings where severity = 'high'"
     ),
-    "failed": Question(
+    "failed": ReportQuestion(
         ("apply_reliability",),
         "select coalesce(sum(failed), 0) as n from apply_reliability"
         " where error_code = '' and day > {day}",
@@ -61,34 +61,34 @@ NUMBERS: Mapping[str, Question] = {
 }
 """What is compared with the build before."""
 
-DETAILS: Mapping[str, Question] = {
-    "clusters_off": Question(
+DETAILS: Mapping[str, ReportQuestion] = {
+    "clusters_off": ReportQuestion(
         ("cluster",),
         "select count(*) over () as total, cluster, status, registered, owner, captured_at,"
         " coverage, error from cluster where status <> 'read' or not registered"
         " order by status, cluster limit {limit}",
     ),
-    "states_off": Question(
+    "states_off": ReportQuestion(
         ("lineage",),
         "select count(*) over () as total, coalesce(name, lineage) as state, owner, desired_at,"
         " state_at, error from lineage where not desired_known order by state limit {limit}",
     ),
-    "drift_classes": Question(
+    "drift_classes": ReportQuestion(
         ("drift",),
         "select drift_class, count(*) as objects, count(distinct cluster) as clusters,"
         " min(first_seen) as oldest from drift where path = '' group by drift_class"
         " order by drift_class",
     ),
-    "drift_clusters": Question(
+    "drift_clusters": ReportQuestion(
         ("drift",),
         "select cluster, drift_class, count(*) as objects, min(first_seen) as oldest from drift"
         " where path = '' and drift_class <> 'in_sync' group by cluster, drift_class"
         " order by cluster, drift_class",
     ),
-    "overrides": Question(
+    "overrides": ReportQuestion(
         ("drift",), "select count(*) as n from drift where drift_class = 'undeclared_override'"
     ),
-    "drift_rows": Question(
+    "drift_rows": ReportQuestion(
         ("drift",),
         "select count(*) over () as total, cluster, kind, key, path, drift_class, desired, state,"
         " live, owner, first_seen from drift where drift_class not in ('in_sync', 'unknown')"
@@ -98,31 +98,31 @@ DETAILS: Mapping[str, Question] = {
         " 'undeclared_override') then 0 when drift_class in ('unmanaged', 'unadopted') then 2"
         " else 1 end, first_seen, cluster, kind, key, path limit {limit}",
     ),
-    "drift_days": Question(
+    "drift_days": ReportQuestion(
         ("drift_daily",),
         "select day, drift_class, sum(objects) as objects from drift_daily"
         " where drift_class <> 'in_sync' and day > {day} group by day, drift_class"
         " order by day, drift_class",
     ),
-    "change_days": Question(
+    "change_days": ReportQuestion(
         ("change_attribution",),
         "select cast(window_end as date) as day, verdict, count(*) as changes"
         " from change_attribution where window_end > {since}"
         " group by cast(window_end as date), verdict order by day, verdict",
     ),
-    "change_rows": Question(
+    "change_rows": ReportQuestion(
         ("change_attribution",),
         "select count(*) over () as total, window_start, window_end, cluster, kind, key, path,"
         " before, after, verdict, actor, run from change_attribution"
         " where verdict <> 'applied' and window_end > {since}"
         " order by window_end desc, cluster, kind, key, path, event_id limit {limit}",
     ),
-    "grant_kinds": Question(
+    "grant_kinds": ReportQuestion(
         ("grant_findings",),
         "select finding, severity, count(*) as findings, count(distinct cluster) as clusters"
         " from grant_findings group by finding, severity order by finding, severity",
     ),
-    "principals": Question(
+    "principals": ReportQuestion(
         ("grant_findings",),
         "select count(*) over () as total, principal,"
         " count(*) filter (where severity = 'high') as high,"
@@ -131,53 +131,53 @@ DETAILS: Mapping[str, Question] = {
         " from grant_findings where principal is not null group by principal"
         " order by high desc, medium desc, low desc, principal limit 20",
     ),
-    "grant_rows": Question(
+    "grant_rows": ReportQuestion(
         ("grant_findings",),
         "select count(*) over () as total, severity, finding, cluster, principal, subject,"
         " resource, detail, owner from grant_findings order by case severity when 'high' then 0"
         " when 'medium' then 1 else 2 end, cluster, finding, subject, resource limit {limit}",
     ),
-    "policy_rows": Question(
+    "policy_rows": ReportQuestion(
         ("policy_findings",),
         "select count(*) over () as total, severity, rule, cluster, kind, key, path, message,"
         " owner, waived, waived_until, first_seen from policy_findings"
         " order by waived, case severity when 'high' then 0 when 'medium' then 1 else 2 end,"
         " first_seen, rule, cluster, kind, key, path limit {limit}",
     ),
-    "unused_verdicts": Question(
+    "unused_verdicts": ReportQuestion(
         ("unused_topics",),
         "select verdict, count(*) as topics, sum(partitions) as partitions, sum(bytes) as bytes"
         " from unused_topics group by verdict order by verdict",
     ),
-    "unused_rows": Question(
+    "unused_rows": ReportQuestion(
         ("unused_topics",),
         "select count(*) over () as total, cluster, topic, owner, confidence, idle_since, empty,"
         " written, read, granted, partitions, bytes, evidence from unused_topics"
         " where verdict = 'candidate' order by confidence desc, idle_since, partitions desc,"
         " cluster, topic limit {limit}",
     ),
-    "quota_levels": Question(
+    "quota_levels": ReportQuestion(
         ("effective_quotas",),
         "select quota_key, case when evaluable then level end as level, evaluable,"
         " count(*) as pairs, count(distinct cluster) as clusters from effective_quotas"
         " group by quota_key, case when evaluable then level end, evaluable"
         " order by quota_key, evaluable, level",
     ),
-    "quota_rows": Question(
+    "quota_rows": ReportQuestion(
         ("effective_quotas",),
         'select count(*) over () as total, cluster, "user", client_id, quota_key, value, level,'
         " entity, shared_scope, evaluable from effective_quotas"
         " where level is not null or not evaluable"
         ' order by quota_key, value, cluster, "user", client_id limit {limit}',
     ),
-    "capacity_clusters": Question(
+    "capacity_clusters": ReportQuestion(
         ("capacity",),
         "select count(*) over () as total, cluster, topics, partitions, replicas, limit_replicas,"
         " growth_per_day, breach_on, below_rf, bytes, cost, currency from capacity"
         " where subject = 'cluster' order by replicas * 1.0 / limit_replicas desc nulls last,"
         " replicas desc, cluster limit {limit}",
     ),
-    "capacity_owners": Question(
+    "capacity_owners": ReportQuestion(
         ("capacity",),
         "select count(*) over () as total,"
         " case when subject <> 'unowned' then substr(subject, 7) end as owner, currency,"
@@ -189,14 +189,14 @@ DETAILS: Mapping[str, Question] = {
         " group by subject, currency"
         " order by cost desc nulls last, replicas desc, owner, currency limit {limit}",
     ),
-    "apply_days": Question(
+    "apply_days": ReportQuestion(
         ("apply_reliability",),
         "select day, sum(applied) as applied, sum(failed) as failed, sum(unknown) as unknown,"
         " sum(skipped) as skipped from apply_reliability where error_code = '' and day > {day}"
         " group by day order by day",
     ),
     # One run counts under each kind that it changed: of a day, the kind with the most counts.
-    "apply_clusters": Question(
+    "apply_clusters": ReportQuestion(
         ("apply_reliability",),
         "select count(*) over () as total, cluster, sum(steps) as steps, sum(applied) as applied,"
         " sum(failed) as failed, sum(unknown) as unknown, sum(skipped) as skipped,"
@@ -209,31 +209,31 @@ DETAILS: Mapping[str, Question] = {
         " from apply_reliability where error_code = '' and day > {day} group by cluster, day)"
         " group by cluster order by failed desc, unknown desc, steps desc, cluster limit {limit}",
     ),
-    "apply_errors": Question(
+    "apply_errors": ReportQuestion(
         ("apply_reliability",),
         "select count(*) over () as total, error_code, sum(failed) as failed,"
         " sum(unknown) as unknown, count(distinct cluster) as clusters from apply_reliability"
         " where error_code <> '' and day > {day} group by error_code"
         " order by failed desc, unknown desc, error_code limit 20",
     ),
-    "chains": Question(
+    "chains": ReportQuestion(
         ("run",),
         "select chain, count(distinct lineage) as logs, count(*) as runs,"
         " count(*) filter (where ended_at is null) as unended from run"
         " group by chain order by chain",
     ),
-    "consistency_rows": Question(
+    "consistency_rows": ReportQuestion(
         ("fleet_consistency",),
         "select count(*) over () as total, severity, finding, cluster, kind, key, detail, owner"
         " from fleet_consistency order by case severity when 'high' then 0"
         " when 'medium' then 1 else 2 end, finding, cluster, kind, key, detail limit {limit}",
     ),
-    "consistency_kinds": Question(
+    "consistency_kinds": ReportQuestion(
         ("fleet_consistency",),
         "select finding, severity, count(*) as findings, count(distinct cluster) as clusters"
         " from fleet_consistency group by finding, severity order by finding, severity",
     ),
-    "quarantine": Question(
+    "quarantine": ReportQuestion(
         ("quarantine",),
         'select count(*) over () as total, source, reason, count(*) as lines, min("_file") as file,'
         ' max("_ingested_at") as newest from quarantine group by source, reason'
@@ -242,26 +242,28 @@ DETAILS: Mapping[str, Question] = {
 }
 
 
-def ask(
-    gold: Gold, questions: Mapping[str, Question], mask: Mask | None = None
+def ask_questions(
+    gold: Gold, questions: Mapping[str, ReportQuestion], mask: Mask | None = None
 ) -> dict[str, Rows | None]:
     """The answers of one build, counted back from its own time. Raises StorageError."""
     since = gold.build.as_of - timedelta(days=DAYS)
     times = {
-        "{since}": f"to_timestamp('{utc(since)}')",
+        "{since}": f"to_timestamp('{render_utc(since)}')",
         "{day}": f"date '{since.date().isoformat()}'",
         "{limit}": str(LIMIT),
     }
-    return {name: _answer(gold, question, times, mask) for name, question in questions.items()}
+    return {
+        name: _answer_question(gold, question, times, mask) for name, question in questions.items()
+    }
 
 
-def _answer(
-    gold: Gold, question: Question, times: Mapping[str, str], mask: Mask | None
+def _answer_question(
+    gold: Gold, question: ReportQuestion, times: Mapping[str, str], mask: Mask | None
 ) -> Rows | None:
     if not gold.has(*question.tables):
         return None
     sql = question.sql
     for name, value in times.items():
         sql = sql.replace(name, value)
-    rows = gold.rows(sql)
+    rows = gold.read_rows(sql)
     return [mask(question.tables[0], row) if mask else row for row in rows]

@@ -54,9 +54,9 @@ class Redactor(PartialRepr, frozen=True):
         """The row with every principal under its other name."""
         kind = str(row.get("kind") or "")
         own = str(row.get("principal") or row.get("actor") or "")
-        return {name: self._cell(name, value, kind, own) for name, value in row.items()}
+        return {name: self._mask_cell(name, value, kind, own) for name, value in row.items()}
 
-    def name(self, principal: str) -> str:
+    def mask_name(self, principal: str) -> str:
         """`User:ci` -> `User:p-1a2b3c4d`; `User:*` stays."""
         kind, bare = _SPLIT.fullmatch(principal).groups("")  # type: ignore[union-attr]  # any text fits
         if bare in _OPEN:
@@ -64,41 +64,41 @@ class Redactor(PartialRepr, frozen=True):
         digest = hmac.digest(self.key, bare.encode("utf-8", "surrogatepass"), "sha256").hex()
         return f"{kind}p-{digest[:8]}"
 
-    def _cell(self, column: str, value: Any, kind: str, own: str) -> Any:
+    def _mask_cell(self, column: str, value: Any, kind: str, own: str) -> Any:
         if isinstance(value, list):
-            return [self._cell(column, item, kind, own) for item in value]
+            return [self._mask_cell(column, item, kind, own) for item in value]
         if not isinstance(value, str):
             return value
         if column in _PRINCIPALS:
-            return self.name(value)
+            return self.mask_name(value)
         if column == "key" and kind in _PLACE:
-            return self._in_key(value, _PLACE[kind])
+            return self._mask_key(value, _PLACE[kind])
         if column == "address" and kind in _PLACE:
-            return f"{kind}.{self.name(value)}"
-        return self._in_text(value, own) if column in _TEXTS else value
+            return f"{kind}.{self.mask_name(value)}"
+        return self._mask_text(value, own) if column in _TEXTS else value
 
-    def _in_key(self, key: str, place: int) -> str:
+    def _mask_key(self, key: str, place: int) -> str:
         fields = _FIELD.findall(key)
         for number, text in enumerate(fields):
             lead, bare = ("user=", text[5:]) if place < 0 else ("", text)
             if number == place or (place < 0 and text.startswith("user=")):
-                fields[number] = lead + self.name(re.sub(r"\\(.)", r"\1", bare))
+                fields[number] = lead + self.mask_name(re.sub(r"\\(.)", r"\1", bare))
         return "|".join(fields)
 
-    def _in_text(self, text: str, own: str) -> str:
+    def _mask_text(self, text: str, own: str) -> str:
         if own.removeprefix("User:") not in _OPEN:
-            text = text.replace(own, self.name(own))
+            text = text.replace(own, self.mask_name(own))
         if self._odd:
-            text = self._odd.sub(lambda found: self.name(found[0]), text)
-        text = _TYPED.sub(lambda m: m[0] if _is_made(m[2]) else self.name(m[0]), text)
-        return _TOKEN.sub(lambda m: self.name(m[0]) if m[0] in self.names else m[0], text)
+            text = self._odd.sub(lambda found: self.mask_name(found[0]), text)
+        text = _TYPED.sub(lambda m: m[0] if _is_made(m[2]) else self.mask_name(m[0]), text)
+        return _TOKEN.sub(lambda m: self.mask_name(m[0]) if m[0] in self.names else m[0], text)
 
 
 def _is_made(bare: str) -> bool:
     return bool(re.fullmatch(r"p-[0-9a-f]{8}", bare))
 
 
-def redactor(key: bytes, names: Iterable[str]) -> Redactor:
+def make_redactor(key: bytes, names: Iterable[str]) -> Redactor:
     """names: principals and users, with or without `User:`."""
     bare = {name.removeprefix("User:") for name in names} - _OPEN
     odd = sorted((name for name in bare if not _PLAIN.match(name)), key=len, reverse=True)
@@ -106,7 +106,9 @@ def redactor(key: bytes, names: Iterable[str]) -> Redactor:
     return Redactor(key, frozenset(bare), pattern)
 
 
-def redactor_of(gold: Gold, key: bytes) -> Redactor:
+def make_build_redactor(gold: Gold, key: bytes) -> Redactor:
     """With all names that the build knows. Raises StorageError."""
     queries = [sql for table, sql in NAMES.items() if gold.has(table)]
-    return redactor(key, (row["name"] for sql in queries for row in gold.rows(sql) if row["name"]))
+    return make_redactor(
+        key, (row["name"] for sql in queries for row in gold.read_rows(sql) if row["name"])
+    )

@@ -12,7 +12,7 @@ from .grids import Grid
 from .questions import Answers, Rows
 
 
-class Block(Struct, frozen=True):
+class SectionBlock(Struct, frozen=True):
     """leads: sentences; charts: None among them is left out."""
 
     leads: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class Block(Struct, frozen=True):
     grids: tuple[Grid, ...] = ()
 
 
-class Section(Struct, frozen=True):
+class ReportSection(Struct, frozen=True):
     """id: what links lead to; about: how to read it; missing: what this build has not made."""
 
     id: str
@@ -33,10 +33,10 @@ class Section(Struct, frozen=True):
 
 
 Known = Mapping[str, Rows]
-Make = Callable[[Known, datetime], Block]
+Make = Callable[[Known, datetime], SectionBlock]
 
 
-class Piece(Struct, frozen=True):
+class SectionPiece(Struct, frozen=True):
     """name: what is missing without it; needs: answers that `make` reads."""
 
     name: str
@@ -50,10 +50,10 @@ class Outline(Struct, frozen=True):
     id: str
     title: str
     about: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SectionPiece, ...]
 
 
-def section(outline: Outline, answers: Answers, as_of: datetime) -> Section:
+def make_section(outline: Outline, answers: Answers, as_of: datetime) -> ReportSection:
     """The section with all of its pieces for which the build has the tables."""
     blocks, missing = [], []
     for piece in outline.pieces:
@@ -62,7 +62,7 @@ def section(outline: Outline, answers: Answers, as_of: datetime) -> Section:
             blocks.append(piece.make(known, as_of))
         else:
             missing.append(piece.name)
-    return Section(
+    return ReportSection(
         outline.id,
         outline.title,
         outline.about,
@@ -73,27 +73,27 @@ def section(outline: Outline, answers: Answers, as_of: datetime) -> Section:
     )
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
+def render_count(number: int, noun: str, plural: str = "") -> str:
     """`1 topic`, `1,200 topics`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def named(rows: Rows) -> Rows:
+def name_objects(rows: Rows) -> Rows:
     """The rows with `object`: `topic orders`, from kind and key."""
-    return [{**row, "object": _object(row["kind"], row["key"])} for row in rows]
+    return [{**row, "object": _name_object(row["kind"], row["key"])} for row in rows]
 
 
-def _object(kind: str, key: str) -> str:
+def _name_object(kind: str, key: str) -> str:
     return f"{kind.removeprefix('kafka_')} {key}".strip()
 
 
-def sentence(parts: Iterable[str]) -> str:
+def join_words(parts: Iterable[str]) -> str:
     """`a, b and c`."""
     *most, last = [*parts] or [""]
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def age(since: datetime | None, as_of: datetime) -> str:
+def render_age(since: datetime | None, as_of: datetime) -> str:
     """`12 d`, `5 h`, `20 min`; empty if it is not known."""
     if since is None:
         return ""

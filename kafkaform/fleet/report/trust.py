@@ -5,11 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from .access import findings
-from .charts import Chart, Series, by_day
-from .grids import CLUSTER, DETAIL, FINDING, OWNER, SEVERITY, Column, Kind, grid, total
+from .access import chart_findings
+from .charts import Chart, Series, make_day_bars
+from .grids import (
+    CLUSTER,
+    DETAIL,
+    FINDING,
+    OWNER,
+    SEVERITY,
+    ColumnKind,
+    GridColumn,
+    make_grid,
+    sum_column,
+)
 from .questions import DAYS
-from .sections import Block, Known, Outline, Piece, count, named, sentence
+from .sections import (
+    Known,
+    Outline,
+    SectionBlock,
+    SectionPiece,
+    join_words,
+    name_objects,
+    render_count,
+)
 
 _OUTCOMES = (
     Series("applied", "applied", "A"),
@@ -20,42 +38,42 @@ _OUTCOMES = (
 _COLUMN_OF: Mapping[str, str] = {"unclear": "skipped"}
 _APPLIES = (
     CLUSTER,
-    Column("share", "Applied", Kind.SHARE, "nothing sent"),
-    Column("steps", "Steps", Kind.NUMBER),
-    Column("failed", "Failed", Kind.NUMBER),
-    Column("unknown", "Unknown", Kind.NUMBER),
-    Column("skipped", "Skipped", Kind.NUMBER),
-    Column("retries", "Retries", Kind.NUMBER),
-    Column("partial_runs", "Runs in part, at least", Kind.NUMBER),
-    Column("validated_then_failed", "Failed after dry run", Kind.NUMBER),
-    Column("p95_ms", "Slowest p95, ms", Kind.NUMBER, "unknown"),
+    GridColumn("share", "Applied", ColumnKind.SHARE, "nothing sent"),
+    GridColumn("steps", "Steps", ColumnKind.NUMBER),
+    GridColumn("failed", "Failed", ColumnKind.NUMBER),
+    GridColumn("unknown", "Unknown", ColumnKind.NUMBER),
+    GridColumn("skipped", "Skipped", ColumnKind.NUMBER),
+    GridColumn("retries", "Retries", ColumnKind.NUMBER),
+    GridColumn("partial_runs", "Runs in part, at least", ColumnKind.NUMBER),
+    GridColumn("validated_then_failed", "Failed after dry run", ColumnKind.NUMBER),
+    GridColumn("p95_ms", "Slowest p95, ms", ColumnKind.NUMBER, "unknown"),
 )
 _ERRORS = (
-    Column("error_code", "Error", Kind.CODE),
-    Column("failed", "Failed", Kind.NUMBER),
-    Column("unknown", "Unknown", Kind.NUMBER),
-    Column("clusters", "Clusters", Kind.NUMBER),
+    GridColumn("error_code", "Error", ColumnKind.CODE),
+    GridColumn("failed", "Failed", ColumnKind.NUMBER),
+    GridColumn("unknown", "Unknown", ColumnKind.NUMBER),
+    GridColumn("clusters", "Clusters", ColumnKind.NUMBER),
 )
 _CHAINS = (
-    Column("chain", "Chain", Kind.WORD),
-    Column("logs", "Logs", Kind.NUMBER),
-    Column("runs", "Runs", Kind.NUMBER),
-    Column("unended", "Runs without an end", Kind.NUMBER),
+    GridColumn("chain", "Chain", ColumnKind.WORD),
+    GridColumn("logs", "Logs", ColumnKind.NUMBER),
+    GridColumn("runs", "Runs", ColumnKind.NUMBER),
+    GridColumn("unended", "Runs without an end", ColumnKind.NUMBER),
 )
 _CONSISTENCY = (
     SEVERITY,
     FINDING,
     CLUSTER,
-    Column("object", "Object", Kind.KEY, "the cluster"),
+    GridColumn("object", "Object", ColumnKind.KEY, "the cluster"),
     DETAIL,
     OWNER,
 )
 _QUARANTINE = (
-    Column("source", "Source", Kind.WORD),
-    Column("reason", "Reason", Kind.WORD),
-    Column("lines", "Lines", Kind.NUMBER),
-    Column("file", "First file", Kind.CODE),
-    Column("newest", "Newest", Kind.TIME),
+    GridColumn("source", "Source", ColumnKind.WORD),
+    GridColumn("reason", "Reason", ColumnKind.WORD),
+    GridColumn("lines", "Lines", ColumnKind.NUMBER),
+    GridColumn("file", "First file", ColumnKind.CODE),
+    GridColumn("newest", "Newest", ColumnKind.TIME),
 )
 _FINDINGS: Mapping[str, str] = {
     "unlike": "unlike on other clusters",
@@ -71,80 +89,92 @@ _FINDINGS: Mapping[str, str] = {
 }
 
 
-def applied(known: Known, as_of: datetime) -> Block:
+def show_applies(known: Known, as_of: datetime) -> SectionBlock:
     days, clusters = known["apply_days"], known["apply_clusters"]
     values = {
         (row["day"], series.key): float(row[_COLUMN_OF.get(series.key, series.key)] or 0)
         for row in days
         for series in _OUTCOMES
     }
-    bars = by_day([row["day"] for row in days], values, _OUTCOMES)
-    rows = [{**row, "share": _share(row)} for row in clusters]
-    sums = {name: total(days, name) for name in ("applied", "failed", "unknown")}
+    bars = make_day_bars([row["day"] for row in days], values, _OUTCOMES)
+    rows = [{**row, "share": _compute_share(row)} for row in clusters]
+    sums = {name: sum_column(days, name) for name in ("applied", "failed", "unknown")}
     sent = sum(sums.values())
     lead = (
-        f"{sums['applied'] / sent:.1%} of {count(sent, 'step')} were applied; {sums['failed']:,} "
+        f"{sums['applied'] / sent:.1%} of {render_count(sent, 'step')} were applied; "
+        f"{sums['failed']:,} "
         f"failed and of {sums['unknown']:,} the outcome is not known."
         if sent
         else f"Nothing was applied in {DAYS} days."
     )
     title = f"Steps of applies by outcome and day, last {DAYS} days"
-    return Block(
+    return SectionBlock(
         (lead,),
         (Chart("applies-days", title, "steps", "day", _OUTCOMES, bars, days=True),),
         (
-            grid("Applies by cluster, most failures first", _APPLIES, rows, "apply_reliability"),
-            grid("Errors, most frequent first", _ERRORS, known["apply_errors"]),
+            make_grid(
+                "Applies by cluster, most failures first", _APPLIES, rows, "apply_reliability"
+            ),
+            make_grid("Errors, most frequent first", _ERRORS, known["apply_errors"]),
         ),
     )
 
 
-def _share(row: Mapping[str, int]) -> float | None:
+def _compute_share(row: Mapping[str, int]) -> float | None:
     sent = row["applied"] + row["failed"] + row["unknown"]
     return row["applied"] / sent if sent else None
 
 
-def chained(known: Known, as_of: datetime) -> Block:
+def show_chains(known: Known, as_of: datetime) -> SectionBlock:
     rows = known["chains"]
-    bad = [f"{count(row['logs'], 'log')} {row['chain']}" for row in rows if row["chain"] != "sound"]
-    lead = f"Audit logs: {sentence(bad)}." if bad else "Every audit log that landed is sound."
-    table = grid("Audit logs by the state of their hash chain", _CHAINS, rows)
-    return Block((lead if rows else "No audit log has landed.",), (), (table,))
+    bad = [
+        f"{render_count(row['logs'], 'log')} {row['chain']}"
+        for row in rows
+        if row["chain"] != "sound"
+    ]
+    lead = f"Audit logs: {join_words(bad)}." if bad else "Every audit log that landed is sound."
+    table = make_grid("Audit logs by the state of their hash chain", _CHAINS, rows)
+    return SectionBlock((lead if rows else "No audit log has landed.",), (), (table,))
 
 
-def consistent(known: Known, as_of: datetime) -> Block:
+def show_consistency(known: Known, as_of: datetime) -> SectionBlock:
     kinds = known["consistency_kinds"]
     rows = [
-        {**row, "what": _FINDINGS.get(row["finding"])} for row in named(known["consistency_rows"])
+        {**row, "what": _FINDINGS.get(row["finding"])}
+        for row in name_objects(known["consistency_rows"])
     ]
-    everything = total(kinds, "findings")
-    lead = f"{count(everything, 'finding')} on consistency." if everything else ""
-    chart = findings(kinds, "consistency", "Consistency findings by kind", _FINDINGS)
-    table = grid("Consistency findings", _CONSISTENCY, rows, "fleet_consistency")
-    return Block((lead or "No findings on consistency.",), (chart,), (table,))
+    everything = sum_column(kinds, "findings")
+    lead = f"{render_count(everything, 'finding')} on consistency." if everything else ""
+    chart = chart_findings(kinds, "consistency", "Consistency findings by kind", _FINDINGS)
+    table = make_grid("Consistency findings", _CONSISTENCY, rows, "fleet_consistency")
+    return SectionBlock((lead or "No findings on consistency.",), (chart,), (table,))
 
 
-def quarantined(known: Known, as_of: datetime) -> Block:
+def show_quarantine(known: Known, as_of: datetime) -> SectionBlock:
     rows = known["quarantine"]
-    lines = total(rows, "lines")
-    lead = f"{count(lines, 'line')} could not be taken in and lie in quarantine." if lines else ""
-    table = grid("Quarantine", _QUARANTINE, rows)
-    return Block((lead or "Nothing is in quarantine.",), (), (table,))
+    lines = sum_column(rows, "lines")
+    lead = (
+        f"{render_count(lines, 'line')} could not be taken in and lie in quarantine."
+        if lines
+        else ""
+    )
+    table = make_grid("Quarantine", _QUARANTINE, rows)
+    return SectionBlock((lead or "Nothing is in quarantine.",), (), (table,))
 
 
 APPLIES = Outline(
     "applies",
     "Applies",
     "How changes went that kafkaform sent. Unknown is an outcome of its own: it may have happened.",
-    (Piece("applies", ("apply_days", "apply_clusters", "apply_errors"), applied),),
+    (SectionPiece("applies", ("apply_days", "apply_clusters", "apply_errors"), show_applies),),
 )
 TRUST = Outline(
     "trust",
     "Audit logs, consistency and quarantine",
     "Whether the logs are whole, whether clusters agree, and which lines could not be read.",
     (
-        Piece("audit logs", ("chains",), chained),
-        Piece("consistency", ("consistency_kinds", "consistency_rows"), consistent),
-        Piece("quarantine", ("quarantine",), quarantined),
+        SectionPiece("audit logs", ("chains",), show_chains),
+        SectionPiece("consistency", ("consistency_kinds", "consistency_rows"), show_consistency),
+        SectionPiece("quarantine", ("quarantine",), show_quarantine),
     ),
 )

@@ -8,47 +8,47 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...core.errors import KafkaformError
-from ...jvm import FOLDER, Archive, named
-from .java import Java, find
+from ...jvm import FOLDER, Archive, make_archive
+from .java import Java, find_java
 
 SPARK = "spark"
 
 
-def archive(cache: Path, java: Java) -> Archive:
+def find_archive(cache: Path, java: Java) -> Archive:
     """What this Java has kept, or may keep."""
-    spark = _spark()
+    spark = _find_spark()
     known = (java.version, version("pyspark"), str(spark))
     jars = (spark / "jars").glob("*")
-    return named(cache, java.home / "bin" / "java", SPARK, known, jars)
+    return make_archive(cache, java.home / "bin" / "java", SPARK, known, jars)
 
 
-def starting(cache: Path) -> str:
+def make_start_options(cache: Path) -> str:
     """Words for Java to start from what it has kept; none where it has kept nothing."""
     if not (cache / FOLDER).is_dir():
         return ""
-    file = archive(cache, find(cache)).start()
+    file = find_archive(cache, find_java(cache)).find_start_file()
     return f'-XX:SharedArchiveFile="{file}"' if file else ""
 
 
-def keeping(found: Archive, java: Java, new: Path) -> str:
+def make_keep_options(found: Archive, java: Java, new: Path) -> str:
     """Words for Java to write Spark's classes into a file when it ends.
 
     Raises KafkaformError: this Java cannot do that.
     """
-    options = found.keep(new)
+    options = found.make_keep_options(new)
     if options is None:
-        raise unable(java)
+        raise make_unable_error(java)
     return " ".join(f'{option}="{file}"' for option, file in options.items())
 
 
-def unable(java: Java) -> KafkaformError:
+def make_unable_error(java: Java) -> KafkaformError:
     return KafkaformError(
         f"Java {java.version} ({java.found}) cannot keep its classes",
         "Set JAVA_HOME to another one; `kafkaform fleet run` works without, too.",
     )
 
 
-def _spark() -> Path:
+def _find_spark() -> Path:
     """Where PySpark looks for the jars of Spark."""
     spec = find_spec("pyspark")
     own = Path(spec.origin).parent if spec and spec.origin else Path()

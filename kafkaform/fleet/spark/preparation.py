@@ -10,16 +10,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...core.errors import UsageError
-from ...core.progress import Progress, Report
+from ...core.progress import Progress, Reporter
 from . import java
-from .class_archive import SPARK, archive, keeping, unable
-from .session import Place, build_session
+from .class_archive import SPARK, find_archive, make_keep_options, make_unable_error
+from .session import SparkPlace, build_session
 
 _COMMITS = 3
 _PATIENCE_SECONDS = 300
 
 
-def prepare(place: Place, report: Report) -> Path:
+def prepare(place: SparkPlace, report: Reporter) -> Path:
     """The file that Java has kept its classes in, instead of one from before.
 
     Raises UsageError: Spark does not run on this computer, or there is no Java; KafkaformError:
@@ -30,29 +30,29 @@ def prepare(place: Place, report: Report) -> Path:
             f"{place.master} is not this computer, and only that can be prepared",
             "Leave out --master.",
         )
-    used = java.find(place.cache)
-    kept = archive(place.cache, used)
+    used = java.find_java(place.cache)
+    kept = find_archive(place.cache, used)
     kept.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=kept.folder) as folder:
         new = Path(folder, SPARK)
         report(Progress("fleet", "starting Spark", 0, None))
-        session = build_session(replace(place, java=keeping(kept, used, new)))
+        session = build_session(replace(place, java=make_keep_options(kept, used, new)))
         report(Progress("fleet", "using Delta Lake", 0, None))
-        _use(session, str(Path(folder, "table")))
+        _use_session(session, str(Path(folder, "table")))
         report(Progress("fleet", "keeping Java's classes", 0, None))
-        if not _ended(session) or not new.is_file():
-            raise unable(used)
-        return kept.settle(SPARK, new)
+        if not _end_session(session) or not new.is_file():
+            raise make_unable_error(used)
+        return kept.settle_file(SPARK, new)
 
 
-def _use(session: Any, path: str) -> None:
+def _use_session(session: Any, path: str) -> None:
     """With the classes of a whole build later ones were not faster than with those of a table."""
     for _ in range(_COMMITS):
         session.range(1).write.format("delta").mode("append").save(path)
     session.read.format("delta").load(path).count()
 
 
-def _ended(session: Any) -> bool:
+def _end_session(session: Any) -> bool:
     """Whether Java ends well: it writes the file last, when nobody can talk to it any more."""
     gateway = session.sparkContext._gateway
     session.stop()

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ...core.errors import KafkaformError
 from . import java
-from .class_archive import starting
+from .class_archive import make_start_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,14 +94,14 @@ WHOLE_SHARE = 6
 _TAIL_BYTES = 3000
 
 
-class Landed(Struct, frozen=True):
+class LandedBytes(Struct, frozen=True):
     """Bytes that have landed. new: of them, those that a build makes its tables of."""
 
     all: int = 0
     new: int = 0
 
 
-class Place(Struct, frozen=True):
+class SparkPlace(Struct, frozen=True):
     """master: `local[N]`, `spark://…`, `yarn`, `k8s://…` or `sc://…` (Spark Connect); cache: a
     folder of the user's, for jars; jars: Delta's, by path or URL, where Maven cannot be reached;
     ivy: a settings file of Ivy that names a company's mirror; landed: what Java is tuned for on one
@@ -111,7 +111,7 @@ class Place(Struct, frozen=True):
     cache: Path
     jars: tuple[str, ...] = ()
     ivy: Path | None = None
-    landed: Landed = Landed()
+    landed: LandedBytes = LandedBytes()
     java: str = ""
 
     @property
@@ -123,7 +123,7 @@ class Place(Struct, frozen=True):
         return self.master.startswith("local")
 
 
-def build_session(place: Place) -> SparkSession:
+def build_session(place: SparkPlace) -> SparkSession:
     """A session that has Delta; under spark-submit the one that belongs to it.
 
     Raises KafkaformError with the end of Spark's log if it does not start, UsageError if there is
@@ -133,16 +133,16 @@ def build_session(place: Place) -> SparkSession:
 
     builder: Any = SparkSession.builder.appName("kafkaform fleet")
     if place.connect:
-        session: SparkSession = _started(builder.remote(place.master), place.master)
+        session: SparkSession = _start_session(builder.remote(place.master), place.master)
         for name, value in _ALWAYS.items():
             session.conf.set(name, value)
         return session
-    for name, value in settings(place).items():
+    for name, value in build_settings(place).items():
         builder = builder.config(name, value)
-    if not submitted():
+    if not is_submitted():
         builder = builder.master(place.master)
-        _environment(place)
-    started: SparkSession = _started(builder, place.master)
+        _set_environment(place)
+    started: SparkSession = _start_session(builder, place.master)
     _remember(started)
     return started
 
@@ -153,21 +153,26 @@ def _remember(session: Any) -> None:
         setattr(view, name, getattr(view, name))
 
 
-def submitted() -> bool:
+def is_submitted() -> bool:
     """Whether spark-submit has started this process: its master, jars and memory then count."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def settings(place: Place) -> Mapping[str, str]:
+def build_settings(place: SparkPlace) -> Mapping[str, str]:
     """What a session is started with."""
-    if submitted():
+    if is_submitted():
         return {**_AT_START, **_ALWAYS}
     # Else every folder that somebody works in gets a folder for tables without a path.
-    ours = {"spark.sql.warehouse.dir": str(place.cache / "warehouse"), **_jars(place)}
-    return {**_AT_START, **_ALWAYS, **(_here(place) if place.local else {}), **ours}
+    ours = {"spark.sql.warehouse.dir": str(place.cache / "warehouse"), **_choose_jars(place)}
+    return {
+        **_AT_START,
+        **_ALWAYS,
+        **(_choose_local_settings(place) if place.local else {}),
+        **ours,
+    }
 
 
-def _here(place: Place) -> Mapping[str, str]:
+def _choose_local_settings(place: SparkPlace) -> Mapping[str, str]:
     landed = place.landed
     chosen = {**_HERE, **_LARGE}
     if landed.new < LARGE_BYTES:
@@ -176,56 +181,56 @@ def _here(place: Place) -> Mapping[str, str]:
         chosen |= _PLAIN
     if landed.all < LARGE_BYTES:
         chosen |= _MEMORY
-    if words := place.java or starting(place.cache):
+    if words := place.java or make_start_options(place.cache):
         chosen["spark.driver.extraJavaOptions"] += f" {words}"
     if "SPARK_DRIVER_MEMORY" in os.environ:
         del chosen["spark.driver.memory"]
     return chosen
 
 
-def packages() -> str:
+def name_delta_package() -> str:
     """Delta for this Spark, as Maven names it."""
     minor = ".".join(version("pyspark").split(".")[:2])
     return f"io.delta:delta-spark_{minor}_2.13:{version('delta-spark')}"
 
 
-def _jars(place: Place) -> Mapping[str, str]:
+def _choose_jars(place: SparkPlace) -> Mapping[str, str]:
     if place.jars:
         return {"spark.jars": ",".join(place.jars)}
     ivy = place.ivy or files(__package__).joinpath("ivysettings.xml")
     return {
-        "spark.jars.packages": packages(),
+        "spark.jars.packages": name_delta_package(),
         "spark.jars.excludes": ",".join(_EXCLUDED),
         "spark.jars.ivySettings": str(ivy),
         "spark.jars.ivy": str(place.cache / "ivy"),
     }
 
 
-def _environment(place: Place) -> None:
+def _set_environment(place: SparkPlace) -> None:
     """What the Java process is to find when it starts."""
-    os.environ["JAVA_HOME"] = str(java.find(place.cache).home)
+    os.environ["JAVA_HOME"] = str(java.find_java(place.cache).home)
     # Else workers for Arrow functions take the search path's Python.
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
     if place.local:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
-def _started(builder: Any, master: str) -> Any:
+def _start_session(builder: Any, master: str) -> Any:
     """Raises KafkaformError."""
     with tempfile.TemporaryFile() as log:
         try:
-            with _aside(log), _signals_as_they_are():
+            with _redirect_output(log), _keep_signals():
                 return builder.getOrCreate()
         except Exception as error:
             # Spark raises whatever its parts raise: Java's, gRPC's, the system's.
             raise KafkaformError(
-                f"Spark does not start on {master}: {_first_line(error)}{_tail(log)}",
+                f"Spark does not start on {master}: {_first_line(error)}{_read_tail(log)}",
                 "`kafkaform fleet doctor` checks what Spark needs.",
             ) from error
 
 
 @contextmanager
-def _signals_as_they_are() -> Iterator[None]:
+def _keep_signals() -> Iterator[None]:
     """PySpark would take Ctrl-C for itself, and whoever started it would not be told."""
     ours = signal.getsignal(signal.SIGINT)
     try:
@@ -241,7 +246,7 @@ def _first_line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _tail(log: IO[bytes]) -> str:
+def _read_tail(log: IO[bytes]) -> str:
     end = log.seek(0, os.SEEK_END)
     log.seek(max(0, end - _TAIL_BYTES))
     text = log.read().decode("utf-8", "replace").strip()
@@ -249,7 +254,7 @@ def _tail(log: IO[bytes]) -> str:
 
 
 @contextmanager
-def _aside(log: IO[bytes]) -> Iterator[None]:
+def _redirect_output(log: IO[bytes]) -> Iterator[None]:
     """What this process and Java write meanwhile goes into the log; Java's does so for good."""
     sys.stdout.flush()
     sys.stderr.flush()

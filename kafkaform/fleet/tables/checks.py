@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 
 from ...core.errors import StorageError
 from .definitions import TABLES, Table
-from .schemas import schema
+from .schemas import build_schema
 
 
-def conforming(table: str, rows: DataFrame) -> DataFrame:
+def conform_rows(table: str, rows: DataFrame) -> DataFrame:
     """The rows as they are to be written. Raises StorageError: columns or types are not the
     table's."""
-    wanted = [(f.name, f.dataType.simpleString()) for f in schema(table).fields]
+    wanted = [(f.name, f.dataType.simpleString()) for f in build_schema(table).fields]
     found = [(f.name, f.dataType.simpleString()) for f in rows.schema.fields]
     if found == wanted:
         # Text that a Connect client has typed has a collation by name, which only Spark can read.
@@ -32,13 +32,13 @@ def conforming(table: str, rows: DataFrame) -> DataFrame:
     )
 
 
-def sound(table: str, rows: DataFrame) -> int:
+def check_rows(table: str, rows: DataFrame) -> int:
     """How many rows there are. Raises StorageError, with an example: a key occurs twice, or a
     required column is null."""
     about = TABLES[table]
-    found = _counted(about, rows)
+    found = _count_faults(about, rows)
     suspect = found.twice or any(found.nulls.values())
-    problem = _problem(about, rows, found) if suspect else None
+    problem = _find_problem(about, rows, found) if suspect else None
     if problem:
         raise StorageError(
             f"table {table}: {problem}",
@@ -56,21 +56,22 @@ class _Found(Struct, frozen=True):
     nulls: Mapping[str, int]
 
 
-def _counted(about: Table, rows: DataFrame) -> _Found:
+def _count_faults(about: Table, rows: DataFrame) -> _Found:
     """In one pass. Keys are counted by a number that stands for them, since to group by whole keys
-    takes longer. Two keys may have one number: that is a suspicion, which `_problem` looks into."""
+    takes longer. Two keys may have one number: that is a suspicion, which `_find_problem` looks
+    into."""
     hashed = F.count_distinct(F.xxhash64(*about.key)) if about.key else F.count(F.lit(1))
-    nulls = [F.count_if(F.col(c).isNull()).alias(f"null_{c}") for c in _required(about)]
+    nulls = [F.count_if(F.col(c).isNull()).alias(f"null_{c}") for c in _list_required(about)]
     row = rows.agg(F.count(F.lit(1)).alias("rows"), hashed.alias("keys"), *nulls).collect()[0]
-    counts = {c: row[f"null_{c}"] for c in _required(about)}
+    counts = {c: row[f"null_{c}"] for c in _list_required(about)}
     return _Found(row["rows"], row["rows"] - row["keys"], counts)
 
 
-def _required(about: Table) -> tuple[str, ...]:
+def _list_required(about: Table) -> tuple[str, ...]:
     return tuple(column.name for column in about.columns if column.required)
 
 
-def _problem(about: Table, rows: DataFrame, found: _Found) -> str | None:
+def _find_problem(about: Table, rows: DataFrame, found: _Found) -> str | None:
     example = F.to_json(F.struct(*map(F.col, about.key))) if about.key else F.lit("")
     for column, count in found.nulls.items():
         if count:

@@ -17,7 +17,7 @@ Frames = Mapping[str, "DataFrame"]
 """Table -> its rows. Of a table of scope `cluster`, those of the touched clusters alone."""
 
 
-class Context(Struct, frozen=True):
+class BuildContext(Struct, frozen=True):
     """as_of: the newest capture that landed, which is this build's now (UTC): the same inputs make
     the same tables on any day."""
 
@@ -32,7 +32,7 @@ class Dataset(Struct, frozen=True):
 
     table: str
     inputs: tuple[str, ...]
-    build: Callable[[Frames, Context], DataFrame]
+    build: Callable[[Frames, BuildContext], DataFrame]
     builds: Callable[[Frames], DataFrame] | None = None
     """_build of all rows of `snapshot_raw` that it needs, from its other inputs: the builds that
     took them in. None: it needs those of any. All that ever landed is there, and what has not

@@ -20,7 +20,7 @@ class Layer(StrEnum):
     GOLD = "gold"
 
 
-class Scope(StrEnum):
+class RebuildScope(StrEnum):
     """What of a table is made anew when something new has landed."""
 
     APPENDED = "appended"
@@ -29,7 +29,7 @@ class Scope(StrEnum):
     WHOLE = "whole"
 
 
-class Column(Struct, frozen=True):
+class TableColumn(Struct, frozen=True):
     """type: in Spark's words; about: empty where the name says it."""
 
     name: str
@@ -43,9 +43,9 @@ class Table(Struct, frozen=True):
 
     name: str
     layer: Layer
-    scope: Scope
+    scope: RebuildScope
     key: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,23 +59,25 @@ class Table(Struct, frozen=True):
         )
 
 
-def _tables() -> Iterator[Table]:
+def _parse_tables() -> Iterator[Table]:
     text = files(__package__).joinpath("tables.txt").read_text("utf-8")
     lines = (line.rstrip() for line in text.splitlines() if not line.startswith("#"))
     for some, block in groupby(lines, key=bool):
         if some:
-            yield _table(list(block))
+            yield _parse_table(list(block))
 
 
-def _table(lines: list[str]) -> Table:
+def _parse_table(lines: list[str]) -> Table:
     layer, name, scope, *key = lines[0].split()
-    columns = tuple(_column(*line.split(None, 2)) for line in lines[1:])
-    return Table(name, Layer(layer), Scope(scope), tuple(key[0].split(",")) if key else (), columns)
+    columns = tuple(_parse_column(*line.split(None, 2)) for line in lines[1:])
+    return Table(
+        name, Layer(layer), RebuildScope(scope), tuple(key[0].split(",")) if key else (), columns
+    )
 
 
-def _column(name: str, kind: str, about: str = "") -> Column:
-    return Column(name, kind.removesuffix("!"), kind.endswith("!"), about)
+def _parse_column(name: str, kind: str, about: str = "") -> TableColumn:
+    return TableColumn(name, kind.removesuffix("!"), kind.endswith("!"), about)
 
 
-TABLES: Mapping[str, Table] = {table.name: table for table in _tables()}
+TABLES: Mapping[str, Table] = {table.name: table for table in _parse_tables()}
 GOLD = tuple(name for name, table in TABLES.items() if table.layer is Layer.GOLD)

@@ -19,14 +19,14 @@ Among = Mapping[str, Collection[str]]
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
-def place(root: str) -> str:
+def delta_address(root: str) -> str:
     """As delta-rs names it. `gcs://` is what obstore calls it too; delta-rs knows `gs://` alone."""
     if "://" not in root:
         return str(Path(root).expanduser().absolute())
     return re.sub("^gcs:", "gs:", root.rstrip("/"))
 
 
-def options() -> dict[str, str]:
+def make_storage_options() -> dict[str, str]:
     """What delta-rs would not take from the environment itself: that a store on this computer
     needs no encryption."""
     endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), "")
@@ -34,22 +34,24 @@ def options() -> dict[str, str]:
     return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"} if here else {}
 
 
-def latest(folder: str) -> int | None:
+def find_latest_version(folder: str) -> int | None:
     """The newest version of a table, whoever wrote it; None: there is no such table."""
     from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     try:
-        return int(DeltaTable(place(folder), storage_options=options()).version())
+        return int(
+            DeltaTable(delta_address(folder), storage_options=make_storage_options()).version()
+        )
     except TableNotFoundError:
         return None
 
 
-def restored(folder: str, version: int) -> int:
+def restore_table(folder: str, version: int) -> int:
     """Make a table again what it was: the version that it then has. Spark takes seconds for it."""
     from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
-    table = DeltaTable(place(folder), storage_options=options())
+    table = DeltaTable(delta_address(folder), storage_options=make_storage_options())
     table.restore(version)
     return int(table.version())
 
@@ -59,33 +61,35 @@ def vacuum(folder: str, hours: int) -> None:
     Spark's own keeps every file for a week, whatever it is told."""
     from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
-    table = DeltaTable(place(folder), storage_options=options())
+    table = DeltaTable(delta_address(folder), storage_options=make_storage_options())
     table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
 
 
-def files(folder: str, version: int, among: Among | None = None) -> tuple[str, ...]:
+def list_files(folder: str, version: int, among: Among | None = None) -> tuple[str, ...]:
     """Paths below the table's folder, sorted: of all files, or of those that may have rows with
     such values. A file of which the log does not tell may have any."""
     wanted = (among or {}).items()
     kept = (
         row
-        for row in _told(folder, version)
+        for row in _read_log(folder, version)
         if all(_may_have(row, name, values) for name, values in wanted)
     )
     return tuple(sorted(unquote(row["path"]) for row in kept))
 
 
-def count(folder: str, version: int) -> int:
+def count_rows(folder: str, version: int) -> int:
     """Rows of a table. Whoever writes one of ours counts them."""
-    return sum(row["num_records"] for row in _told(folder, version))
+    return sum(row["num_records"] for row in _read_log(folder, version))
 
 
-def _told(folder: str, version: int) -> list[dict[str, Any]]:
+def _read_log(folder: str, version: int) -> list[dict[str, Any]]:
     """What the log says of each file."""
     import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
-    table = DeltaTable(place(folder), version=version, storage_options=options())
+    table = DeltaTable(
+        delta_address(folder), version=version, storage_options=make_storage_options()
+    )
     rows: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     return rows
 

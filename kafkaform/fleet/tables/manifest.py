@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from ...core.errors import StorageError
-from ...core.nouns import Misfit, from_data, parse
-from ...core.objects import Changed, Exists, Objects
+from ...core.nouns import Misfit, from_data, parse_json
+from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ...core.value import FrozenMap
 from .definitions import SCHEMA_VERSION
 
@@ -56,16 +56,20 @@ class Manifest(Struct, frozen=True):
     schema_version: int = SCHEMA_VERSION
 
 
-def current(objects: Objects) -> Manifest | None:
+def read_current(objects: Objects) -> Manifest | None:
     """The build that readers read; None: there is none yet.
 
     Raises StorageError: it cannot be read, or a later version wrote it.
     """
     pointer = objects.read(CURRENT)
-    return load(objects, _text(objects, CURRENT, pointer.data).strip()) if pointer else None
+    return (
+        load_manifest(objects, _decode_text(objects, CURRENT, pointer.data).strip())
+        if pointer
+        else None
+    )
 
 
-def load(objects: Objects, build: str) -> Manifest:
+def load_manifest(objects: Objects, build: str) -> Manifest:
     """Raises StorageError."""
     found = objects.read(_key(build))
     if found is None:
@@ -74,13 +78,13 @@ def load(objects: Objects, build: str) -> Manifest:
             "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
         )
     try:
-        return _decoded(found.data, objects.location, build)
+        return _decode(found.data, objects.location, build)
     except Misfit as error:
-        raise _damaged(objects, _key(build), str(error)) from None
+        raise _damaged_error(objects, _key(build), str(error)) from None
 
 
-def _decoded(data: bytes, location: str, build: str) -> Manifest:
-    members = parse(data)
+def _decode(data: bytes, location: str, build: str) -> Manifest:
+    members = parse_json(data)
     version = members.get("schema_version") if isinstance(members, FrozenMap) else None
     if type(version) is int and version > SCHEMA_VERSION:
         raise StorageError(
@@ -90,11 +94,11 @@ def _decoded(data: bytes, location: str, build: str) -> Manifest:
         )
     manifest = from_data(Manifest, members)
     if manifest.build != build:
-        raise Misfit(f"is not {build}").within("build")
+        raise Misfit(f"is not {build}").nest_in("build")
     return manifest
 
 
-def _damaged(objects: Objects, key: str, why: str) -> StorageError:
+def _damaged_error(objects: Objects, key: str, why: str) -> StorageError:
     return StorageError(
         f"{objects.location}/{key} cannot be used: {why}",
         "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
@@ -121,7 +125,7 @@ def encode(manifest: Manifest) -> bytes:
     return json.dumps(members, indent=1).encode()
 
 
-def known(objects: Objects, build: str) -> frozenset[str]:
+def read_inputs(objects: Objects, build: str) -> frozenset[str]:
     """The landing files that are in this build."""
     found = objects.read(_inputs(build))
     if found is None:
@@ -132,57 +136,59 @@ def known(objects: Objects, build: str) -> frozenset[str]:
     try:
         data = gzip.decompress(found.data)
     except (OSError, EOFError, zlib.error):
-        raise _damaged(objects, _inputs(build), "it is not a gzip file, or not all of it") from None
-    return frozenset(_text(objects, _inputs(build), data).splitlines())
+        raise _damaged_error(
+            objects, _inputs(build), "it is not a gzip file, or not all of it"
+        ) from None
+    return frozenset(_decode_text(objects, _inputs(build), data).splitlines())
 
 
-def died(objects: Objects, current: str | None) -> tuple[str, ...]:
+def list_died(objects: Objects, current: str | None) -> tuple[str, ...]:
     """The builds that wrote tables after the current one and ended before they were published, the
     oldest first."""
-    names = _unfinished(objects)
+    names = _read_unfinished(objects)
     return names[names.index(current) + 1 :] if current in names else names
 
 
-def begin(objects: Objects, build: str) -> bool:
+def begin_build(objects: Objects, build: str) -> bool:
     """Note that tables are about to be written. True: an earlier build died while it did so."""
-    names = _unfinished(objects)
+    names = _read_unfinished(objects)
     noted = (*(name for name in names if name != build), build)
     _put(objects, UNFINISHED, "\n".join(noted).encode())
     return bool(names)
 
 
-def end(objects: Objects) -> None:
+def end_build(objects: Objects) -> None:
     objects.delete(UNFINISHED)
 
 
-def builds(objects: Objects) -> tuple[Manifest, ...]:
+def list_builds(objects: Objects) -> tuple[Manifest, ...]:
     """All builds, the oldest first."""
     names = (entry.key for entry in objects.names(f"{FOLDER}/"))
     found = (
-        load(objects, name.removeprefix(f"{FOLDER}/").removesuffix(".json"))
+        load_manifest(objects, name.removeprefix(f"{FOLDER}/").removesuffix(".json"))
         for name in names
         if name.endswith(".json")
     )
     return tuple(sorted(found, key=lambda manifest: (manifest.started, manifest.build)))
 
 
-def forget(objects: Objects, build: str) -> None:
+def forget_build(objects: Objects, build: str) -> None:
     """Remove what is known of a build. Its tables' versions stay until they are vacuumed."""
     objects.delete(_key(build))
     objects.delete(_inputs(build))
 
 
-def _unfinished(objects: Objects) -> tuple[str, ...]:
+def _read_unfinished(objects: Objects) -> tuple[str, ...]:
     found = objects.read(UNFINISHED)
-    return tuple(_text(objects, UNFINISHED, found.data).split()) if found else ()
+    return tuple(_decode_text(objects, UNFINISHED, found.data).split()) if found else ()
 
 
-def _text(objects: Objects, key: str, data: bytes) -> str:
+def _decode_text(objects: Objects, key: str, data: bytes) -> str:
     """Raises StorageError for what is no text."""
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise _damaged(objects, key, "it is not UTF-8 text") from None
+        raise _damaged_error(objects, key, "it is not UTF-8 text") from None
 
 
 def _key(build: str) -> str:
@@ -203,7 +209,7 @@ def _put(objects: Objects, key: str, data: bytes) -> None:
             objects.create(key, data)
         else:
             objects.replace(key, data, found.version)
-    except (Exists, Changed) as error:
+    except (ObjectExists, ObjectChanged) as error:
         raise StorageError(
             f"{objects.location}/{key}: somebody else has written it meanwhile",
             "Only one `fleet run` at a time may write a root; run it again.",

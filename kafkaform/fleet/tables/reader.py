@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from ...core.errors import StorageError, UsageError
 from .definitions import SCHEMA_VERSION, TABLES
-from .delta_files import options, place
+from .delta_files import delta_address, make_storage_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ _SETTINGS = {"datafusion.sql_parser.dialect": "postgres"}
 Row = Mapping[str, Any]
 
 
-class Part(Struct, frozen=True):
+class BuiltTable(Struct, frozen=True):
     """One table of a build. version: Delta's."""
 
     version: int
@@ -51,18 +51,18 @@ class Build(Struct, frozen=True):
     root: str
     name: str
     fingerprint: str
-    parts: Mapping[str, Part]
+    parts: Mapping[str, BuiltTable]
     started: datetime
     ended: datetime
     as_of: datetime
 
 
-def current(root: str) -> Build:
+def read_current(root: str) -> Build:
     """The newest build below this folder or URL.
 
     Raises UsageError: there is none; StorageError: it cannot be read.
     """
-    pointer = _read(root, CURRENT)
+    pointer = _read_file(root, CURRENT)
     if pointer is None:
         raise UsageError(
             f"there is no build yet in {root}",
@@ -74,13 +74,13 @@ def current(root: str) -> Build:
 def read_build(root: str, name: str) -> Build:
     """The build of this name. Raises UsageError: there is none; StorageError: a later version
     made it, or its manifest cannot be read."""
-    text = _read(root, f"{name}.json") if _NAME.fullmatch(name) else None
+    text = _read_file(root, f"{name}.json") if _NAME.fullmatch(name) else None
     if text is None:
         raise UsageError(
             f"{root} has no build {name!r}", "`kafkaform fleet status` lists the builds."
         )
     try:
-        return _build(root, json.loads(text))
+        return _make_build(root, json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             f"the manifest of build {name} in {root} cannot be read: "
@@ -89,26 +89,28 @@ def read_build(root: str, name: str) -> Build:
         ) from None
 
 
-def builds(root: str) -> tuple[str, ...]:
+def list_builds(root: str) -> tuple[str, ...]:
     """The names of all builds whose manifests are still there, sorted."""
     from pyarrow.fs import FileSelector  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     with _refusing(root):
-        handler = _handler(root)
+        handler = _open_handler(root)
         selector = FileSelector(FOLDER, allow_not_found=True)
         found = handler.get_file_info_selector(selector) if handler else ()
     names = (Path(info.path).name for info in found)
     return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
-def before(build: Build) -> Build | None:
+def find_before(build: Build) -> Build | None:
     """The newest build that ended before this one, None if there is none."""
-    others = (read_build(build.root, name) for name in builds(build.root) if name != build.name)
+    others = (
+        read_build(build.root, name) for name in list_builds(build.root) if name != build.name
+    )
     older = (other for other in others if other.ended <= build.ended)
     return max(older, key=lambda other: (other.ended, other.name), default=None)
 
 
-def _build(root: str, data: Mapping[str, Any]) -> Build:
+def _make_build(root: str, data: Mapping[str, Any]) -> Build:
     if data["schema_version"] > SCHEMA_VERSION:
         raise StorageError(
             f"build {data['build']} in {root} has tables of version {data['schema_version']}; "
@@ -116,7 +118,7 @@ def _build(root: str, data: Mapping[str, Any]) -> Build:
             "Use the version of kafkaform that made the build, or a later one.",
         )
     parts = {
-        name: Part(int(part["version"]), int(part["rows"]), float(part["seconds"] or 0))
+        name: BuiltTable(int(part["version"]), int(part["rows"]), float(part["seconds"] or 0))
         for name, part in sorted(data["tables"].items())
     }
     times = {name: datetime.fromisoformat(data[name]) for name in ("started", "ended", "as_of")}
@@ -135,10 +137,10 @@ class Gold:
         """Whether the build has made all of these tables."""
         return self.build.parts.keys() >= set(tables)
 
-    def table(self, name: str) -> pa.Table:
+    def read_table(self, name: str) -> pa.Table:
         """All rows of one table."""
         self.require(name)
-        return self.arrow(f"select * from {name}")
+        return self.read_arrow(f"select * from {name}")
 
     def require(self, name: str) -> None:
         """Raises UsageError if the build has not made this table."""
@@ -149,21 +151,21 @@ class Gold:
                 "`kafkaform fleet status` lists the tables of a build.",
             )
 
-    def rows(self, sql: str) -> list[dict[str, Any]]:
+    def read_rows(self, sql: str) -> list[dict[str, Any]]:
         """The result of a query of ours; maps are dicts, times are UTC.
 
         Raises StorageError: the files are gone or damaged.
         """
-        return [row for batch in self.batches(sql) for row in plain(batch)]
+        return [row for batch in self.read_batches(sql) for row in to_rows(batch)]
 
-    def arrow(self, sql: str) -> pa.Table:
+    def read_arrow(self, sql: str) -> pa.Table:
         """The same as one Arrow table."""
         import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         with _refusing(self.build.root):
             return pa.table(self.execute(sql).read_all())
 
-    def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         """The same, piece by piece."""
         import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
@@ -179,21 +181,21 @@ class Gold:
             self._engine = QueryBuilder(_SETTINGS)
         wanted = {word.lower() for word in _WORD.findall(sql)} & self.build.parts.keys()
         for name in sorted(wanted - self._open):
-            folder = f"{place(self.build.root)}/tables/{TABLES[name].layer}/{name}"
+            folder = f"{delta_address(self.build.root)}/tables/{TABLES[name].layer}/{name}"
             version = self.build.parts[name].version
-            table = DeltaTable(folder, version=version, storage_options=options())
+            table = DeltaTable(folder, version=version, storage_options=make_storage_options())
             self._engine.register(name, table)
             self._open.add(name)
         return self._engine.execute(sql)
 
 
-def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """The rows of a batch as Python values."""
     rows: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="lossy")
     return rows
 
 
-def literal(text: str) -> str:
+def quote_text(text: str) -> str:
     """Text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -213,7 +215,7 @@ class _refusing:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and _is_foreign(error):
             raise StorageError(
-                f"cannot read {self._root}: {told(error)}",
+                f"cannot read {self._root}: {describe_error(error)}",
                 "Check the root, the rights and the credentials in the environment; if files of "
                 "an old build are gone, make a new one with `kafkaform fleet run`.",
             ) from None
@@ -227,16 +229,16 @@ def _is_foreign(error: BaseException) -> bool:
     return isinstance(error, OSError | DeltaError | ArrowException) or type(error) is Exception
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The first line of a message, without the colours that delta-rs puts into some."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     return " ".join(text.split())[:400]
 
 
-def _read(root: str, name: str) -> bytes | None:
+def _read_file(root: str, name: str) -> bytes | None:
     """A file of the folder of manifests, None if it is not there."""
     with _refusing(root):
-        handler = _handler(root)
+        handler = _open_handler(root)
         if handler is None:
             return None
         try:
@@ -246,12 +248,12 @@ def _read(root: str, name: str) -> bytes | None:
         return data
 
 
-def _handler(root: str) -> Any:
+def _open_handler(root: str) -> Any:
     """delta-rs's view of a folder or a store; None: the folder is not there."""
     from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     try:
-        return DeltaStorageHandler(place(root), options())
+        return DeltaStorageHandler(delta_address(root), make_storage_options())
     except TableNotFoundError:
         return None

@@ -21,33 +21,33 @@ _SIMPLE: dict[str, type[t.DataType]] = {
 
 
 @cache
-def schema(table: str) -> t.StructType:
+def build_schema(table: str) -> t.StructType:
     """Of a table in TABLES, with what is never null."""
-    return _struct(TABLES[table])
+    return _build_struct(TABLES[table])
 
 
-def _struct(table: Table) -> t.StructType:
+def _build_struct(table: Table) -> t.StructType:
     return t.StructType(
-        [t.StructField(c.name, data_type(c.type), not c.required) for c in table.columns]
+        [t.StructField(c.name, parse_data_type(c.type), not c.required) for c in table.columns]
     )
 
 
-def data_type(text: str) -> t.DataType:
+def parse_data_type(text: str) -> t.DataType:
     """`array<struct<a:string,b:bigint>>` -> Spark's type. Spark itself reads such a text only
     within a session. Raises KeyError: there is no such type."""
     head, _, rest = text.partition("<")
-    inside = tuple(_parts(rest.removesuffix(">")))
+    inside = tuple(_split_parts(rest.removesuffix(">")))
     if head == "array":
-        return t.ArrayType(data_type(inside[0]))
+        return t.ArrayType(parse_data_type(inside[0]))
     if head == "map":
-        return t.MapType(data_type(inside[0]), data_type(inside[1]))
+        return t.MapType(parse_data_type(inside[0]), parse_data_type(inside[1]))
     if head == "struct":
         pairs = (part.split(":", 1) for part in inside)
-        return t.StructType([t.StructField(name, data_type(kind)) for name, kind in pairs])
+        return t.StructType([t.StructField(name, parse_data_type(kind)) for name, kind in pairs])
     return _SIMPLE[head]()
 
 
-def _parts(text: str) -> Iterator[str]:
+def _split_parts(text: str) -> Iterator[str]:
     """Split at the commas that are in no brackets."""
     depth = start = 0
     for at, sign in enumerate(text):

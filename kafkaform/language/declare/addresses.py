@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.address import Address, bracketed
+from ...core.address import Address, render_key
 from ...syntax.nodes import Attr, Block, Expression, Index, LegacyIndex, Lit, Root, Tuple
-from ..values.faults import EvalError, Place, near
-from ..values.types import bare
-from .blocks import attribute
+from ..values.faults import EvalError, Place, suggest_near
+from ..values.types import drop_parentheses
+from .blocks import get_argument
 
 Key = Callable[[Expression], str | int]
 """The value of the brackets of an address."""
 
 
-def spelled(node: Expression) -> str | None:
+def spell_name(node: Expression) -> str | None:
     """`kafka` or `kafka.eu` as it is spelled, in brackets or not; None for anything else."""
-    target = bare(node)
+    target = drop_parentheses(node)
     if isinstance(target, Root):
         return target.name
     if isinstance(target, Attr) and isinstance(target.target, Root):
@@ -24,14 +24,14 @@ def spelled(node: Expression) -> str | None:
     return None
 
 
-def address_of(node: Expression, key: Key | None = None) -> Address:
+def parse_address_node(node: Expression, key: Key | None = None) -> Address:
     """The address that `TYPE.NAME`, `TYPE.NAME["KEY"]` or either behind `module.NAME` spells,
     or that of a module itself. Raises EvalError."""
-    words = _words(bare(node), key or constant_key)
+    words = _split_words(drop_parentheses(node), key or read_constant_key)
     modules = []
     while len(words) >= 2 and words[0] == ("module", None):
         name, found = words[1]
-        modules.append(f"module.{name}{bracketed(found)}")
+        modules.append(f"module.{name}{render_key(found)}")
         words = words[2:]
     if modules and not words:
         return Address("", "", None, tuple(modules))
@@ -44,7 +44,7 @@ def address_of(node: Expression, key: Key | None = None) -> Address:
     )
 
 
-def _words(node: Expression, key: Key) -> list[tuple[str, str | int | None]]:
+def _split_words(node: Expression, key: Key) -> list[tuple[str, str | int | None]]:
     """`a.b["c"]` as [("a", None), ("b", "c")]; empty if it is something else."""
     found: list[tuple[str, str | int | None]] = []
     inside: str | int | None = None
@@ -60,7 +60,7 @@ def _words(node: Expression, key: Key) -> list[tuple[str, str | int | None]]:
     return [(node.name, None), *reversed(found)]
 
 
-def constant_key(node: Expression) -> str | int:
+def read_constant_key(node: Expression) -> str | int:
     """A key that is written out. Raises EvalError."""
     value = node.value if isinstance(node, Lit) else None
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -68,7 +68,7 @@ def constant_key(node: Expression) -> str | int:
     return value
 
 
-def depends_on(node: Expression | None) -> list[tuple[Address, Expression]]:
+def read_depends_on(node: Expression | None) -> list[tuple[Address, Expression]]:
     """The addresses of a `depends_on` list, each with its place. Raises EvalError."""
     if node is None:
         return []
@@ -76,17 +76,17 @@ def depends_on(node: Expression | None) -> list[tuple[Address, Expression]]:
         raise EvalError(
             node, "depends_on takes a list of addresses", "depends_on = [kafka_topic.a]"
         )
-    return [(address_of(item), item) for item in node.items if not _is_data(item)]
+    return [(parse_address_node(item), item) for item in node.items if not _is_data(item)]
 
 
 def _is_data(node: Expression) -> bool:
     """Whether it names a data source, which is read before anything is changed."""
-    return (spelled(bare(node)) or "").startswith("data.") or (
-        isinstance(node, Attr) and (spelled(node.target) or "").startswith("data.")
+    return (spell_name(drop_parentheses(node)) or "").startswith("data.") or (
+        isinstance(node, Attr) and (spell_name(node.target) or "").startswith("data.")
     )
 
 
-def provider_instance(
+def read_provider_instance(
     node: Expression | None, default: str, known: Mapping[str, str], place: Place
 ) -> str:
     """The instance that `provider = kafka.eu` names, else the default one. known: name in the
@@ -100,7 +100,7 @@ def provider_instance(
                 f"Add {default} = … to providers in the module block, or name one here.",
             )
         return known[default]
-    name = spelled(node)
+    name = spell_name(node)
     if name is None:
         raise EvalError(
             node, "This does not name a provider", f"Write {default} or {default}.ALIAS."
@@ -109,14 +109,18 @@ def provider_instance(
     if found.partition(".")[0] != default:
         raise EvalError(node, f"This type belongs to the provider {default}, not to {name}")
     if name not in known:
-        raise EvalError(node, f"There is no provider instance {name}", advice=near(name, known))
+        raise EvalError(
+            node, f"There is no provider instance {name}", advice=suggest_near(name, known)
+        )
     return found
 
 
-def ignored_paths(lifecycle: Block | None, name: str) -> tuple[tuple[str, Expression], ...] | None:
+def read_ignored_paths(
+    lifecycle: Block | None, name: str
+) -> tuple[tuple[str, Expression], ...] | None:
     """The paths of `ignore_changes` and its like, each with its place; `*` for `all`, None if
     they are not given. Raises EvalError."""
-    node = None if lifecycle is None else attribute(lifecycle, name)
+    node = None if lifecycle is None else get_argument(lifecycle, name)
     if node is None:
         return None
     if isinstance(node, Root) and node.name == "all":
@@ -127,16 +131,16 @@ def ignored_paths(lifecycle: Block | None, name: str) -> tuple[tuple[str, Expres
             f"{name} takes a list of paths, or all",
             'Write [description, config["retention.*"]].',
         )
-    return tuple((_path(item), item) for item in node.items)
+    return tuple((_render_path(item), item) for item in node.items)
 
 
-def _path(node: Expression) -> str:
+def _render_path(node: Expression) -> str:
     if isinstance(node, Lit) and isinstance(node.value, str):
         return node.value
     if isinstance(node, Root):
         return node.name
     if isinstance(node, Attr):
-        return f"{_path(node.target)}.{node.name}"
+        return f"{_render_path(node.target)}.{node.name}"
     if isinstance(node, Index):
-        return f"{_path(node.target)}.{constant_key(node.key)}"
+        return f"{_render_path(node.target)}.{read_constant_key(node.key)}"
     raise EvalError(node, "This is not a path", 'Write description or config["retention.ms"].')

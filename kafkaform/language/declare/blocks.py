@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...syntax.nodes import Block, Expression
-from ..values.faults import Place, error, near
+from ..values.faults import Place, make_error, suggest_near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -96,71 +96,76 @@ class Header(Struct, frozen=True):
         return self.block.excerpt
 
 
-def header(block: Block) -> Header:
+def make_header(block: Block) -> Header:
     """The type and labels of a block, as a place."""
     return Header(block)
 
 
-def shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+def find_shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
     """What does not fit the shape."""
-    yield from _label_faults(block, shape)
+    yield from _find_label_faults(block, shape)
     for name in shape.required:
         if name not in block.body.attributes:
-            yield error(header(block), f'{title(block)} needs "{name}"')
+            yield make_error(make_header(block), f'{render_title(block)} needs "{name}"')
     if shape.open:
         return
     known = (*shape.required, *shape.optional)
     for name, attribute in block.body.attributes.items():
         if name not in known:
-            yield _unknown("argument", name, block, Spot(attribute.name_range, attribute.excerpt),
-                           (*known, *shape.blocks))  # fmt: skip
+            where = Spot(attribute.name_range, attribute.excerpt)
+            yield _make_unknown_fault("argument", name, block, where, (*known, *shape.blocks))
     for inner in block.body.blocks:
         if inner.type not in shape.blocks:
-            yield _unknown("block", inner.type, block, header(inner), (*shape.blocks, *known))
+            yield _make_unknown_fault(
+                "block", inner.type, block, make_header(inner), (*shape.blocks, *known)
+            )
 
 
-def _unknown(
+def _make_unknown_fault(
     what: str, name: str, block: Block, place: Place, known: Collection[str]
 ) -> Diagnostic:
     names = ", ".join(known)
     detail = f"It may hold {names}." if names else "It holds nothing."
-    return error(place, f'{title(block)} has no {what} "{name}"', detail, near(name, known))
+    return make_error(
+        place, f'{render_title(block)} has no {what} "{name}"', detail, suggest_near(name, known)
+    )
 
 
-def _label_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+def _find_label_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
     if len(block.labels) != len(shape.labels):
         wanted = " and ".join(shape.labels) or "no labels"
         form = " ".join((block.type, *('"…"' for _ in shape.labels), "{ … }"))
-        yield error(
-            header(block),
+        yield make_error(
+            make_header(block),
             f"A {block.type} block takes {wanted}",
             f"It has {len(block.labels)} labels.",
             f"Write {form}.",
         )
     for label in block.labels:
         if not NAME.fullmatch(label.text):
-            yield error(
+            yield make_error(
                 label,
                 f'"{label.text}" is not a name',
                 "A name starts with a letter and holds letters, digits, _ and -.",
             )
 
 
-def title(block: Block) -> str:
+def render_title(block: Block) -> str:
     """How messages call a block: `variable "zone"`."""
     return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
 
 
-def attribute(block: Block, name: str) -> Expression | None:
+def get_argument(block: Block, name: str) -> Expression | None:
     """The expression of an argument, if it is given."""
     # A block that repeats an earlier one is parsed when its body is asked for.
     return block.body.attributes[name].value if block.has_argument(name) else None
 
 
-def single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
+def find_single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
     """The nested block of this kind, which may stand there once."""
     found = block.list_blocks(kind)
     extra = tuple(
-        error(header(inner), f'{title(block)} has a second "{kind}" block') for inner in found[1:]
+        make_error(make_header(inner), f'{render_title(block)} has a second "{kind}" block')
+        for inner in found[1:]
     )
     return (found[0] if found else None), extra

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from ...core.address import Address
 from ...syntax.nodes import Attribute, Block, Expression
-from .blocks import attribute
+from .blocks import get_argument
 
 
 class VariableBlock(Struct, frozen=True):
@@ -40,13 +40,13 @@ class ResourceBlock(Struct, frozen=True):
     preconditions: tuple[Block, ...] = ()
     postconditions: tuple[Block, ...] = ()
 
-    def argument(self, name: str) -> Expression | None:
-        return attribute(self.block, name)
+    def get_argument(self, name: str) -> Expression | None:
+        return get_argument(self.block, name)
 
     @property
     def several(self) -> bool:
         """Whether it has instances with keys."""
-        return self.argument("for_each") is not None or self.argument("count") is not None
+        return self.get_argument("for_each") is not None or self.get_argument("count") is not None
 
 
 class ModuleBlock(Struct, frozen=True):
@@ -58,13 +58,13 @@ class ModuleBlock(Struct, frozen=True):
     source: str | None
     providers: Mapping[str, Expression] | None = None
 
-    def argument(self, name: str) -> Expression | None:
-        return attribute(self.block, name)
+    def get_argument(self, name: str) -> Expression | None:
+        return get_argument(self.block, name)
 
     @property
     def several(self) -> bool:
         """Whether it has instances with keys."""
-        return self.argument("for_each") is not None or self.argument("count") is not None
+        return self.get_argument("for_each") is not None or self.get_argument("count") is not None
 
 
 class OutputBlock(Struct, frozen=True):

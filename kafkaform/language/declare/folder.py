@@ -12,7 +12,7 @@ from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ...syntax.limits import ALL_FILES_BYTES
 from ...syntax.nodes import File
 from ...syntax.parse import parse
-from .override_files import merged
+from .override_files import merge_overrides
 
 
 class Tree(Struct, frozen=True):
@@ -40,16 +40,16 @@ class Family(Struct, frozen=True):
     automatic: tuple[str, ...]
     terraform: bool = False
 
-    def members(self, names: Iterable[str]) -> list[str]:
+    def select_configuration(self, names: Iterable[str]) -> list[str]:
         """The configuration files among these names, in their order."""
-        return [n for n in sorted(names) if n.endswith(self.configuration) and not _hidden(n)]
+        return [n for n in sorted(names) if n.endswith(self.configuration) and not _is_hidden(n)]
 
-    def value_files(self, names: Collection[str]) -> list[str]:
+    def select_values(self, names: Collection[str]) -> list[str]:
         """The value files among these names, weakest first."""
-        more = [n for n in sorted(names) if n.endswith(self.automatic) and not _hidden(n)]
+        more = [n for n in sorted(names) if n.endswith(self.automatic) and not _is_hidden(n)]
         return [n for n in self.values if n in names] + more
 
-    def overrides(self, name: str) -> bool:
+    def is_override(self, name: str) -> bool:
         """Whether a configuration file is merged into the others, such as `override.tf`."""
         stem = next(name.removesuffix(end) for end in self.configuration if name.endswith(end))
         return stem == "override" or stem.endswith("_override")
@@ -76,35 +76,37 @@ _NATIVE_VALUES = (".kfvars.hcl", ".tfvars")
 
 def is_read(name: str) -> bool:
     """Whether a file of this name can matter to a folder's configuration."""
-    return any(family.members([name]) or family.value_files([name]) for family in FAMILIES)
+    return any(
+        family.select_configuration([name]) or family.select_values([name]) for family in FAMILIES
+    )
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     """Such as the copies that editors keep beside a file."""
     return name.startswith(".")
 
 
-def load(files: Mapping[str, bytes], folder: str = "") -> Tree:
+def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
     """Parse a folder. files: name without folder -> content; other names are passed over.
 
     folder: of a module, as diagnostics and digests name it; its value files do not count.
     """
-    family = next((f for f in FAMILIES if f.members(files)), FAMILIES[0])
-    names = family.members(files)
-    values = [] if folder else family.value_files(files)
-    faults = list(_size_faults(files, names + values))
+    family = next((f for f in FAMILIES if f.select_configuration(files)), FAMILIES[0])
+    names = family.select_configuration(files)
+    values = [] if folder else family.select_values(files)
+    faults = list(_find_size_faults(files, names + values))
     if not names:
-        faults.append(_nothing(folder))
+        faults.append(_make_nothing_fault(folder))
     if faults:
         return Tree((), (), {}, tuple(faults), family.terraform)
     prefix = f"{folder}/" if folder else ""
-    parsed = {name: _configuration(files[name], prefix + name) for name in names}
-    given = [values_file(files[name], name) for name in values]
-    base = tuple(file for name, (file, _) in parsed.items() if not family.overrides(name))
-    over = tuple(file for name, (file, _) in parsed.items() if family.overrides(name))
+    parsed = {name: _parse_configuration(files[name], prefix + name) for name in names}
+    given = [parse_values(files[name], name) for name in values]
+    base = tuple(file for name, (file, _) in parsed.items() if not family.is_override(name))
+    over = tuple(file for name, (file, _) in parsed.items() if family.is_override(name))
     # What a faulty file declares is not known, so that much would seem to be missing.
     sound = not any(has_errors(problems) for _, problems in parsed.values())
-    configuration, faults_of_merging = merged(base, over) if sound else (base, ())
+    configuration, faults_of_merging = merge_overrides(base, over) if sound else (base, ())
     faults += [fault for _, problems in (*parsed.values(), *given) for fault in problems]
     return Tree(
         configuration,
@@ -115,28 +117,28 @@ def load(files: Mapping[str, bytes], folder: str = "") -> Tree:
     )
 
 
-def _configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
+def _parse_configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
     if not name.endswith(".json"):
         return parse(content, name)
-    from .json_bodies import json_file  # noqa: PLC0415  # only JSON files need it
+    from .json_bodies import parse_json_file  # noqa: PLC0415  # only JSON files need it
 
-    return json_file(content, name)
+    return parse_json_file(content, name)
 
 
-def values_file(content: bytes, name: str) -> tuple[File, Diagnostics]:
+def parse_values(content: bytes, name: str) -> tuple[File, Diagnostics]:
     """A file of variable values. A name that says neither form, such as a pipe's, may hold either.
     The faults come without the source line, which may hold a secret."""
     guess = not name.endswith(_NATIVE_VALUES) and content.lstrip().startswith(b"{")
     if name.endswith(".json") or guess:
-        from .json_bodies import json_values  # noqa: PLC0415  # only JSON files need it
+        from .json_bodies import parse_json_values  # noqa: PLC0415  # only JSON files need it
 
-        file, faults = json_values(content, name)
+        file, faults = parse_json_values(content, name)
     else:
         file, faults = parse(content, name)
     return file, tuple(replace(fault, excerpt=None) for fault in faults)
 
 
-def _nothing(folder: str) -> Diagnostic:
+def _make_nothing_fault(folder: str) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
         f"There is no configuration in {folder}" if folder else "There is no configuration here",
@@ -145,7 +147,7 @@ def _nothing(folder: str) -> Diagnostic:
     )
 
 
-def _size_faults(files: Mapping[str, bytes], names: list[str]) -> Iterator[Diagnostic]:
+def _find_size_faults(files: Mapping[str, bytes], names: list[str]) -> Iterator[Diagnostic]:
     total = sum(len(files[name]) for name in names)
     if total > ALL_FILES_BYTES:
         yield Diagnostic(

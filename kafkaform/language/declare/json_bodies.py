@@ -2,7 +2,7 @@
 
 Which properties are blocks is for whoever knows what a body may hold. `jsonforms` knows it for
 the language's own blocks; a block that only a provider knows arrives as an argument whose value
-is an object, and `blocks_of` makes it a block once the schema is at hand.
+is an object, and `make_argument_blocks` makes it a block once the schema is at hand.
 """
 
 from __future__ import annotations
@@ -12,44 +12,44 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics
-from ...syntax.faults import SyntaxFault, fault
-from ...syntax.json import Array, Atom, Json, JsonSource, Member, Record, parse_json
-from ...syntax.jsonvalues import expression, repeated
+from ...syntax.faults import SyntaxFault, make_fault
+from ...syntax.json import Json, JsonArray, JsonAtom, JsonMember, JsonObject, JsonSource, parse_json
+from ...syntax.jsonvalues import find_repeated, make_expression
 from ...syntax.limits import DIAGNOSTICS
 from ...syntax.nodes import Attribute, Block, Body, File, Label, Lit, Node, Object, Tuple
 from ...syntax.source import Source
 from .blocks import NAME
-from .json_forms import FORMS, ROOT, VALUES, Form
+from .json_forms import FORMS, ROOT, VALUES, JsonForm
 
 _COMMENT = "//"
 """The property of a body that is passed over."""
 
 
-def json_file(content: str | bytes, name: str) -> tuple[File, Diagnostics]:
+def parse_json_file(content: str | bytes, name: str) -> tuple[File, Diagnostics]:
     """A configuration file. What is no block of the language is an empty block of that name."""
-    file, faults = _file(content, name, ROOT)
-    strange = tuple(_empty(item) for item in file.body.attributes.values())
+    file, faults = _parse_file(content, name, ROOT)
+    strange = tuple(_make_empty_block(item) for item in file.body.attributes.values())
     body = replace(file.body, attributes={}, blocks=file.body.blocks + strange)
     return replace(file, body=body), faults
 
 
-def json_values(content: str | bytes, name: str) -> tuple[File, Diagnostics]:
+def parse_json_values(content: str | bytes, name: str) -> tuple[File, Diagnostics]:
     """A file of variable values, in which strings stand for themselves."""
-    return _file(content, name, VALUES)
+    return _parse_file(content, name, VALUES)
 
 
-def _file(content: str | bytes, name: str, form: Form) -> tuple[File, Diagnostics]:
+def _parse_file(content: str | bytes, name: str, form: JsonForm) -> tuple[File, Diagnostics]:
     value, problems = parse_json(content, name)
     if value is None:
         source = Source(name, "")
         return File(source, 0, 0, Body(source, 0, 0, {}, ())), problems
     faults: list[Diagnostic] = []
-    members = _members(value, "The file is one object: { … }", faults)
-    body = _body(value, members, form, faults)
+    members = _list_members(value, "The file is one object: { … }", faults)
+    body = _make_body(value, members, form, faults)
     return File(value.source, 0, value.end, body), tuple(faults[:DIAGNOSTICS])
 
 
-def _empty(item: Attribute) -> Block:
+def _make_empty_block(item: Attribute) -> Block:
     body = Body(item.source, item.end, item.end, {}, ())
     return Block(item.source, item.start, item.end, item.name, (), body)
 
@@ -57,33 +57,35 @@ def _empty(item: Attribute) -> Block:
 # ── bodies ──────────────────────────────────────────────────────────────────────────────
 
 
-def _body(place: Node, members: Iterable[Member], form: Form, faults: list[Diagnostic]) -> Body:
+def _make_body(
+    place: Node, members: Iterable[JsonMember], form: JsonForm, faults: list[Diagnostic]
+) -> Body:
     attributes: dict[str, Attribute] = {}
     blocks: list[Block] = []
-    plain: list[Member] = []
+    plain: list[JsonMember] = []
     for member in members:
         key = form.blocks.get(member.name.text)
         if key is None:
             plain.append(member)
         else:
             labels: tuple[Label, ...] = ()
-            blocks += _blocks(member, member.value, FORMS[key], labels, faults)
-    faults.extend(repeated(plain))
+            blocks += _make_blocks(member, member.value, FORMS[key], labels, faults)
+    faults.extend(find_repeated(plain))
     for member in plain:
         name = member.name.text
         if form is not VALUES and not NAME.fullmatch(name):
-            faults.append(_no_name(member))
+            faults.append(_make_name_fault(member))
         elif name not in attributes:
-            attributes.update(_attribute(member, form, faults))
+            attributes.update(_make_attribute(member, form, faults))
     return Body(place.source, place.start, place.end, attributes, tuple(blocks))
 
 
-def _attribute(
-    member: Member, form: Form, faults: list[Diagnostic]
+def _make_attribute(
+    member: JsonMember, form: JsonForm, faults: list[Diagnostic]
 ) -> Iterator[tuple[str, Attribute]]:
     name = member.name.text
     try:
-        value = expression(member.value, form.modes.get(name, form.mode))
+        value = make_expression(member.value, form.modes.get(name, form.mode))
     except SyntaxFault as error:
         faults.extend(error.diagnostics)
     else:
@@ -91,8 +93,8 @@ def _attribute(
         yield name, Attribute(member.source, start, member.end, name, value)
 
 
-def _no_name(member: Member) -> Diagnostic:
-    return fault(
+def _make_name_fault(member: JsonMember) -> Diagnostic:
+    return make_fault(
         member.source,
         member.name.start,
         member.name.end,
@@ -106,22 +108,26 @@ def _no_name(member: Member) -> Diagnostic:
 _WRITTEN = ("{ … }", '{ "NAME": { … } }', '{ "TYPE": { "NAME": { … } } }')
 
 
-def _blocks(
-    member: Member, value: Json, form: Form, labels: tuple[Label, ...], faults: list[Diagnostic]
+def _make_blocks(
+    member: JsonMember,
+    value: Json,
+    form: JsonForm,
+    labels: tuple[Label, ...],
+    faults: list[Diagnostic],
 ) -> Iterator[Block]:
     """The blocks that a property stands for, label by label; one with faults is left out."""
     kind = member.name.text
     what = f'"{kind}" is a block, so its value is written {_WRITTEN[form.labels]}'
     if len(labels) < form.labels:
-        for inner in _members(value, what, faults):
+        for inner in _list_members(value, what, faults):
             name = inner.name
             label = Label(name.source, name.start, name.end, name.text)
-            yield from _blocks(member, inner.value, form, (*labels, label), faults)
+            yield from _make_blocks(member, inner.value, form, (*labels, label), faults)
         return
-    several = isinstance(value, Array)
-    for record in _records(value, what, faults):
+    several = isinstance(value, JsonArray)
+    for record in _list_objects(value, what, faults):
         own: list[Diagnostic] = []
-        body = _body(record, _named(record), form, own)
+        body = _make_body(record, _drop_comments(record), form, own)
         faults.extend(own)
         if own:
             continue
@@ -134,29 +140,29 @@ def _blocks(
         yield Block(record.source, start, record.end, kind, labels, body)
 
 
-def _members(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[Member]:
+def _list_members(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[JsonMember]:
     """The properties of an object or of a list of objects; null has none."""
-    for record in _records(value, what, faults):
-        yield from _named(record)
+    for record in _list_objects(value, what, faults):
+        yield from _drop_comments(record)
 
 
-def _named(record: Record) -> Iterator[Member]:
+def _drop_comments(record: JsonObject) -> Iterator[JsonMember]:
     return (member for member in record.members if member.name.text != _COMMENT)
 
 
-def _records(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[Record]:
-    items = value.items if isinstance(value, Array) else (value,)
+def _list_objects(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[JsonObject]:
+    items = value.items if isinstance(value, JsonArray) else (value,)
     for item in items:
-        if isinstance(item, Record):
+        if isinstance(item, JsonObject):
             yield item
-        elif not (isinstance(item, Atom) and item.value is None):
-            faults.append(fault(item.source, item.start, item.start + 1, what))
+        elif not (isinstance(item, JsonAtom) and item.value is None):
+            faults.append(make_fault(item.source, item.start, item.start + 1, what))
 
 
 # ── blocks of providers ─────────────────────────────────────────────────────────────────
 
 
-def blocks_of(item: Attribute) -> tuple[Block, ...] | None:
+def make_argument_blocks(item: Attribute) -> tuple[Block, ...] | None:
     """The blocks that an argument of a JSON body is, where a schema asks for blocks; None if
     it is none."""
     value = item.value
@@ -170,11 +176,11 @@ def blocks_of(item: Attribute) -> tuple[Block, ...] | None:
         if not isinstance(body, Object):
             return None
         start = body.start if isinstance(value, Tuple) else item.start
-        found.append(Block(body.source, start, body.end, item.name, (), _inner(body)))
+        found.append(Block(body.source, start, body.end, item.name, (), _make_inner_body(body)))
     return tuple(found)
 
 
-def _inner(value: Object) -> Body:
+def _make_inner_body(value: Object) -> Body:
     attributes = {}
     for item in value.items:
         key = item.key

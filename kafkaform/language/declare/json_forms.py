@@ -6,66 +6,68 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from ...syntax.jsonvalues import Mode
+from ...syntax.jsonvalues import StringMode
 
 
-class Form(Struct, frozen=True):
+class JsonForm(Struct, frozen=True):
     """labels: how many stand before the body; blocks: name of a nested block -> its key in
     FORMS; modes: arguments whose strings are not read in `mode`."""
 
     labels: int = 0
     blocks: Mapping[str, str] = field(default_factory=dict)
-    modes: Mapping[str, Mode] = field(default_factory=dict)
-    mode: Mode = Mode.TEMPLATE
+    modes: Mapping[str, StringMode] = field(default_factory=dict)
+    mode: StringMode = StringMode.TEMPLATE
 
 
-def _modes(spelled: str = "", literal: str = "", path: str = "") -> Mapping[str, Mode]:
+def _make_modes(spelled: str = "", literal: str = "", path: str = "") -> Mapping[str, StringMode]:
     return {
-        **dict.fromkeys(spelled.split(), Mode.SPELLED),
-        **dict.fromkeys(literal.split(), Mode.LITERAL),
-        **dict.fromkeys(path.split(), Mode.PATH),
+        **dict.fromkeys(spelled.split(), StringMode.SPELLED),
+        **dict.fromkeys(literal.split(), StringMode.LITERAL),
+        **dict.fromkeys(path.split(), StringMode.PATH),
     }
 
 
-def _same(names: str) -> Mapping[str, str]:
+def _map_to_same(names: str) -> Mapping[str, str]:
     return {name: name for name in names.split()}
 
 
 _RULES = {"precondition": "plain", "postcondition": "plain"}
-_OBJECT = Form(2, _same("lifecycle dynamic"), _modes("provider depends_on"))
-_SETTINGS = _modes(literal="required_version")
+_OBJECT = JsonForm(2, _map_to_same("lifecycle dynamic"), _make_modes("provider depends_on"))
+_SETTINGS = _make_modes(literal="required_version")
 
-TOP: Mapping[str, Form] = {
-    "kafkaform": Form(0, _same("backend"), _SETTINGS),
-    "terraform": Form(
-        0, _same("backend cloud encryption required_providers provider_meta"), _SETTINGS
+TOP: Mapping[str, JsonForm] = {
+    "kafkaform": JsonForm(0, _map_to_same("backend"), _SETTINGS),
+    "terraform": JsonForm(
+        0, _map_to_same("backend cloud encryption required_providers provider_meta"), _SETTINGS
     ),
-    "provider": Form(1, _same("dynamic"), _modes(literal="alias version")),
+    "provider": JsonForm(1, _map_to_same("dynamic"), _make_modes(literal="alias version")),
     "resource": _OBJECT,
     "data": _OBJECT,
-    "module": Form(1, {}, _modes("providers depends_on", "source version")),
-    "variable": Form(1, {"validation": "plain"}, _modes("type", "default description deprecated")),
-    "locals": Form(),
-    "output": Form(1, _RULES, _modes("depends_on", "description deprecated")),
-    "check": Form(1, {"data": "data", "assert": "plain"}),
-    "removed": Form(0, {"lifecycle": "plain"}, _modes("from")),
-    "import": Form(0, {}, _modes("to provider")),
-    "moved": Form(0, {}, _modes("from to")),
-}
-FORMS: Mapping[str, Form] = {
-    **TOP,
-    "plain": Form(),
-    "lifecycle": Form(
-        0, _RULES, _modes("replace_triggered_by", path="ignore_changes ignore_changes_except")
+    "module": JsonForm(1, {}, _make_modes("providers depends_on", "source version")),
+    "variable": JsonForm(
+        1, {"validation": "plain"}, _make_modes("type", "default description deprecated")
     ),
-    "dynamic": Form(1, _same("content"), _modes("iterator")),
-    "content": Form(0, _same("dynamic")),
-    "backend": Form(1),
-    "cloud": Form(0, {"workspaces": "plain"}),
-    "encryption": Form(),
-    "required_providers": Form(mode=Mode.LITERAL),
-    "provider_meta": Form(1),
+    "locals": JsonForm(),
+    "output": JsonForm(1, _RULES, _make_modes("depends_on", "description deprecated")),
+    "check": JsonForm(1, {"data": "data", "assert": "plain"}),
+    "removed": JsonForm(0, {"lifecycle": "plain"}, _make_modes("from")),
+    "import": JsonForm(0, {}, _make_modes("to provider")),
+    "moved": JsonForm(0, {}, _make_modes("from to")),
 }
-ROOT = Form(blocks={name: name for name in TOP})
-VALUES = Form(mode=Mode.LITERAL)
+FORMS: Mapping[str, JsonForm] = {
+    **TOP,
+    "plain": JsonForm(),
+    "lifecycle": JsonForm(
+        0, _RULES, _make_modes("replace_triggered_by", path="ignore_changes ignore_changes_except")
+    ),
+    "dynamic": JsonForm(1, _map_to_same("content"), _make_modes("iterator")),
+    "content": JsonForm(0, _map_to_same("dynamic")),
+    "backend": JsonForm(1),
+    "cloud": JsonForm(0, {"workspaces": "plain"}),
+    "encryption": JsonForm(),
+    "required_providers": JsonForm(mode=StringMode.LITERAL),
+    "provider_meta": JsonForm(1),
+}
+ROOT = JsonForm(blocks={name: name for name in TOP})
+VALUES = JsonForm(mode=StringMode.LITERAL)
 """A file of variable values."""

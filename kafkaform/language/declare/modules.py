@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.limits import ALL_FILES_BYTES
 from ...syntax.nodes import Block
-from ..values.faults import error, near
+from ..values.faults import make_error, suggest_near
 from ..values.limits import LIMITS
-from .addresses import spelled
-from .blocks import attribute, header
+from .addresses import spell_name
+from .blocks import get_argument, make_header
 from .declarations import Declarations, ModuleBlock, ProviderBlock
-from .folder import Tree, load
-from .settings import terraform_settings
-from .top_level import declare
+from .folder import Tree, load_folder
+from .settings import read_terraform_settings
+from .top_level import declare_blocks
 
 Folders = Callable[[str], Mapping[str, bytes]]
 """The files of a folder by name; folders are seen from the root folder: `modules/team`.
@@ -42,7 +42,7 @@ class Module(Struct, frozen=True, eq=False):
     def folder(self) -> str:
         return self.folders[-1]
 
-    def walk(self) -> Iterator[Module]:
+    def walk_modules(self) -> Iterator[Module]:
         """This module and all below it, callers first."""
         waiting = [self]
         while waiting:
@@ -50,7 +50,7 @@ class Module(Struct, frozen=True, eq=False):
             yield module
             waiting.extend(reversed(module.children.values()))
 
-    def label(self, name: str) -> str:
+    def render_label(self, name: str) -> str:
         """How messages name something of this module: `module.a.local.x`."""
         return ".".join((*(f"module.{step}" for step in self.steps), name))
 
@@ -58,7 +58,7 @@ class Module(Struct, frozen=True, eq=False):
 # ── reading folders ─────────────────────────────────────────────────────────────────────
 
 
-def with_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int) -> Tree:
+def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int) -> Tree:
     """The tree with every folder that its module blocks name, directly or through others.
 
     own: the one name of a folder that has several, since paths may lead through links; size: bytes
@@ -70,11 +70,11 @@ def with_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int
     waiting = [("", root)]
     while waiting:
         folder, tree = waiting.pop()
-        for block in _calls(tree):
-            source = local_source(block)
+        for block in _list_calls(tree):
+            source = get_local_source(block)
             if source is None:
                 continue
-            spelling = folder_of(folder, source)
+            spelling = resolve_folder(folder, source)
             if spelling in names:
                 continue
             where = names[spelling] = own(spelling)
@@ -83,14 +83,14 @@ def with_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int
             try:
                 files = read(where) if len(names) <= LIMITS.calls else {}
             except OSError as fault:
-                faults.append(_unreadable(block, fault))
+                faults.append(_make_unreadable_fault(block, fault))
                 continue
             size += sum(map(len, files.values()))
             if size > ALL_FILES_BYTES or len(names) > LIMITS.calls:
-                faults.append(_too_large(block))
+                faults.append(_make_too_large_fault(block))
                 waiting = []
                 break
-            modules[where] = load(files, where)
+            modules[where] = load_folder(files, where)
             waiting.append((where, modules[where]))
     below = [fault for tree in modules.values() for fault in tree.diagnostics]
     digests = {
@@ -105,39 +105,39 @@ def with_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int
     )
 
 
-def _calls(tree: Tree) -> Iterator[Block]:
+def _list_calls(tree: Tree) -> Iterator[Block]:
     for file in tree.configuration:
         yield from (block for block in file.body.blocks if block.type == "module")
 
 
-def local_source(block: Block) -> str | None:
+def get_local_source(block: Block) -> str | None:
     """The path that a module block names, or None if it names none here."""
-    node = attribute(block, "source")
+    node = get_argument(block, "source")
     source = getattr(node, "value", None)
     local = isinstance(source, str) and source.startswith(("./", "../"))
     return source if local else None
 
 
-def folder_of(caller: str, source: str) -> str:
+def resolve_folder(caller: str, source: str) -> str:
     """The folder that `source` names in a module whose own folder is `caller`; "" is the root."""
     found = posixpath.normpath(posixpath.join(caller, source))
     return "" if found == "." else found
 
 
-def _too_large(block: Block) -> Diagnostic:
-    return error(
-        header(block),
+def _make_too_large_fault(block: Block) -> Diagnostic:
+    return make_error(
+        make_header(block),
         "The modules of the configuration are too large",
         f"All files together may have {ALL_FILES_BYTES:,} bytes, in {LIMITS.calls:,} folders.",
     )
 
 
-def _unreadable(block: Block, fault: OSError) -> Diagnostic:
-    source = attribute(block, "source")
+def _make_unreadable_fault(block: Block, fault: OSError) -> Diagnostic:
+    source = get_argument(block, "source")
     why = str(fault) if fault.strerror is None else fault.strerror
-    return error(
-        header(block) if source is None else source,
-        f"The module {local_source(block)} cannot be read",
+    return make_error(
+        make_header(block) if source is None else source,
+        f"The module {get_local_source(block)} cannot be read",
         why,
         "The source is the path of a folder, seen from the file that names it.",
     )
@@ -146,53 +146,53 @@ def _unreadable(block: Block, fault: OSError) -> Diagnostic:
 # ── calls ───────────────────────────────────────────────────────────────────────────────
 
 
-class Linked(Struct, frozen=True):
+class LinkedModules(Struct, frozen=True):
     """root: with everything that it calls; faults: of all folders, each told once."""
 
     root: Module
     faults: Diagnostics
 
 
-def link(tree: Tree, provider_names: tuple[str, ...]) -> Linked:
+def link_modules(tree: Tree, provider_names: tuple[str, ...]) -> LinkedModules:
     """Declarations of all folders as a tree of calls. provider_names: of what is installed."""
-    folders = {"": declare(tree)}
+    folders = {"": declare_blocks(tree)}
     for folder, below in tree.modules.items():
-        folders[folder] = declare(below)
+        folders[folder] = declare_blocks(below)
     faults = [fault for _, found in folders.values() for fault in found]
     found = folders[""][0]
-    providers = {name: name for name in provider_names} | _local_names(found, tree)
+    providers = {name: name for name in provider_names} | _map_local_names(found, tree)
     root = Module((), ("",), found, None, providers, terraform=tree.terraform)
     waiting, count, names = [root], 0, found.count
     while waiting:
         caller = waiting.pop()
         for call in caller.found.modules.values():
-            where = _folder(caller, call, tree, faults)
+            where = _find_folder(caller, call, tree, faults)
             if where is None:
                 continue
             count += 1
             names += folders[where][0].count
             if count > LIMITS.calls or names > LIMITS.names:
-                faults.append(_too_many(call))
-                return Linked(root, tuple(faults))
+                faults.append(_make_too_many_fault(call))
+                return LinkedModules(root, tuple(faults))
             inside, below = folders[where][0], tree.modules[where]
-            handed = _providers(caller, call, faults)
+            handed = _resolve_providers(caller, call, faults)
             steps, along = (*caller.steps, call.name), (*caller.folders, where)
             child = Module(steps, along, inside, call, handed, terraform=below.terraform)
             caller.children[call.name] = child
             waiting.append(child)
     for folder, (inside, _) in folders.items():
         if folder:
-            faults.extend(_misplaced(inside))
-    return Linked(root, tuple(faults))
+            faults.extend(_find_misplaced(inside))
+    return LinkedModules(root, tuple(faults))
 
 
-def _local_names(found: Declarations, tree: Tree) -> dict[str, str]:
+def _map_local_names(found: Declarations, tree: Tree) -> dict[str, str]:
     """How the root spells its provider instances -> the instances. Terraform's files may give a
     provider a name of their own; its blocks then become those of the provider that is meant."""
-    settings, names = terraform_settings(tree), dict[str, str]()
+    settings, names = read_terraform_settings(tree), dict[str, str]()
     for spelling, block in list(found.providers.items()):
         local, dot, alias = spelling.partition(".")
-        name = settings.provider(local)
+        name = settings.resolve_provider(local)
         names[spelling] = f"{name}{dot}{alias}"
         if name != local:
             del found.providers[spelling]
@@ -200,14 +200,16 @@ def _local_names(found: Declarations, tree: Tree) -> dict[str, str]:
     return names
 
 
-def _folder(caller: Module, call: ModuleBlock, tree: Tree, faults: list[Diagnostic]) -> str | None:
+def _find_folder(
+    caller: Module, call: ModuleBlock, tree: Tree, faults: list[Diagnostic]
+) -> str | None:
     """The folder of a call, or None, which was reported here or while reading."""
     if call.source is None:
         return None
-    place = attribute(call.block, "source") or header(call.block)
-    if local_source(call.block) is None:
+    place = get_argument(call.block, "source") or make_header(call.block)
+    if get_local_source(call.block) is None:
         faults.append(
-            error(
+            make_error(
                 place,
                 f'The module "{call.source}" is not a local folder',
                 "Modules are read from paths that begin with ./ or ../ only.",
@@ -215,11 +217,11 @@ def _folder(caller: Module, call: ModuleBlock, tree: Tree, faults: list[Diagnost
             )
         )
         return None
-    spelling = folder_of(caller.folder, call.source)
+    spelling = resolve_folder(caller.folder, call.source)
     where = tree.names.get(spelling, spelling)
     if where in caller.folders:
         faults.append(
-            error(
+            make_error(
                 place,
                 f"module.{call.name} calls the module that it stands in",
                 f"The folder {where or '.'} would contain itself.",
@@ -229,45 +231,51 @@ def _folder(caller: Module, call: ModuleBlock, tree: Tree, faults: list[Diagnost
     return where if where in tree.modules else None
 
 
-def _too_many(call: ModuleBlock) -> Diagnostic:
-    return error(
-        header(call.block),
+def _make_too_many_fault(call: ModuleBlock) -> Diagnostic:
+    return make_error(
+        make_header(call.block),
         "The configuration calls too many modules",
         f"One configuration may have {LIMITS.calls:,} calls, counted in every module, and "
         f"{LIMITS.names:,} blocks and local values.",
     )
 
 
-def _providers(caller: Module, call: ModuleBlock, faults: list[Diagnostic]) -> Mapping[str, str]:
+def _resolve_providers(
+    caller: Module, call: ModuleBlock, faults: list[Diagnostic]
+) -> Mapping[str, str]:
     """The providers of a module: its caller's default ones, or exactly those of the map."""
     if call.providers is None:
         return {name: found for name, found in caller.providers.items() if "." not in name}
     handed = {}
     for name, node in call.providers.items():
         handed[name] = name  # one fault is enough
-        wanted = spelled(node)
+        wanted = spell_name(node)
         if wanted is None:
-            faults.append(error(node, "This does not name a provider", advice="Write kafka.eu."))
+            faults.append(
+                make_error(node, "This does not name a provider", advice="Write kafka.eu.")
+            )
         elif wanted not in caller.providers:
-            advice = near(wanted, caller.providers)
-            faults.append(error(node, f"There is no provider instance {wanted}", advice=advice))
+            advice = suggest_near(wanted, caller.providers)
+            faults.append(
+                make_error(node, f"There is no provider instance {wanted}", advice=advice)
+            )
         else:
             handed[name] = caller.providers[wanted]
     return handed
 
 
-def _misplaced(found: Declarations) -> Iterator[Diagnostic]:
+def _find_misplaced(found: Declarations) -> Iterator[Diagnostic]:
     """Blocks that belong into the root folder."""
     for provider in found.providers.values():
-        yield error(
-            header(provider.block),
+        yield make_error(
+            make_header(provider.block),
             "A module has no provider blocks of its own",
             "They stand in the root folder, so that one place says which systems are meant.",
             "Move it there, and hand it down with providers = { … } in the module block.",
         )
     for one in found.imports:
-        yield error(
-            header(one.block),
+        yield make_error(
+            make_header(one.block),
             "import blocks stand in the root folder",
             advice="Move it there, with to = module.NAME.TYPE.NAME.",
         )

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.nodes import Attribute, Block, File, Lit
-from ..values.faults import Place, error, near
-from .blocks import Spot, attribute, header, title
+from ..values.faults import Place, make_error, suggest_near
+from .blocks import Spot, get_argument, make_header, render_title
 
 _Key: TypeAlias = tuple[str, ...]
 """What makes two blocks one: type, labels and alias."""
@@ -47,21 +47,21 @@ _NEVER = ("check", "import", "moved", "removed")
 """Blocks that stand in other files only."""
 
 
-def merged(
+def merge_overrides(
     files: Sequence[File], overrides: Sequence[File]
 ) -> tuple[tuple[File, ...], Diagnostics]:
     """The files with the override files merged into them, in their order. What overrides nothing
     and need not (`terraform` blocks, and what is no block of the language) stays where it is."""
     merger = _Merger()
     for file in files:
-        merger.add(file)
+        merger.add_file(file)
         for block in file.body.blocks:
-            merger.keep(block)
+            merger.keep_block(block)
     for file in overrides:
-        merger.add(file)
+        merger.add_file(file)
         for block in file.body.blocks:
             merger.override(block)
-    return tuple(merger.result()), tuple(merger.faults)
+    return tuple(merger.build_files()), tuple(merger.faults)
 
 
 class _Merger:
@@ -74,15 +74,15 @@ class _Merger:
         self.places: dict[_Key, tuple[int, int]] = {}
         self.faults: list[Diagnostic] = []
 
-    def add(self, file: File) -> None:
+    def add_file(self, file: File) -> None:
         self.files.append(file)
         self.blocks.append([])
 
-    def keep(self, block: Block) -> None:
+    def keep_block(self, block: Block) -> None:
         """A block of the file that was added last."""
         place = len(self.files) - 1, len(self.blocks[-1])
         self.blocks[-1].append(block)
-        for key in _keys(block):
+        for key in _list_keys(block):
             self.places.setdefault(key, place)
 
     def override(self, block: Block) -> None:
@@ -90,107 +90,111 @@ class _Merger:
         if block.type in _NEVER:
             summary = f"{block.type} blocks cannot stand in an override file"
             advice = "Put it into a file that is not named override."
-            self.faults.append(error(header(block), summary, advice=advice))
+            self.faults.append(make_error(make_header(block), summary, advice=advice))
         elif block.type == "locals" and not block.body.blocks:
             for item in block.body.attributes.values():
                 self.override_local(item)
         elif rule is None:
-            self.keep(block)
+            self.keep_block(block)
         else:
             self.override_block(block, rule)
 
     def override_block(self, block: Block, rule: _Rule) -> None:
-        (key,) = _keys(block)
-        fixed = list(_fixed(block, rule))
+        (key,) = _list_keys(block)
+        fixed = list(_find_fixed(block, rule))
         self.faults.extend(fixed)
         if fixed:
             return
         if key in self.places:
             number, position = self.places[key]
             found = self.blocks[number][position]
-            self.blocks[number][position] = _onto(found, block, rule)
-        elif rule.alone and attribute(block, "alias") is None:
-            self.keep(block)
+            self.blocks[number][position] = _merge_block(found, block, rule)
+        elif rule.alone and get_argument(block, "alias") is None:
+            self.keep_block(block)
         else:
-            self.faults.append(self.missing(header(block), key, _named(block)))
+            self.faults.append(
+                self.make_missing_fault(make_header(block), key, _render_name(block))
+            )
 
     def override_local(self, item: Attribute) -> None:
         key = ("locals", item.name)
         if key not in self.places:
             place = Spot(item.name_range, item.excerpt)
-            self.faults.append(self.missing(place, key, f'local value "{item.name}"'))
+            self.faults.append(self.make_missing_fault(place, key, f'local value "{item.name}"'))
             return
         number, position = self.places[key]
         body = self.blocks[number][position].body
         body = replace(body, attributes={**body.attributes, item.name: item})
         self.blocks[number][position] = replace(self.blocks[number][position], body=body)
 
-    def missing(self, place: Place, key: _Key, what: str) -> Diagnostic:
-        return error(
+    def make_missing_fault(self, place: Place, key: _Key, what: str) -> Diagnostic:
+        return make_error(
             place,
             f"There is no {what} to override",
             "An override file changes what other files declare.",
-            near(key[-1], [known[-1] for known in self.places if known[:-1] == key[:-1]])
+            suggest_near(key[-1], [known[-1] for known in self.places if known[:-1] == key[:-1]])
             or "Declare it in another file.",
         )
 
-    def result(self) -> Iterator[File]:
+    def build_files(self) -> Iterator[File]:
         for file, blocks in zip(self.files, self.blocks, strict=True):
             yield replace(file, body=replace(file.body, blocks=tuple(blocks)))
 
 
-def _keys(block: Block) -> Iterator[_Key]:
+def _list_keys(block: Block) -> Iterator[_Key]:
     """What can be overridden of a block: the block itself, or each of its local values."""
     if block.type == "locals":
         yield from (("locals", name) for name in block.body.attributes)
         return
     labels = tuple(label.text for label in block.labels)
-    alias = attribute(block, "alias") if block.type == "provider" else None
+    alias = get_argument(block, "alias") if block.type == "provider" else None
     other = (str(alias.value),) if isinstance(alias, Lit) else ()
     yield (block.type, *labels, *other)
 
 
-def _named(block: Block) -> str:
-    alias = attribute(block, "alias") if block.type == "provider" else None
-    return title(block) + (f' with the alias "{alias.value}"' if isinstance(alias, Lit) else "")
+def _render_name(block: Block) -> str:
+    alias = get_argument(block, "alias") if block.type == "provider" else None
+    return render_title(block) + (
+        f' with the alias "{alias.value}"' if isinstance(alias, Lit) else ""
+    )
 
 
 # ── two blocks ──────────────────────────────────────────────────────────────────────────
 
 
-def _onto(base: Block, over: Block, rule: _Rule) -> Block:
+def _merge_block(base: Block, over: Block, rule: _Rule) -> Block:
     """The base with what the other block says."""
     deep = {inner.type for inner in base.body.blocks if inner.type in rule.deep}
     new = over.body.attributes
-    names = {*new, *(_kind(inner) for inner in over.body.blocks if inner.type not in deep)}
+    names = {*new, *(_get_kind(inner) for inner in over.body.blocks if inner.type not in deep)}
     kept = {name: item for name, item in base.body.attributes.items() if name not in names}
     blocks: list[Block] = []
     for inner in base.body.blocks:
         changed = inner
         for other in over.body.blocks:
             if inner.type in deep and other.type == inner.type:
-                changed = _onto(changed, other, rule.deep[inner.type])
-        if _kind(inner) not in names:
+                changed = _merge_block(changed, other, rule.deep[inner.type])
+        if _get_kind(inner) not in names:
             blocks.append(changed)
     blocks += (inner for inner in over.body.blocks if inner.type not in deep)
     body = replace(base.body, attributes={**kept, **new}, blocks=tuple(blocks))
     return Block(base.source, base.start, base.end, base.type, base.labels, body)
 
 
-def _fixed(over: Block, rule: _Rule) -> Iterator[Diagnostic]:
+def _find_fixed(over: Block, rule: _Rule) -> Iterator[Diagnostic]:
     """What the block says that no override may say."""
-    items: dict[str, Place] = {inner.type: header(inner) for inner in over.body.blocks}
+    items: dict[str, Place] = {inner.type: make_header(inner) for inner in over.body.blocks}
     for name, item in over.body.attributes.items():
         items[name] = Spot(item.name_range, item.excerpt)
     for name in rule.fixed:
         if name in items:
             summary = f'"{name}" cannot be overridden'
-            yield error(items[name], summary, advice="Change it where it is declared.")
+            yield make_error(items[name], summary, advice="Change it where it is declared.")
     for inner in over.body.blocks:
         if inner.type in rule.deep:
-            yield from _fixed(inner, rule.deep[inner.type])
+            yield from _find_fixed(inner, rule.deep[inner.type])
 
 
-def _kind(inner: Block) -> str:
+def _get_kind(inner: Block) -> str:
     """The nested block that this one is, or makes."""
     return inner.labels[0].text if inner.type == "dynamic" and inner.labels else inner.type

@@ -10,16 +10,16 @@ from msgspec import Struct, field
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression, Object
-from ..expressions.code import Context, literal
-from ..expressions.compilation import context as make_context
-from ..functions import function_table
-from ..values.conversion import lower
-from ..values.faults import EvalError, as_diagnostic, error, warning
-from ..values.value import sealed
-from .blocks import BACKEND, Shape, attribute, header, shape_faults, single
+from ..expressions.code import Context, get_literal
+from ..expressions.compilation import make_context as make_context
+from ..functions import make_function_table
+from ..values.conversion import lower_value
+from ..values.faults import EvalError, make_diagnostic, make_error, make_warning
+from ..values.value import find_sealed
+from .blocks import BACKEND, Shape, find_shape_faults, find_single, get_argument, make_header
 from .folder import Tree
-from .top_level import declare
-from .variables import constant
+from .top_level import declare_blocks
+from .variables import evaluate_constant
 
 
 class Settings(Struct, frozen=True):
@@ -32,55 +32,55 @@ class Settings(Struct, frozen=True):
     range: Range | None = None
 
 
-def settings(tree: Tree) -> tuple[Settings, Diagnostics]:
+def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
     """What must be known before variables are: only constants may stand there. Faults of the
     structure are those of `build` and are not repeated here."""
-    blocks = declare(tree)[0].settings
-    faults: list[Diagnostic] = [*terraform_settings(tree).diagnostics]
+    blocks = declare_blocks(tree)[0].settings
+    faults: list[Diagnostic] = [*read_terraform_settings(tree).diagnostics]
     if not blocks:
         return Settings(), tuple(faults)
-    context = make_context(function_table())
+    context = make_context(make_function_table())
     block = blocks[0]
-    version = _constant(attribute(block, "required_version"), context, faults)
+    version = _read_constant(get_argument(block, "required_version"), context, faults)
     if version is not None and not isinstance(version, str):
-        faults.append(error(header(block), "required_version must be a string"))
-    backend, problems = single(block, "backend")
+        faults.append(make_error(make_header(block), "required_version must be a string"))
+    backend, problems = find_single(block, "backend")
     faults.extend(problems)
     if backend is None:
         return Settings(version if isinstance(version, str) else None), tuple(faults)
-    faults.extend(shape_faults(backend, BACKEND))
+    faults.extend(find_shape_faults(backend, BACKEND))
     return (
         Settings(
             version if isinstance(version, str) else None,
             backend.labels[0].text if backend.labels else None,
-            _options(backend, context, faults),
-            header(backend).range,
+            _read_options(backend, context, faults),
+            make_header(backend).range,
         ),
         tuple(faults),
     )
 
 
-def _options(block: Block, context: Context, faults: list[Diagnostic]) -> FrozenMap:
+def _read_options(block: Block, context: Context, faults: list[Diagnostic]) -> FrozenMap:
     for inner in block.body.blocks:
-        faults.append(error(header(inner), "A backend block holds arguments only"))
+        faults.append(make_error(make_header(inner), "A backend block holds arguments only"))
     return FrozenMap(
         {
-            name: _constant(item.value, context, faults)
+            name: _read_constant(item.value, context, faults)
             for name, item in block.body.attributes.items()
         }
     )
 
 
-def _constant(node: Expression | None, context: Context, faults: list[Diagnostic]) -> Value:
+def _read_constant(node: Expression | None, context: Context, faults: list[Diagnostic]) -> Value:
     if node is None:
         return None
     try:
-        value = constant(node, context)
-        if sealed(value) is not None:
+        value = evaluate_constant(node, context)
+        if find_sealed(value) is not None:
             raise EvalError(node, "A secret cannot stand here")
-        return lower(value)
+        return lower_value(value)
     except EvalError as fault:
-        faults.append(as_diagnostic(fault, context=["while reading the kafkaform block"]))
+        faults.append(make_diagnostic(fault, context=["while reading the kafkaform block"]))
         return None
 
 
@@ -93,7 +93,7 @@ class TerraformSettings(Struct, frozen=True):
     providers: Mapping[str, str] = field(default_factory=dict)
     diagnostics: Diagnostics = ()
 
-    def provider(self, local: str) -> str:
+    def resolve_provider(self, local: str) -> str:
         """The provider that a local name stands for: `kafka` for whatever comes from `…/kafka`."""
         return self.providers.get(local, local).rpartition("/")[2]
 
@@ -106,44 +106,46 @@ _TERRAFORM = Shape(
 _STORES = ("backend", "cloud", "encryption")
 
 
-def terraform_settings(tree: Tree) -> TerraformSettings:
+def read_terraform_settings(tree: Tree) -> TerraformSettings:
     """What the `terraform` blocks of Terraform's files say; of two entries the later one counts,
     since override files come last."""
     if not tree.terraform:
         return TerraformSettings()
     blocks = [b for file in tree.configuration for b in file.body.blocks if b.type == "terraform"]
-    faults = [fault for block in blocks for fault in shape_faults(block, _TERRAFORM)]
+    faults = [fault for block in blocks for fault in find_shape_faults(block, _TERRAFORM)]
     inside = [inner for block in blocks for inner in block.body.blocks]
     providers: dict[str, str] = {}
     for inner in inside:
         if inner.type == "required_providers":
-            providers.update(_sources(inner, faults))
+            providers.update(_read_sources(inner, faults))
     stores = [inner for inner in inside if inner.type in _STORES]
     if stores:
-        faults.append(_not_used(stores[0]))
+        faults.append(_make_not_used_warning(stores[0]))
     return TerraformSettings(providers, tuple(faults))
 
 
-def _sources(block: Block, faults: list[Diagnostic]) -> Iterator[tuple[str, str]]:
+def _read_sources(block: Block, faults: list[Diagnostic]) -> Iterator[tuple[str, str]]:
     """The source of each entry that has one; an old entry is a version and nothing else."""
     for name, item in block.body.attributes.items():
         if isinstance(item.value, Object):
             for entry in item.value.items:
-                source = literal(entry.value)
-                if literal(entry.key) != "source":
+                source = get_literal(entry.value)
+                if get_literal(entry.key) != "source":
                     continue
                 if source is not None:
                     yield name, source
                 else:
-                    faults.append(error(entry.value, "A source must be a plain string"))
-        elif literal(item.value) is None:
+                    faults.append(make_error(entry.value, "A source must be a plain string"))
+        elif get_literal(item.value) is None:
             form = f'Write {name} = {{ source = "…", version = "…" }}.'
-            faults.append(error(item.value, "This is no requirement of a provider", advice=form))
+            faults.append(
+                make_error(item.value, "This is no requirement of a provider", advice=form)
+            )
 
 
-def _not_used(block: Block) -> Diagnostic:
-    return warning(
-        header(block),
+def _make_not_used_warning(block: Block) -> Diagnostic:
+    return make_warning(
+        make_header(block),
         f"The {block.type} block is not used",
         "The state is a file of its own, kafkaform.state.json beside the configuration, and "
         "Terraform's is never read.",

@@ -14,12 +14,12 @@ from ...core.schema import ANY, STRING, Type
 from ...core.value import SecretRef, Value
 from ...syntax.nodes import Expression, Lit
 from ...syntax.parse import parse_expression
-from ..expressions.code import Context, Env, literal
-from ..expressions.dependencies import references
+from ..expressions.code import Context, Env, get_literal
+from ..expressions.dependencies import find_references
 from ..expressions.namespaces import Found, Space, Unset
-from ..expressions.references import part_name
-from ..values.bounds import bounded, conversion_cost
-from ..values.conversion import convert, lower
+from ..expressions.references import render_part_name
+from ..values.bounds import compute_conversion_cost, require_bounded
+from ..values.conversion import convert_value, lower_value
 from ..values.faults import (
     ConvertFault,
     Deferred,
@@ -27,8 +27,8 @@ from ..values.faults import (
     LimitError,
     Place,
     Poisoned,
-    as_diagnostic,
-    error,
+    make_diagnostic,
+    make_error,
 )
 from ..values.types import Default, parse_type
 from ..values.value import (
@@ -41,30 +41,38 @@ from ..values.value import (
     ObjectVal,
     TupleVal,
     Val,
-    elements,
+    add_marks,
+    list_elements,
     marks_of,
     unmark,
     unmark_deep,
-    with_marks,
     work_of,
 )
-from .blocks import attribute, header
-from .conditions import broken, compile_rules
+from .blocks import get_argument, make_header
+from .conditions import check_rule, compile_rules
 from .declarations import VariableBlock
 from .folder import Tree
-from .variable_values import COMMAND_LINE, PREFIX, TERRAFORM_PREFIX, Given, Inputs, VarFile, gather
+from .variable_values import (
+    COMMAND_LINE,
+    PREFIX,
+    TERRAFORM_PREFIX,
+    GivenValue,
+    VarFile,
+    VariableInputs,
+    gather_values,
+)
 
 __all__ = [
-    "Inputs",
+    "VariableInputs",
     "VarFile",
     "Variables",
-    "constant",
-    "declaration_faults",
-    "default_reader",
-    "deprecation",
-    "resolve",
-    "validate",
-    "value_of",
+    "evaluate_constant",
+    "check_declaration",
+    "make_default_reader",
+    "warn_deprecated",
+    "resolve_variables",
+    "check_validations",
+    "compute_value",
 ]
 
 RESERVED = (
@@ -91,57 +99,57 @@ class Variables(Struct, frozen=True):
     diagnostics: Diagnostics
 
 
-def resolve(
-    tree: Tree, blocks: Mapping[str, VariableBlock], inputs: Inputs, context: Context
+def resolve_variables(
+    tree: Tree, blocks: Mapping[str, VariableBlock], inputs: VariableInputs, context: Context
 ) -> Variables:
     """The value of every variable that the root declares, and all faults in them."""
     faults: list[Diagnostic] = []
-    found = gather(tree, blocks, inputs, faults)
+    found = gather_values(tree, blocks, inputs, faults)
     values: dict[str, Found] = {}
     for name, block in blocks.items():
         given = found.get(name)
         values[name] = Poisoned()
-        problems = list(declaration_faults(block, context))
+        problems = list(check_declaration(block, context))
         faults.extend(problems)
         if problems:
             continue
         if given is not None:
-            faults.extend(deprecation(block, given.place))
-            faults.extend(_typed(block, given))
+            faults.extend(warn_deprecated(block, given.place))
+            faults.extend(_warn_typed_secret(block, given))
         try:
-            values[name] = _value(block, given, context)
+            values[name] = _compute_root_value(block, given, context)
         except Unset as unset:
             values[name] = unset
             if not inputs.partial:
-                faults.append(_unset(block, tree.terraform))
+                faults.append(_make_unset_fault(block, tree.terraform))
         except EvalError as fault:
-            faults.append(as_diagnostic(fault, context=[f"while reading var.{name}"]))
+            faults.append(make_diagnostic(fault, context=[f"while reading var.{name}"]))
         except Poisoned:
             continue
     for block in blocks.values():
-        faults.extend(validate(block, values, context))
+        faults.extend(check_validations(block, values, context))
     known = {name: value for name, value in values.items() if not isinstance(value, Exception)}
-    plain = {n: lower(v) for n, v in known.items() if not marks_of(v)}
+    plain = {n: lower_value(v) for n, v in known.items() if not marks_of(v)}
     hidden = {n: unmark_deep(v) for n, v in known.items() if marks_of(v)}
-    secrets = dict(chain.from_iterable(_texts(n, v) for n, v in hidden.items()))
+    secrets = dict(chain.from_iterable(_list_texts(n, v) for n, v in hidden.items()))
     return Variables(values, plain, secrets, tuple(faults))
 
 
-def _texts(name: str, value: Val) -> Iterator[tuple[str, str]]:
+def _list_texts(name: str, value: Val) -> Iterator[tuple[str, str]]:
     """Each text of a sensitive value under the name that a reference gives it."""
     if isinstance(value, ObjectVal | MapVal | ListVal | TupleVal):
-        for key, part in elements(value):
-            yield from _texts(part_name(name, key), part)
+        for key, part in list_elements(value):
+            yield from _list_texts(render_part_name(name, key), part)
     elif isinstance(value, str | bool | int | Decimal):
-        yield name, str(convert(value, STRING))
+        yield name, str(convert_value(value, STRING))
 
 
-def _unset(block: VariableBlock, terraform: bool) -> Diagnostic:
+def _make_unset_fault(block: VariableBlock, terraform: bool) -> Diagnostic:
     prefix, file, more = (PREFIX, "kafkaform.kfvars.hcl", "*.auto.kfvars.hcl")
     if terraform:
         prefix, file, more = (TERRAFORM_PREFIX, "terraform.tfvars", "*.auto.tfvars")
-    return error(
-        header(block.block),
+    return make_error(
+        make_header(block.block),
         f'The variable "{block.name}" has no value',
         "It has no default, so a value must be given.",
         f"Give it with --var '{block.name}=…', in {prefix}{block.name}, in {file} or a {more} "
@@ -152,53 +160,57 @@ def _unset(block: VariableBlock, terraform: bool) -> Diagnostic:
 # ── declarations ────────────────────────────────────────────────────────────────────────
 
 
-def declaration_faults(block: VariableBlock, context: Context) -> Iterator[Diagnostic]:
+def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagnostic]:
     """What is wrong with a declaration, whatever is given."""
     if block.name in RESERVED:
         detail = "A module block has an argument of this name."
-        yield error(header(block.block), f'No variable can be called "{block.name}"', detail)
-    if block.deprecated is not None and not (literal(block.deprecated) or "").strip():
-        yield error(block.deprecated, '"deprecated" must be a text that says what to use instead')
-    const = attribute(block.block, "const")
+        yield make_error(
+            make_header(block.block), f'No variable can be called "{block.name}"', detail
+        )
+    if block.deprecated is not None and not (get_literal(block.deprecated) or "").strip():
+        yield make_error(
+            block.deprecated, '"deprecated" must be a text that says what to use instead'
+        )
+    const = get_argument(block.block, "const")
     if const is not None and not (isinstance(const, Lit) and isinstance(const.value, bool)):
-        yield error(const, '"const" must be true or false, written out')
+        yield make_error(const, '"const" must be true or false, written out')
     for rule in block.validations:
-        condition = attribute(rule, "condition")
-        if condition is not None and not _refers(condition, block.name):
-            yield error(condition, f"The condition of a validation refers to var.{block.name}")
+        condition = get_argument(rule, "condition")
+        if condition is not None and not _has_reference(condition, block.name):
+            yield make_error(condition, f"The condition of a validation refers to var.{block.name}")
     if block.default is not None:
         try:
-            value_of(block, None, header(block.block), "", context)
+            compute_value(block, None, make_header(block.block), "", context)
         except EvalError as fault:
-            yield as_diagnostic(fault, context=[f"while reading var.{block.name}"])
+            yield make_diagnostic(fault, context=[f"while reading var.{block.name}"])
         except Poisoned:
             return
 
 
-def _refers(node: Expression, name: str) -> bool:
+def _has_reference(node: Expression, name: str) -> bool:
     return any(
         reference.root.name == "var" and reference.steps and reference.steps[0].attribute == name
-        for reference in references(node)
+        for reference in find_references(node)
     )
 
 
-def deprecation(block: VariableBlock, place: Place) -> Iterator[Diagnostic]:
+def warn_deprecated(block: VariableBlock, place: Place) -> Iterator[Diagnostic]:
     """A warning for a value that is given to a deprecated variable. place: of the value."""
-    text = None if block.deprecated is None else literal(block.deprecated)
+    text = None if block.deprecated is None else get_literal(block.deprecated)
     if text:
         summary = f'The variable "{block.name}" is deprecated'
-        found = error(place, summary, text, hide=_is_secret(block))
+        found = make_error(place, summary, text, hide=_is_secret(block))
         yield replace(found, severity=Severity.WARNING)
 
 
-def _typed(block: VariableBlock, given: Given) -> Iterator[Diagnostic]:
+def _warn_typed_secret(block: VariableBlock, given: GivenValue) -> Iterator[Diagnostic]:
     """A warning for a secret that stands on the command line. It is taken, as Terraform takes it:
     pipelines that move over give their passwords so."""
     if _is_secret(block) and given.origin == COMMAND_LINE:
         summary = f'--var says the value of the sensitive variable "{block.name}"'
         detail = "Every user of this computer can read it in the list of processes."
         advice = f"Set {PREFIX}{block.name} in the environment, or use a var file."
-        found = error(given.place, summary, detail, advice=advice)
+        found = make_error(given.place, summary, detail, advice=advice)
         yield replace(found, severity=Severity.WARNING)
 
 
@@ -210,40 +222,40 @@ def _is_secret(block: VariableBlock) -> bool:
 # ── one value ───────────────────────────────────────────────────────────────────────────
 
 
-def _value(block: VariableBlock, source: Given | None, context: Context) -> Val:
+def _compute_root_value(block: VariableBlock, source: GivenValue | None, context: Context) -> Val:
     """The converted value of a variable of the root. Raises EvalError; Unset if nothing gives
     one."""
     if source is None:
-        value = value_of(block, None, header(block.block), "", context)
+        value = compute_value(block, None, make_header(block.block), "", context)
     else:
-        given = _given(block, source, context)
-        value = value_of(block, given, source.place, source.origin, context)
+        given = _read_given(block, source, context)
+        value = compute_value(block, given, source.place, source.origin, context)
     if not _is_secret(block):
-        context.budget.charge(work_of(value), header(block.block))
+        context.budget.charge(work_of(value), make_header(block.block))
         return value
     bare = unmark(value)[0]
     return Marked(bare, frozenset({SENSITIVE, SECRET}), SecretRef("variable", block.name))
 
 
-def value_of(
+def compute_value(
     block: VariableBlock, given: Val | None, place: Place, origin: str, context: Context
 ) -> Val:
     """What a variable holds when it is given this (None: nothing). origin: who gives it, for
     messages. Raises EvalError; Unset if there is no default, either."""
-    kind = ANY if block.type is None else parse_type(block.type, default_reader(context))
+    kind = ANY if block.type is None else parse_type(block.type, make_default_reader(context))
     value = given
     if value is None or (isinstance(unmark(value)[0], Null) and not block.nullable):
         if block.default is not None:
-            place, value = block.default, _constant(block, block.default, context)
+            place, value = block.default, _evaluate_hiding(block, block.default, context)
         elif value is None:
             raise Unset
     if isinstance(unmark(value)[0], Null) and not block.nullable:
         raise EvalError(place, f'The variable "{block.name}" cannot be null')
     hide = _is_secret(block) or bool(marks_of(value))
     try:
-        bounded(value, place, f'The value of the variable "{block.name}"')
-        context.budget.charge(conversion_cost(value, kind), place)
-        value = convert(value, kind)
+        require_bounded(value, place, f'The value of the variable "{block.name}"')
+        context.budget.charge(compute_conversion_cost(value, kind), place)
+        value = convert_value(value, kind)
     except LimitError as fault:
         fault.hide = hide
         raise
@@ -256,11 +268,11 @@ def value_of(
             hide=hide,
         ) from None
     if block.ephemeral:
-        return with_marks(value, frozenset({SENSITIVE, SECRET}))
-    return with_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
+        return add_marks(value, frozenset({SENSITIVE, SECRET}))
+    return add_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
 
 
-def _given(block: VariableBlock, source: Given, context: Context) -> Val:
+def _read_given(block: VariableBlock, source: GivenValue, context: Context) -> Val:
     """A text for a primitive or untyped variable is taken as it is, else read as HCL."""
     node = source.node
     if node is None:
@@ -271,14 +283,14 @@ def _given(block: VariableBlock, source: Given, context: Context) -> Val:
             summary = f'The value of the variable "{block.name}" given by {source.origin} '
             why = "" if _is_secret(block) else faults[0].summary
             raise EvalError(source.place, summary + "is not an expression", why)
-    return _constant(block, node, context)
+    return _evaluate_hiding(block, node, context)
 
 
-def _constant(block: VariableBlock, node: Expression, context: Context) -> Val:
+def _evaluate_hiding(block: VariableBlock, node: Expression, context: Context) -> Val:
     """The value of an expression. A fault of a secret tells its place only: even the reason could
     repeat it, such as a password that was written without quotes."""
     try:
-        return constant(node, context)
+        return evaluate_constant(node, context)
     except EvalError as fault:
         if not _is_secret(block):
             raise
@@ -287,19 +299,19 @@ def _constant(block: VariableBlock, node: Expression, context: Context) -> Val:
         raise EvalError(fault.place, summary, why, hide=True) from None
 
 
-def constant(node: Expression, context: Context) -> Val:
+def evaluate_constant(node: Expression, context: Context) -> Val:
     """The value of an expression that refers to nothing. Raises EvalError."""
-    return context.code(node)(Env({}, {}, context.budget))
+    return context.compile_node(node)(Env({}, {}, context.budget))
 
 
-def default_reader(context: Context) -> Default:
+def make_default_reader(context: Context) -> Default:
     """Reads the default of `optional(type, default)` in a type."""
 
     def read(node: Expression, kind: Type) -> Value:
         try:
-            value = bounded(constant(node, context), node, "The default")
-            context.budget.charge(conversion_cost(value, kind) + work_of(value), node)
-            return lower(convert(value, kind))
+            value = require_bounded(evaluate_constant(node, context), node, "The default")
+            context.budget.charge(compute_conversion_cost(value, kind) + work_of(value), node)
+            return lower_value(convert_value(value, kind))
         except ConvertFault as fault:
             raise EvalError(node, "The default does not fit its type", f"Here {fault}.") from None
 
@@ -309,7 +321,7 @@ def default_reader(context: Context) -> Default:
 # ── validation ──────────────────────────────────────────────────────────────────────────
 
 
-def validate(
+def check_validations(
     block: VariableBlock, values: Mapping[str, Found], context: Context
 ) -> Iterator[Diagnostic]:
     """An error for each validation that does not hold. values: of all variables of its module."""
@@ -319,16 +331,16 @@ def validate(
     rules = compile_rules(block.validations, context)
     for rule, compiled in zip(block.validations, rules, strict=True):
         try:
-            message = broken(compiled, env)
+            message = check_rule(compiled, env)
         except (Poisoned, Deferred):
             continue
         except EvalError as fault:
             fault.hide = fault.hide or _is_secret(block)
-            yield as_diagnostic(fault, context=[f"while validating var.{block.name}"])
+            yield make_diagnostic(fault, context=[f"while validating var.{block.name}"])
             continue
         if message is not None:
-            yield error(
-                header(block.block),
+            yield make_error(
+                make_header(block.block),
                 f'The value of the variable "{block.name}" is not valid',
                 message,
                 f"The rule is at {rule.range}.",

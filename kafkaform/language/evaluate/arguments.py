@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic
-from ...core.schema import NUMBER, Attribute, ObjectSchema, Type
+from ...core.schema import NUMBER, AttributeSchema, ObjectSchema, Type
 from ...core.value import EMPTY, FrozenMap, SecretRef, Value
 from ...syntax import nodes
 from ...syntax.nodes import Block, Body
-from ..declare.blocks import Spot, header
+from ..declare.blocks import Spot, make_header
 from ..expressions.code import Code, Context, Env
-from ..values.bounds import looking
-from ..values.conversion import convert, lower
+from ..values.bounds import compute_look_cost
+from ..values.conversion import convert_value, lower_value
 from ..values.faults import (
     ConvertFault,
     Deferred,
     EvalError,
     Place,
     Poisoned,
-    as_diagnostic,
-    error,
-    near,
+    make_diagnostic,
+    make_error,
+    suggest_near,
 )
-from ..values.types import describe
+from ..values.types import describe_type
 from ..values.value import (
     FIELDS,
     SECRET,
@@ -35,13 +35,13 @@ from ..values.value import (
     Marked,
     Null,
     Val,
+    find_sealed,
     marks_of,
-    sealed,
     unmark,
     unmark_deep,
 )
-from .dynamic_blocks import Each, compile_dynamic, describe_key, iterations
-from .schema_rules import judged
+from .dynamic_blocks import Each, compile_dynamic, describe_key, list_iterations
+from .schema_rules import check_value
 
 Report = Callable[[Diagnostic], None]
 SECRET_ADVICE = (
@@ -52,7 +52,7 @@ SECRET_ADVICE = (
 class Argument(Struct, frozen=True):
     """One argument of a block, compiled."""
 
-    attribute: Attribute
+    attribute: AttributeSchema
     node: nodes.Attribute
     code: Code
 
@@ -94,16 +94,16 @@ def compile_arguments(
         if name in meta:
             continue
         if name in schema.blocks:
-            from ..declare.json_bodies import blocks_of  # noqa: PLC0415  # only JSON files need it
+            from ..declare.json_bodies import make_argument_blocks  # noqa: PLC0415  # only JSON files need it
 
-            if (made := blocks_of(node)) is not None:
+            if (made := make_argument_blocks(node)) is not None:
                 blocks.extend(made)
                 continue
         attribute = schema.find(name)
-        fault = _name_fault(name, node, attribute, schema, title, meta)
+        fault = _check_name(name, node, attribute, schema, title, meta)
         if fault is None and attribute is not None and attribute.name in given:
             first = given[attribute.name].node
-            fault = error(
+            fault = make_error(
                 node,
                 f'"{name}" and "{first.name}" are the same argument',
                 f'"{first.name}" is given at {first.range}.',
@@ -112,18 +112,18 @@ def compile_arguments(
         if fault is not None:
             report(fault)
         elif attribute is not None:
-            given[attribute.name] = Argument(attribute, node, context.code(node.value))
+            given[attribute.name] = Argument(attribute, node, context.compile_node(node.value))
     known = (*schema.blocks, *meta_blocks)
-    nested = tuple(_nested(blocks, schema, context, title, report, known))
+    nested = tuple(_compile_nested(blocks, schema, context, title, report, known))
     base = {name: attribute.default for name, attribute in schema.attributes.items()}
     base.update(dict.fromkeys(schema.blocks))
     return Arguments(schema, place, title, tuple(given.values()), FrozenMap(base), nested)
 
 
-def _name_fault(
+def _check_name(
     name: str,
     node: nodes.Attribute,
-    attribute: Attribute | None,
+    attribute: AttributeSchema | None,
     schema: ObjectSchema,
     title: str,
     meta: tuple[str, ...],
@@ -133,18 +133,20 @@ def _name_fault(
     place = Spot(node.name_range, node.excerpt)
     if attribute is None:
         if name in schema.blocks:
-            return error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
-        advice = near(name, (*schema.names(), *meta))
-        return error(place, f'{title} has no argument "{name}"', _known(schema), advice)
-    return error(place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument.")
+            return make_error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
+        advice = suggest_near(name, (*schema.list_names(), *meta))
+        return make_error(place, f'{title} has no argument "{name}"', _render_known(schema), advice)
+    return make_error(
+        place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument."
+    )
 
 
-def _known(schema: ObjectSchema) -> str:
+def _render_known(schema: ObjectSchema) -> str:
     settable = (a.name for a in schema.attributes.values() if not a.computed)
     return f"It takes {', '.join((*settable, *schema.blocks))}."
 
 
-def _nested(
+def _compile_nested(
     blocks: Iterable[Block],
     schema: ObjectSchema,
     context: Context,
@@ -162,24 +164,28 @@ def _nested(
             kind, content, each = made.kind, made.content, made.each
         inner = schema.blocks.get(kind)
         if inner is None or (each is None and (block.labels or kind in seen)):
-            report(_block_fault(block, kind, schema, title, known))
+            report(_make_block_fault(block, kind, schema, title, known))
             continue
         if each is None:
             seen.add(kind)
         name = f"{title} {kind}"
-        body = compile_arguments(content, inner, context, header(block), name, report)
+        body = compile_arguments(content, inner, context, make_header(block), name, report)
         yield Nested(kind, body, each)
 
 
-def _block_fault(
+def _make_block_fault(
     block: Block, kind: str, schema: ObjectSchema, title: str, known: tuple[str, ...]
 ) -> Diagnostic:
     if kind in schema.blocks:
         why = "Its block takes no labels." if block.labels else "It may stand there once."
-        return error(header(block), f'{title}: "{kind}" cannot stand here', why)
+        return make_error(make_header(block), f'{title}: "{kind}" cannot stand here', why)
     if schema.find(kind) is not None:
-        return error(header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}.")
-    return error(header(block), f'{title} has no "{kind}" blocks', "", near(kind, known))
+        return make_error(
+            make_header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}."
+        )
+    return make_error(
+        make_header(block), f'{title} has no "{kind}" blocks', "", suggest_near(kind, known)
+    )
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────
@@ -197,33 +203,33 @@ def evaluate_arguments(
         try:
             given = argument.code(env)
             if given.__class__ not in _PLAIN:
-                env.budget.charge(looking(given, place), place)
-            value = _argument(argument, given)
+                env.budget.charge(compute_look_cost(given, place), place)
+            value = _evaluate_argument(argument, given)
         except Poisoned as poison:
             poisoned = poison
         except EvalError as fault:
             sound = False
-            report(as_diagnostic(fault, context=[f"while evaluating {where}.{name}"]))
+            report(make_diagnostic(fault, context=[f"while evaluating {where}.{name}"]))
         except Deferred as deferred:
             sound = False
-            report(deferred_fault(place, deferred, f"{where}.{name}"))
+            report(make_deferred_fault(place, deferred, f"{where}.{name}"))
         else:
             found[name] = found[name] if value is None else value
     try:
-        made = _blocks(arguments, env, report, where)
+        made = _evaluate_blocks(arguments, env, report, where)
         found.update(made or {})
         sound = sound and made is not None
     except Poisoned as poison:
         poisoned = poison
     if poisoned is not None:
         raise poisoned
-    for problem in _rule_faults(arguments, found) if sound else ():
+    for problem in _check_rules(arguments, found) if sound else ():
         sound = False
         report(problem)
     return FrozenMap(found) if sound else None
 
 
-def _blocks(
+def _evaluate_blocks(
     arguments: Arguments, env: Env, report: Report, where: object
 ) -> dict[str, FrozenMap] | None:
     """The nested blocks, each of which may stand once; None after a fault. Raises Poisoned."""
@@ -233,33 +239,33 @@ def _blocks(
     for nested in arguments.blocks:
         name = f"{where}.{nested.kind}"
         try:
-            for inner, stand in _instances(nested, env):
+            for inner, stand in _list_instances(nested, env):
                 if nested.kind in stands:
-                    raise _second(nested, stands[nested.kind], stand)
+                    raise _make_second_fault(nested, stands[nested.kind], stand)
                 stands[nested.kind] = stand
                 block = evaluate_arguments(nested.body, inner, report, name)
                 sound = sound and block is not None
                 found[nested.kind] = block or EMPTY
         except EvalError as fault:
             sound = False
-            report(as_diagnostic(fault, context=[f"while evaluating {name}"]))
+            report(make_diagnostic(fault, context=[f"while evaluating {name}"]))
         except Deferred as deferred:
             sound = False
-            report(deferred_fault(nested.body.place, deferred, name))
+            report(make_deferred_fault(nested.body.place, deferred, name))
     return found if sound else None
 
 
-def _instances(nested: Nested, env: Env) -> Iterator[tuple[Env, str]]:
+def _list_instances(nested: Nested, env: Env) -> Iterator[tuple[Env, str]]:
     """The environment of each block, and how messages tell it from others."""
     if nested.each is None:
         yield env, f"at {nested.body.place.range}"
         return
-    for key, inner in iterations(nested.each, env):
+    for key, inner in list_iterations(nested.each, env):
         env.budget.charge(1 + 2 * len(nested.body.given), nested.each.node)
         yield inner, f"for {describe_key(key)}"
 
 
-def _second(nested: Nested, first: str, second: str) -> EvalError:
+def _make_second_fault(nested: Nested, first: str, second: str) -> EvalError:
     place = nested.body.place if nested.each is None else nested.each.node
     return EvalError(
         place,
@@ -269,8 +275,8 @@ def _second(nested: Nested, first: str, second: str) -> EvalError:
     )
 
 
-def deferred_fault(place: Place, deferred: Deferred, where: str) -> Diagnostic:
-    return error(
+def make_deferred_fault(place: Place, deferred: Deferred, where: str) -> Diagnostic:
+    return make_error(
         place,
         f"{deferred} is not known before the apply",
         "The server sets it, so only outputs can refer to it.",
@@ -278,18 +284,18 @@ def deferred_fault(place: Place, deferred: Deferred, where: str) -> Diagnostic:
     )
 
 
-def _rule_faults(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diagnostic]:
+def _check_rules(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diagnostic]:
     """Required arguments that are missing, and pairs that exclude each other."""
     places = {a.attribute.name: a for a in arguments.given}
     for name, attribute in arguments.schema.attributes.items():
         if attribute.required and found[name] is None:
             place = places[name].node if name in places else arguments.place
             given = "It is null." if name in places else ""
-            yield error(place, f'{arguments.title} needs "{name}"', given, attribute.doc)
+            yield make_error(place, f'{arguments.title} needs "{name}"', given, attribute.doc)
     for one, other in arguments.schema.conflicts:
         if {one, other} <= places.keys() and None not in (found[one], found[other]):
             first, second = places[one].node, places[other].node
-            yield error(
+            yield make_error(
                 second,
                 f'"{first.name}" and "{second.name}" exclude each other',
                 f'"{first.name}" is given at {first.range}.',
@@ -297,30 +303,30 @@ def _rule_faults(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diag
             )
 
 
-def _argument(argument: Argument, value: Val) -> Value:
+def _evaluate_argument(argument: Argument, value: Val) -> Value:
     """One value as the schema wants it; None for null. Raises EvalError, Deferred."""
     attribute, place = argument.attribute, argument.node.value
     if attribute.secret:
-        return _secret(value, attribute, place)
+        return _read_secret(value, attribute, place)
     hidden = False
     if value.__class__ not in _PLAIN:
         if marks := marks_of(value):
             hidden = True
             if SECRET in marks or not attribute.sensitive:
-                raise _leak(attribute, place)
+                raise _make_leak_fault(attribute, place)
             value = unmark_deep(value)
         _refuse_sealed(value, attribute, place)
-    fitted = fit(value, attribute.type, place, f'"{argument.node.name}"')
+    fitted = fit_type(value, attribute.type, place, f'"{argument.node.name}"')
     result = drop_nulls(fitted, attribute.type)
-    return judged(result, attribute, argument.node.name, place, hidden)
+    return check_value(result, attribute, argument.node.name, place, hidden)
 
 
 _PLAIN = (str, int, bool)
 """Values without marks and parts."""
 
 
-def _refuse_sealed(value: Val, attribute: Attribute, place: Place) -> None:
-    part = sealed(value)
+def _refuse_sealed(value: Val, attribute: AttributeSchema, place: Place) -> None:
+    part = find_sealed(value)
     if isinstance(part, Computed):
         raise part.defer()
     if part is not None:
@@ -332,18 +338,18 @@ def _refuse_sealed(value: Val, attribute: Attribute, place: Place) -> None:
         )
 
 
-def fit(value: Val, kind: Type, place: Place, what: str) -> Val:
+def fit_type(value: Val, kind: Type, place: Place, what: str) -> Val:
     """The value as this type. Raises EvalError."""
     try:
-        return convert(value, kind)
+        return convert_value(value, kind)
     except ConvertFault as fault:
         advice = "Write digits, such as 3." if kind == NUMBER else ""
         raise EvalError(
-            place, f"{what} must be {describe(kind)}", f"Here {fault}.", advice
+            place, f"{what} must be {describe_type(kind)}", f"Here {fault}.", advice
         ) from None
 
 
-def _leak(attribute: Attribute, place: Place) -> EvalError:
+def _make_leak_fault(attribute: AttributeSchema, place: Place) -> EvalError:
     return EvalError(
         place,
         f'A sensitive value cannot go into "{attribute.name}"',
@@ -352,7 +358,7 @@ def _leak(attribute: Attribute, place: Place) -> EvalError:
     )
 
 
-def _secret(value: Val, attribute: Attribute, place: Place) -> Value:
+def _read_secret(value: Val, attribute: AttributeSchema, place: Place) -> Value:
     """A secret reference, or a collection of them. The value itself is never looked at."""
     if isinstance(value, Marked):
         if isinstance(value.value, Null):
@@ -365,10 +371,10 @@ def _secret(value: Val, attribute: Attribute, place: Place) -> Value:
     if isinstance(value, Null):
         return None
     if isinstance(value, SEQUENCES) and attribute.type.element is not None:
-        return tuple(_secret(item, attribute, place) for item in value.items)
+        return tuple(_read_secret(item, attribute, place) for item in value.items)
     if isinstance(value, FIELDS) and attribute.type.element is not None:
         fields = sorted(value.fields.items())
-        return FrozenMap({name: _secret(item, attribute, place) for name, item in fields})
+        return FrozenMap({name: _read_secret(item, attribute, place) for name, item in fields})
     raise EvalError(
         place,
         f'"{attribute.name}" takes a reference to a secret, not a value',
@@ -387,4 +393,4 @@ def drop_nulls(value: Val, kind: Type) -> Value:
     if kind.kind == "map" and isinstance(value, MapVal) and element.kind not in ("text", "number"):
         kept = {n: v for n, v in value.fields.items() if not isinstance(unmark(v)[0], Null)}
         return FrozenMap({name: drop_nulls(kept[name], element) for name in sorted(kept)})
-    return lower(value)
+    return lower_value(value)

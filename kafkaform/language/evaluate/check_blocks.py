@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Severity
-from ..declare.conditions import Rule, broken_rules, compile_rules
+from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import CheckBlock
 from ..expressions.code import Context, Env
 from ..expressions.namespaces import Data, Found
@@ -20,7 +20,7 @@ Asking = Callable[[DataPlan, Site], Found]
 """Answers a data source."""
 
 
-class Check(Struct, frozen=True):
+class CompiledCheck(Struct, frozen=True):
     """A compiled check. data: the data source that only its assertions see."""
 
     name: str
@@ -34,18 +34,18 @@ def compile_check(
     context: Context,
     providers: Mapping[str, str],
     report: Report,
-) -> Check:
+) -> CompiledCheck:
     """Compile a block; a data source of a type that is not known was reported by its names."""
     source = block.data
     plan = None
     if source is not None and source.address.type in infos:
         info = infos[source.address.type]
         plan = compile_data(source, info, context, providers, report)
-    return Check(block.name, plan, compile_rules(block.assertions, context))
+    return CompiledCheck(block.name, plan, compile_rules(block.assertions, context))
 
 
 def evaluate_check(
-    check: Check, site: Site, data: Mapping[str, Mapping[str, Found]], ask: Asking
+    check: CompiledCheck, site: Site, data: Mapping[str, Mapping[str, Found]], ask: Asking
 ) -> None:
     """Report a warning for each assertion that does not hold and for data that cannot be read.
     data: what the module itself has read."""
@@ -61,5 +61,5 @@ def evaluate_check(
         seen = Data({**data, address.type: own})
         env = Env({**env.roots, "data": seen}, {}, env.budget)
     what = ".".join((*site.path, f"check.{check.name}"))
-    for fault in broken_rules(check.rules, what, env):
+    for fault in check_rules(check.rules, what, env):
         warn(fault)

@@ -10,17 +10,17 @@ from ...core.errors import KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
-from ..declare.addresses import provider_instance
-from ..declare.blocks import header
-from ..declare.conditions import Rule, broken_rules, compile_rules
+from ..declare.addresses import read_provider_instance
+from ..declare.blocks import make_header
+from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import ResourceBlock
 from ..expressions.code import Context, Env
 from ..expressions.namespaces import Fixed, Found, Unset
-from ..values.conversion import lift
-from ..values.faults import Deferred, EvalError, Poisoned, as_diagnostic
+from ..values.conversion import lift_value
+from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from ..values.value import ObjectVal, TupleVal, Val
-from .arguments import Arguments, Report, compile_arguments, deferred_fault, evaluate_arguments
-from .expansion import Instance, instances
+from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
+from .expansion import Instance, expand_instances
 from .resources import Site
 
 META = ("provider", "for_each", "count", "depends_on")
@@ -60,14 +60,16 @@ def compile_data(
     report: Report,
 ) -> DataPlan | None:
     """Compile a block. providers: name in the block's module -> provider instance."""
-    place, title = header(block.block), f"data.{block.address}"
+    place, title = make_header(block.block), f"data.{block.address}"
     arguments = compile_arguments(
         block.block.body, info.schema, context, place, title, report, META, META_BLOCKS
     )
     try:
-        instance = provider_instance(block.argument("provider"), info.provider, providers, place)
+        instance = read_provider_instance(
+            block.get_argument("provider"), info.provider, providers, place
+        )
     except EvalError as fault:
-        report(as_diagnostic(fault))
+        report(make_diagnostic(fault))
         return None
     before, after = block.preconditions, block.postconditions
     rules = compile_rules(before, context), compile_rules(after, context)
@@ -83,25 +85,25 @@ def evaluate_data(
     what = ".".join((*site.path, plan.name))
     found: dict[str | int | None, Val] = {}
     try:
-        for instance in instances(
-            block.argument("for_each"), block.argument("count"), context, site.env
+        for instance in expand_instances(
+            block.get_argument("for_each"), block.get_argument("count"), context, site.env
         ):
-            site.env.budget.instance(block.block)
-            found[instance.key] = _instance(plan, instance, site, what, config, query)
+            site.env.budget.count_instance(block.block)
+            found[instance.key] = _evaluate_instance(plan, instance, site, what, config, query)
     except EvalError as fault:
-        site.report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+        site.report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
         return Poisoned()
     except Deferred as deferred:
-        site.report(deferred_fault(header(block.block), deferred, what))
+        site.report(make_deferred_fault(make_header(block.block), deferred, what))
         return Poisoned()
     except Poisoned as poison:
         return poison
-    if block.argument("for_each") is not None:
+    if block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in found.items()})
     return TupleVal(tuple(found.values())) if block.several else found[None]
 
 
-def _instance(
+def _evaluate_instance(
     plan: DataPlan,
     instance: Instance,
     site: Site,
@@ -111,7 +113,7 @@ def _instance(
 ) -> Val:
     """One answer. Raises EvalError, Deferred or Poisoned."""
     env = Env({**site.env.roots, **instance.roots}, {}, site.env.budget)
-    faults = [*broken_rules(plan.before, what, env)]
+    faults = [*check_rules(plan.before, what, env)]
     for fault in faults:
         site.report(fault)
     arguments = None if faults else evaluate_arguments(plan.arguments, env, site.report, what)
@@ -121,18 +123,20 @@ def _instance(
         raise Unset
     if config is None:
         raise Poisoned
-    answer = _ask(plan, arguments, config, query)
+    answer = _ask_query(plan, arguments, config, query)
     value = ObjectVal(
-        {n: lift(answer.get(n), a.type) for n, a in plan.info.schema.attributes.items()}
+        {n: lift_value(answer.get(n), a.type) for n, a in plan.info.schema.attributes.items()}
     )
     with_self = Env({**env.roots, "self": Fixed(value)}, {}, env.budget)
-    for fault in broken_rules(plan.after, what, with_self):
+    for fault in check_rules(plan.after, what, with_self):
         site.report(fault)
     return value
 
 
-def _ask(plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Query) -> FrozenMap:
-    place, kind = header(plan.block.block), plan.block.address.type
+def _ask_query(
+    plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Query
+) -> FrozenMap:
+    place, kind = make_header(plan.block.block), plan.block.address.type
     try:
         answer = query(config, kind, arguments)
     except OtherSystem:

@@ -40,7 +40,7 @@ class Collector:
         located: adds where its values come from, if it is to be shown."""
         if fault.range is None or fault.range not in self._static:
             self._add(fault, located)
-        if self._budget.fault(FAULT):
+        if self._budget.charge_fault(FAULT):
             self._found[()] = Diagnostic(
                 Severity.ERROR,
                 "The configuration has too many faults",
@@ -59,10 +59,10 @@ class Collector:
             if self._told[Severity.ERROR] > COUNTED:
                 break
         if self._told[Severity.ERROR] > SHOWN:
-            self._budget.end()
+            self._budget.end_budget()
 
     def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
-        fault = clipped(fault)
+        fault = clip_fault(fault)
         place = (fault.range, fault.severity)
         key = (*place, fault.summary, fault.detail)
         if key in self._found or (fault.range is not None and self._shown[place] >= SAME_PLACE):
@@ -71,7 +71,7 @@ class Collector:
         self._told[fault.severity] += 1
         if self._told[fault.severity] <= SHOWN:
             self._shown[place] += 1
-            self._found[key] = fault if located is None else clipped(located(fault))
+            self._found[key] = fault if located is None else clip_fault(located(fault))
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -84,11 +84,11 @@ class Collector:
                 words = "It happens once more" if more == 1 else f"It happens {more} times more"
                 fault = replace(fault, detail=f"{fault.detail} {words} here.".strip())
             shown.append(fault)
-        rest = [_rest(severity, count - SHOWN) for severity, count in self._told.items()]
-        return (*sorted(shown, key=_place), *(one for one in rest if one is not None))
+        rest = [_summarize_rest(severity, count - SHOWN) for severity, count in self._told.items()]
+        return (*sorted(shown, key=_get_place), *(one for one in rest if one is not None))
 
 
-def _rest(severity: Severity, count: int) -> Diagnostic | None:
+def _summarize_rest(severity: Severity, count: int) -> Diagnostic | None:
     if count <= 0:
         return None
     what = f"{severity.value} is" if count == 1 else f"{severity.value}s are"
@@ -96,27 +96,27 @@ def _rest(severity: Severity, count: int) -> Diagnostic | None:
     return Diagnostic(severity, f"{least}{count:,} more {what} not shown")
 
 
-def clipped(fault: Diagnostic) -> Diagnostic:
+def clip_fault(fault: Diagnostic) -> Diagnostic:
     """The fault in a few lines, whatever the names in it are."""
     if max(map(len, (fault.summary, fault.detail, fault.advice, fault.address or ""))) > _SENTENCE:
         fault = replace(
             fault,
-            summary=_cut(fault.summary, _SENTENCE),
-            detail=_cut(fault.detail, _TEXT),
-            advice=_cut(fault.advice, _SENTENCE),
-            address=None if fault.address is None else _cut(fault.address, _SENTENCE),
+            summary=_cut_text(fault.summary, _SENTENCE),
+            detail=_cut_text(fault.detail, _TEXT),
+            advice=_cut_text(fault.advice, _SENTENCE),
+            address=None if fault.address is None else _cut_text(fault.address, _SENTENCE),
         )
     if any(len(line) > _SENTENCE for line in fault.context):
-        fault = replace(fault, context=tuple(_cut(line, _SENTENCE) for line in fault.context))
+        fault = replace(fault, context=tuple(_cut_text(line, _SENTENCE) for line in fault.context))
     return fault
 
 
-def _cut(text: str, length: int) -> str:
+def _cut_text(text: str, length: int) -> str:
     """The beginning and the end of a long text."""
     return text if len(text) <= length else f"{text[: length - _END]}…{text[-_END:]}"
 
 
-def _place(fault: Diagnostic) -> tuple[str, int, int]:
+def _get_place(fault: Diagnostic) -> tuple[str, int, int]:
     if fault.range is None:
         return ("", 0, 0)
     return (fault.range.file, fault.range.line, fault.range.column)

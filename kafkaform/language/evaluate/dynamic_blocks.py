@@ -8,11 +8,18 @@ from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic
 from ...syntax.nodes import Block, Body, Expression, Root
-from ..declare.blocks import Shape, attribute, header, shape_faults, single, title
+from ..declare.blocks import (
+    Shape,
+    find_shape_faults,
+    find_single,
+    get_argument,
+    make_header,
+    render_title,
+)
 from ..expressions.code import Code, Context, Env
 from ..expressions.namespaces import Fixed
-from ..expressions.traversal import iterator_of
-from ..values.faults import EvalError, error
+from ..expressions.traversal import find_iterator
+from ..values.faults import EvalError, make_error
 from ..values.types import describe_value
 from ..values.value import (
     FIELDS,
@@ -22,7 +29,7 @@ from ..values.value import (
     ObjectVal,
     SetVal,
     Val,
-    elements,
+    list_elements,
     marks_of,
     unmark,
 )
@@ -51,24 +58,28 @@ def compile_dynamic(
     block: Block, context: Context, report: Callable[[Diagnostic], None]
 ) -> Dynamic | None:
     """A dynamic block; None if it is not one, which is reported."""
-    content, extra = single(block, "content")
-    faults = [*shape_faults(block, _SHAPE), *extra]
+    content, extra = find_single(block, "content")
+    faults = [*find_shape_faults(block, _SHAPE), *extra]
     if content is None:
-        faults.append(error(header(block), f'{title(block)} needs a "content" block'))
+        faults.append(
+            make_error(make_header(block), f'{render_title(block)} needs a "content" block')
+        )
     elif content.labels:
-        faults.append(error(header(content), 'A "content" block takes no labels'))
-    word = attribute(block, "iterator")
+        faults.append(make_error(make_header(content), 'A "content" block takes no labels'))
+    word = get_argument(block, "iterator")
     if word is not None and not isinstance(word, Root):
-        faults.append(error(word, "iterator takes one word", advice="Write iterator = item."))
+        faults.append(make_error(word, "iterator takes one word", advice="Write iterator = item."))
     for fault in faults:
         report(fault)
-    each, iterator = attribute(block, "for_each"), iterator_of(block)
+    each, iterator = get_argument(block, "for_each"), find_iterator(block)
     if faults or content is None or each is None or iterator is None:
         return None
-    return Dynamic(block.labels[0].text, Each(each, context.code(each), iterator), content.body)
+    return Dynamic(
+        block.labels[0].text, Each(each, context.compile_node(each), iterator), content.body
+    )
 
 
-def iterations(each: Each, env: Env) -> Iterator[tuple[Val, Env]]:
+def list_iterations(each: Each, env: Env) -> Iterator[tuple[Val, Env]]:
     """The key of each element, with the environment for its content. Raises EvalError, Poisoned
     or Deferred before the first one."""
     value, marks = unmark(each.code(env))
@@ -89,12 +100,17 @@ def iterations(each: Each, env: Env) -> Iterator[tuple[Val, Env]]:
             advice,
         )
     return (
-        (key, Env({**env.roots, each.iterator: _element(key, item)}, dict(env.names), env.budget))
-        for key, item in elements(value)
+        (
+            key,
+            Env(
+                {**env.roots, each.iterator: _make_element(key, item)}, dict(env.names), env.budget
+            ),
+        )
+        for key, item in list_elements(value)
     )
 
 
-def _element(key: Val, value: Val) -> Fixed:
+def _make_element(key: Val, value: Val) -> Fixed:
     return Fixed(ObjectVal({"key": key, "value": value}))
 
 

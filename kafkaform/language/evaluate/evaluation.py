@@ -5,78 +5,88 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from ...core.address import bracketed
+from ...core.address import render_key
 from ...core.diagnostics import Diagnostic
 from ...syntax.nodes import Attribute
-from ..declare.blocks import header
+from ..declare.blocks import make_header
 from ..declare.conditions import compile_rules
 from ..declare.declarations import ModuleBlock, ResourceBlock
 from ..declare.modules import Module
-from ..declare.variables import declaration_faults, deprecation, validate, value_of
+from ..declare.variables import check_declaration, check_validations, compute_value, warn_deprecated
 from ..expressions.code import Code, Env
 from ..expressions.namespaces import Found
-from ..values.bounds import bounded
-from ..values.faults import Deferred, EvalError, LimitError, Place, Poisoned, as_diagnostic, error
-from .arguments import Report, deferred_fault
+from ..values.bounds import require_bounded
+from ..values.faults import (
+    Deferred,
+    EvalError,
+    LimitError,
+    Place,
+    Poisoned,
+    make_diagnostic,
+    make_error,
+)
+from .arguments import Report, make_deferred_fault
 from .check_blocks import compile_check, evaluate_check
 from .data_blocks import DataPlan, compile_data, evaluate_data
-from .expansion import instances
-from .graph import Node, address_of_node, place_of
-from .origins import located
-from .outputs import output_value
-from .provider_blocks import configured
-from .repeated_blocks import evaluate_shaped, shaped
+from .expansion import expand_instances
+from .graph import GraphNode, find_place, parse_node_address
+from .origins import add_origins
+from .outputs import evaluate_output
+from .provider_blocks import configure_provider
+from .repeated_blocks import evaluate_shaped, find_shaped_plan
 from .resources import ResourcePlan, Site, compile_resource, evaluate_resource
-from .run import Run, enter, explicit_needs, needs_of
+from .run import Run, enter_scope, find_needs, read_explicit_needs
 from .scope import Scope
 
 NODE, MODULE = 10, 100
 """Steps for evaluating a local value, a block and the like, and for an instance of a module."""
 
 
-def evaluate(run: Run) -> None:
+def evaluate_run(run: Run) -> None:
     """Every node, each after what it needs."""
     for steps in run.graph.modules:
         run.scopes[steps], run.resources[steps] = [], {}
-    enter(run, Scope(run.graph.modules[()], (), run.budget, run.faults.add, run.resources[()],
+    enter_scope(run, Scope(run.graph.modules[()], (), run.budget, run.faults.add, run.resources[()],
                       run.settled, variables=dict(run.variables.values)))  # fmt: skip
     for cycle in run.graph.cycles:
-        run.faults.add(_cycle_fault(run, cycle))
+        run.faults.add(_make_cycle_fault(run, cycle))
     for node in run.graph.order:
         if run.budget.spent:
             return
-        evaluator, place = _compiled(run, node), place_of(node, run.graph.modules)
+        evaluator, place = _compile_node(run, node), find_place(node, run.graph.modules)
         for scope in run.scopes[node.steps]:
             task = partial(evaluator, scope, node in run.graph.looping)
-            fault = _attempted(run, node, scope, task, place)
+            fault = _attempt_node(run, node, scope, task, place)
             if fault is not None:
                 scope.report(fault)
                 evaluator(scope, True)
 
 
-def _attempted(
-    run: Run, node: Node, scope: Scope, evaluate: Callable[[], None], place: Place
+def _attempt_node(
+    run: Run, node: GraphNode, scope: Scope, evaluate: Callable[[], None], place: Place
 ) -> Diagnostic | None:
     """Evaluate a node in one instance of its module; the fault if that would take too much."""
     try:
         run.budget.charge(NODE, place)
-        needs = scope.needs[node.name] = needs_of(run, node, scope)
+        needs = scope.needs[node.name] = find_needs(run, node, scope)
         run.budget.charge(len(needs), place)
         evaluate()
     except LimitError as fault:
-        return as_diagnostic(fault, context=[f"while evaluating {node}"])
+        return make_diagnostic(fault, context=[f"while evaluating {node}"])
     except RecursionError:
-        return error(place, f"{node} is nested too deeply", "Collections lie inside each other.")
+        return make_error(
+            place, f"{node} is nested too deeply", "Collections lie inside each other."
+        )
     except Poisoned:
         scope.needs.setdefault(node.name, frozenset())
     return None
 
 
-def _cycle_fault(run: Run, cycle: tuple[Node, ...]) -> Diagnostic:
+def _make_cycle_fault(run: Run, cycle: tuple[GraphNode, ...]) -> Diagnostic:
     shown = cycle if len(cycle) <= 12 else (*cycle[:10], cycle[-1])
-    chain = [f"{node} ({place_of(node, run.graph.modules).range})" for node in shown]
-    return error(
-        place_of(cycle[0], run.graph.modules),
+    chain = [f"{node} ({find_place(node, run.graph.modules).range})" for node in shown]
+    return make_error(
+        find_place(cycle[0], run.graph.modules),
         f"{cycle[0]} refers to itself",
         " → ".join(chain),
         "Break the chain by writing one of these values out.",
@@ -89,38 +99,40 @@ Evaluator = Callable[[Scope, bool], None]
 """Evaluates a node in one instance of its module; True: it is part of a cycle."""
 
 
-def _compiled(run: Run, node: Node) -> Evaluator:
+def _compile_node(run: Run, node: GraphNode) -> Evaluator:
     """The node's block, compiled once for all instances of its module."""
     word, _, name = node.name.partition(".")
     module = run.graph.modules[node.steps]
-    return _COMPILERS.get(word, _resource)(run, module, name if word in _COMPILERS else node.name)
+    return _COMPILERS.get(word, _compile_resource)(
+        run, module, name if word in _COMPILERS else node.name
+    )
 
 
-def _local(run: Run, module: Module, name: str) -> Evaluator:
+def _compile_local(run: Run, module: Module, name: str) -> Evaluator:
     item = module.found.locals[name]
-    code = run.context.code(item.value)
+    code = run.context.compile_node(item.value)
     what = f"local.{name}"
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        scope.locals[name] = Poisoned() if looping else _value(item, code, scope, what)
+        scope.locals[name] = Poisoned() if looping else _evaluate_local(item, code, scope, what)
 
     return evaluator
 
 
-def _value(item: Attribute, code: Code, scope: Scope, what: str) -> Found:
+def _evaluate_local(item: Attribute, code: Code, scope: Scope, what: str) -> Found:
     try:
-        return bounded(code(scope.env), item, f"The local value {item.name}")
+        return require_bounded(code(scope.env), item, f"The local value {item.name}")
     except EvalError as fault:
-        scope.report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+        scope.report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
         return Poisoned()
     except (Poisoned, Deferred) as outcome:
         return outcome
 
 
-def _variable(run: Run, module: Module, name: str) -> Evaluator:
+def _compile_variable(run: Run, module: Module, name: str) -> Evaluator:
     block = module.found.variables[name]
-    given = None if module.call is None else module.call.argument(name)
-    code = None if given is None else run.context.code(given)
+    given = None if module.call is None else module.call.get_argument(name)
+    code = None if given is None else run.context.compile_node(given)
 
     def evaluator(scope: Scope, looping: bool) -> None:
         if module.call is None:
@@ -130,13 +142,13 @@ def _variable(run: Run, module: Module, name: str) -> Evaluator:
         env = Env({**caller.env.roots, **scope.each}, {}, scope.budget)
         try:
             value = None if looping or code is None else code(env)
-            place = header(module.call.block) if given is None else given
-            scope.variables[name] = value_of(block, value, place, "", run.context)
-            for fault in deprecation(block, place) if value is not None else ():
+            place = make_header(module.call.block) if given is None else given
+            scope.variables[name] = compute_value(block, value, place, "", run.context)
+            for fault in warn_deprecated(block, place) if value is not None else ():
                 caller.report(fault)
         except EvalError as fault:
             what = f"{'.'.join(scope.path)}: var.{name}"
-            caller.report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+            caller.report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
             scope.variables[name] = Poisoned()
         except (Poisoned, Deferred) as outcome:
             scope.variables[name] = outcome
@@ -144,23 +156,23 @@ def _variable(run: Run, module: Module, name: str) -> Evaluator:
     return evaluator
 
 
-def _resource(run: Run, module: Module, name: str) -> Evaluator:
-    address = address_of_node(name)
+def _compile_resource(run: Run, module: Module, name: str) -> Evaluator:
+    address = parse_node_address(name)
     block = module.found.resources[address]
-    shared = shaped(run, module, block)
+    shared = find_shaped_plan(run, module, block)
     if shared is not None:
         run.resources[module.steps][address] = shared
     else:
-        _planned(run, module, block)
+        _plan_resource(run, module, block)
 
     def evaluator(scope: Scope, looping: bool) -> None:
         scope.made[address] = Poisoned()
         if looping:
             return
-        site = scope.site(scope.needs[name])
+        site = scope.make_site(scope.needs[name])
         made = None if shared is None else evaluate_shaped(shared, site)
         if made is None:  # what is wrong has its place in the block's own text
-            plan = _planned(run, module, block)
+            plan = _plan_resource(run, module, block)
             scope.made[address] = (
                 Poisoned() if plan is None else evaluate_resource(plan, run.context, site)
             )
@@ -170,7 +182,7 @@ def _resource(run: Run, module: Module, name: str) -> Evaluator:
     return evaluator
 
 
-def _planned(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
+def _plan_resource(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
     """The block compiled from its own text, once."""
     plans = run.resources[module.steps]
     known = plans.get(block.address)
@@ -182,58 +194,60 @@ def _planned(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | N
     return known
 
 
-def _source(run: Run, module: Module, name: str) -> Evaluator:
-    address = address_of_node(name)
+def _compile_source(run: Run, module: Module, name: str) -> Evaluator:
+    address = parse_node_address(name)
     block, info = module.found.data[address], run.schemas.data[address.type]
     plan = compile_data(block, info, run.context, module.providers, run.faults.add)
 
     def evaluator(scope: Scope, looping: bool) -> None:
         answer: Found = Poisoned()
         if plan is not None and not looping:
-            answer = _asked(run, plan, scope.site(frozenset()))
+            answer = _ask_data(run, plan, scope.make_site(frozenset()))
         scope.data[address.type][address.name] = answer
 
     return evaluator
 
 
-def _asked(run: Run, plan: DataPlan, site: Site) -> Found:
-    config = run.provider(plan.instance, plan.block)
+def _ask_data(run: Run, plan: DataPlan, site: Site) -> Found:
+    config = run.get_provider(plan.instance, plan.block)
     return evaluate_data(plan, run.context, site, config, run.query)
 
 
-def _call(run: Run, module: Module, name: str) -> Evaluator:
+def _compile_call(run: Run, module: Module, name: str) -> Evaluator:
     call, child = module.found.modules[name], module.children[name]
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        scope.children[name] = Poisoned() if looping else _instances(run, scope, call, child)
+        scope.children[name] = Poisoned() if looping else _enter_instances(run, scope, call, child)
 
     return evaluator
 
 
-def _instances(
+def _enter_instances(
     run: Run, scope: Scope, call: ModuleBlock, child: Module
 ) -> dict[str | int | None, Scope] | Poisoned:
     """The instances of a module, each entered."""
     what = ".".join((*scope.path, f"module.{call.name}"))
-    inherited = scope.inherited | explicit_needs(run, scope, call.block)
+    inherited = scope.inherited | read_explicit_needs(run, scope, call.block)
     made: dict[str | int | None, Scope] = {}
     try:
-        for one in instances(
-            call.argument("for_each"), call.argument("count"), run.context, scope.env
+        for one in expand_instances(
+            call.get_argument("for_each"), call.get_argument("count"), run.context, scope.env
         ):
-            scope.budget.instance(call.block)
+            scope.budget.count_instance(call.block)
             scope.budget.charge(MODULE, call.block)
-            path = (*scope.path, f"module.{call.name}{bracketed(one.key)}")
+            path = (*scope.path, f"module.{call.name}{render_key(one.key)}")
             inside = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
                            run.settled, scope, one.roots, inherited)  # fmt: skip
-            inside.report = _reporter(run, inside)
-            enter(run, inside)
+            inside.report = _make_reporter(run, inside)
+            enter_scope(run, inside)
             made[one.key] = inside
     except EvalError as fault:
-        scope.report(as_diagnostic(fault, context=[f"while expanding {what}"]))
+        scope.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
     except Deferred as deferred:
-        place = call.argument("for_each") or call.argument("count") or header(call.block)
-        scope.report(deferred_fault(place, deferred, what))
+        place = (
+            call.get_argument("for_each") or call.get_argument("count") or make_header(call.block)
+        )
+        scope.report(make_deferred_fault(place, deferred, what))
     except Poisoned as poison:
         return poison
     else:
@@ -241,26 +255,29 @@ def _instances(
     return Poisoned()
 
 
-def _reporter(run: Run, scope: Scope) -> Report:
-    return lambda fault: run.faults.add(fault, lambda found: located(found, scope))
+def _make_reporter(run: Run, scope: Scope) -> Report:
+    return lambda fault: run.faults.add(fault, lambda found: add_origins(found, scope))
 
 
-def _output(run: Run, module: Module, name: str) -> Evaluator:
+def _compile_output(run: Run, module: Module, name: str) -> Evaluator:
     block = module.found.outputs[name]
-    code, rules = run.context.code(block.value), compile_rules(block.preconditions, run.context)
+    code, rules = (
+        run.context.compile_node(block.value),
+        compile_rules(block.preconditions, run.context),
+    )
 
     def evaluator(scope: Scope, looping: bool) -> None:
         what = ".".join((*scope.path, f"output.{name}"))
         scope.outputs[name] = (
             Poisoned()
             if looping
-            else output_value(block, code, rules, scope.env, scope.report, what)
+            else evaluate_output(block, code, rules, scope.env, scope.report, what)
         )
 
     return evaluator
 
 
-def _provider(run: Run, module: Module, instance: str) -> Evaluator:
+def _compile_provider(run: Run, module: Module, instance: str) -> Evaluator:
     block = module.found.providers[instance]
 
     def evaluator(scope: Scope, looping: bool) -> None:
@@ -268,19 +285,19 @@ def _provider(run: Run, module: Module, instance: str) -> Evaluator:
         run.providers[instance] = (
             None
             if info is None or looping
-            else configured(block, info, run.context, scope.env, scope.report)
+            else configure_provider(block, info, run.context, scope.env, scope.report)
         )
 
     return evaluator
 
 
 _COMPILERS: Mapping[str, Callable[[Run, Module, str], Evaluator]] = {
-    "local": _local,
-    "var": _variable,
-    "data": _source,
-    "module": _call,
-    "output": _output,
-    "provider": _provider,
+    "local": _compile_local,
+    "var": _compile_variable,
+    "data": _compile_source,
+    "module": _compile_call,
+    "output": _compile_output,
+    "provider": _compile_provider,
 }
 
 
@@ -289,10 +306,10 @@ def check_variables(run: Run) -> None:
     when they were set."""
     for steps, module in run.graph.modules.items():
         for block in module.found.variables.values() if steps else ():
-            for fault in declaration_faults(block, run.context):
+            for fault in check_declaration(block, run.context):
                 run.faults.add(fault)
             for scope in run.scopes[steps]:
-                for fault in validate(block, scope.variables, run.context):
+                for fault in check_validations(block, scope.variables, run.context):
                     scope.report(fault)
 
 
@@ -303,5 +320,5 @@ def evaluate_checks(run: Run) -> None:
             infos, providers = run.schemas.data, module.providers
             check = compile_check(block, infos, run.context, providers, run.faults.add)
             for scope in run.scopes[steps]:
-                ask = partial(_asked, run)
-                evaluate_check(check, scope.site(frozenset()), scope.data, ask)
+                ask = partial(_ask_data, run)
+                evaluate_check(check, scope.make_site(frozenset()), scope.data, ask)

@@ -10,7 +10,7 @@ from ...core.schema import NUMBER
 from ...syntax.nodes import Expression
 from ..expressions.code import Context, Env
 from ..expressions.namespaces import Fixed
-from ..values.conversion import convert
+from ..values.conversion import convert_value
 from ..values.faults import ConvertFault, EvalError
 from ..values.types import describe_value
 from ..values.value import (
@@ -21,7 +21,7 @@ from ..values.value import (
     ObjectVal,
     SetVal,
     Val,
-    elements,
+    list_elements,
     marks_of,
     unmark,
 )
@@ -37,21 +37,21 @@ class Instance(Struct, frozen=True):
 SINGLE = (Instance(None, {}),)
 
 
-def instances(
+def expand_instances(
     for_each: Expression | None, count: Expression | None, context: Context, env: Env
 ) -> Iterator[Instance]:
     """The instances of a block. Raises EvalError, Poisoned or Deferred before the first one."""
     if for_each is not None and count is not None:
         raise EvalError(count, "for_each and count exclude each other", "Keep one of them.")
     if for_each is not None:
-        return _each(for_each, context, env)
+        return _expand_for_each(for_each, context, env)
     if count is not None:
-        return _counted(count, context, env)
+        return _expand_count(count, context, env)
     return iter(SINGLE)
 
 
-def _each(node: Expression, context: Context, env: Env) -> Iterator[Instance]:
-    value, marks = unmark(context.code(node)(env))
+def _expand_for_each(node: Expression, context: Context, env: Env) -> Iterator[Instance]:
+    value, marks = unmark(context.compile_node(node)(env))
     if marks or (isinstance(value, SetVal) and marks_of(value)):
         raise EvalError(
             node,
@@ -72,22 +72,22 @@ def _each(node: Expression, context: Context, env: Env) -> Iterator[Instance]:
         )
     size = len(value.items) if isinstance(value, SetVal) else len(value.fields)
     env.budget.admit(size, node)
-    return (_instance(key, item) for key, item in elements(value))
+    return (_make_instance(key, item) for key, item in list_elements(value))
 
 
-def _instance(key: Val, value: Val) -> Instance:
+def _make_instance(key: Val, value: Val) -> Instance:
     name = str(key)
     return Instance(name, {"each": Fixed(ObjectVal({"key": name, "value": value}))})
 
 
-def _counted(node: Expression, context: Context, env: Env) -> Iterator[Instance]:
-    value, marks = unmark(context.code(node)(env))
+def _expand_count(node: Expression, context: Context, env: Env) -> Iterator[Instance]:
+    value, marks = unmark(context.compile_node(node)(env))
     if SENSITIVE in marks:
         raise EvalError(node, "count cannot depend on a sensitive value")
     if isinstance(value, Computed):
         raise value.defer()
     try:
-        number = convert(value, NUMBER)
+        number = convert_value(value, NUMBER)
     except ConvertFault as fault:
         raise EvalError(node, "count must be a whole number", f"Here {fault}.") from None
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:

@@ -8,19 +8,19 @@ from msgspec import Struct
 
 from ...core.address import Address
 from ...syntax.nodes import Block, Expression
-from ...syntax.stamps import Shape, Stamped
-from ..declare.blocks import header
+from ...syntax.stamps import Stamped, StencilShape
+from ..declare.blocks import make_header
 from ..declare.declarations import ResourceBlock
 from ..declare.modules import Module
-from ..expressions.dependencies import AllUses, Reference, ordered
-from ..expressions.traversal import expressions
+from ..expressions.dependencies import AllUses, Reference, order_names
+from ..expressions.traversal import walk_expressions
 from ..values.faults import Place
 
 STATIC = ("provider", "depends_on", "source", "version", "providers")
 """Arguments that name things instead of using values."""
 
 
-class Node(Struct, frozen=True, order=True):
+class GraphNode(Struct, frozen=True, order=True):
     """Something that is evaluated once in each instance of its module. steps: of the module;
     name: `var.x`, `local.x`, `TYPE.NAME`, `data.TYPE.NAME`, `module.x` (how many instances it
     has), `output.x`, or `provider.INSTANCE`."""
@@ -46,47 +46,49 @@ class Graph(Struct, frozen=True):
     needs; cycles: closed chains; looping: what is in one; needs: node -> the nodes that it needs
     directly."""
 
-    refs: Mapping[Node, tuple[Ref, ...]]
-    needs: Mapping[Node, tuple[Node, ...]]
-    order: tuple[Node, ...]
-    cycles: tuple[tuple[Node, ...], ...]
-    looping: frozenset[Node]
+    refs: Mapping[GraphNode, tuple[Ref, ...]]
+    needs: Mapping[GraphNode, tuple[GraphNode, ...]]
+    order: tuple[GraphNode, ...]
+    cycles: tuple[tuple[GraphNode, ...], ...]
+    looping: frozenset[GraphNode]
     modules: Mapping[tuple[str, ...], Module]
 
 
-def graph(root: Module, types: Collection[str], data: Collection[str], uses: AllUses) -> Graph:
+def build_graph(
+    root: Module, types: Collection[str], data: Collection[str], uses: AllUses
+) -> Graph:
     """The graph of a configuration. types, data: the resource types and data sources that are
     known; blocks of others are not in it."""
-    modules = {module.steps: module for module in root.walk()}
-    refs: dict[Node, tuple[Ref, ...]] = {}
-    needs: dict[Node, tuple[Node, ...]] = {}
+    modules = {module.steps: module for module in root.walk_modules()}
+    refs: dict[GraphNode, tuple[Ref, ...]] = {}
+    needs: dict[GraphNode, tuple[GraphNode, ...]] = {}
     for module in modules.values():
         caller = modules[module.steps[:-1]] if module.steps else None
-        shapes: dict[Shape, tuple[tuple[Ref, ...], tuple[Node, ...]]] = {}
-        for name, found in _sources(module, types, data):
-            node = Node(module.steps, name)
+        shapes: dict[StencilShape, tuple[tuple[Ref, ...], tuple[GraphNode, ...]]] = {}
+        for name, found in _list_sources(module, types, data):
+            node = GraphNode(module.steps, name)
             if isinstance(found, Stamped):
                 known = shapes.get(found.shape)
                 if known is None:
-                    own = refs_of(expressions(found.shape.block.body, STATIC), uses)
-                    known = shapes[found.shape] = own, tuple(_targets(module, own))
+                    own = collect_refs(walk_expressions(found.shape.block.body, STATIC), uses)
+                    known = shapes[found.shape] = own, tuple(_find_targets(module, own))
                 refs[node], needs[node] = known
                 continue
-            nodes = expressions(found.body, STATIC) if isinstance(found, Block) else found
-            own = refs[node] = refs_of(nodes, uses)
+            nodes = walk_expressions(found.body, STATIC) if isinstance(found, Block) else found
+            own = refs[node] = collect_refs(nodes, uses)
             # What else a provider block names was refused: it is evaluated before anything.
-            usable = own if not name.startswith("provider.") else _locals(own)
-            needs[node] = tuple(_targets(module, usable))
+            usable = own if not name.startswith("provider.") else _select_locals(own)
+            needs[node] = tuple(_find_targets(module, usable))
         if caller is not None:
-            _inputs(module, caller, refs, needs, uses)
+            _add_inputs(module, caller, refs, needs, uses)
     for node in needs:
-        if extra := _extra(node, root):
+        if extra := _list_implicit_needs(node, root):
             needs[node] = (*needs[node], *extra)
-    order, cycles, looping = ordered(needs)
+    order, cycles, looping = order_names(needs)
     return Graph(refs, needs, tuple(order), tuple(map(tuple, cycles)), looping, modules)
 
 
-def _sources(
+def _list_sources(
     module: Module, types: Collection[str], data: Collection[str]
 ) -> Iterator[tuple[str, Block | list[Expression]]]:
     """The nodes of a module with what each of them evaluates: expressions, or all of a block."""
@@ -101,50 +103,50 @@ def _sources(
             yield f"data.{address}", source.block
     for name, call in found.modules.items():
         if name in module.children:
-            some = (call.argument("for_each"), call.argument("count"))
+            some = (call.get_argument("for_each"), call.get_argument("count"))
             yield f"module.{name}", [node for node in some if node is not None]
     for name, output in found.outputs.items():
-        rules = [node for rule in output.preconditions for node in expressions(rule.body)]
+        rules = [node for rule in output.preconditions for node in walk_expressions(rule.body)]
         yield f"output.{name}", [output.value, *rules]
     if not module.steps:
         for instance, provider in found.providers.items():
-            yield f"provider.{instance}", list(expressions(provider.block.body, ("alias",)))
+            yield f"provider.{instance}", list(walk_expressions(provider.block.body, ("alias",)))
 
 
-def _locals(refs: Iterable[Ref]) -> tuple[Ref, ...]:
+def _select_locals(refs: Iterable[Ref]) -> tuple[Ref, ...]:
     return tuple(ref for ref in refs if ref.name.startswith("local."))
 
 
-def _inputs(
+def _add_inputs(
     module: Module,
     caller: Module,
-    refs: dict[Node, tuple[Ref, ...]],
-    needs: dict[Node, tuple[Node, ...]],
+    refs: dict[GraphNode, tuple[Ref, ...]],
+    needs: dict[GraphNode, tuple[GraphNode, ...]],
     uses: AllUses,
 ) -> None:
     """The variables of a module: their values are written in its caller."""
     assert module.call is not None
     for name in module.found.variables:
-        node = Node(module.steps, f"var.{name}")
-        given = module.call.argument(name)
-        refs[node] = () if given is None else refs_of([given], uses)
-        needs[node] = tuple(_targets(caller, refs[node]))
+        node = GraphNode(module.steps, f"var.{name}")
+        given = module.call.get_argument(name)
+        refs[node] = () if given is None else collect_refs([given], uses)
+        needs[node] = tuple(_find_targets(caller, refs[node]))
 
 
-def _extra(node: Node, root: Module) -> tuple[Node, ...]:
+def _list_implicit_needs(node: GraphNode, root: Module) -> tuple[GraphNode, ...]:
     """What a node needs without saying so: its module's instances, and a data source its
     providers."""
     extra = []
     if node.steps:
-        extra.append(Node(node.steps[:-1], f"module.{node.steps[-1]}"))
+        extra.append(GraphNode(node.steps[:-1], f"module.{node.steps[-1]}"))
     if node.name.startswith("data."):
-        extra += [Node((), f"provider.{instance}") for instance in root.found.providers]
+        extra += [GraphNode((), f"provider.{instance}") for instance in root.found.providers]
     return tuple(extra)
 
 
-def edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+def list_edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """The names of everything, and pairs of (name, what it refers to)."""
-    given = {str(Node((), f"var.{name}")) for name in graph.modules[()].found.variables}
+    given = {str(GraphNode((), f"var.{name}")) for name in graph.modules[()].found.variables}
     pairs = [(str(node), str(other)) for node, needed in graph.needs.items() for other in needed]
     for node, refs in graph.refs.items():
         if not node.steps:
@@ -156,18 +158,18 @@ def edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
 # ── references ──────────────────────────────────────────────────────────────────────────
 
 
-def refs_of(nodes: Iterable[Expression], uses: AllUses) -> tuple[Ref, ...]:
+def collect_refs(nodes: Iterable[Expression], uses: AllUses) -> tuple[Ref, ...]:
     """The references of some expressions, each once, in order."""
     found: dict[Ref, None] = {}
     for node in nodes:
         for reference in uses[node].references:
-            ref = _ref(reference)
+            ref = _make_ref(reference)
             if ref is not None:
                 found[ref] = None
     return tuple(found)
 
 
-def _ref(reference: Reference) -> Ref | None:
+def _make_ref(reference: Reference) -> Ref | None:
     word, steps = reference.root.name, reference.steps
     names = [word]
     wanted = 3 if word == "data" else 2
@@ -186,38 +188,38 @@ def _ref(reference: Reference) -> Ref | None:
     return Ref(".".join(names), key, output)
 
 
-def _targets(module: Module, refs: Iterable[Ref]) -> Iterator[Node]:
+def _find_targets(module: Module, refs: Iterable[Ref]) -> Iterator[GraphNode]:
     """The nodes that references of a module mean; names that nothing has are passed over."""
     for ref in refs:
         word, _, name = ref.name.partition(".")
         if word == "module":
-            yield Node(module.steps, ref.name)
+            yield GraphNode(module.steps, ref.name)
             child = module.children.get(name)
             if child is not None:
-                yield from _outputs(child, ref.output)
+                yield from _list_outputs(child, ref.output)
         elif word != "var" or module.steps:
-            yield Node(module.steps, ref.name)
+            yield GraphNode(module.steps, ref.name)
 
 
-def _outputs(child: Module, wanted: str | None) -> Iterator[Node]:
+def _list_outputs(child: Module, wanted: str | None) -> Iterator[GraphNode]:
     known = child.found.outputs
     for output in (wanted,) if wanted in known else known:
-        yield Node(child.steps, f"output.{output}")
+        yield GraphNode(child.steps, f"output.{output}")
 
 
 # ── places ──────────────────────────────────────────────────────────────────────────────
 
 
-def place_of(node: Node, modules: Mapping[tuple[str, ...], Module]) -> Place:
+def find_place(node: GraphNode, modules: Mapping[tuple[str, ...], Module]) -> Place:
     """Where a node is declared."""
     found = modules[node.steps].found
     word, _, name = node.name.partition(".")
     if word == "local":
         return found.locals[name]
-    return header(_block(node, modules))
+    return make_header(_find_block(node, modules))
 
 
-def _block(node: Node, modules: Mapping[tuple[str, ...], Module]) -> Block:
+def _find_block(node: GraphNode, modules: Mapping[tuple[str, ...], Module]) -> Block:
     module = modules[node.steps]
     word, _, name = node.name.partition(".")
     match word:
@@ -229,16 +231,16 @@ def _block(node: Node, modules: Mapping[tuple[str, ...], Module]) -> Block:
             return module.found.outputs[name].block
         case "provider":
             return module.found.providers[name].block
-    return block_of(node.name, module).block
+    return find_resource_block(node.name, module).block
 
 
-def block_of(name: str, module: Module) -> ResourceBlock:
+def find_resource_block(name: str, module: Module) -> ResourceBlock:
     """The resource or data source of this name, `TYPE.NAME` or `data.TYPE.NAME`."""
     if name.startswith("data."):
-        return module.found.data[address_of_node(name[5:])]
-    return module.found.resources[address_of_node(name)]
+        return module.found.data[parse_node_address(name[5:])]
+    return module.found.resources[parse_node_address(name)]
 
 
-def address_of_node(name: str) -> Address:
+def parse_node_address(name: str) -> Address:
     kind, _, rest = name.partition(".")
     return Address(kind, rest)

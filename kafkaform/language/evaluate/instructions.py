@@ -12,8 +12,8 @@ from ...core.diagnostics import Range
 from ...core.resource import Import, Moved, Removed
 from ...core.schema import STRING
 from ...syntax.nodes import Expression
-from ..declare.addresses import address_of
-from ..declare.blocks import header
+from ..declare.addresses import parse_address_node
+from ..declare.blocks import make_header
 from ..declare.declarations import ImportBlock
 from ..expressions.code import Context, Env
 from ..values.faults import (
@@ -22,14 +22,14 @@ from ..values.faults import (
     LimitError,
     Place,
     Poisoned,
-    as_diagnostic,
-    error,
-    near,
+    make_diagnostic,
+    make_error,
+    suggest_near,
 )
 from ..values.limits import Budget
 from ..values.value import Val, marks_of
-from .arguments import fit
-from .expansion import instances
+from .arguments import fit_type
+from .expansion import expand_instances
 from .run import Run
 from .scope import Scope
 
@@ -42,82 +42,87 @@ class Instructions(Struct, frozen=True):
     imports: tuple[tuple[Import, Place], ...] = ()
 
 
-def instructions(run: Run) -> Instructions:
+def evaluate_instructions(run: Run) -> Instructions:
     """The evaluated blocks of all modules; each fault is reported and its block left out."""
     removed: list[tuple[Removed, Expression]] = []
     moved: list[tuple[Moved, Expression]] = []
     for scope in (scope for scopes in run.scopes.values() for scope in scopes):
         for item in scope.module.found.removed:
-            source = _address(item.source, run, scope)
+            source = _evaluate_address(item.source, run, scope)
             if source is not None:
-                place = header(item.block).range
+                place = make_header(item.block).range
                 removed.append((Removed(source, item.destroy, place), item.source))
         for move in scope.module.found.moved:
-            source, target = (_address(node, run, scope) for node in (move.source, move.target))
+            source, target = (
+                _evaluate_address(node, run, scope) for node in (move.source, move.target)
+            )
             if source is not None and target is not None:
-                place = header(move.block).range
+                place = make_header(move.block).range
                 moved.append((Moved(source, target, place), move.source))
     imports = [
-        (one, header(block.block))
+        (one, make_header(block.block))
         for block in run.root.module.found.imports
-        for one in _imports(block, run)
+        for one in _evaluate_imports(block, run)
     ]
     return Instructions(tuple(removed), tuple(moved), tuple(imports))
 
 
-def _address(node: Expression, run: Run, scope: Scope) -> Address | None:
+def _evaluate_address(node: Expression, run: Run, scope: Scope) -> Address | None:
     try:
-        address = address_of(node)
-        _known_type(address, node, run)
+        address = parse_address_node(node)
+        _check_type(address, node, run)
     except EvalError as fault:
-        scope.report(as_diagnostic(fault))
+        scope.report(make_diagnostic(fault))
         return None
-    return address.below(scope.path)
+    return address.nest_in(scope.path)
 
 
-def _known_type(address: Address, node: Expression, run: Run) -> None:
+def _check_type(address: Address, node: Expression, run: Run) -> None:
     types = run.schemas.types
     if address.type and address.type not in types:
         raise EvalError(
-            node, f'There is no resource type "{address.type}"', "", near(address.type, types)
+            node,
+            f'There is no resource type "{address.type}"',
+            "",
+            suggest_near(address.type, types),
         )
 
 
-def _imports(block: ImportBlock, run: Run) -> Iterator[Import]:
+def _evaluate_imports(block: ImportBlock, run: Run) -> Iterator[Import]:
     env, report = run.root.env, run.root.report
     try:
         env.budget.charge(1, block.id)
-        for instance in instances(block.for_each, None, run.context, env):
+        for instance in expand_instances(block.for_each, None, run.context, env):
             inner = Env({**env.roots, **instance.roots}, {}, env.budget)
-            yield _import(block, run, run.context, inner)
+            yield _evaluate_import(block, run, run.context, inner)
     except EvalError as fault:
-        report(as_diagnostic(fault))
+        report(make_diagnostic(fault))
     except Deferred as deferred:
         summary = f"{deferred} is not known before the apply"
-        report(error(header(block.block), summary, "An import cannot depend on it."))
+        report(make_error(make_header(block.block), summary, "An import cannot depend on it."))
     except Poisoned:
         return
 
 
-def _import(block: ImportBlock, run: Run, context: Context, env: Env) -> Import:
+def _evaluate_import(block: ImportBlock, run: Run, context: Context, env: Env) -> Import:
     def key(node: Expression) -> str | int:
-        value = context.code(node)(env)
+        value = context.compile_node(node)(env)
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise EvalError(node, "The key of an address must be a string or a whole number")
         return value
 
     env.budget.charge(1, block.id)
-    target = address_of(block.target, key)
-    _known_type(target, block.target, run)
+    target = parse_address_node(block.target, key)
+    _check_type(target, block.target, run)
     if not target.type:
         raise EvalError(block.target, "An import names one object, not a module")
-    value: Val = context.code(block.id)(env)
+    value: Val = context.compile_node(block.id)(env)
     if marks_of(value):
         raise EvalError(block.id, "An import id cannot be sensitive", "It is shown in the plan.")
-    identity = fit(value, STRING, block.id, "The id")
+    identity = fit_type(value, STRING, block.id, "The id")
     if not isinstance(identity, str) or not identity:
         raise EvalError(block.id, "An import needs an id")
-    return Import(target, identity, header(block.block).range)
+    return Import(target, identity, make_header(block.block).range)
 
 
 # ── against what is declared ────────────────────────────────────────────────────────────
@@ -135,7 +140,7 @@ class _Standing(Struct, frozen=True):
 
 def check_instructions(made: Instructions, run: Run) -> None:
     """Report instructions that contradict what is declared, or each other."""
-    standing = _standing(run)
+    standing = _find_standing(run)
     try:
         for removed, node in made.removed:
             _check_gone(removed.source, standing, node, "Remove that block", run)
@@ -143,12 +148,12 @@ def check_instructions(made: Instructions, run: Run) -> None:
             _check_moved(moved, standing, node, run)
         _check_imports(made.imports, standing, run)
     except LimitError as fault:
-        run.faults.add(as_diagnostic(fault))
+        run.faults.add(make_diagnostic(fault))
     except Poisoned:
         return
 
 
-def _standing(run: Run) -> _Standing:
+def _find_standing(run: Run) -> _Standing:
     exact: set[str] = set()
     blocks: dict[Address, Range] = {}
     faulty: set[Address] = set()
@@ -156,7 +161,7 @@ def _standing(run: Run) -> _Standing:
         if scope.module.call is not None:
             blocks[Address("", "", None, scope.path)] = scope.module.call.block.header_range
         for address, resource in scope.module.found.resources.items():
-            here, one = address.below(scope.path), scope.made.get(address, Poisoned())
+            here, one = address.nest_in(scope.path), scope.made.get(address, Poisoned())
             blocks[here] = resource.block.header_range
             if isinstance(one, Poisoned):
                 faulty.add(here)
@@ -164,11 +169,11 @@ def _standing(run: Run) -> _Standing:
                 exact.update(str(item.declared.address) for item in one)
     bare: dict[Address, Range] = {}
     for address, place in blocks.items():
-        bare.setdefault(_bare(address), place)
+        bare.setdefault(_drop_keys(address), place)
     return _Standing(frozenset(exact), blocks, bare, frozenset(faulty))
 
 
-def _bare(address: Address) -> Address:
+def _drop_keys(address: Address) -> Address:
     """The address without keys, its own and those of modules."""
     module = tuple(step.partition("[")[0] for step in address.module)
     return replace(address, module=module, key=None)
@@ -177,10 +182,10 @@ def _bare(address: Address) -> Address:
 def _check_gone(
     source: Address, standing: _Standing, node: Expression, advice: str, run: Run
 ) -> None:
-    found = _declared_at(source, standing, node, run.budget)
+    found = _find_declaration(source, standing, node, run.budget)
     if found is not None:
         run.faults.add(
-            error(
+            make_error(
                 node,
                 f"{source} is still declared",
                 f"Its block is at {found}.",
@@ -189,7 +194,7 @@ def _check_gone(
         )
 
 
-def _declared_at(
+def _find_declaration(
     source: Address, standing: _Standing, node: Expression, budget: Budget
 ) -> Range | None:
     """Where a block declares this address or something inside it."""
@@ -197,7 +202,7 @@ def _declared_at(
     if place is not None:
         known = source.key is None or str(source) in standing.exact
         return place if known else None
-    bare = _bare(source)
+    bare = _drop_keys(source)
     if source.key is not None or bare not in standing.bare:
         return None
     if bare == source:
@@ -210,15 +215,15 @@ def _declared_at(
 def _check_moved(moved: Moved, standing: _Standing, node: Expression, run: Run) -> None:
     source, target = moved.source, moved.target
     if source == target:
-        run.faults.add(error(node, f"{source} is moved to itself"))
+        run.faults.add(make_error(node, f"{source} is moved to itself"))
     elif source.type != target.type:
         names = (source.type or "module", target.type or "module")
-        run.faults.add(error(node, f"A {names[0]} cannot become a {names[1]}", "Types stay."))
-    elif not _same_block(source, target) or str(source) in standing.exact:
+        run.faults.add(make_error(node, f"A {names[0]} cannot become a {names[1]}", "Types stay."))
+    elif not _is_same_block(source, target) or str(source) in standing.exact:
         _check_gone(source, standing, node, "Rename that block", run)
 
 
-def _same_block(source: Address, target: Address) -> bool:
+def _is_same_block(source: Address, target: Address) -> bool:
     """Whether only instances of one block, or of one module, change their keys."""
     if source.type:
         return source.resource == target.resource
@@ -235,11 +240,13 @@ def _check_imports(imports: Sequence[tuple[Import, Place]], standing: _Standing,
         if one.target.resource in standing.faulty:
             continue
         if str(one.target) not in standing.exact:
-            advice = near(str(one.target), standing.exact) or "Write a resource block for it."
+            advice = (
+                suggest_near(str(one.target), standing.exact) or "Write a resource block for it."
+            )
             summary = f"{one.target} is imported but not declared"
-            run.faults.add(error(place, summary, "", advice))
+            run.faults.add(make_error(place, summary, "", advice))
         if one.target in seen:
             first = seen[one.target].range
             summary = f"{one.target} is imported twice"
-            run.faults.add(error(place, summary, f"The first is at {first}."))
+            run.faults.add(make_error(place, summary, f"The first is at {first}."))
         seen.setdefault(one.target, one)

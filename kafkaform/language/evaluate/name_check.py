@@ -11,15 +11,15 @@ from ...core.address import Address
 from ...core.diagnostics import Diagnostic
 from ...core.schema import ObjectSchema
 from ...syntax.nodes import Block, Expression
-from ...syntax.stamps import Shape, Stamped
-from ..declare.blocks import header
+from ...syntax.stamps import Stamped, StencilShape
+from ..declare.blocks import make_header
 from ..declare.declarations import CheckBlock, Declarations, ModuleBlock, ResourceBlock
 from ..declare.modules import Module
-from ..expressions.calls import SPECIAL, unknown_function
-from ..expressions.dependencies import AllUses, Reference, Step
-from ..expressions.traversal import PATHS, expressions, iterator_of
+from ..expressions.calls import SPECIAL, make_unknown_function_fault
+from ..expressions.dependencies import AllUses, Reference, ReferenceStep
+from ..expressions.traversal import PATHS, find_iterator, walk_expressions
 from ..functions.spec import Function
-from ..values.faults import as_diagnostic, error, near
+from ..values.faults import make_diagnostic, make_error, suggest_near
 from .graph import STATIC
 
 ID = "id"
@@ -38,13 +38,13 @@ class Names(Struct, frozen=True):
     uses: AllUses
     allowed: frozenset[str] = frozenset()
     resources: bool = True
-    sound: dict[Shape, bool] = field(default_factory=dict)
+    sound: dict[StencilShape, bool] = field(default_factory=dict)
 
     @property
     def found(self) -> Declarations:
         return self.module.found
 
-    def plus(self, words: Iterable[str]) -> Names:
+    def add_words(self, words: Iterable[str]) -> Names:
         return replace(self, allowed=self.allowed.union(words))
 
 
@@ -52,73 +52,75 @@ def check_names(names: Names) -> Iterator[Diagnostic]:
     """Every unknown name in every expression of a module."""
     found, early = names.found, replace(names, resources=False)
     for item in found.locals.values():
-        yield from _check([item.value], names)
+        yield from _check_nodes([item.value], names)
     for resource in (*found.resources.values(), *found.data.values()):
-        yield from _resource_block(resource, names)
+        yield from _check_resource_block(resource, names)
     for call in found.modules.values():
-        yield from _call(call, names)
+        yield from _check_call(call, names)
     for provider in found.providers.values():
-        yield from _block(provider.block, early)
+        yield from _check_block_names(provider.block, early)
     for output in found.outputs.values():
-        yield from _check(expressions(output.block.body, STATIC), names)
+        yield from _check_nodes(walk_expressions(output.block.body, STATIC), names)
     for variable in found.variables.values():
-        yield from _check(expressions(variable.block.body, ("type",)), early)
+        yield from _check_nodes(walk_expressions(variable.block.body, ("type",)), early)
     for imported in found.imports:
-        yield from _check([imported.id], names.plus(_words(imported.block)))
+        yield from _check_nodes([imported.id], names.add_words(_list_words(imported.block)))
     for check in found.checks.values():
         yield from _check_block(check, names)
 
 
 def check_expression(node: Expression, names: Names) -> Iterator[Diagnostic]:
     """Every unknown name in one expression that stands outside of any block."""
-    return _check([node], names)
+    return _check_nodes([node], names)
 
 
-def _check(nodes: Iterable[Expression], names: Names) -> Iterator[Diagnostic]:
+def _check_nodes(nodes: Iterable[Expression], names: Names) -> Iterator[Diagnostic]:
     for node in nodes:
         used = names.uses[node]
         for call in used.calls:
             if call.name not in names.functions and call.name not in SPECIAL:
-                yield as_diagnostic(unknown_function(call, names.functions))
+                yield make_diagnostic(make_unknown_function_fault(call, names.functions))
         for reference in used.references:
-            yield from _reference(reference, names)
+            yield from _check_reference(reference, names)
 
 
 # ── blocks ──────────────────────────────────────────────────────────────────────────────
 
 
-def _words(block: Block) -> list[str]:
+def _list_words(block: Block) -> list[str]:
     """`each` or `count`, if the block repeats itself so."""
     pairs = (("each", "for_each"), ("count", "count"))
     return [word for word, argument in pairs if argument in block.body.attributes]
 
 
-def _resource_block(resource: ResourceBlock, names: Names) -> Iterator[Diagnostic]:
+def _check_resource_block(resource: ResourceBlock, names: Names) -> Iterator[Diagnostic]:
     block = resource.block
     if isinstance(block, Stamped):
         # It uses the same names as the block that it repeats.
         if block.shape not in names.sound:
-            names.sound[block.shape] = not any(_block(block.shape.block, names))
+            names.sound[block.shape] = not any(_check_block_names(block.shape.block, names))
         if names.sound[block.shape]:
             return
-    yield from _block(block, names.plus(_words(block)))
+    yield from _check_block_names(block, names.add_words(_list_words(block)))
 
 
-def _block(block: Block, names: Names) -> Iterator[Diagnostic]:
+def _check_block_names(block: Block, names: Names) -> Iterator[Diagnostic]:
     """A block with nested ones; a dynamic one names its element, a postcondition itself."""
     skip = STATIC if block.type in ("resource", "data") else PATHS
-    iterator = iterator_of(block)
+    iterator = find_iterator(block)
     skip = (*skip, "iterator") if iterator else skip
     plain = [item.value for name, item in block.body.attributes.items() if name not in skip]
-    yield from _check(plain, names)
-    inside = names.plus([iterator] if iterator else ())
+    yield from _check_nodes(plain, names)
+    inside = names.add_words([iterator] if iterator else ())
     for inner in block.body.blocks:
         word = ("self",) if inner.type == "postcondition" else ()
-        yield from _block(inner, inside.plus(word))
+        yield from _check_block_names(inner, inside.add_words(word))
 
 
-def _call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
-    yield from _check(expressions(call.block.body, STATIC), names.plus(_words(call.block)))
+def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
+    yield from _check_nodes(
+        walk_expressions(call.block.body, STATIC), names.add_words(_list_words(call.block))
+    )
     child = names.module.children.get(call.name)
     if child is None:
         return
@@ -128,11 +130,11 @@ def _call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
             known = ", ".join(variables)
             detail = f"It has {known}." if known else "It has none."
             summary = f'The module {call.source} has no variable "{name}"'
-            yield error(item, summary, detail, near(name, (*variables, *CALL_META)))
+            yield make_error(item, summary, detail, suggest_near(name, (*variables, *CALL_META)))
     for name, variable in variables.items():
-        if variable.default is None and call.argument(name) is None:
-            yield error(
-                header(call.block),
+        if variable.default is None and call.get_argument(name) is None:
+            yield make_error(
+                make_header(call.block),
                 f'module.{call.name} needs "{name}"',
                 f"The variable is declared at {variable.block.header_range}, without a default.",
                 f"Write {name} = … in the module block.",
@@ -141,42 +143,42 @@ def _call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
 
 def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:
     if check.data is not None:
-        yield from _resource_block(check.data, names)
+        yield from _check_resource_block(check.data, names)
         own = replace(names.found, data={**names.found.data, check.data.address: check.data})
         names = replace(names, module=replace(names.module, found=own))
     for rule in check.assertions:
-        yield from _check(expressions(rule.body), names)
+        yield from _check_nodes(walk_expressions(rule.body), names)
 
 
 # ── references ──────────────────────────────────────────────────────────────────────────
 
 
-def _reference(reference: Reference, names: Names) -> Iterator[Diagnostic]:
+def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     word, found = reference.root.name, names.found
     if word in names.allowed or word == "path":
         return
     if word in ("var", "local"):
         declared = found.variables if word == "var" else found.locals
-        yield from _declared(reference, word, declared)
+        yield from _check_declared(reference, word, declared)
     elif word in ("each", "count"):
         argument = "for_each" if word == "each" else "count"
-        yield error(
+        yield make_error(
             reference.root,
             f'"{word}" exists only in a block with {argument}',
             advice=f"Add {argument}, or use another value.",
         )
     elif word == "module":
-        yield from _module(reference, names)
+        yield from _check_module(reference, names)
     elif word == "data":
-        yield from _data(reference, names)
+        yield from _check_data(reference, names)
     elif word in names.types:
-        yield from _resource(reference, names)
+        yield from _check_resource(reference, names)
     elif any(address.type == word for address in found.resources):
         return  # of a type that is not known: reported or skipped where it is declared
     elif word != "terraform" or not names.module.terraform:
         known = ("var", "local", "module", "data", "path", *names.allowed, *names.types)
-        advice = near(word, known) or f'Write "{word}" in quotes if it is a text.'
-        yield error(reference.root, f'Nothing is named "{word}" here', advice=advice)
+        advice = suggest_near(word, known) or f'Write "{word}" in quotes if it is a text.'
+        yield make_error(reference.root, f'Nothing is named "{word}" here', advice=advice)
 
 
 _WORDS = {
@@ -186,93 +188,97 @@ _WORDS = {
 }
 
 
-def _declared(
+def _check_declared(
     reference: Reference, word: str, declared: Mapping[str, object]
 ) -> Iterator[Diagnostic]:
     what, form = _WORDS[word]
     name = reference.steps[0].attribute if reference.steps else None
     if name is None:
-        yield error(reference.place, f"Name one {what} behind the dot", f"{word}.NAME")
+        yield make_error(reference.place, f"Name one {what} behind the dot", f"{word}.NAME")
     elif name not in declared:
-        advice = near(name, declared) or f"Declare it with {form.format(name)}."
-        yield error(reference.steps[0].node, f'There is no {what} "{name}"', advice=advice)
+        advice = suggest_near(name, declared) or f"Declare it with {form.format(name)}."
+        yield make_error(reference.steps[0].node, f'There is no {what} "{name}"', advice=advice)
 
 
-def _module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
-    faults = [*_declared(reference, "module", names.found.modules)]
+def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
+    faults = [*_check_declared(reference, "module", names.found.modules)]
     yield from faults
     name = reference.steps[0].attribute if reference.steps else None
     child = names.module.children.get(name or "")
     if faults or child is None or name is None:
         return
     if not names.resources:
-        yield _too_early(reference.steps[0], f"module.{name}")
+        yield _make_too_early_fault(reference.steps[0], f"module.{name}")
         return
     several = names.found.modules[name].several
-    step = yield from _own(reference.steps[1:], several, f"module.{name}")
+    step = yield from _find_own_step(reference.steps[1:], several, f"module.{name}")
     if step is not None and step.attribute not in child.found.outputs:
         outputs = child.found.outputs
-        advice = near(step.attribute or "", outputs)
+        advice = suggest_near(step.attribute or "", outputs)
         known = f"It has {', '.join(outputs)}." if outputs else "It has no outputs."
         summary = f'module.{name} has no output "{step.attribute}"'
-        yield error(step.node, summary, known, advice)
+        yield make_error(step.node, summary, known, advice)
 
 
-def _data(reference: Reference, names: Names) -> Iterator[Diagnostic]:
+def _check_data(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     words = [step.attribute for step in reference.steps[:2]]
     if len(words) < 2 or None in words:
-        yield error(reference.place, "Name one data source behind the dot", "data.TYPE.NAME")
+        yield make_error(reference.place, "Name one data source behind the dot", "data.TYPE.NAME")
         return
     address = Address(str(words[0]), str(words[1]))
     shown = f"data.{address}"
     if not names.resources:
-        yield _too_early(reference.steps[1], shown)
+        yield _make_too_early_fault(reference.steps[1], shown)
         return
     block = names.found.data.get(address)
     if block is None:
         known = [f"data.{one}" for one in names.found.data]
-        yield error(reference.steps[1].node, f"{shown} is not declared", advice=near(shown, known))
+        yield make_error(
+            reference.steps[1].node, f"{shown} is not declared", advice=suggest_near(shown, known)
+        )
     elif address.type in names.data:
         steps = reference.steps[2:]
-        yield from _attribute(block, steps, names.data[address.type], shown)
+        yield from _check_attribute(block, steps, names.data[address.type], shown)
 
 
-def _resource(reference: Reference, names: Names) -> Iterator[Diagnostic]:
+def _check_resource(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     word = reference.root.name
     name = reference.steps[0].attribute if reference.steps else None
     if name is None:
-        yield error(reference.place, f"Name one {word} behind the dot", f"{word}.NAME")
+        yield make_error(reference.place, f"Name one {word} behind the dot", f"{word}.NAME")
         return
     if not names.resources:
-        yield _too_early(reference.steps[0], f"{word}.{name}")
+        yield _make_too_early_fault(reference.steps[0], f"{word}.{name}")
         return
     block = names.found.resources.get(Address(word, name))
     if block is None:
         known = [address.name for address in names.found.resources if address.type == word]
-        yield error(
-            reference.steps[0].node, f'There is no {word} "{name}"', advice=near(name, known)
+        yield make_error(
+            reference.steps[0].node,
+            f'There is no {word} "{name}"',
+            advice=suggest_near(name, known),
         )
         return
-    yield from _attribute(block, reference.steps[1:], names.types[word], str(block.address))
+    yield from _check_attribute(block, reference.steps[1:], names.types[word], str(block.address))
 
 
-def _too_early(step: Step, what: str) -> Diagnostic:
-    return error(
+def _make_too_early_fault(step: ReferenceStep, what: str) -> Diagnostic:
+    return make_error(
         step.node,
         f"{what} cannot be used here",
         "Variables and provider blocks are evaluated before anything is read or declared.",
     )
 
 
-def _own(
-    steps: tuple[Step, ...], several: bool, what: str
-) -> Generator[Diagnostic, None, Step | None]:
+def _find_own_step(
+    steps: tuple[ReferenceStep, ...], several: bool, what: str
+) -> Generator[Diagnostic, None, ReferenceStep | None]:
     """The step that names an attribute of one instance, if the text tells it."""
     if not steps:
         return None
     first = steps[0]
     if several and first.attribute is not None:
-        yield error(
+        yield make_error(
             first.node,
             f"{what} has several instances",
             f'Which one\'s "{first.attribute}" is meant?',
@@ -284,10 +290,10 @@ def _own(
     return steps[0] if steps and steps[0].attribute is not None else None
 
 
-def _attribute(
-    block: ResourceBlock, steps: tuple[Step, ...], schema: ObjectSchema, what: str
+def _check_attribute(
+    block: ResourceBlock, steps: tuple[ReferenceStep, ...], schema: ObjectSchema, what: str
 ) -> Iterator[Diagnostic]:
-    step = yield from _own(steps, block.several, what)
+    step = yield from _find_own_step(steps, block.several, what)
     if step is None:
         return
     name = step.attribute or ""
@@ -295,6 +301,6 @@ def _attribute(
         return
     alias = schema.find(name)
     known = (*schema.attributes, *schema.blocks)
-    advice = near(name, known) if alias is None else f'It is called "{alias.name}" here.'
+    advice = suggest_near(name, known) if alias is None else f'It is called "{alias.name}" here.'
     summary = f'A {block.address.type} has no attribute "{name}"'
-    yield error(step.node, summary, advice=advice)
+    yield make_error(step.node, summary, advice=advice)

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 
 from ...core.resource import Output
 from ...core.value import SecretRef
-from ..declare.conditions import Rule, broken_rules
+from ..declare.conditions import Rule, check_rules
 from ..declare.declarations import OutputBlock
 from ..expressions.code import Code, Env
 from ..expressions.namespaces import Found
-from ..values.bounds import bounded
-from ..values.conversion import lower
-from ..values.faults import Deferred, EvalError, Poisoned, as_diagnostic
+from ..values.bounds import require_bounded
+from ..values.conversion import lower_value
+from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from ..values.value import (
     SECRET,
     SENSITIVE,
@@ -23,53 +23,53 @@ from ..values.value import (
     ObjectVal,
     SetVal,
     Val,
+    add_marks,
+    find_sealed,
     marks_of,
-    sealed,
     unmark_deep,
-    with_marks,
 )
 from .arguments import Report
 
 
-def output_value(
+def evaluate_output(
     block: OutputBlock, code: Code, rules: tuple[Rule, ...], env: Env, report: Report, what: str
 ) -> Found:
     """What the module's caller sees. what: how messages call the output."""
-    faults = [*broken_rules(rules, what, env)]
+    faults = [*check_rules(rules, what, env)]
     for fault in faults:
         report(fault)
     if faults:
         return Poisoned()
     try:
         env.budget.charge(1, block.value)
-        value = bounded(code(env), block.value, f'The output "{block.name}"')
+        value = require_bounded(code(env), block.value, f'The output "{block.name}"')
     except EvalError as fault:
-        report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+        report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
         return Poisoned()
     except (Poisoned, Deferred) as outcome:
         return outcome
-    return with_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
+    return add_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
 
 
-def root_output(block: OutputBlock, found: Found, report: Report) -> Output | None:
+def make_root_output(block: OutputBlock, found: Found, report: Report) -> Output | None:
     """What the state keeps, deferred if it needs a computed attribute that is not there yet;
     None after a fault."""
     try:
         if isinstance(found, Poisoned | Deferred):
             raise found
-        return _output(block, found)
+        return _make_output(block, found)
     except Deferred:
         return Output(block.name, None, block.sensitive, deferred=True)
     except EvalError as fault:
-        report(as_diagnostic(fault, context=[f"while evaluating output.{block.name}"]))
+        report(make_diagnostic(fault, context=[f"while evaluating output.{block.name}"]))
     except Poisoned:
         pass
     return None
 
 
-def _output(block: OutputBlock, value: Val) -> Output:
-    value = referenced(value)
-    marks, part = marks_of(value), sealed(value)
+def _make_output(block: OutputBlock, value: Val) -> Output:
+    value = replace_secrets(value)
+    marks, part = marks_of(value), find_sealed(value)
     if SECRET in marks:
         raise EvalError(
             block.value,
@@ -86,20 +86,20 @@ def _output(block: OutputBlock, value: Val) -> Output:
         )
     if isinstance(part, Computed):
         raise part.defer()
-    return Output(block.name, lower(unmark_deep(value)), block.sensitive)
+    return Output(block.name, lower_value(unmark_deep(value)), block.sensitive)
 
 
-def referenced(value: Val) -> Val:
+def replace_secrets(value: Val) -> Val:
     """The value with each whole secret replaced by its reference."""
     if isinstance(value, Marked):
         if value.ref is not None:
             return value.ref
-        return replace(value, value=referenced(value.value))
+        return replace(value, value=replace_secrets(value.value))
     if not marks_of(value):
         return value
     if isinstance(value, SEQUENCES):
-        items = tuple(map(referenced, value.items))
+        items = tuple(map(replace_secrets, value.items))
         return value if isinstance(value, SetVal) else replace(value, items=items)
     if isinstance(value, ObjectVal | MapVal):
-        return replace(value, fields={n: referenced(v) for n, v in value.fields.items()})
+        return replace(value, fields={n: replace_secrets(v) for n, v in value.fields.items()})
     return value

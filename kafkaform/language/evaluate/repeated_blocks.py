@@ -15,11 +15,11 @@ from ..declare.modules import Module
 from ..expressions.code import Env
 from ..values.faults import Deferred, EvalError, Poisoned
 from .expansion import SINGLE
-from .resources import Made, ResourcePlan, Site, compile_resource, evaluate_instance
+from .resources import MadeInstance, ResourcePlan, Site, compile_resource, evaluate_instance
 from .run import Run
 
 
-def shaped(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
+def find_shaped_plan(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
     """The plan of the block's shape, for this block; None if there is none."""
     if not isinstance(block.block, Stamped):
         return None
@@ -36,7 +36,7 @@ def shaped(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | Non
     return replace(found, block=block, range=block.block.header_range, shaped=True)
 
 
-def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[Made] | None:
+def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[MadeInstance] | None:
     """The one instance of the block, or None after any fault, of which nothing remains."""
     assert isinstance(plan.block.block, Stamped)
     budget, faults = site.env.budget, list[Diagnostic]()
@@ -44,7 +44,7 @@ def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[Made] | None:
     env = Env(site.env.roots, {}, budget, plan.block.block.words)
     trial = Site(env, site.path, faults.append, site.needs, site.settled)
     try:
-        budget.instance(plan.block.block)
+        budget.count_instance(plan.block.block)
         made = evaluate_instance(plan, SINGLE[0], trial)
     except (EvalError, Deferred, Poisoned):
         made = None

@@ -13,27 +13,27 @@ from ...core.resource import Declared, Identity, Lifecycle
 from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSchema, map_of
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Expression
-from ..declare.addresses import ignored_paths, provider_instance
-from ..declare.blocks import attribute, header
-from ..declare.conditions import Rule, broken_rules, compile_rules
+from ..declare.addresses import read_ignored_paths, read_provider_instance
+from ..declare.blocks import get_argument, make_header
+from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import ResourceBlock
 from ..expressions.code import Code, Context, Env
 from ..expressions.namespaces import Fixed
-from ..values.bounds import looking
-from ..values.conversion import lift
-from ..values.faults import Deferred, EvalError, Poisoned, Skipped, as_diagnostic, error
-from ..values.types import plain
+from ..values.bounds import compute_look_cost
+from ..values.conversion import lift_value
+from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
+from ..values.types import drop_optional
 from ..values.value import Computed, Null, ObjectVal, TupleVal, Val, marks_of
 from .arguments import (
     Arguments,
     Report,
     compile_arguments,
-    deferred_fault,
     drop_nulls,
     evaluate_arguments,
-    fit,
+    fit_type,
+    make_deferred_fault,
 )
-from .expansion import Instance, instances
+from .expansion import Instance, expand_instances
 
 Settled = Mapping[str, FrozenMap]
 """str(address) -> attributes that the server has set."""
@@ -53,7 +53,7 @@ class TypeInfo(Struct, frozen=True):
     expand: Callable[[Declared], Sequence[Declared]] | None = None
 
 
-class Meta(Struct, frozen=True):
+class MetaArgument(Struct, frozen=True):
     """A compiled meta-argument."""
 
     node: Expression
@@ -68,7 +68,7 @@ class ResourcePlan(Struct, frozen=True):
     info: TypeInfo
     instance: str
     arguments: Arguments
-    meta: Mapping[str, Meta]
+    meta: Mapping[str, MetaArgument]
     lifecycle: Lifecycle
     secrets: tuple[tuple[str, str], ...]
     before: tuple[Rule, ...]
@@ -88,7 +88,7 @@ class Site(Struct, frozen=True):
     settled: Settled = EMPTY
 
 
-class Made(Struct, frozen=True):
+class MadeInstance(Struct, frozen=True):
     """One instance of a resource block, before a composite is expanded."""
 
     key: str | int | None
@@ -103,58 +103,62 @@ def compile_resource(
     report: Report,
 ) -> ResourcePlan | None:
     """Compile a block. providers: name in the block's module -> provider instance."""
-    body, place = block.block.body, header(block.block)
+    body, place = block.block.body, make_header(block.block)
     title = f"{block.address}"
     arguments = compile_arguments(
         body, info.schema, context, place, title, report, META_ARGUMENTS, META_BLOCKS
     )
     lifecycle = block.lifecycle
-    nodes = {name: block.argument(name) for name in ("owner", "labels")}
+    nodes = {name: block.get_argument(name) for name in ("owner", "labels")}
     if lifecycle is not None:
-        nodes |= {name: attribute(lifecycle, name) for name in ("prevent_destroy", "adopt")}
+        nodes |= {name: get_argument(lifecycle, name) for name in ("prevent_destroy", "adopt")}
     try:
-        node, place = block.argument("provider"), header(block.block)
-        instance = provider_instance(node, info.provider, providers, place)
-        paths = ignored_paths(lifecycle, "ignore_changes")
-        managed = ignored_paths(lifecycle, "ignore_changes_except")
+        node, place = block.get_argument("provider"), make_header(block.block)
+        instance = read_provider_instance(node, info.provider, providers, place)
+        paths = read_ignored_paths(lifecycle, "ignore_changes")
+        managed = read_ignored_paths(lifecycle, "ignore_changes_except")
     except EvalError as fault:
-        report(as_diagnostic(fault))
+        report(make_diagnostic(fault))
         return None
     if paths is not None and managed is not None:
         summary = '"ignore_changes" and "ignore_changes_except" exclude each other'
-        report(error(header(block.block), summary, advice="Keep one of them."))
-    for fault_of_path in _path_faults((*(paths or ()), *(managed or ())), info.schema):
+        report(make_error(make_header(block.block), summary, advice="Keep one of them."))
+    for fault_of_path in _check_paths((*(paths or ()), *(managed or ())), info.schema):
         report(fault_of_path)
     return ResourcePlan(
         block,
         info,
         instance,
         arguments,
-        {name: Meta(node, context.code(node)) for name, node in nodes.items() if node is not None},
+        {
+            name: MetaArgument(node, context.compile_node(node))
+            for name, node in nodes.items()
+            if node is not None
+        },
         Lifecycle(
             ignore_changes=tuple(path for path, _ in paths or ()),
             ignore_changes_except=None if managed is None else tuple(path for path, _ in managed),
         ),
-        tuple(_version_names(info.schema)),
+        tuple(_list_version_names(info.schema)),
         compile_rules(block.preconditions, context),
         compile_rules(block.postconditions, context),
-        header(block.block).range,
+        make_header(block.block).range,
     )
 
 
-def _path_faults(
+def _check_paths(
     paths: tuple[tuple[str, Expression], ...], schema: ObjectSchema
 ) -> Iterator[Diagnostic]:
     known = (*schema.attributes, *schema.blocks)
     for path, node in paths:
         first = path.split(".", 1)[0]
         if "*" not in first and "?" not in first and first not in known:
-            yield error(
+            yield make_error(
                 node, f'There is no attribute "{first}" to ignore', f"There are {', '.join(known)}."
             )
 
 
-def _version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
+def _list_version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
     """Secret attributes with the attribute whose change sends them again."""
     for name, found in schema.attributes.items():
         if found.secret:
@@ -165,42 +169,46 @@ def _version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
                     break
 
 
-def evaluate_resource(plan: ResourcePlan, context: Context, site: Site) -> list[Made] | Poisoned:
+def evaluate_resource(
+    plan: ResourcePlan, context: Context, site: Site
+) -> list[MadeInstance] | Poisoned:
     """Every instance of a block; Poisoned if it has faults, which are reported."""
     block, env = plan.block, site.env
-    what = str(block.address.below(site.path))
-    made: list[Made] = []
+    what = str(block.address.nest_in(site.path))
+    made: list[MadeInstance] = []
     faulty = 0
     try:
-        found = instances(block.argument("for_each"), block.argument("count"), context, env)
+        found = expand_instances(
+            block.get_argument("for_each"), block.get_argument("count"), context, env
+        )
         for instance in found:
-            env.budget.instance(block.block)
+            env.budget.count_instance(block.block)
             one = evaluate_instance(plan, instance, site)
-            if isinstance(one, Made):
+            if isinstance(one, MadeInstance):
                 made.append(one)
             else:
                 faulty += 1
             if faulty >= FAULTY_INSTANCES:
                 break
     except EvalError as fault:
-        site.report(as_diagnostic(fault, context=[f"while expanding {what}"]))
+        site.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
         return Poisoned()
     except Deferred as deferred:
-        node = block.argument("for_each") or block.argument("count")
-        place = header(block.block) if node is None else node
-        site.report(deferred_fault(place, deferred, what))
+        node = block.get_argument("for_each") or block.get_argument("count")
+        place = make_header(block.block) if node is None else node
+        site.report(make_deferred_fault(place, deferred, what))
         return Poisoned()
     except Skipped as skipped:
-        site.report(_needs_skipped(block, what, skipped))
+        site.report(_make_skipped_fault(block, what, skipped))
         return skipped
     except Poisoned as poison:
         return poison
     return Poisoned() if faulty else made
 
 
-def _needs_skipped(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnostic:
-    return error(
-        header(block.block),
+def _make_skipped_fault(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnostic:
+    return make_error(
+        make_header(block.block),
         f"{what} needs {skipped}, which is skipped",
         "Its provider is not known here, so its values are not, either.",
         'A secret: write secret_env("NAME") or secret_file("PATH"), or use a variable with '
@@ -208,7 +216,7 @@ def _needs_skipped(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnos
     )
 
 
-def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Made | None:
+def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> MadeInstance | None:
     """One instance of a block; None after faults, which are reported. Raises Poisoned."""
     base, env, report = plan.block.address, site.env, site.report
     address = Address(base.type, base.name, instance.key, site.path)
@@ -216,25 +224,27 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
     try:
         cost = 1 + 2 * len(plan.arguments.given) + len(site.needs)
         env.budget.charge(cost, plan.block.block)
-        if plan.before and (faults := [*broken_rules(plan.before, str(address), inner)]):
+        if plan.before and (faults := [*check_rules(plan.before, str(address), inner)]):
             for fault_of_rule in faults:
                 report(fault_of_rule)
             return None
         attributes = evaluate_arguments(plan.arguments, inner, report, address)
-        meta = {name: _meta(name, item, inner) for name, item in plan.meta.items()}
+        meta = {name: _evaluate_meta(name, item, inner) for name, item in plan.meta.items()}
         if attributes is None:
             return None
-        made = Made(instance.key, _declared(plan, address, attributes, meta, site.needs))
+        made = MadeInstance(
+            instance.key, _make_declared(plan, address, attributes, meta, site.needs)
+        )
     except EvalError as fault:
-        report(as_diagnostic(fault, context=[f"while evaluating {address}"]))
+        report(make_diagnostic(fault, context=[f"while evaluating {address}"]))
         return None
     except Deferred as deferred:
-        report(deferred_fault(header(plan.block.block), deferred, str(address)))
+        report(make_deferred_fault(make_header(plan.block.block), deferred, str(address)))
         return None
     if plan.after:
-        seen = Fixed(_object(made.declared, plan.info.schema, site.settled))
+        seen = Fixed(_make_object(made.declared, plan.info.schema, site.settled))
         with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
-        for fault_of_rule in broken_rules(plan.after, str(address), with_self):
+        for fault_of_rule in check_rules(plan.after, str(address), with_self):
             report(fault_of_rule)
     return made
 
@@ -242,16 +252,16 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
 _META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "adopt": BOOL}
 
 
-def _meta(name: str, meta: Meta, env: Env) -> Value:
+def _evaluate_meta(name: str, meta: MetaArgument, env: Env) -> Value:
     value = meta.code(env)
-    env.budget.charge(looking(value, meta.node), meta.node)
+    env.budget.charge(compute_look_cost(value, meta.node), meta.node)
     if marks_of(value):
         raise EvalError(meta.node, f'A sensitive value cannot go into "{name}"')
     kind = _META_TYPES[name]
-    return drop_nulls(fit(value, kind, meta.node, f'"{name}"'), kind)
+    return drop_nulls(fit_type(value, kind, meta.node, f'"{name}"'), kind)
 
 
-def _declared(
+def _make_declared(
     plan: ResourcePlan,
     address: Address,
     attributes: FrozenMap,
@@ -261,7 +271,7 @@ def _declared(
     try:
         key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
     except ValueError as fault:
-        place = header(plan.block.block)
+        place = make_header(plan.block.block)
         raise EvalError(place, f"{address} does not name an object", str(fault)) from None
     owner, labels = meta.get("owner"), meta.get("labels")
     return Declared(
@@ -269,15 +279,15 @@ def _declared(
         address,
         attributes,
         plan.range,
-        _lifecycle(plan.lifecycle, meta),
+        _make_lifecycle(plan.lifecycle, meta),
         needs,
         owner if isinstance(owner, str) else None,
         labels if isinstance(labels, FrozenMap) else EMPTY,
-        _secret_version(plan, attributes),
+        _compute_secret_version(plan, attributes),
     )
 
 
-def _lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
+def _make_lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
     """The instances of a block share one, unless they say more."""
     prevent, adopt = meta.get("prevent_destroy"), meta.get("adopt") is True
     if prevent is None and not adopt:
@@ -287,7 +297,7 @@ def _lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
     )
 
 
-def _secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | None:
+def _compute_secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | None:
     versions = {
         name: attributes.get(version)
         for name, version in plan.secrets
@@ -298,7 +308,9 @@ def _secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | None:
     return ",".join(f"{name}={version}" for name, version in versions.items()) or None
 
 
-def expanded(plan: ResourcePlan, made: Iterable[Made], report: Report) -> Iterator[Declared]:
+def expand_composites(
+    plan: ResourcePlan, made: Iterable[MadeInstance], report: Report
+) -> Iterator[Declared]:
     """The objects themselves: a composite is replaced by what it stands for."""
     expand = plan.info.expand
     for one in made:
@@ -308,39 +320,39 @@ def expanded(plan: ResourcePlan, made: Iterable[Made], report: Report) -> Iterat
         try:
             yield from expand(one.declared)
         except ValueError as fault:
-            place = header(plan.block.block)
-            report(error(place, f"{one.declared.address} cannot be expanded", str(fault)))
+            place = make_header(plan.block.block)
+            report(make_error(place, f"{one.declared.address} cannot be expanded", str(fault)))
 
 
-def published(plan: ResourcePlan, made: Sequence[Made], settled: Settled) -> Val:
+def publish_value(plan: ResourcePlan, made: Sequence[MadeInstance], settled: Settled) -> Val:
     """What other expressions see under `TYPE.NAME`: one object, one by key, or a list."""
     schema = plan.info.schema
-    values = {one.key: _object(one.declared, schema, settled) for one in made}
-    if plan.block.argument("for_each") is not None:
+    values = {one.key: _make_object(one.declared, schema, settled) for one in made}
+    if plan.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in values.items()})
-    if plan.block.argument("count") is not None:
+    if plan.block.get_argument("count") is not None:
         return TupleVal(tuple(values.values()))
     return values[None]
 
 
-def _object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:
+def _make_object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:
     address = str(declared.address)
     server = settled.get(address, EMPTY)
     fields: dict[str, Val] = {"id": declared.identity.key}
     for name, found in schema.attributes.items():
         if not found.computed:
-            fields[name] = lift(declared.attributes.get(name), found.type)
+            fields[name] = lift_value(declared.attributes.get(name), found.type)
         elif server.get(name) is not None:
-            fields[name] = lift(server[name], found.type)
+            fields[name] = lift_value(server[name], found.type)
         else:
-            fields[name] = Computed(address, name, plain(found.type))
+            fields[name] = Computed(address, name, drop_optional(found.type))
     for name, inner in schema.blocks.items():
-        fields[name] = _block(declared.attributes.get(name), inner)
+        fields[name] = _make_block(declared.attributes.get(name), inner)
     return ObjectVal(fields)
 
 
-def _block(value: Value, schema: ObjectSchema) -> Val:
+def _make_block(value: Value, schema: ObjectSchema) -> Val:
     if not isinstance(value, FrozenMap):
         return Null()
-    fields = {n: lift(value.get(n), a.type) for n, a in schema.attributes.items()}
-    return ObjectVal(fields | {n: _block(value.get(n), b) for n, b in schema.blocks.items()})
+    fields = {n: lift_value(value.get(n), a.type) for n, a in schema.attributes.items()}
+    return ObjectVal(fields | {n: _make_block(value.get(n), b) for n, b in schema.blocks.items()})

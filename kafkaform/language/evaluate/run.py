@@ -10,18 +10,18 @@ from msgspec.structs import replace
 from ...core.address import Address
 from ...core.resource import ProviderConfig
 from ...syntax.nodes import Block
-from ...syntax.stamps import Shape
-from ..declare.addresses import depends_on
-from ..declare.blocks import attribute
+from ...syntax.stamps import StencilShape
+from ..declare.addresses import read_depends_on
+from ..declare.blocks import get_argument
 from ..declare.declarations import Declarations, ResourceBlock
 from ..declare.variables import Variables
 from ..expressions.code import Context
-from ..values.faults import EvalError, Poisoned, Skipped, as_diagnostic, error, near
+from ..values.faults import EvalError, Poisoned, Skipped, make_diagnostic, make_error, suggest_near
 from ..values.limits import Budget
 from .data_blocks import DataInfo, Query
 from .diagnostics import Collector
-from .graph import Graph, Node, address_of_node, place_of
-from .provider_blocks import ProviderInfo, unconfigured
+from .graph import Graph, GraphNode, find_place, parse_node_address
+from .provider_blocks import ProviderInfo, make_default_provider
 from .resources import ResourcePlan, Settled, TypeInfo
 from .scope import Scope
 
@@ -51,22 +51,24 @@ class Run(Struct):
     settled: Settled
     scopes: dict[Steps, list[Scope]] = field(default_factory=dict)
     resources: dict[Steps, dict[Address, ResourcePlan]] = field(default_factory=dict)
-    shapes: dict[tuple[Steps, Shape], ResourcePlan | None] = field(default_factory=dict)
+    shapes: dict[tuple[Steps, StencilShape], ResourcePlan | None] = field(default_factory=dict)
     providers: dict[str, ProviderConfig | None] = field(default_factory=dict)
 
     @property
     def root(self) -> Scope:
         return self.scopes[()][0]
 
-    def provider(self, instance: str, block: ResourceBlock) -> ProviderConfig | None:
+    def get_provider(self, instance: str, block: ResourceBlock) -> ProviderConfig | None:
         """The configuration of an instance, made up from defaults where no block gives it."""
         if instance not in self.providers and instance in self.schemas.providers:
             info, what = self.schemas.providers[instance], str(block.address)
-            self.providers[instance] = unconfigured(instance, info, block, what, self.faults.add)
+            self.providers[instance] = make_default_provider(
+                instance, info, block, what, self.faults.add
+            )
         return self.providers.get(instance)
 
 
-def enter(run: Run, scope: Scope) -> None:
+def enter_scope(run: Run, scope: Scope) -> None:
     """A new instance of a module; what nothing evaluates is skipped or faulty."""
     for address in scope.module.found.resources:
         if address.type not in run.schemas.types:
@@ -85,7 +87,7 @@ def enter(run: Run, scope: Scope) -> None:
 # ── what stands behind a value ──────────────────────────────────────────────────────────
 
 
-def needs_of(run: Run, node: Node, scope: Scope) -> frozenset[Address]:
+def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
     """The objects that a node refers to, directly or through other values."""
     found = scope.module.found
     seen: Scope | None = scope.caller if node.name.startswith("var.") else scope
@@ -96,18 +98,20 @@ def needs_of(run: Run, node: Node, scope: Scope) -> frozenset[Address]:
         if word == "module":
             instances = seen.children.get(name, {})
             if not isinstance(instances, Poisoned):
-                run.budget.charge(len(instances), place_of(node, run.graph.modules))
-                needs |= _module_needs(instances.values(), ref.output)
+                run.budget.charge(len(instances), find_place(node, run.graph.modules))
+                needs |= _find_module_needs(instances.values(), ref.output)
         elif ref.name in seen.needs and (word in ("local", "var", "data")):
             needs |= seen.needs[ref.name]
         elif Address(word, name) in seen.module.found.resources:
             needs.add(Address(word, name, ref.key, seen.path))
-    if "." in node.name and address_of_node(node.name) in found.resources:
-        needs |= explicit_needs(run, scope, found.resources[address_of_node(node.name)].block)
+    if "." in node.name and parse_node_address(node.name) in found.resources:
+        needs |= read_explicit_needs(
+            run, scope, found.resources[parse_node_address(node.name)].block
+        )
     return frozenset(needs)
 
 
-def _module_needs(instances: Iterable[Scope], output: str | None) -> frozenset[Address]:
+def _find_module_needs(instances: Iterable[Scope], output: str | None) -> frozenset[Address]:
     needs: set[Address] = set()
     for child in instances:
         wanted = child.module.found.outputs if output is None else (output,)
@@ -116,22 +120,22 @@ def _module_needs(instances: Iterable[Scope], output: str | None) -> frozenset[A
     return frozenset(needs)
 
 
-def explicit_needs(run: Run, scope: Scope, block: Block) -> set[Address]:
+def read_explicit_needs(run: Run, scope: Scope, block: Block) -> set[Address]:
     """The addresses of `depends_on` that exist; others are reported."""
     needs: set[Address] = set()
     found = scope.module.found
     try:
-        listed = depends_on(attribute(block, "depends_on"))
+        listed = read_depends_on(get_argument(block, "depends_on"))
     except EvalError as fault:
-        scope.report(as_diagnostic(fault))
+        scope.report(make_diagnostic(fault))
         return needs
     for address, node in listed:
         if replace(address, key=None) in found.resources or _is_call(address, found):
-            needs.add(address.below(scope.path))
+            needs.add(address.nest_in(scope.path))
         else:
             known = [*map(str, found.resources), *(f"module.{name}" for name in found.modules)]
-            advice = near(str(address.resource), known)
-            scope.report(error(node, f"{address} is not declared", advice=advice))
+            advice = suggest_near(str(address.resource), known)
+            scope.report(make_error(node, f"{address} is not declared", advice=advice))
     return needs
 
 

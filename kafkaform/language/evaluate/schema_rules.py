@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from decimal import Decimal
 from math import ceil, floor
 
-from ...core.schema import Attribute
+from ...core.schema import AttributeSchema
 from ...core.value import FrozenMap, Value
 from ...syntax.nodes import Expression
-from ..values.faults import EvalError, near
+from ..values.faults import EvalError, suggest_near
 
 
-def judged(value: Value, attribute: Attribute, name: str, place: Expression, hidden: bool) -> Value:
+def check_value(
+    value: Value, attribute: AttributeSchema, name: str, place: Expression, hidden: bool
+) -> Value:
     """The value. name: as it is written; hidden: nobody may see the value. Raises EvalError if
     it is no whole number where that is asked, none of the choices, or refused."""
     if attribute.whole:
@@ -22,14 +24,16 @@ def judged(value: Value, attribute: Attribute, name: str, place: Expression, hid
             place,
             f'"{name}" is one of {", ".join(attribute.choices)}',
             "" if hidden else f'It cannot be "{value}".',
-            "" if hidden else near(str(value), attribute.choices),
+            "" if hidden else suggest_near(str(value), attribute.choices),
         )
     if attribute.refuses is not None and value is not None:
-        _refuse([*attribute.refuses(value)], name, place, hidden)
+        _refuse_faults([*attribute.refuses(value)], name, place, hidden)
     return value
 
 
-def _refuse(faults: Sequence[tuple[str, str]], name: str, place: Expression, hidden: bool) -> None:
+def _refuse_faults(
+    faults: Sequence[tuple[str, str]], name: str, place: Expression, hidden: bool
+) -> None:
     if faults and hidden:
         raise EvalError(place, f'"{name}" cannot have this value')
     if faults:
@@ -37,7 +41,7 @@ def _refuse(faults: Sequence[tuple[str, str]], name: str, place: Expression, hid
         raise EvalError(place, summary, " ".join(f"Also: {text}." for text, _ in others), advice)
 
 
-def _check_whole(value: Value, attribute: Attribute, place: Expression, hidden: bool) -> None:
+def _check_whole(value: Value, attribute: AttributeSchema, place: Expression, hidden: bool) -> None:
     if isinstance(value, tuple):
         for item in value:
             _check_whole(item, attribute, place, hidden)
@@ -45,9 +49,9 @@ def _check_whole(value: Value, attribute: Attribute, place: Expression, hidden: 
         _check_whole(tuple(value.values()), attribute, place, hidden)
     elif value is not None and not isinstance(value, int):
         shown = "" if hidden else f"It is {value}."
-        advice = "" if hidden or not isinstance(value, Decimal) else _nearest(value)
+        advice = "" if hidden or not isinstance(value, Decimal) else _advise_nearest(value)
         raise EvalError(place, f'"{attribute.name}" must be a whole number', shown, advice)
 
 
-def _nearest(value: Decimal) -> str:
+def _advise_nearest(value: Decimal) -> str:
     return f"Write {floor(value)} or {ceil(value)}."

@@ -10,12 +10,12 @@ from msgspec import Struct, field
 from ...core.address import Address
 from ..declare.modules import Module
 from ..expressions.code import Env, Namespace
-from ..expressions.namespaces import Data, Fixed, Found, Live, OnDemand, Space, here
+from ..expressions.namespaces import Data, Fixed, Found, Live, OnDemand, Space, make_path_object
 from ..values.faults import Poisoned
 from ..values.limits import Budget
 from ..values.value import ObjectVal, TupleVal
 from .arguments import Report
-from .resources import Made, ResourcePlan, Settled, Site, published
+from .resources import MadeInstance, ResourcePlan, Settled, Site, publish_value
 
 
 class Scope(Struct, eq=False, dict=True):
@@ -36,7 +36,7 @@ class Scope(Struct, eq=False, dict=True):
     locals: dict[str, Found] = field(default_factory=dict)
     outputs: dict[str, Found] = field(default_factory=dict)
     data: dict[str, dict[str, Found]] = field(default_factory=dict)
-    made: dict[Address, list[Made] | Poisoned] = field(default_factory=dict)
+    made: dict[Address, list[MadeInstance] | Poisoned] = field(default_factory=dict)
     children: dict[str, dict[str | int | None, Scope] | Poisoned] = field(default_factory=dict)
     needs: dict[str, frozenset[Address]] = field(default_factory=dict)
 
@@ -50,28 +50,31 @@ class Scope(Struct, eq=False, dict=True):
         spaces: dict[str, Namespace] = {
             "var": Space("variable", self.variables),
             "local": Space("local value", self.locals),
-            "path": here(self.module.folder),
-            "module": OnDemand("module", found.modules, self._module),
+            "path": make_path_object(self.module.folder),
+            "module": OnDemand("module", found.modules, self._find_module),
             "data": Data(self.data),
-            **{kind: OnDemand(kind, inner, self._resource(kind)) for kind, inner in names.items()},
+            **{
+                kind: OnDemand(kind, inner, self._make_resource_finder(kind))
+                for kind, inner in names.items()
+            },
         }
         if self.module.terraform:
             spaces["terraform"] = Fixed(ObjectVal({"workspace": "default"}))
         return Env(spaces, {}, self.budget)
 
-    def _resource(self, kind: str) -> Callable[[str], Found]:
+    def _make_resource_finder(self, kind: str) -> Callable[[str], Found]:
         def find(name: str) -> Found:
             address = Address(kind, name)
             if address not in self.made:
                 raise Poisoned  # named where it may not be, which was told; not kept for others
             made = self.made[address]
             if isinstance(made, list):
-                return published(self.plans[address], made, self.settled)
+                return publish_value(self.plans[address], made, self.settled)
             return made
 
         return find
 
-    def _module(self, name: str) -> Found:
+    def _find_module(self, name: str) -> Found:
         if name not in self.children:
             raise Poisoned  # as above
         children = self.children[name]
@@ -79,11 +82,11 @@ class Scope(Struct, eq=False, dict=True):
             return children
         values = {key: ObjectVal(Live(child.outputs)) for key, child in children.items()}
         call = self.module.found.modules[name]
-        if call.argument("for_each") is not None:
+        if call.get_argument("for_each") is not None:
             return ObjectVal({str(key): value for key, value in values.items()})
         return TupleVal(tuple(values.values())) if call.several else values[None]
 
-    def site(self, needs: frozenset[Address]) -> Site:
+    def make_site(self, needs: frozenset[Address]) -> Site:
         """Where the blocks of this module are evaluated."""
         ordered = tuple(sorted(needs | self.inherited, key=str))
         return Site(self.env, self.path, self.report, ordered, self.settled)

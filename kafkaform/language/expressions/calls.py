@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from ...core.value import SecretRef
 from ...syntax.nodes import Call, Expression
 from ..functions.spec import Function, Param
-from ..values.bounds import conversion_cost, cost_of_types, shallow
-from ..values.conversion import CONVERSION, convert
+from ..values.bounds import compute_conversion_cost, compute_type_cost, require_shallow
+from ..values.conversion import CONVERSION, convert_value
 from ..values.faults import (
     HIDDEN,
     ConvertFault,
@@ -16,7 +16,7 @@ from ..values.faults import (
     FunctionFault,
     LimitError,
     LimitFault,
-    near,
+    suggest_near,
 )
 from ..values.limits import LIMITS
 from ..values.value import (
@@ -28,14 +28,14 @@ from ..values.value import (
     Marks,
     Null,
     Val,
+    add_marks,
+    find_sealed,
     marks_of,
-    sealed,
     unmark,
     unmark_deep,
-    with_marks,
 )
-from .code import Code, Context, Env, failing
-from .operators import secret_misuse
+from .code import Code, Context, Env, make_failing
+from .operators import make_secret_misuse
 from .special_forms import FORMS, compile_form
 
 SPECIAL = tuple(FORMS)
@@ -44,30 +44,32 @@ SPECIAL = tuple(FORMS)
 def compile_call(node: Call, context: Context) -> Code:
     if node.name in FORMS:
         return compile_form(node, context)
-    codes = tuple(map(context.code, node.args))
+    codes = tuple(map(context.compile_node, node.args))
     function = context.functions.get(node.name)
     if function is None:
-        return failing(unknown_function(node, context.functions))
+        return make_failing(make_unknown_function_fault(node, context.functions))
     if not node.expand:
-        fault = _arity_fault(node, function, len(codes))
+        fault = _check_arity(node, function, len(codes))
         if fault is not None:
-            return failing(fault)
+            return make_failing(fault)
     caller = _Caller(function, node)
     if node.expand:
         fixed = codes[:-1]
-        return lambda env: caller.run(
-            [*[code(env) for code in fixed], *_expanded(node, codes[-1], env)], env
+        return lambda env: caller.run_call(
+            [*[code(env) for code in fixed], *_expand_last(node, codes[-1], env)], env
         )
-    return lambda env: caller.run([code(env) for code in codes], env)
+    return lambda env: caller.run_call([code(env) for code in codes], env)
 
 
-def unknown_function(node: Call, functions: Mapping[str, Function]) -> EvalError:
+def make_unknown_function_fault(node: Call, functions: Mapping[str, Function]) -> EvalError:
     return EvalError(
-        node, f"There is no function {node.name}", advice=near(node.name, (*functions, *SPECIAL))
+        node,
+        f"There is no function {node.name}",
+        advice=suggest_near(node.name, (*functions, *SPECIAL)),
     )
 
 
-def _arity_fault(node: Call, function: Function, count: int) -> EvalError | None:
+def _check_arity(node: Call, function: Function, count: int) -> EvalError | None:
     if count < len(function.params):
         problem = f"too few arguments: {function.params[count].name} is missing"
     elif count > len(function.params) and function.rest is None:
@@ -77,12 +79,12 @@ def _arity_fault(node: Call, function: Function, count: int) -> EvalError | None
     return EvalError(node, f"{function.name}() has {problem}", f"Call it {function.usage()}.")
 
 
-def _expanded(node: Call, last: Code, env: Env) -> Sequence[Val]:
+def _expand_last(node: Call, last: Code, env: Env) -> Sequence[Val]:
     value, marks = unmark(last(env))
     if not isinstance(value, SEQUENCES):
         raise EvalError(node.args[-1], "Only a list, set or tuple can be expanded by `...`")
     env.budget.admit(len(value.items), node)
-    return [with_marks(item, marks) for item in value.items]
+    return [add_marks(item, marks) for item in value.items]
 
 
 class _Caller:
@@ -94,93 +96,103 @@ class _Caller:
         self.function = function
         self.node = node
 
-    def run(self, given: list[Val], env: Env) -> Val:
+    def run_call(self, given: list[Val], env: Env) -> Val:
         node, function = self.node, self.function
-        if node.expand and (fault := _arity_fault(node, function, len(given))) is not None:
+        if node.expand and (fault := _check_arity(node, function, len(given))) is not None:
             raise fault
-        cost = function.steps + sum(self._cost(index, value) for index, value in enumerate(given))
+        cost = function.steps + sum(
+            self._compute_cost(index, value) for index, value in enumerate(given)
+        )
         env.budget.charge(cost, node)  # before anything is computed
         if function.unifies:
-            env.budget.charge(_unified(given), node)
+            env.budget.charge(_compute_unification_cost(given), node)
         marks, arguments = UNMARKED, []
         for index, value in enumerate(given):
-            argument, own = self._prepared(index, value)
+            argument, own = self._prepare_argument(index, value)
             arguments.append(argument)
             marks |= own
-        result = self._called(arguments, bool(marks))
-        self._check(result)
-        env.budget.charge(_look(result, function), node)
-        return with_marks(result, marks)
+        result = self._call_function(arguments, bool(marks))
+        self._check_result(result)
+        env.budget.charge(_compute_look_cost(result, function), node)
+        return add_marks(result, marks)
 
-    def _param(self, index: int) -> Param:
+    def _get_param(self, index: int) -> Param:
         params = self.function.params
         param = params[index] if index < len(params) else self.function.rest
         assert param is not None  # the number of arguments was checked
         return param
 
-    def _cost(self, index: int, given: Val) -> int:
+    def _compute_cost(self, index: int, given: Val) -> int:
         """Steps that an argument takes: to convert it, to take marks off, to look through it."""
         value = unmark(given)[0]
         if not isinstance(value, Composite):
-            return 2 + _look(value, self.function)
-        shallow(value, self._place(index))
-        param = self._param(index)
-        cost = 2 + conversion_cost(value, param.type) + _look(value, self.function)
+            return 2 + _compute_look_cost(value, self.function)
+        require_shallow(value, self._get_place(index))
+        param = self._get_param(index)
+        cost = (
+            2
+            + compute_conversion_cost(value, param.type)
+            + _compute_look_cost(value, self.function)
+        )
         if param.deep:
-            cost += cost_of_types(value)
+            cost += compute_type_cost(value)
         if not self.function.passes and marks_of(value):
             cost += value.work
         return cost
 
-    def _place(self, index: int | None) -> Expression:
+    def _get_place(self, index: int | None) -> Expression:
         if index is None or not self.node.args:
             return self.node
         return self.node.args[min(index, len(self.node.args) - 1)]
 
-    def _prepared(self, index: int, value: Val) -> tuple[Val, Marks]:
+    def _prepare_argument(self, index: int, value: Val) -> tuple[Val, Marks]:
         """The argument as the function takes it, and the marks taken off."""
-        function, param = self.function, self._param(index)
+        function, param = self.function, self._get_param(index)
         try:
-            value = convert(value, param.type)
+            value = convert_value(value, param.type)
         except ConvertFault as fault:
             why = fault.message if marks_of(value) else str(fault)
-            raise self._unsuitable(index, param, why) from None
+            raise self._make_unsuitable_fault(index, param, why) from None
         if not param.null and isinstance(unmark(value)[0], Null):
-            raise self._unsuitable(index, param, "it is null")
+            raise self._make_unsuitable_fault(index, param, "it is null")
         if isinstance(value, str) or param.marked:
             return value, UNMARKED
         if function.passes:
             return unmark(value)
-        if (part := sealed(value)) is not None:
-            raise secret_misuse(self._place(index)) if isinstance(part, SecretRef) else part.defer()
+        if (part := find_sealed(value)) is not None:
+            raise (
+                make_secret_misuse(self._get_place(index))
+                if isinstance(part, SecretRef)
+                else part.defer()
+            )
         if isinstance(value, Marked | Composite) and (marks := marks_of(value)):
             return unmark_deep(value), marks
         return value, UNMARKED
 
-    def _unsuitable(self, index: int, param: Param, why: str) -> EvalError:
+    def _make_unsuitable_fault(self, index: int, param: Param, why: str) -> EvalError:
         return EvalError(
-            self._place(index),
+            self._get_place(index),
             f"The argument {param.name} of {self.function.name}() does not fit",
             f"Here {why}.",
             f"Call it {self.function.usage()}.",
         )
 
-    def _called(self, arguments: list[Val], hide: bool) -> Val:
+    def _call_function(self, arguments: list[Val], hide: bool) -> Val:
         name = self.function.name
         try:
             return self.function.call(*arguments)
         except LimitFault as fault:
             raise LimitError(
-                self._place(fault.argument), f"{name}() is too large", fault.message
+                self._get_place(fault.argument), f"{name}() is too large", fault.message
             ) from None
         except FunctionFault as fault:
             message, index = fault.message, fault.argument
         except (ConvertFault, ValueError) as fault:
             message, index = str(fault), None
         detail = HIDDEN if hide else message
-        raise EvalError(self._place(index), f"{name}() cannot be computed", detail)
+        raise EvalError(self._get_place(index), f"{name}() cannot be computed", detail)
 
-    def _check(self, result: Val) -> None:
+    def _check_result(self, result: Val) -> None:
         size, limit, what = 0, LIMITS.elements, "elements"
         if isinstance(result, str):
             size, limit, what = len(result), LIMITS.characters, "characters"
@@ -196,14 +208,14 @@ class _Caller:
             )
 
 
-def _unified(given: Sequence[Val]) -> int:
+def _compute_unification_cost(given: Sequence[Val]) -> int:
     """Steps for bringing arguments of different types to one."""
     values = [value for each in given if isinstance(value := unmark(each)[0], Composite)]
     same = len({value.type for value in values}) < 2
-    return 0 if same else sum(map(cost_of_types, values))
+    return 0 if same else sum(map(compute_type_cost, values))
 
 
-def _look(value: Val, function: Function) -> int:
+def _compute_look_cost(value: Val, function: Function) -> int:
     """Steps for looking at an argument or result; characters beyond ASCII take longer to tell
     apart."""
     if isinstance(value, str):
@@ -213,4 +225,4 @@ def _look(value: Val, function: Function) -> int:
         return 0
     if not function.deep:
         return function.cost * len(value.items if isinstance(value, SEQUENCES) else value.fields)
-    return cost_of_types(value) if function.cost == CONVERSION else function.cost * value.work
+    return compute_type_cost(value) if function.cost == CONVERSION else function.cost * value.work

@@ -43,7 +43,7 @@ class Env:
         self.budget = budget
         self.words = words
 
-    def inner(self) -> Env:
+    def make_inner(self) -> Env:
         """An environment whose names can be set without touching this one's."""
         return Env(self.roots, dict(self.names), self.budget, self.words)
 
@@ -64,15 +64,15 @@ class Context(Struct, frozen=True):
     bound: frozenset[str] = frozenset()
     templates: int = 0
 
-    def code(self, node: Expression) -> Code:
+    def compile_node(self, node: Expression) -> Code:
         return self.builders[type(node)](node, self)
 
-    def binding(self, *names: str | None) -> Context:
+    def bind_names(self, *names: str | None) -> Context:
         """The context inside a `for` that sets these names."""
         return replace(self, bound=self.bound.union(name for name in names if name is not None))
 
 
-def failing(fault: EvalError) -> Code:
+def make_failing(fault: EvalError) -> Code:
     """Code that raises this fault whenever it is run."""
 
     def run(_: Env) -> NoReturn:
@@ -86,11 +86,11 @@ COLLECTION = 5
 _MAKERS = (Tuple, Object, ForTuple, ForObject)
 
 
-def weight(node: Expression) -> int:
+def compute_weight(node: Expression) -> int:
     """How many steps one evaluation of the expression takes, inner loops aside."""
     return sum(COLLECTION if isinstance(inner, _MAKERS) else 1 for inner in walk(node))
 
 
-def literal(node: Expression) -> str | None:
+def get_literal(node: Expression) -> str | None:
     """The text of a string without interpolation, or None."""
     return node.value if isinstance(node, Lit) and isinstance(node.value, str) else None

@@ -49,6 +49,6 @@ BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
 }
 
 
-def context(functions: Mapping[str, Function]) -> Context:
+def make_context(functions: Mapping[str, Function]) -> Context:
     """The context for top-level expressions. `context.code(node)(env)` evaluates one."""
     return Context(functions, BUILDERS, Budget())

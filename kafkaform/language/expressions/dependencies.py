@@ -23,12 +23,12 @@ from ...syntax.nodes import (
     Paren,
     Root,
     TemplateFor,
-    children,
-    operands,
+    list_children,
+    split_operands,
 )
 
 
-class Step(Struct, frozen=True, eq=False):
+class ReferenceStep(Struct, frozen=True, eq=False):
     """One step of a reference: `.name` (attribute), `[key]` (key None if it is computed), or
     a splat (key None, too)."""
 
@@ -41,7 +41,7 @@ class Reference(Struct, frozen=True, eq=False):
     """`root.a["b"]…`; place: the node that spells all of it."""
 
     root: Root
-    steps: tuple[Step, ...]
+    steps: tuple[ReferenceStep, ...]
 
     @property
     def place(self) -> Expression:
@@ -59,22 +59,22 @@ class AllUses(dict[Expression, Uses]):
     """The uses of expressions, each looked for once however often it is asked for."""
 
     def __missing__(self, node: Expression) -> Uses:
-        found = self[node] = uses(node)
+        found = self[node] = find_uses(node)
         return found
 
 
-def uses(node: Expression) -> Uses:
+def find_uses(node: Expression) -> Uses:
     """What one expression uses, in the order of the text."""
     if type(node) is Lit:
         return _NONE
     walk = _Walk([], [])
-    walk.into(node, _NOTHING, ())
+    walk.walk_into(node, _NOTHING, ())
     return Uses(tuple(walk.references), tuple(walk.calls))
 
 
-def references(node: Expression) -> tuple[Reference, ...]:
+def find_references(node: Expression) -> tuple[Reference, ...]:
     """Every reference in an expression, but for names that a `for` sets."""
-    return uses(node).references
+    return find_uses(node).references
 
 
 _NONE = Uses((), ())
@@ -85,97 +85,120 @@ class _Walk(Struct, frozen=True):
     references: list[Reference]
     calls: list[Call]
 
-    def into(self, node: Expression, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
+    def walk_into(
+        self, node: Expression, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
+    ) -> None:
         """bound: names that enclosing `for`s set; steps: those that follow the node."""
         kind = type(node)
         if kind is not Lit:
-            _WALKS.get(kind, _Walk.parts)(self, node, bound, steps)
+            _WALKS.get(kind, _Walk.walk_parts)(self, node, bound, steps)
 
-    def parts(self, node: Expression, bound: frozenset[str], _: tuple[Step, ...]) -> None:
-        for part in children(node):
-            self.into(part, bound, ())
+    def walk_parts(
+        self, node: Expression, bound: frozenset[str], _: tuple[ReferenceStep, ...]
+    ) -> None:
+        for part in list_children(node):
+            self.walk_into(part, bound, ())
 
-    def root(self, node: Root, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
+    def walk_root(
+        self, node: Root, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
+    ) -> None:
         if node.name not in bound:
             self.references.append(Reference(node, steps))
 
-    def attr(self, node: Attr, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
-        self.into(node.target, bound, (Step(node, node.name), *steps))
-
-    def legacy(self, node: LegacyIndex, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
-        self.into(node.target, bound, (Step(node, None, node.index), *steps))
-
-    def index(self, node: Index, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
-        key = _constant(node.key)
-        if key is None:
-            self.into(node.key, bound, ())
-        self.into(node.target, bound, (Step(node, None, key), *steps))
-
-    def splat(
-        self, node: AttrSplat | FullSplat, bound: frozenset[str], steps: tuple[Step, ...]
+    def walk_attr(
+        self, node: Attr, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
     ) -> None:
-        self.into(node.target, bound, (Step(node), *_inside(node.each), *steps))
-        self.into(node.each, bound, ())
+        self.walk_into(node.target, bound, (ReferenceStep(node, node.name), *steps))
 
-    def paren(self, node: Paren, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
-        self.into(node.inner, bound, steps)
+    def walk_legacy(
+        self, node: LegacyIndex, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
+    ) -> None:
+        self.walk_into(node.target, bound, (ReferenceStep(node, None, node.index), *steps))
 
-    def call(self, node: Call, bound: frozenset[str], _: tuple[Step, ...]) -> None:
+    def walk_index(
+        self, node: Index, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
+    ) -> None:
+        key = _get_constant(node.key)
+        if key is None:
+            self.walk_into(node.key, bound, ())
+        self.walk_into(node.target, bound, (ReferenceStep(node, None, key), *steps))
+
+    def walk_splat(
+        self, node: AttrSplat | FullSplat, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
+    ) -> None:
+        self.walk_into(
+            node.target, bound, (ReferenceStep(node), *_list_inner_steps(node.each), *steps)
+        )
+        self.walk_into(node.each, bound, ())
+
+    def walk_paren(
+        self, node: Paren, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
+    ) -> None:
+        self.walk_into(node.inner, bound, steps)
+
+    def walk_call(self, node: Call, bound: frozenset[str], _: tuple[ReferenceStep, ...]) -> None:
         self.calls.append(node)
         for argument in node.args:
-            self.into(argument, bound, ())
+            self.walk_into(argument, bound, ())
 
-    def loop(
-        self, node: ForTuple | ForObject | TemplateFor, bound: frozenset[str], _: tuple[Step, ...]
+    def walk_loop(
+        self,
+        node: ForTuple | ForObject | TemplateFor,
+        bound: frozenset[str],
+        _: tuple[ReferenceStep, ...],
     ) -> None:
-        collection, *rest = children(node)
+        collection, *rest = list_children(node)
         inner = bound.union(name for name in (node.key, node.value) if name)
-        self.into(collection, bound, ())
+        self.walk_into(collection, bound, ())
         for part in rest:
-            self.into(part, inner, ())
+            self.walk_into(part, inner, ())
 
-    def binary(self, node: Binary, bound: frozenset[str], _: tuple[Step, ...]) -> None:
-        first, chain = operands(node)
-        self.into(first, bound, ())
+    def walk_binary(
+        self, node: Binary, bound: frozenset[str], _: tuple[ReferenceStep, ...]
+    ) -> None:
+        first, chain = split_operands(node)
+        self.walk_into(first, bound, ())
         for step in chain:
-            self.into(step.right, bound, ())
+            self.walk_into(step.right, bound, ())
 
-    def object(self, node: Object, bound: frozenset[str], _: tuple[Step, ...]) -> None:
+    def walk_object(
+        self, node: Object, bound: frozenset[str], _: tuple[ReferenceStep, ...]
+    ) -> None:
         for item in node.items:
             if not isinstance(item.key, Root):
-                self.into(item.key, bound, ())
-            self.into(item.value, bound, ())
+                self.walk_into(item.key, bound, ())
+            self.walk_into(item.value, bound, ())
 
 
-_WALKS: Mapping[type, Callable[[_Walk, Any, frozenset[str], tuple[Step, ...]], None]] = {
-    Root: _Walk.root,
-    Attr: _Walk.attr,
-    LegacyIndex: _Walk.legacy,
-    Index: _Walk.index,
-    AttrSplat: _Walk.splat,
-    FullSplat: _Walk.splat,
-    Paren: _Walk.paren,
-    Call: _Walk.call,
-    ForTuple: _Walk.loop,
-    ForObject: _Walk.loop,
-    TemplateFor: _Walk.loop,
-    Binary: _Walk.binary,
-    Object: _Walk.object,
+_WALKS: Mapping[type, Callable[[_Walk, Any, frozenset[str], tuple[ReferenceStep, ...]], None]] = {
+    Root: _Walk.walk_root,
+    Attr: _Walk.walk_attr,
+    LegacyIndex: _Walk.walk_legacy,
+    Index: _Walk.walk_index,
+    AttrSplat: _Walk.walk_splat,
+    FullSplat: _Walk.walk_splat,
+    Paren: _Walk.walk_paren,
+    Call: _Walk.walk_call,
+    ForTuple: _Walk.walk_loop,
+    ForObject: _Walk.walk_loop,
+    TemplateFor: _Walk.walk_loop,
+    Binary: _Walk.walk_binary,
+    Object: _Walk.walk_object,
 }
 
 
-def _constant(node: Expression) -> str | int | None:
+def _get_constant(node: Expression) -> str | int | None:
     if isinstance(node, Lit) and isinstance(node.value, str | int):
         return None if isinstance(node.value, bool) else node.value
     return None
 
 
-def _inside(each: Expression) -> tuple[Step, ...]:
+def _list_inner_steps(each: Expression) -> tuple[ReferenceStep, ...]:
     """The attribute steps directly behind a splat."""
-    steps: list[Step] = []
+    steps: list[ReferenceStep] = []
     while isinstance(each, Attr | Index | LegacyIndex):
         name = each.name if isinstance(each, Attr) else None
-        steps.append(Step(each, name))
+        steps.append(ReferenceStep(each, name))
         each = each.target
     return tuple(reversed(steps))
 
@@ -187,7 +210,7 @@ _ROOM = 100_000
 """Names in all cycles that are told; a few hundred names can have a million cycles."""
 
 
-def ordered(
+def order_names(
     graph: Mapping[Name, Iterable[Name]],
 ) -> tuple[list[Name], list[list[Name]], frozenset[Name]]:
     """All names, each after what it needs; the cycles, each as a closed chain of names; and all

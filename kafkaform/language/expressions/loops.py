@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ...core.schema import ANY
 from ...syntax.nodes import AttrSplat, Expression, ForObject, ForTuple, FullSplat
-from ..values.faults import EvalError, Place, hiding
+from ..values.faults import EvalError, Place, hide_reasons
 from ..values.types import describe_value
 from ..values.value import (
     EMPTY_TUPLE,
@@ -23,25 +23,25 @@ from ..values.value import (
     SetVal,
     TupleVal,
     Val,
-    elements,
+    add_marks,
+    list_elements,
     type_of,
     unmark,
-    with_marks,
 )
-from .code import ITEM, Code, Context, Env, weight
-from .operators import object_key, truth_of
-from .references import unnamed
+from .code import ITEM, Code, Context, Env, compute_weight
+from .operators import make_object_key, require_truth
+from .references import drop_part_names
 
 For: TypeAlias = ForTuple | ForObject
 
 
-def iterate(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Val]], int, Marks]:
+def iterate_collection(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Val]], int, Marks]:
     """Keys and values of a collection, their number and its marks. Raises EvalError."""
     value, marks = unmark(value)
     if isinstance(value, SEQUENCES):
-        return elements(value), len(value.items), marks
+        return list_elements(value), len(value.items), marks
     if isinstance(value, FIELDS):
-        return elements(value), len(value.fields), marks
+        return list_elements(value), len(value.fields), marks
     raise EvalError(
         place,
         "A for expression needs a collection",
@@ -55,21 +55,21 @@ class _Passes:
 
     def __init__(self, node: For, context: Context, *body: Expression) -> None:
         self.node = node
-        self.collection = context.code(node.collection)
-        inner = context.binding(node.key, node.value)
-        self.condition = None if node.condition is None else inner.code(node.condition)
-        self.codes = tuple(map(inner.code, body))
+        self.collection = context.compile_node(node.collection)
+        inner = context.bind_names(node.key, node.value)
+        self.condition = None if node.condition is None else inner.compile_node(node.condition)
+        self.codes = tuple(map(inner.compile_node, body))
         parts = chain(body, () if node.condition is None else (node.condition,))
-        self.weight = 1 + sum(map(weight, parts))
+        self.weight = 1 + sum(map(compute_weight, parts))
 
-    def run(self, env: Env) -> tuple[Iterable[Env], list[Marks]]:
+    def run_passes(self, env: Env) -> tuple[Iterable[Env], list[Marks]]:
         """An environment for each element that is wanted; the list gathers marks meanwhile."""
-        pairs, count, marks = iterate(self.collection(env), self.node.collection)
+        pairs, count, marks = iterate_collection(self.collection(env), self.node.collection)
         env.budget.admit(count, self.node)
         gathered = [marks] if marks else []
-        return self._environments(env.inner(), pairs, gathered), gathered
+        return self._make_environments(env.make_inner(), pairs, gathered), gathered
 
-    def _environments(
+    def _make_environments(
         self, env: Env, pairs: Iterable[tuple[Val, Val]], gathered: list[Marks]
     ) -> Iterable[Env]:
         key, value, condition = self.node.key, self.node.value, self.condition
@@ -82,7 +82,7 @@ class _Passes:
                 wanted, marks = unmark(condition(env))
                 if marks:
                     gathered.append(marks)
-                if not truth_of(wanted, self.node.condition):
+                if not require_truth(wanted, self.node.condition):
                     continue
             yield env
 
@@ -92,12 +92,12 @@ def compile_for_tuple(node: ForTuple, context: Context) -> Code:
     code = passes.codes[0]
 
     def run(env: Env) -> Val:
-        environments, marks = passes.run(env)
-        with hiding(bool(marks)):
+        environments, marks = passes.run_passes(env)
+        with hide_reasons(bool(marks)):
             items = tuple([code(inner) for inner in environments])
         if marks:
-            items = tuple(map(unnamed, items))
-        return with_marks(TupleVal(items), UNMARKED.union(*marks))
+            items = tuple(map(drop_part_names, items))
+        return add_marks(TupleVal(items), UNMARKED.union(*marks))
 
     return run
 
@@ -107,27 +107,27 @@ def compile_for_object(node: ForObject, context: Context) -> Code:
     key_code, code = passes.codes
 
     def run(env: Env) -> Val:
-        environments, marks = passes.run(env)
+        environments, marks = passes.run_passes(env)
         groups: dict[str, list[Val]] = {}
-        with hiding(bool(marks)):
+        with hide_reasons(bool(marks)):
             for inner in environments:
                 raw, key_marks = unmark(key_code(inner))
                 if key_marks:
                     marks.append(key_marks)
-                key = object_key(raw, node.result_key)
+                key = make_object_key(raw, node.result_key)
                 if key in groups and not node.group:
-                    raise _duplicate(node, None if marks else key)
+                    raise _make_duplicate_fault(node, None if marks else key)
                 item = code(inner)
-                groups.setdefault(key, []).append(unnamed(item) if marks else item)
+                groups.setdefault(key, []).append(drop_part_names(item) if marks else item)
         if node.group:
             grouped: dict[str, Val] = {k: TupleVal(tuple(v)) for k, v in groups.items()}
-            return with_marks(ObjectVal(grouped), UNMARKED.union(*marks))
-        return with_marks(ObjectVal({k: v[0] for k, v in groups.items()}), UNMARKED.union(*marks))
+            return add_marks(ObjectVal(grouped), UNMARKED.union(*marks))
+        return add_marks(ObjectVal({k: v[0] for k, v in groups.items()}), UNMARKED.union(*marks))
 
     return run
 
 
-def _duplicate(node: ForObject, key: str | None) -> EvalError:
+def _make_duplicate_fault(node: ForObject, key: str | None) -> EvalError:
     shown = "the same key" if key is None else f'the key "{key}"'
     return EvalError(
         node.result_key,
@@ -138,8 +138,8 @@ def _duplicate(node: ForObject, key: str | None) -> EvalError:
 
 
 def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
-    target, each = context.code(node.target), context.code(node.each)
-    cost = 1 + weight(node.each)
+    target, each = context.compile_node(node.target), context.compile_node(node.each)
+    cost = 1 + compute_weight(node.each)
 
     def run(env: Env) -> Val:
         value, marks = unmark(target(env))
@@ -148,21 +148,21 @@ def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
         if isinstance(value, Null):
             if value.type.kind in ("list", "set", "tuple"):
                 raise EvalError(node.target, "A splat needs a list", "This list is null.")
-            return with_marks(EMPTY_TUPLE, marks)
-        source = value if isinstance(value, SEQUENCES) else TupleVal((with_marks(value, marks),))
+            return add_marks(EMPTY_TUPLE, marks)
+        source = value if isinstance(value, SEQUENCES) else TupleVal((add_marks(value, marks),))
         env.budget.charge(len(source.items) * cost, node)
-        inner = env.inner()
+        inner = env.make_inner()
         items = []
-        with hiding(bool(marks)):
+        with hide_reasons(bool(marks)):
             for item in source.items:
                 inner.names[ITEM] = item
                 items.append(each(inner))
-        return with_marks(_result(node, source, tuple(items)), marks)
+        return add_marks(_make_result(node, source, tuple(items)), marks)
 
     return run
 
 
-def _result(node: AttrSplat | FullSplat, source: Val, items: tuple[Val, ...]) -> Val:
+def _make_result(node: AttrSplat | FullSplat, source: Val, items: tuple[Val, ...]) -> Val:
     """A list for a list or set, a tuple for anything else."""
     if not isinstance(source, ListVal | SetVal):
         return TupleVal(items)

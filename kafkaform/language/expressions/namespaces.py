@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 
-from ..values.faults import Deferred, EvalError, Place, Poisoned, near
+from ..values.faults import Deferred, EvalError, Place, Poisoned, suggest_near
 from ..values.value import ObjectVal, Val
 from .references import get_attribute
 
@@ -29,7 +29,7 @@ class Space(Struct, frozen=True):
     def find(self, name: str, place: Place) -> Val:
         if name not in self.found:
             raise EvalError(
-                place, f'There is no {self.word} "{name}"', advice=near(name, self.found)
+                place, f'There is no {self.word} "{name}"', advice=suggest_near(name, self.found)
             )
         found = self.found[name]
         if isinstance(found, Poisoned | Deferred):
@@ -88,7 +88,7 @@ class OnDemand(Struct, frozen=True):
     def find(self, name: str, place: Place) -> Val:
         if name not in self.kept:
             if name not in self.names:
-                advice = near(name, self.names)
+                advice = suggest_near(name, self.names)
                 raise EvalError(place, f'There is no {self.word} "{name}"', advice=advice)
             self.kept[name] = self.make(name)
         found = self.kept[name]
@@ -112,6 +112,6 @@ class Data(Struct, frozen=True):
         raise EvalError(place, "Name a data source behind the dot", advice="data.TYPE.NAME")
 
 
-def here(folder: str) -> Fixed:
+def make_path_object(folder: str) -> Fixed:
     """`path`: all seen from the configuration folder, whose own path is not told."""
     return Fixed(ObjectVal({"module": folder or ".", "root": ".", "cwd": "."}))

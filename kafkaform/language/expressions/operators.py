@@ -20,14 +20,14 @@ from ...syntax.nodes import (
     Slot,
     Tuple,
     Unary,
-    operands,
+    split_operands,
 )
 from ..values import numbers
-from ..values.bounds import cost_of_types, shallow
-from ..values.conversion import convert
+from ..values.bounds import compute_type_cost, require_shallow
+from ..values.conversion import convert_value
 from ..values.faults import ConvertFault, EvalError, LimitError, Place
-from ..values.types import describe, describe_value, spelled
-from ..values.unification import unify
+from ..values.types import describe_type, describe_value, render_type
+from ..values.unification import unify_types
 from ..values.value import (
     NULL,
     UNMARKED,
@@ -38,15 +38,15 @@ from ..values.value import (
     ObjectVal,
     TupleVal,
     Val,
-    equal,
+    add_marks,
+    find_sealed,
+    is_equal,
     marks_of,
-    sealed,
     type_of,
     unmark,
-    with_marks,
     work_of,
 )
-from .code import Code, Context, Env, literal
+from .code import Code, Context, Env, get_literal
 
 
 def compile_slot(node: Slot, _: Context) -> Code:
@@ -57,26 +57,27 @@ def compile_slot(node: Slot, _: Context) -> Code:
 def compile_lit(node: Lit, _: Context) -> Code:
     value: Val = NULL if node.value is None else node.value
     if isinstance(value, Decimal):
-        value = numbers.whole(value)
+        value = numbers.make_whole(value)
     return lambda env: value
 
 
 def compile_paren(node: Paren, context: Context) -> Code:
-    return context.code(node.inner)
+    return context.compile_node(node.inner)
 
 
 def compile_tuple(node: Tuple, context: Context) -> Code:
-    codes = tuple(map(context.code, node.items))
+    codes = tuple(map(context.compile_node, node.items))
     return lambda env: TupleVal(tuple([code(env) for code in codes]))
 
 
 def compile_object(node: Object, context: Context) -> Code:
-    named = [(literal(item.key), context.code(item.value)) for item in node.items]
+    named = [(get_literal(item.key), context.compile_node(item.value)) for item in node.items]
     plain = [(name, code) for name, code in named if name is not None]
     if len(plain) == len(node.items):
         return lambda env: ObjectVal({name: code(env) for name, code in plain})
     pairs = [
-        (item.key, _key_code(item.key, context), context.code(item.value)) for item in node.items
+        (item.key, _compile_key(item.key, context), context.compile_node(item.value))
+        for item in node.items
     ]
 
     def build(env: Env) -> Val:
@@ -85,24 +86,24 @@ def compile_object(node: Object, context: Context) -> Code:
         for place, key_code, code in pairs:
             key, key_marks = unmark(key_code(env))
             marks |= key_marks
-            fields[object_key(key, place)] = code(env)
-        return with_marks(ObjectVal(fields), marks)
+            fields[make_object_key(key, place)] = code(env)
+        return add_marks(ObjectVal(fields), marks)
 
     return build
 
 
-def _key_code(node: Expression, context: Context) -> Code:
+def _compile_key(node: Expression, context: Context) -> Code:
     if isinstance(node, Root):  # a bare word is a name, not a reference
         name = node.name
         return lambda env: name
     if isinstance(node, Lit) and node.value is None:
         return lambda env: "null"
     if isinstance(node, Attr):  # parsed, because the providers of a module are written so
-        return lambda env: _ambiguous(node)
-    return context.code(node)
+        return lambda env: _refuse_ambiguous(node)
+    return context.compile_node(node)
 
 
-def _ambiguous(node: Attr) -> NoReturn:
+def _refuse_ambiguous(node: Attr) -> NoReturn:
     raise EvalError(
         node,
         "Ambiguous key",
@@ -111,28 +112,28 @@ def _ambiguous(node: Attr) -> NoReturn:
     )
 
 
-def object_key(key: Val, place: Place) -> str:
+def make_object_key(key: Val, place: Place) -> str:
     """The text of an unmarked key of an object. Raises EvalError."""
     if isinstance(key, str):
         return key
     if isinstance(key, bool | int | Decimal):
-        return str(convert(key, type_of("")))
+        return str(convert_value(key, type_of("")))
     raise EvalError(place, f"{describe_value(key).capitalize()} cannot be a key")
 
 
-def operand(value: Val, want: Any, place: Place) -> Any:
+def convert_operand(value: Val, want: Any, place: Place) -> Any:
     """An unmarked operand as a number or bool. Raises EvalError."""
     if isinstance(value, Null):
         raise EvalError(place, "null cannot be an operand", "The value of this expression is null.")
     if isinstance(value, SecretRef):
-        raise secret_misuse(place)
+        raise make_secret_misuse(place)
     try:
-        return convert(value, want)
+        return convert_value(value, want)
     except ConvertFault as fault:
         raise EvalError(place, "This cannot be an operand here", f"Here {fault}.") from None
 
 
-def secret_misuse(place: Place) -> EvalError:
+def make_secret_misuse(place: Place) -> EvalError:
     return EvalError(
         place,
         "A secret can only be used whole",
@@ -142,13 +143,13 @@ def secret_misuse(place: Place) -> EvalError:
 
 
 def compile_unary(node: Unary, context: Context) -> Code:
-    code, place = context.code(node.operand), node.operand
+    code, place = context.compile_node(node.operand), node.operand
     want = NUMBER if node.operator == "-" else BOOL
 
     def run(env: Env) -> Val:
         value, marks = unmark(code(env))
-        found = operand(value, want, place)
-        return with_marks(-found if want is NUMBER else not found, marks)
+        found = convert_operand(value, want, place)
+        return add_marks(-found if want is NUMBER else not found, marks)
 
     return run
 
@@ -158,15 +159,15 @@ Side = Val | EvalError
 
 
 def compile_binary(node: Binary, context: Context) -> Code:
-    first, chain = operands(node)
-    start = context.code(first)
-    steps = [(_APPLY[step.operator], step, context.code(step.right)) for step in chain]
+    first, chain = split_operands(node)
+    start = context.compile_node(first)
+    steps = [(_APPLY[step.operator], step, context.compile_node(step.right)) for step in chain]
 
     def run(env: Env) -> Val:
-        left = attempt(start, env)
+        left = attempt_code(start, env)
         for apply, step, code in steps:
             try:
-                left = apply(step, left, attempt(code, env), env)
+                left = apply(step, left, attempt_code(code, env), env)
             except EvalError as fault:
                 left = fault
         if isinstance(left, EvalError):
@@ -176,7 +177,7 @@ def compile_binary(node: Binary, context: Context) -> Code:
     return run
 
 
-def attempt(code: Code, env: Env) -> Side:
+def attempt_code(code: Code, env: Env) -> Side:
     """The value, or the fault instead of raising it."""
     try:
         return code(env)
@@ -186,7 +187,7 @@ def attempt(code: Code, env: Env) -> Side:
         return fault
 
 
-def _sides(left: Side, right: Side) -> tuple[Val, Val]:
+def _require_sides(left: Side, right: Side) -> tuple[Val, Val]:
     if isinstance(left, EvalError):
         raise left
     if isinstance(right, EvalError):
@@ -194,7 +195,7 @@ def _sides(left: Side, right: Side) -> tuple[Val, Val]:
     return left, right
 
 
-def _logic(step: Binary, left: Side, right: Side, _: Env) -> Val:
+def _apply_logic(step: Binary, left: Side, right: Side, _: Env) -> Val:
     decisive = step.operator == "||"
     marks, found = UNMARKED, []
     for side, place in ((left, step.left), (right, step.right)):
@@ -202,35 +203,35 @@ def _logic(step: Binary, left: Side, right: Side, _: Env) -> Val:
         if not isinstance(side, EvalError):
             value, own = unmark(side)
             marks |= own
-            value = value if isinstance(value, Null) else operand(value, BOOL, place)
+            value = value if isinstance(value, Null) else convert_operand(value, BOOL, place)
         found.append((value, place))
     if any(value is decisive for value, _ in found):
-        return with_marks(decisive, marks)
+        return add_marks(decisive, marks)
     for value, place in found:
         if isinstance(value, EvalError):
             raise value
-        operand(value, BOOL, place)
-    return with_marks(not decisive, marks)
+        convert_operand(value, BOOL, place)
+    return add_marks(not decisive, marks)
 
 
-def _equality(step: Binary, left: Side, right: Side, env: Env) -> Val:
-    one, other = _sides(left, right)
+def _apply_equality(step: Binary, left: Side, right: Side, env: Env) -> Val:
+    one, other = _require_sides(left, right)
     marks = marks_of(one) | marks_of(other)
     env.budget.charge(2 * min(work_of(one), work_of(other)), step)
-    shallow(one, step.left), shallow(other, step.right)
+    require_shallow(one, step.left), require_shallow(other, step.right)
     if not (isinstance(unmark(one)[0], Null) or isinstance(unmark(other)[0], Null)):
         for side, place in ((one, step.left), (other, step.right)):
-            if isinstance(sealed(side), SecretRef):
-                raise secret_misuse(place)
-    return with_marks(equal(one, other) == (step.operator == "=="), marks)
+            if isinstance(find_sealed(side), SecretRef):
+                raise make_secret_misuse(place)
+    return add_marks(is_equal(one, other) == (step.operator == "=="), marks)
 
 
 _PARSING = 20
 """Steps for reading a number from a string."""
 
 
-def _numeric(step: Binary, left: Side, right: Side, env: Env) -> Val:
-    one, other = _sides(left, right)
+def _apply_numeric(step: Binary, left: Side, right: Side, env: Env) -> Val:
+    one, other = _require_sides(left, right)
     if one.__class__ is int and other.__class__ is int:
         marks = UNMARKED
     else:
@@ -238,9 +239,12 @@ def _numeric(step: Binary, left: Side, right: Side, env: Env) -> Val:
         marks = own | others
         if isinstance(one, str) or isinstance(other, str):
             env.budget.charge(_PARSING, step)
-        one, other = operand(one, NUMBER, step.left), operand(other, NUMBER, step.right)
+        one, other = (
+            convert_operand(one, NUMBER, step.left),
+            convert_operand(other, NUMBER, step.right),
+        )
     try:
-        return with_marks(_NUMERIC[step.operator](one, other), marks)
+        return add_marks(_NUMERIC[step.operator](one, other), marks)
     except ValueError as fault:
         raise EvalError(step, "This cannot be computed", f"{fault}".capitalize() + ".") from None
 
@@ -250,65 +254,65 @@ _NUMERIC: Mapping[str, Callable[[Any, Any], Val]] = {
     "-": numbers.subtract,
     "*": numbers.multiply,
     "/": numbers.divide,
-    "%": numbers.remainder,
+    "%": numbers.compute_remainder,
     "<": lambda one, other: bool(one < other),
     "<=": lambda one, other: bool(one <= other),
     ">": lambda one, other: bool(one > other),
     ">=": lambda one, other: bool(one >= other),
 }
 _APPLY: Mapping[str, Callable[[Binary, Side, Side, Env], Val]] = {
-    "&&": _logic,
-    "||": _logic,
-    "==": _equality,
-    "!=": _equality,
-    **dict.fromkeys(_NUMERIC, _numeric),
+    "&&": _apply_logic,
+    "||": _apply_logic,
+    "==": _apply_equality,
+    "!=": _apply_equality,
+    **dict.fromkeys(_NUMERIC, _apply_numeric),
 }
 
 
 def compile_cond(node: Cond, context: Context) -> Code:
-    condition = context.code(node.condition)
-    then, otherwise = context.code(node.then), context.code(node.otherwise)
+    condition = context.compile_node(node.condition)
+    then, otherwise = context.compile_node(node.then), context.compile_node(node.otherwise)
 
     def run(env: Env) -> Val:
-        first, second = attempt(then, env), attempt(otherwise, env)
+        first, second = attempt_code(then, env), attempt_code(otherwise, env)
         truth, marks = unmark(condition(env))
-        chosen = first if truth_of(truth, node.condition) else second
+        chosen = first if require_truth(truth, node.condition) else second
         if isinstance(chosen, EvalError):
             raise chosen
-        marks |= outer_marks(first) | outer_marks(second)
-        return with_marks(_as_both(node, chosen, first, second, env), marks)
+        marks |= get_outer_marks(first) | get_outer_marks(second)
+        return add_marks(_convert_to_both(node, chosen, first, second, env), marks)
 
     return run
 
 
-def outer_marks(side: Side) -> Marks:
+def get_outer_marks(side: Side) -> Marks:
     """The own marks of a result of a condition. They go to whichever result is chosen, so that
     marks do not depend on values."""
     return UNMARKED if isinstance(side, EvalError) else unmark(side)[1]
 
 
-def truth_of(value: Val, place: Place) -> bool:
+def require_truth(value: Val, place: Place) -> bool:
     """An unmarked condition. Raises EvalError unless it is true or false."""
     if value.__class__ is bool:
         return value
     if isinstance(value, Null):
         raise EvalError(place, "A condition cannot be null")
     if isinstance(value, SecretRef):
-        raise secret_misuse(place)
+        raise make_secret_misuse(place)
     try:
-        return bool(convert(value, BOOL))
+        return bool(convert_value(value, BOOL))
     except ConvertFault as fault:
         raise EvalError(place, "A condition must be true or false", f"Here {fault}.") from None
 
 
-def _unlike(one: Type, other: Type) -> str:
-    words = describe(one), describe(other)
+def _describe_difference(one: Type, other: Type) -> str:
+    words = describe_type(one), describe_type(other)
     if words[0] == words[1]:
-        words = spelled(one), spelled(other)
+        words = render_type(one), render_type(other)
     return f"One is {words[0]}, the other is {words[1]}."
 
 
-def _as_both(node: Cond, chosen: Val, first: Side, second: Side, env: Env) -> Val:
+def _convert_to_both(node: Cond, chosen: Val, first: Side, second: Side, env: Env) -> Val:
     """The chosen side as the type that both sides share."""
     if isinstance(first, EvalError) or isinstance(second, EvalError):
         return chosen
@@ -316,17 +320,17 @@ def _as_both(node: Cond, chosen: Val, first: Side, second: Side, env: Env) -> Va
         return chosen
     if any(isinstance(side, Computed) for side in (first, second)):
         return chosen
-    kinds = [type_of(shallow(side, node)) for side in (first, second)]
+    kinds = [type_of(require_shallow(side, node)) for side in (first, second)]
     if kinds[0] == kinds[1]:
         return chosen
     for side in (unmark(first)[0], unmark(second)[0]):
         if isinstance(side, Composite):
-            env.budget.charge(cost_of_types(side), node)
-    shared = unify(kind for kind in kinds if kind != ANY)  # of a null without a type
+            env.budget.charge(compute_type_cost(side), node)
+    shared = unify_types(kind for kind in kinds if kind != ANY)  # of a null without a type
     try:
         if shared is not None:
-            return convert(chosen, shared)
-        detail = _unlike(*kinds)
+            return convert_value(chosen, shared)
+        detail = _describe_difference(*kinds)
     except ConvertFault as fault:
         detail = f"Here {fault}."
     raise EvalError(node, "The two results of a condition have no type in common", detail)

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from ...core.value import SecretRef
 from ...syntax.nodes import Attr, Index, LegacyIndex, Root, SplatItem
-from ..values.conversion import convert
-from ..values.faults import ConvertFault, EvalError, Place, near
-from ..values.numbers import number_text
+from ..values.conversion import convert_value
+from ..values.faults import ConvertFault, EvalError, Place, suggest_near
+from ..values.numbers import render_number
 from ..values.types import describe_value
 from ..values.value import (
     Computed,
@@ -25,9 +25,9 @@ from ..values.value import (
     SetVal,
     TupleVal,
     Val,
+    add_marks,
     type_of,
     unmark,
-    with_marks,
 )
 from .code import ITEM, Code, Context, Env
 
@@ -40,15 +40,17 @@ def compile_root(node: Root, context: Context) -> Code:
     def whole(env: Env) -> Val:
         space = env.roots.get(name)
         if space is None:
-            raise unknown_word(node, env)
+            raise make_unknown_word_fault(node, env)
         return space.whole(node)
 
     return whole
 
 
-def unknown_word(node: Root, env: Env) -> EvalError:
+def make_unknown_word_fault(node: Root, env: Env) -> EvalError:
     known = (*env.roots, *(name for name in env.names if name != ITEM))
-    return EvalError(node, f'Nothing is named "{node.name}" here', advice=near(node.name, known))
+    return EvalError(
+        node, f'Nothing is named "{node.name}" here', advice=suggest_near(node.name, known)
+    )
 
 
 def compile_item(_: SplatItem, __: Context) -> Code:
@@ -63,22 +65,22 @@ def compile_attr(node: Attr, context: Context) -> Code:
         def from_root(env: Env) -> Val:
             space = env.roots.get(word)
             if space is None:
-                raise unknown_word(target, env)
-            return reveal(space.find(name, node))
+                raise make_unknown_word_fault(target, env)
+            return reveal_value(space.find(name, node))
 
         return from_root
-    code = context.code(target)
+    code = context.compile_node(target)
 
     def attribute(env: Env) -> Val:
         value = code(env)
         if value.__class__ is ObjectVal and name in value.fields:
-            return reveal(value.fields[name])
+            return reveal_value(value.fields[name])
         return get_attribute(value, name, node)
 
     return attribute
 
 
-def reveal(value: Val) -> Val:
+def reveal_value(value: Val) -> Val:
     """The value itself. Raises Deferred if the server sets it."""
     if value.__class__ is Computed:
         raise value.defer()
@@ -90,65 +92,72 @@ def get_attribute(value: Val, name: str, place: Place) -> Val:
     owner, (value, marks) = value, unmark(value)
     if isinstance(value, ObjectVal | MapVal):
         if name in value.fields:
-            return _part(owner, name, reveal(value.fields[name]), marks)
+            return _make_part(owner, name, reveal_value(value.fields[name]), marks)
         known = () if marks else value.fields
         what = "key" if isinstance(value, MapVal) else "attribute"
-        raise EvalError(place, f'There is no {what} "{name}"', _names(known), near(name, known))
+        raise EvalError(
+            place, f'There is no {what} "{name}"', _render_names(known), suggest_near(name, known)
+        )
     if isinstance(value, Null):
         raise EvalError(place, f'null has no attribute "{name}"', "The value before it is null.")
     advice = ""
     if isinstance(value, ListVal | SetVal | TupleVal):
         advice = f"Write [*].{name} for the attribute of every element, or [0].{name} for one."
     raise EvalError(
-        place, f"{_subject(value)} has no attributes", f'"{name}" cannot be found in it.', advice
+        place,
+        f"{_render_subject(value)} has no attributes",
+        f'"{name}" cannot be found in it.',
+        advice,
     )
 
 
-def _names(known: object) -> str:
+def _render_names(known: object) -> str:
     names = sorted(known) if isinstance(known, dict) else []
     if not names or len(names) > 12:
         return ""
     return f"It has {', '.join(names)}."
 
 
-def _subject(value: Val) -> str:
+def _render_subject(value: Val) -> str:
     words = describe_value(value)
     return words[:1].upper() + words[1:]
 
 
-def part_name(name: str, key: object) -> str:
+def render_part_name(name: str, key: object) -> str:
     """How a reference names a part of a sensitive variable: `passwords["x"]`, `logins[0]`."""
     return f"{name}[{json.dumps(key, ensure_ascii=False)}]"
 
 
-def _part(owner: Val, key: str | int, part: Val, marks: Marks) -> Val:
+def _make_part(owner: Val, key: str | int, part: Val, marks: Marks) -> Val:
     """The part with its owner's marks, and with a name of its own if its owner has one."""
     ref = owner.ref if isinstance(owner, Marked) else None
     if ref is None or isinstance(part, Marked | SecretRef):
-        return with_marks(part, marks)
-    return Marked(part, marks, SecretRef(ref.source, part_name(ref.name, key)))
+        return add_marks(part, marks)
+    return Marked(part, marks, SecretRef(ref.source, render_part_name(ref.name, key)))
 
 
-def unnamed(value: Val) -> Val:
+def drop_part_names(value: Val) -> Val:
     """The value without names of elements inside: in a loop over what is hidden, such a name may
     tell a hidden key."""
     if isinstance(value, Marked):
         named = value.ref is not None and "[" in value.ref.name
-        return Marked(unnamed(value.value), value.marks, None if named else value.ref)
+        return Marked(drop_part_names(value.value), value.marks, None if named else value.ref)
     if isinstance(value, TupleVal | ListVal) and value.marks:
-        return replace(value, items=tuple(map(unnamed, value.items)))
+        return replace(value, items=tuple(map(drop_part_names, value.items)))
     if isinstance(value, ObjectVal | MapVal) and value.marks:
-        return replace(value, fields={name: unnamed(one) for name, one in value.fields.items()})
+        return replace(
+            value, fields={name: drop_part_names(one) for name, one in value.fields.items()}
+        )
     return value
 
 
 def compile_legacy(node: LegacyIndex, context: Context) -> Code:
-    code, key = context.code(node.target), node.index
+    code, key = context.compile_node(node.target), node.index
     return lambda env: get_index(code(env), key, node)
 
 
 def compile_index(node: Index, context: Context) -> Code:
-    code, key = context.code(node.target), context.code(node.key)
+    code, key = context.compile_node(node.target), context.compile_node(node.key)
     return lambda env: get_index(code(env), key(env), node)
 
 
@@ -159,19 +168,19 @@ def get_index(value: Val, key: Val, place: Place) -> Val:
     if key_marks:
         owner, marks = value, marks | key_marks  # a name with a hidden key would tell the key
     if isinstance(key, Null | SecretRef | Computed):
-        raise EvalError(place, f"{_subject(key)} cannot be an index")
+        raise EvalError(place, f"{_render_subject(key)} cannot be an index")
     if isinstance(value, ObjectVal | MapVal):
-        name = _converted(key, "string", place)
+        name = _convert_key(key, "string", place)
         if name in value.fields:
-            return _part(owner, str(name), reveal(value.fields[str(name)]), marks)
+            return _make_part(owner, str(name), reveal_value(value.fields[str(name)]), marks)
         shown = "that key" if marks else f'the key "{name}"'
-        advice = "" if marks else near(str(name), value.fields)
-        known = _names(() if marks else value.fields)
+        advice = "" if marks else suggest_near(str(name), value.fields)
+        known = _render_names(() if marks else value.fields)
         raise EvalError(place, f"There is nothing under {shown}", known, advice)
     if isinstance(value, TupleVal | ListVal):
-        position, item = _element(value, key, place, hide=bool(marks))
-        return _part(owner, position, item, marks)
-    raise EvalError(place, f"{_subject(value)} cannot be indexed", _WHY.get(type(value), ""))
+        position, item = _get_element(value, key, place, hide=bool(marks))
+        return _make_part(owner, position, item, marks)
+    raise EvalError(place, f"{_render_subject(value)} cannot be indexed", _WHY.get(type(value), ""))
 
 
 _WHY: Mapping[type, str] = {
@@ -180,21 +189,21 @@ _WHY: Mapping[type, str] = {
 }
 
 
-def _element(value: TupleVal | ListVal, key: Val, place: Place, hide: bool) -> tuple[int, Val]:
-    position = _converted(key, "number", place)
+def _get_element(value: TupleVal | ListVal, key: Val, place: Place, hide: bool) -> tuple[int, Val]:
+    position = _convert_key(key, "number", place)
     if isinstance(position, int) and 0 <= position < len(value.items):
-        return position, reveal(value.items[position])
+        return position, reveal_value(value.items[position])
     if isinstance(position, Decimal):
         raise EvalError(place, "An index must be a whole number")
-    shown = "this one" if hide or not isinstance(position, int) else number_text(position)
+    shown = "this one" if hide or not isinstance(position, int) else render_number(position)
     size = len(value.items)
     have = f"The list has {size} elements, counted from 0." if size else "The list is empty."
     raise EvalError(place, f"There is no element {shown}", have)
 
 
-def _converted(key: Val, kind: str, place: Place) -> Val:
+def _convert_key(key: Val, kind: str, place: Place) -> Val:
     try:
-        return convert(key, _KEYS[kind])
+        return convert_value(key, _KEYS[kind])
     except ConvertFault as fault:
         raise EvalError(place, "This cannot be an index", f"Here {fault}.") from None
 

@@ -13,12 +13,12 @@ from ...core.schema import STRING
 from ...core.value import SecretRef
 from ...syntax.nodes import Call, Expression
 from ...syntax.parse import parse_template
-from ..functions.spec import usage
-from ..values.conversion import convert
+from ..functions.spec import render_usage
+from ..values.conversion import convert_value
 from ..values.faults import HIDDEN, ConvertFault, EvalError, LimitError
-from ..values.value import FIELDS, Fields, Marks, Val, unmark, with_marks
-from .code import Code, Context, Env, failing
-from .operators import attempt, secret_misuse
+from ..values.value import FIELDS, Fields, Marks, Val, add_marks, unmark
+from .code import Code, Context, Env, make_failing
+from .operators import attempt_code, make_secret_misuse
 
 NESTED = 16
 """How many templates may evaluate each other."""
@@ -28,7 +28,7 @@ _PARSING, _PARSING_CHARACTER = 1_000, 4
 """Steps that parsing a template takes, and each of its characters."""
 
 
-class Form(Struct, frozen=True):
+class SpecialForm(Struct, frozen=True):
     """doc: one sentence for the documentation; params: names for messages; rest: the name of any
     number of further arguments."""
 
@@ -44,12 +44,12 @@ def compile_form(node: Call, context: Context) -> Code:
     count, least = len(node.args), len(form.params)
     if not node.expand and (count == least or (count > least and form.rest)):
         return form.compile(node, context)
-    return failing(
+    return make_failing(
         EvalError(
             node,
             f"{node.name}() cannot be called with these arguments",
             "It does not take a list with `...`." if node.expand else "",
-            f"Call it {usage(node.name, form.params, form.rest)}.",
+            f"Call it {render_usage(node.name, form.params, form.rest)}.",
         )
     )
 
@@ -58,17 +58,17 @@ def compile_form(node: Call, context: Context) -> Code:
 
 
 def _compile_can(node: Call, context: Context) -> Code:
-    code = context.code(node.args[0])
-    return lambda env: not isinstance(attempt(code, env), EvalError)
+    code = context.compile_node(node.args[0])
+    return lambda env: not isinstance(attempt_code(code, env), EvalError)
 
 
 def _compile_try(node: Call, context: Context) -> Code:
-    codes = tuple(map(context.code, node.args))
+    codes = tuple(map(context.compile_node, node.args))
 
     def run(env: Env) -> Val:
         reason = ""
         for code in codes:
-            result = attempt(code, env)
+            result = attempt_code(code, env)
             if not isinstance(result, EvalError):
                 return result
             reason = f"The last one: {result.summary}."
@@ -82,33 +82,33 @@ def _compile_try(node: Call, context: Context) -> Code:
 
 def _compile_template(node: Call, context: Context) -> Code:
     first, second = node.args
-    path = context.code(first)
+    path = context.compile_node(first)
     read = replace(node, name="file", args=(first,))
-    content = context.code(read) if node.name == "templatefile" else path
-    values_code = context.code(second)
+    content = context.compile_node(read) if node.name == "templatefile" else path
+    values_code = context.compile_node(second)
     rendering = _Rendering(node, context)
 
     def run(env: Env) -> Val:
-        text, marks = _template_text(content(env), first)
+        text, marks = _get_template_text(content(env), first)
         values, own = unmark(values_code(env))
         if isinstance(values, SecretRef):
-            raise secret_misuse(second)
+            raise make_secret_misuse(second)
         if not isinstance(values, FIELDS):
             raise EvalError(second, "The values of a template must be a map or object")
         shown, hidden = unmark(path(env))
         name = "the template" if hidden or content is path else str(shown)
-        with _told_at(node, name, hide=bool(marks | own)):
-            return with_marks(rendering.run(text, name, values, env), marks | own)
+        with _move_faults(node, name, hide=bool(marks | own)):
+            return add_marks(rendering.render_template(text, name, values, env), marks | own)
 
     return run
 
 
-def _template_text(value: Val, place: Expression) -> tuple[str, Marks]:
+def _get_template_text(value: Val, place: Expression) -> tuple[str, Marks]:
     value, marks = unmark(value)
     if isinstance(value, SecretRef):
-        raise secret_misuse(place)
+        raise make_secret_misuse(place)
     try:
-        text = convert(value, STRING)
+        text = convert_value(value, STRING)
     except ConvertFault as fault:
         raise EvalError(place, "A template must be a string", f"Here {fault}.") from None
     if not isinstance(text, str):
@@ -127,17 +127,17 @@ class _Rendering:
         self.key: tuple[str, Iterable[str]] | None = None
         self.code: Code | None = None
 
-    def run(self, text: str, name: str, values: Fields, env: Env) -> Val:
+    def render_template(self, text: str, name: str, values: Fields, env: Env) -> Val:
         key = (text, values.fields.keys())
         if self.code is None or self.key != key:
             env.budget.charge(_PARSING + len(text) * _PARSING_CHARACTER, self.node)
-            self.code, self.key = self._compiled(text, name, frozenset(values.fields)), key
+            self.code, self.key = self._compile_text(text, name, frozenset(values.fields)), key
         try:
             return self.code(Env({}, dict(values.fields), env.budget))
         except RecursionError:
             raise LimitError(self.node, "Templates are nested too deeply here") from None
 
-    def _compiled(self, text: str, name: str, names: frozenset[str]) -> Code:
+    def _compile_text(self, text: str, name: str, names: frozenset[str]) -> Code:
         if self.context.templates >= NESTED:
             detail = f"At most {NESTED} may evaluate each other."
             raise EvalError(self.node, "Too many templates lie inside each other", detail)
@@ -145,7 +145,7 @@ class _Rendering:
         if template is None:
             raise EvalError(self.node, f"{name} is not a template", faults[0].summary)
         inner = replace(self.context, bound=names, templates=self.context.templates + 1)
-        return inner.code(template)
+        return inner.compile_node(template)
 
 
 class _TemplateFault(EvalError):
@@ -153,7 +153,7 @@ class _TemplateFault(EvalError):
 
 
 @contextmanager
-def _told_at(node: Call, name: str, hide: bool) -> Iterator[None]:
+def _move_faults(node: Call, name: str, hide: bool) -> Iterator[None]:
     """A fault inside a template becomes one of the call, with the innermost template's line."""
     try:
         yield
@@ -170,20 +170,22 @@ def _told_at(node: Call, name: str, hide: bool) -> Iterator[None]:
         raise _TemplateFault(node, summary, detail, "" if hide else fault.advice) from None
 
 
-FORMS: Mapping[str, Form] = {
-    "can": Form("Whether the argument can be evaluated.", ("value",), None, _compile_can),
-    "templatefile": Form(
+FORMS: Mapping[str, SpecialForm] = {
+    "can": SpecialForm("Whether the argument can be evaluated.", ("value",), None, _compile_can),
+    "templatefile": SpecialForm(
         "A file with `${…}` and `%{…}` in it, evaluated with these values as its variables.",
         ("path", "values"),
         None,
         _compile_template,
     ),
-    "templatestring": Form(
+    "templatestring": SpecialForm(
         "A text with `${…}` and `%{…}` in it, evaluated with these values as its variables.",
         ("template", "values"),
         None,
         _compile_template,
     ),
-    "try": Form("The first argument that can be evaluated.", ("value",), "values", _compile_try),
+    "try": SpecialForm(
+        "The first argument that can be evaluated.", ("value",), "values", _compile_try
+    ),
 }
 """By name."""

@@ -7,13 +7,13 @@ from decimal import Decimal
 from ...core.schema import STRING
 from ...core.value import SecretRef
 from ...syntax.nodes import Expression, Template, TemplateFor, TemplateIf
-from ..values.conversion import convert
-from ..values.faults import ConvertFault, EvalError, LimitError, Place, hiding
+from ..values.conversion import convert_value
+from ..values.faults import ConvertFault, EvalError, LimitError, Place, hide_reasons
 from ..values.limits import LIMITS
-from ..values.value import UNMARKED, Marks, Null, Val, text, unmark, with_marks
-from .code import Code, Context, Env, weight
-from .loops import iterate
-from .operators import attempt, outer_marks, secret_misuse, truth_of
+from ..values.value import UNMARKED, Marks, Null, Val, add_marks, normalise_text, unmark
+from .code import Code, Context, Env, compute_weight
+from .loops import iterate_collection
+from .operators import attempt_code, get_outer_marks, make_secret_misuse, require_truth
 
 _CHARACTERS_PER_STEP = 16
 """Copying is cheap, but memory is not."""
@@ -21,8 +21,8 @@ _CHARACTERS_PER_STEP = 16
 
 def compile_template(node: Template, context: Context) -> Code:
     if node.unwraps:
-        return context.code(node.parts[0])
-    parts = [(part, context.code(part)) for part in node.parts]
+        return context.compile_node(node.parts[0])
+    parts = [(part, context.compile_node(part)) for part in node.parts]
 
     def run(env: Env) -> Val:
         pieces: list[str] = []
@@ -32,15 +32,15 @@ def compile_template(node: Template, context: Context) -> Code:
             if value.__class__ is str:
                 pieces.append(value)
             else:
-                piece, own = piece_of(value, place)
+                piece, own = render_piece(value, place)
                 pieces.append(piece)
                 marks |= own
-        return with_marks(joined(pieces, node, env), marks)
+        return add_marks(join_pieces(pieces, node, env), marks)
 
     return run
 
 
-def piece_of(value: Val, place: Place) -> tuple[str, Marks]:
+def render_piece(value: Val, place: Place) -> tuple[str, Marks]:
     """An interpolated value as text, and its marks. Raises EvalError."""
     value, marks = unmark(value)
     if isinstance(value, Null):
@@ -48,13 +48,13 @@ def piece_of(value: Val, place: Place) -> tuple[str, Marks]:
             place, "null cannot be part of a string", advice='Write coalesce(…, "") around it.'
         )
     if isinstance(value, SecretRef):
-        raise secret_misuse(place)
+        raise make_secret_misuse(place)
     if isinstance(value, str):
         return value, marks
     if isinstance(value, bool | int | Decimal):
-        return str(convert(value, STRING)), marks
+        return str(convert_value(value, STRING)), marks
     try:
-        return str(convert(value, STRING)), marks
+        return str(convert_value(value, STRING)), marks
     except ConvertFault as fault:
         raise EvalError(
             place,
@@ -64,7 +64,7 @@ def piece_of(value: Val, place: Place) -> tuple[str, Marks]:
         ) from None
 
 
-def joined(pieces: list[str], place: Place, env: Env) -> str:
+def join_pieces(pieces: list[str], place: Place, env: Env) -> str:
     """The pieces as one string. Raises LimitError before it would be too long."""
     size = sum(map(len, pieces))
     if size > LIMITS.characters:
@@ -75,56 +75,56 @@ def joined(pieces: list[str], place: Place, env: Env) -> str:
         )
     if size > _CHARACTERS_PER_STEP:
         env.budget.charge(size // _CHARACTERS_PER_STEP, place)
-    return text("".join(pieces))
+    return normalise_text("".join(pieces))
 
 
 def compile_if(node: TemplateIf, context: Context) -> Code:
-    condition = context.code(node.condition)
-    then, otherwise = _body(node.then, context), _body(node.otherwise, context)
+    condition = context.compile_node(node.condition)
+    then, otherwise = _compile_body(node.then, context), _compile_body(node.otherwise, context)
 
     def run(env: Env) -> Val:
-        sides = attempt(then, env), attempt(otherwise, env)
+        sides = attempt_code(then, env), attempt_code(otherwise, env)
         truth, marks = unmark(condition(env))
-        chosen = sides[0] if truth_of(truth, node.condition) else sides[1]
+        chosen = sides[0] if require_truth(truth, node.condition) else sides[1]
         if isinstance(chosen, EvalError):
             raise chosen
-        return with_marks(chosen, marks.union(*map(outer_marks, sides)))
+        return add_marks(chosen, marks.union(*map(get_outer_marks, sides)))
 
     return run
 
 
-def _body(node: Expression, context: Context) -> Code:
+def _compile_body(node: Expression, context: Context) -> Code:
     """The text of a directive; a body that is one interpolation still yields text."""
-    code = context.code(node)
+    code = context.compile_node(node)
     if not isinstance(node, Template) or not node.unwraps:
         return code
 
     def run(env: Env) -> Val:
-        piece, marks = piece_of(code(env), node)
-        return with_marks(piece, marks)
+        piece, marks = render_piece(code(env), node)
+        return add_marks(piece, marks)
 
     return run
 
 
 def compile_for(node: TemplateFor, context: Context) -> Code:
-    collection = context.code(node.collection)
-    body = _body(node.body, context.binding(node.key, node.value))
-    cost = 1 + weight(node.body)
+    collection = context.compile_node(node.collection)
+    body = _compile_body(node.body, context.bind_names(node.key, node.value))
+    cost = 1 + compute_weight(node.body)
 
     def run(env: Env) -> Val:
-        pairs, count, marks = iterate(collection(env), node.collection)
+        pairs, count, marks = iterate_collection(collection(env), node.collection)
         env.budget.admit(count, node)
-        inner = env.inner()
+        inner = env.make_inner()
         pieces: list[str] = []
-        with hiding(bool(marks)):
+        with hide_reasons(bool(marks)):
             for key, item in pairs:
                 env.budget.charge(cost, node)
                 if node.key is not None:
                     inner.names[node.key] = key
                 inner.names[node.value] = item
-                piece, own = piece_of(body(inner), node)
+                piece, own = render_piece(body(inner), node)
                 pieces.append(piece)
                 marks |= own
-        return with_marks(joined(pieces, node, env), marks)
+        return add_marks(join_pieces(pieces, node, env), marks)
 
     return run

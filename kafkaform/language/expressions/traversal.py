@@ -10,16 +10,16 @@ PATHS = ("ignore_changes", "ignore_changes_except", "replace_triggered_by")
 """Arguments of nested blocks that name attributes instead of using values."""
 
 
-def expressions(body: Body, skip: Collection[str] = ()) -> Iterator[Expression]:
+def walk_expressions(body: Body, skip: Collection[str] = ()) -> Iterator[Expression]:
     """Every expression of a body and its nested blocks."""
     for name, attribute in body.attributes.items():
         if name not in skip:
             yield attribute.value
     for block in body.blocks:
-        yield from expressions(block.body, PATHS)
+        yield from walk_expressions(block.body, PATHS)
 
 
-def iterator_of(block: Block) -> str | None:
+def find_iterator(block: Block) -> str | None:
     """The word that a `dynamic` block sets for its content: its label, unless `iterator` says
     another; None for other blocks."""
     if block.type != "dynamic" or len(block.labels) != 1:

@@ -95,7 +95,7 @@ class Functions(Mapping[str, Function]):
 
     def __getitem__(self, name: str) -> Function:
         if name not in self._loaded:
-            made = _functions(_MODULES[name], self._read)
+            made = _load_functions(_MODULES[name], self._read)
             self._loaded.update((function.name, function) for function in made)
         return self._loaded[name]
 
@@ -109,20 +109,20 @@ class Functions(Mapping[str, Function]):
         return len(_MODULES)
 
 
-def function_table(read: Read | None = None) -> Mapping[str, Function]:
+def make_function_table(read: Read | None = None) -> Mapping[str, Function]:
     """Every function by name. read: how files are read; None turns those functions off."""
     return Functions(read)
 
 
-def function_groups(read: Read | None = None) -> Mapping[str, tuple[Function, ...]]:
+def group_functions(read: Read | None = None) -> Mapping[str, tuple[Function, ...]]:
     """Every function under the heading that the documentation has for it."""
     return {
-        title: tuple(function for module in modules for function in _functions(module, read))
+        title: tuple(function for module in modules for function in _load_functions(module, read))
         for title, modules in GROUPS.items()
     }
 
 
-def _functions(module: str, read: Read | None) -> tuple[Function, ...]:
+def _load_functions(module: str, read: Read | None) -> tuple[Function, ...]:
     found = import_module(f".{module}", __name__)
     if module == "files":
         return tuple(found.file_functions(read))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...core.schema import ANY, list_of, map_of, set_of
-from ..values.conversion import convert
+from ..values.conversion import convert_value
 from ..values.faults import FunctionFault
 from ..values.limits import LIMITS
-from ..values.numbers import Number, number_text
-from ..values.value import FIELDS, Null, Val, equal, type_of
-from .spec import Function, Param, number, string, value
+from ..values.numbers import Number, render_number
+from ..values.value import FIELDS, Null, Val, is_equal, type_of
+from .spec import Function, Param, make_number_param, make_string_param, make_value_param
 
 
 def _equal(actual: Val, expected: Val) -> Val:
-    if not equal(convert(actual, type_of(expected)), expected):
+    if not is_equal(convert_value(actual, type_of(expected)), expected):
         raise FunctionFault("the value is not the expected one", 0)
     return expected
 
@@ -34,9 +34,9 @@ def _prefix(source: str, prefix: str) -> Val:
 def _between(given: Val, lowest: Number = 0, highest: Number = LIMITS.elements) -> Val:
     count = len(given.fields if isinstance(given, FIELDS) else getattr(given, "items", ()))
     if count < lowest:
-        raise FunctionFault(f"it has {count} elements, fewer than {number_text(lowest)}", 0)
+        raise FunctionFault(f"it has {count} elements, fewer than {render_number(lowest)}", 0)
     if count > highest:
-        raise FunctionFault(f"it has {count} elements, more than {number_text(highest)}", 0)
+        raise FunctionFault(f"it has {count} elements, more than {render_number(highest)}", 0)
     return given
 
 
@@ -55,14 +55,14 @@ FUNCTIONS = (
         "assumeequal",
         "The expected value; an error unless the actual one equals it.",
         _equal,
-        (value("actual", null=True), value("expected", null=True)),
+        (make_value_param("actual", null=True), make_value_param("expected", null=True)),
         unifies=True,
     ),
     Function(
         "assumenotnull",
         "The value; an error if it is null.",
         _not_null,
-        (value(null=True),),
+        (make_value_param(null=True),),
         passes=True,
         cost=0,
     ),
@@ -70,14 +70,14 @@ FUNCTIONS = (
         "assumestringprefix",
         "The text; an error unless it starts with the prefix.",
         _prefix,
-        (string(), string("prefix")),
+        (make_string_param(), make_string_param("prefix")),
     ),
     *(
         Function(
             f"assume{kind}length{ending}",
             f"The {kind}; an error unless it has {words} elements.",
             call,
-            (Param(kind, want), *map(number, names)),
+            (Param(kind, want), *map(make_number_param, names)),
             passes=True,
         )
         for kind, want in _KINDS

@@ -6,12 +6,12 @@ from decimal import Decimal
 from typing import Any
 
 from ...core.schema import ANY, NUMBER, STRING
-from ..values.conversion import CONVERSION, convert
+from ..values.conversion import CONVERSION, convert_value
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
 from ..values.numbers import Number, add
 from ..values.types import describe_value
-from ..values.unification import unify
+from ..values.unification import unify_types
 from ..values.value import (
     FIELDS,
     SEQUENCES,
@@ -22,31 +22,31 @@ from ..values.value import (
     SetVal,
     TupleVal,
     Val,
-    equal,
+    add_marks,
+    is_equal,
     key_of,
     type_of,
     unmark,
-    with_marks,
 )
-from .spec import Function, any_list, number, strings, value
-from .string import graphemes, whole
+from .spec import Function, make_list_param, make_number_param, make_strings_param, make_value_param
+from .string import require_whole, split_graphemes
 
 
-def sequence(given: Val, argument: int = 0) -> Sequence:
+def require_sequence(given: Val, argument: int = 0) -> Sequence:
     """The argument as a list, set or tuple. Raises FunctionFault."""
     if isinstance(given, SEQUENCES):
         return given
     raise FunctionFault(f"a list is needed, this is {describe_value(given)}", argument)
 
 
-def _like(source: Sequence, items: tuple[Val, ...]) -> Val:
+def _make_like(source: Sequence, items: tuple[Val, ...]) -> Val:
     """A list of these items if the source has an element type, else a tuple."""
     return TupleVal(items) if isinstance(source, TupleVal) else ListVal(source.element, items)
 
 
 def _length(given: Val) -> Val:
     if isinstance(given, str):
-        return len(graphemes(given))
+        return len(split_graphemes(given))
     if isinstance(given, FIELDS):
         return len(given.fields)
     if isinstance(given, SEQUENCES):
@@ -55,15 +55,15 @@ def _length(given: Val) -> Val:
 
 
 def _concat(*lists: Val) -> Val:
-    given = [sequence(each, index) for index, each in enumerate(lists)]
+    given = [require_sequence(each, index) for index, each in enumerate(lists)]
     if any(isinstance(each, SetVal) for each in given):
         raise FunctionFault("a set has no order; use tolist(…) first")
     if not given:
         raise FunctionFault("it needs at least one list")
     kinds = [each.type for each in given]
-    kind = unify(kinds) if all(k.kind == "list" for k in kinds) else None
+    kind = unify_types(kinds) if all(k.kind == "list" for k in kinds) else None
     if kind is not None:
-        converted = [sequence(convert(each, kind)) for each in given]
+        converted = [require_sequence(convert_value(each, kind)) for each in given]
         return ListVal(kind.element or ANY, tuple(i for each in converted for i in each.items))
     return TupleVal(tuple(item for each in given for item in each.items))
 
@@ -71,7 +71,7 @@ def _concat(*lists: Val) -> Val:
 def _flatten(given: Val) -> Val:
     items: list[Val] = []
     marks = UNMARKED
-    waiting = list(reversed(sequence(given).items))
+    waiting = list(reversed(require_sequence(given).items))
     while waiting:
         item = waiting.pop()
         inner, own = unmark(item)
@@ -82,16 +82,16 @@ def _flatten(given: Val) -> Val:
             items.append(item)
         if len(items) + len(waiting) > LIMITS.elements:
             raise LimitFault(f"the result has more than {LIMITS.elements:,} elements")
-    return with_marks(TupleVal(tuple(items)), marks)
+    return add_marks(TupleVal(tuple(items)), marks)
 
 
 def _contains(given: Val, wanted: Val) -> Val:
-    return any(equal(item, wanted) for item in sequence(given).items)
+    return any(is_equal(item, wanted) for item in require_sequence(given).items)
 
 
 def _index(given: Val, wanted: Val) -> Val:
-    for position, item in enumerate(sequence(given).items):
-        if equal(item, wanted):
+    for position, item in enumerate(require_sequence(given).items):
+        if is_equal(item, wanted):
             return position
     raise FunctionFault("the value is not in the list", 1)
 
@@ -110,13 +110,13 @@ def _compact(source: ListVal) -> Val:
 
 def _coalescelist(*lists: Val) -> Val:
     for index, each in enumerate(lists):
-        if not isinstance(each, Null) and sequence(each, index).items:
+        if not isinstance(each, Null) and require_sequence(each, index).items:
             return each
     raise FunctionFault("every list is empty or null")
 
 
 def _one(given: Val) -> Val:
-    items = sequence(given).items
+    items = require_sequence(given).items
     if len(items) > 1:
         raise FunctionFault(f"a list with one element or none is needed, it has {len(items)}", 0)
     if items:
@@ -125,7 +125,7 @@ def _one(given: Val) -> Val:
 
 
 def _element(given: Val, position: Number) -> Val:
-    source, at = sequence(given), whole(position, 1, "the index")
+    source, at = require_sequence(given), require_whole(position, 1, "the index")
     if isinstance(source, SetVal):
         raise FunctionFault("a set has no order; use tolist(…) first", 0)
     if not source.items:
@@ -140,22 +140,22 @@ def _sort(source: ListVal) -> Val:
 
 
 def _reverse(given: Val) -> Val:
-    source = sequence(given)
-    return _like(source, tuple(reversed(source.items)))
+    source = require_sequence(given)
+    return _make_like(source, tuple(reversed(source.items)))
 
 
 def _slice(given: Val, start: Number, end: Number) -> Val:
-    source = sequence(given)
+    source = require_sequence(given)
     if isinstance(source, SetVal):
         raise FunctionFault("a set has no order; use tolist(…) first", 0)
-    first, last = whole(start, 1, "the start"), whole(end, 2, "the end")
+    first, last = require_whole(start, 1, "the start"), require_whole(end, 2, "the end")
     if not 0 <= first <= last <= len(source.items):
         raise FunctionFault(f"it needs 0 <= start <= end <= {len(source.items)}")
-    return _like(source, source.items[first:last])
+    return _make_like(source, source.items[first:last])
 
 
 def _chunklist(source: ListVal, size: Number) -> Val:
-    width = whole(size, 1, "the size")
+    width = require_whole(size, 1, "the size")
     if width < 0:
         raise FunctionFault("the size cannot be negative", 1)
     step = width or max(len(source.items), 1)
@@ -188,12 +188,12 @@ def _range(*bounds: Number) -> Val:
 def _matchkeys(source: ListVal, keys: ListVal, wanted: ListVal) -> Val:
     if len(source.items) != len(keys.items):
         raise FunctionFault(f"there are {len(source.items)} values and {len(keys.items)} keys")
-    kind = unify((keys.element, wanted.element))
+    kind = unify_types((keys.element, wanted.element))
     if kind is None:
         raise FunctionFault("keys and searched keys must be of one type")
-    searched = {key_of(convert(item, kind)) for item in wanted.items}
+    searched = {key_of(convert_value(item, kind)) for item in wanted.items}
     pairs = zip(source.items, keys.items, strict=True)
-    found = (item for item, key in pairs if key_of(convert(key, kind)) in searched)
+    found = (item for item, key in pairs if key_of(convert_value(key, kind)) in searched)
     return ListVal(source.element, tuple(found))
 
 
@@ -202,7 +202,7 @@ FUNCTIONS = (
         "chunklist",
         "The list cut into lists of at most `size` elements.",
         _chunklist,
-        (any_list(), number("size")),
+        (make_list_param(), make_number_param("size")),
         passes=True,
     ),
     Function(
@@ -210,16 +210,18 @@ FUNCTIONS = (
         "The first list that is neither null nor empty.",
         _coalescelist,
         (),
-        value("lists", null=True),
+        make_value_param("lists", null=True),
         passes=True,
     ),
-    Function("compact", "The list without empty strings and nulls.", _compact, (strings(),)),
+    Function(
+        "compact", "The list without empty strings and nulls.", _compact, (make_strings_param(),)
+    ),
     Function(
         "concat",
         "All elements of the lists, in order, as one list.",
         _concat,
         (),
-        value("lists"),
+        make_value_param("lists"),
         passes=True,
         unifies=True,
     ),
@@ -227,20 +229,20 @@ FUNCTIONS = (
         "contains",
         "Whether the list or set holds the value.",
         _contains,
-        (value("list"), value("value", null=True)),
+        (make_value_param("list"), make_value_param("value", null=True)),
     ),
     Function(
         "distinct",
         "The list without elements that occurred before.",
         _distinct,
-        (any_list(),),
+        (make_list_param(),),
         cost=2,
     ),
     Function(
         "element",
         "The element at the index; counting starts again at the end of the list.",
         _element,
-        (value("list"), number("index")),
+        (make_value_param("list"), make_number_param("index")),
         passes=True,
         cost=0,
     ),
@@ -248,7 +250,7 @@ FUNCTIONS = (
         "flatten",
         "The elements of the list, and of all lists inside it, as one list.",
         _flatten,
-        (value("list"),),
+        (make_value_param("list"),),
         passes=True,
         cost=2,
     ),
@@ -256,13 +258,13 @@ FUNCTIONS = (
         "index",
         "The position of the value in the list, counted from 0.",
         _index,
-        (value("list"), value()),
+        (make_value_param("list"), make_value_param()),
     ),
     Function(
         "length",
         "How many elements a collection has, or how many characters a string.",
         _length,
-        (value(),),
+        (make_value_param(),),
         passes=True,
         cost=0,
     ),
@@ -270,14 +272,14 @@ FUNCTIONS = (
         "matchkeys",
         "The values whose key, at the same position, is in the last list.",
         _matchkeys,
-        (any_list("values"), any_list("keys"), any_list("search")),
+        (make_list_param("values"), make_list_param("keys"), make_list_param("search")),
         cost=CONVERSION,
     ),
     Function(
         "one",
         "The only element of the list, or null if it is empty.",
         _one,
-        (value("list"),),
+        (make_value_param("list"),),
         passes=True,
         cost=0,
     ),
@@ -286,17 +288,21 @@ FUNCTIONS = (
         "The numbers from 0 or a start up to an end that is left out, perhaps with a step.",
         _range,
         (),
-        number("bounds"),
+        make_number_param("bounds"),
         steps=3,
         cost=2,
     ),
-    Function("reverse", "The list from its end.", _reverse, (value("list"),), passes=True),
+    Function(
+        "reverse", "The list from its end.", _reverse, (make_value_param("list"),), passes=True
+    ),
     Function(
         "slice",
         "The elements from start up to end, which is left out; both counted from 0.",
         _slice,
-        (value("list"), number("start"), number("end")),
+        (make_value_param("list"), make_number_param("start"), make_number_param("end")),
         passes=True,
     ),
-    Function("sort", "The strings in the order of their characters.", _sort, (strings(),)),
+    Function(
+        "sort", "The strings in the order of their characters.", _sort, (make_strings_param(),)
+    ),
 )

@@ -21,21 +21,21 @@ _CLOSED = frozenset({".git", ".kafkaform"})
 """Folders that may hold credentials or state."""
 
 
-def confined(root: Path, folder: Path) -> Read:
+def make_confined_reader(root: Path, folder: Path) -> Read:
     """A reader of regular files below `root`; relative paths start from `folder`.
 
     Symbolic links to files are followed, and refused when they lead out; folders behind links
     are not listed. What it raises is an OSError that says why a path is refused.
     """
     top, allowance, seen = root.resolve(), Allowance(), Counter[str]()
-    inside = partial(_inside, top, folder)
+    inside = partial(_resolve_inside, top, folder)
     return Read(
-        lambda path: _content(inside(path), path),
-        lambda path, pattern: _names(top, inside(path), path, pattern, allowance, seen),
+        lambda path: _read_content(inside(path), path),
+        lambda path, pattern: _find_names(top, inside(path), path, pattern, allowance, seen),
     )
 
 
-def _inside(top: Path, folder: Path, path: str) -> Path:
+def _resolve_inside(top: Path, folder: Path, path: str) -> Path:
     """Where the path leads. Raises PermissionError unless that is a place to read."""
     if "\0" in path:
         raise PermissionError("a path cannot hold a zero byte")
@@ -51,7 +51,7 @@ def _inside(top: Path, folder: Path, path: str) -> Path:
 
 
 @contextmanager
-def _plain_faults(path: str) -> Iterator[None]:
+def _hide_system_paths(path: str) -> Iterator[None]:
     """The system's reasons without its paths, which tell of the machine."""
     try:
         yield
@@ -62,8 +62,8 @@ def _plain_faults(path: str) -> Iterator[None]:
         raise PermissionError(f'"{path}" cannot be read: {reason}') from None
 
 
-def _content(target: Path, path: str) -> bytes:
-    with _plain_faults(path):
+def _read_content(target: Path, path: str) -> bytes:
+    with _hide_system_paths(path):
         handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -74,25 +74,25 @@ def _content(target: Path, path: str) -> bytes:
     return content
 
 
-def _names(
+def _find_names(
     top: Path, start: Path, path: str, pattern: str, allowance: Allowance, seen: Counter[str]
 ) -> tuple[str, ...]:
     glob = parse_glob(pattern)
     found: list[str] = []
-    with _plain_faults(path):
-        for name, entry in _files(start, glob.depth, path, seen):
-            if allowance.spend(partial(_matches, glob, name)):
+    with _hide_system_paths(path):
+        for name, entry in _walk_files(start, glob.depth, path, seen):
+            if allowance.spend_time(partial(_is_match, glob, name)):
                 found.append(name)
                 if entry.is_symlink():
-                    _inside(top, start, name)
+                    _resolve_inside(top, start, name)
     return tuple(sorted(found))
 
 
-def _matches(glob: Glob, name: str, seconds: float) -> bool:
+def _is_match(glob: Glob, name: str, seconds: float) -> bool:
     return glob.expression.fullmatch(name, timeout=seconds) is not None
 
 
-def _files(
+def _walk_files(
     start: Path, depth: int | None, path: str, seen: Counter[str]
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Every file at most `depth` folders below, links to files among them, by relative name.

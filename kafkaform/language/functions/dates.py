@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..values.faults import FunctionFault
 from ..values.value import Val
-from .spec import Function, string
+from .spec import Function, make_string_param
 
 
 class _Instant(Struct, frozen=True, order=True):
@@ -28,7 +28,7 @@ _INSTANT = re.compile(
 )
 
 
-def _instant(source: str, argument: int) -> _Instant:
+def _parse_instant(source: str, argument: int) -> _Instant:
     match = _INSTANT.fullmatch(source)
     try:
         if match is None:
@@ -45,7 +45,7 @@ def _instant(source: str, argument: int) -> _Instant:
 
 
 def _timecmp(one: str, other: str) -> Val:
-    first, second = _instant(one, 0), _instant(other, 1)
+    first, second = _parse_instant(one, 0), _parse_instant(other, 1)
     return (first > second) - (first < second)
 
 
@@ -62,7 +62,7 @@ _UNITS = "|".join(sorted(_SECONDS, key=len, reverse=True))
 _AMOUNT = re.compile(rf"([0-9]{{1,12}}(?:\.[0-9]{{0,9}})?|\.[0-9]{{1,9}})({_UNITS})")
 
 
-def _duration(source: str) -> Decimal:
+def _parse_duration(source: str) -> Decimal:
     """Seconds of a text such as `-1h30m`."""
     bare = source.removeprefix("-" if source.startswith("-") else "+")
     if bare != "0" and (not bare or _AMOUNT.sub("", bare)):
@@ -73,24 +73,24 @@ def _duration(source: str) -> Decimal:
 
 
 def _timeadd(time: str, duration: str) -> Val:
-    start = _instant(time, 0)
-    seconds = (start.part + _duration(duration)).to_integral_value(ROUND_FLOOR)
+    start = _parse_instant(time, 0)
+    seconds = (start.part + _parse_duration(duration)).to_integral_value(ROUND_FLOOR)
     try:
-        return _written(start.second + timedelta(seconds=int(seconds)))
+        return _render_time(start.second + timedelta(seconds=int(seconds)))
     except OverflowError:
         raise FunctionFault("the year of the result must be from 1 to 9999") from None
 
 
-def rfc3339(source: str) -> str:
+def normalise_time(source: str) -> str:
     """A point in time in its usual form, without parts of seconds. Raises FunctionFault."""
-    return _written(_instant(source, 0).second)
+    return _render_time(_parse_instant(source, 0).second)
 
 
-def _written(time: datetime) -> str:
-    return time.replace(tzinfo=None).isoformat() + _offset(time, ":", "Z")
+def _render_time(time: datetime) -> str:
+    return time.replace(tzinfo=None).isoformat() + _render_offset(time, ":", "Z")
 
 
-def _offset(time: datetime, colon: str, zero: str) -> str:
+def _render_offset(time: datetime, colon: str, zero: str) -> str:
     """The offset from UTC as `+01:00`; zero: how none at all is written, empty for `+00:00`."""
     minutes = int((time.utcoffset() or timedelta()).total_seconds()) // 60
     if not minutes and zero:
@@ -125,10 +125,10 @@ _VERBS: Mapping[str, Callable[[datetime], str]] = {
     "mm": lambda t: f"{t.minute:02}",
     "s": lambda t: str(t.second),
     "ss": lambda t: f"{t.second:02}",
-    "Z": lambda t: _offset(t, ":", "Z"),
-    "ZZZ": lambda t: _offset(t, "", "UTC"),
-    "ZZZZ": lambda t: _offset(t, "", ""),
-    "ZZZZZ": lambda t: _offset(t, ":", ""),
+    "Z": lambda t: _render_offset(t, ":", "Z"),
+    "ZZZ": lambda t: _render_offset(t, "", "UTC"),
+    "ZZZZ": lambda t: _render_offset(t, "", ""),
+    "ZZZZZ": lambda t: _render_offset(t, ":", ""),
 }
 _WORD = re.compile(
     r"(?P<quote>'')|'(?P<text>(?:[^']|'')+)'|(?P<verb>([A-Za-z])\4*)|(?P<other>.)", re.DOTALL
@@ -136,11 +136,11 @@ _WORD = re.compile(
 
 
 def _formatdate(template: str, time: str) -> Val:
-    second = _instant(time, 1).second
-    return "".join(_shown(word, second) for word in _WORD.finditer(template))
+    second = _parse_instant(time, 1).second
+    return "".join(_render_word(word, second) for word in _WORD.finditer(template))
 
 
-def _shown(word: re.Match[str], time: datetime) -> str:
+def _render_word(word: re.Match[str], time: datetime) -> str:
     if word["verb"]:
         if word["verb"] not in _VERBS:
             raise FunctionFault(f"{word['verb'][:9]} is no verb; quote letters as 'text'", 0)
@@ -155,21 +155,21 @@ FUNCTIONS = (
         "formatdate",
         "The time in another form: `YYYY-MM-DD hh:mm:ss`, `EEE, DD MMM`, `'text'`, `Z`.",
         _formatdate,
-        (string("template"), string("time")),
+        (make_string_param("template"), make_string_param("time")),
         steps=15,
     ),
     Function(
         "timeadd",
         'The time plus a duration such as `"1h30m"` or `"-10s"`.',
         _timeadd,
-        (string("time"), string("duration")),
+        (make_string_param("time"), make_string_param("duration")),
         steps=15,
     ),
     Function(
         "timecmp",
         "-1, 0 or 1: whether the first time is before, equal to or after the second.",
         _timecmp,
-        (string("one"), string("other")),
+        (make_string_param("one"), make_string_param("other")),
         steps=15,
     ),
 )

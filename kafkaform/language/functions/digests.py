@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 from ..values.faults import FunctionFault
 from ..values.value import Val
-from .spec import Function, string
+from .spec import Function, make_string_param
 
 Digest = Callable[[bytes], str]
 
 
-def _hex(algorithm: str) -> Digest:
+def _make_hex_digest(algorithm: str) -> Digest:
     return lambda content: hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
 
 
-def _base64(algorithm: str) -> Digest:
+def _make_base64_digest(algorithm: str) -> Digest:
     def run(content: bytes) -> str:
         digest = hashlib.new(algorithm, content, usedforsecurity=False).digest()
         return base64.b64encode(digest).decode()
@@ -27,11 +27,15 @@ def _base64(algorithm: str) -> Digest:
 
 DIGESTS: tuple[tuple[str, str, Digest], ...] = (
     *(
-        (name, f"The {name.upper()} digest of {{}}, in hexadecimal digits.", _hex(name))
+        (name, f"The {name.upper()} digest of {{}}, in hexadecimal digits.", _make_hex_digest(name))
         for name in ("md5", "sha1", "sha256", "sha512")
     ),
     *(
-        (f"base64{name}", f"The {name.upper()} digest of {{}}, in base64.", _base64(name))
+        (
+            f"base64{name}",
+            f"The {name.upper()} digest of {{}}, in base64.",
+            _make_base64_digest(name),
+        )
         for name in ("sha256", "sha512")
     ),
 )
@@ -52,16 +56,19 @@ def _uuidv5(namespace: str, name: str) -> Val:
     return str(uuid.uuid5(space, name))
 
 
-def _of_text(digest: Digest) -> Callable[[str], Val]:
+def _make_text_digest(digest: Digest) -> Callable[[str], Val]:
     return lambda source: digest(source.encode())
 
 
 FUNCTIONS = (
-    *(Function(n, doc.format("the text"), _of_text(d), (string(),)) for n, doc, d in DIGESTS),
+    *(
+        Function(n, doc.format("the text"), _make_text_digest(d), (make_string_param(),))
+        for n, doc, d in DIGESTS
+    ),
     Function(
         "uuidv5",
         "The UUID of a name in a namespace (dns, url, oid, x500 or a UUID), always the same.",
         _uuidv5,
-        (string("namespace"), string("name")),
+        (make_string_param("namespace"), make_string_param("name")),
     ),
 )

@@ -15,14 +15,24 @@ from urllib.parse import quote_plus, unquote_plus
 
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.numbers import normal, number_text
-from ..values.value import FIELDS, NULL, SEQUENCES, ListVal, ObjectVal, TupleVal, Val, size_of, text
-from .spec import Function, Param, string
+from ..values.numbers import normalise_number, render_number
+from ..values.value import (
+    FIELDS,
+    NULL,
+    SEQUENCES,
+    ListVal,
+    ObjectVal,
+    TupleVal,
+    Val,
+    normalise_text,
+    size_of,
+)
+from .spec import Function, Param, make_string_param
 
 _ESCAPE = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029\x7f"})
 
 
-def quoted(source: str) -> str:
+def quote_json(source: str) -> str:
     """A JSON string; what could end a script element is escaped."""
     return json.dumps(source, ensure_ascii=False).translate(_ESCAPE)
 
@@ -31,20 +41,23 @@ def to_json(value: Val) -> str:
     """Compact JSON, names sorted. Raises FunctionFault if it would be too long."""
     if size_of(value) > LIMITS.characters:
         raise LimitFault("the value is too large for one string", 0)
-    return _json(value)
+    return _render_json(value)
 
 
-def _json(value: Val) -> str:
+def _render_json(value: Val) -> str:
     if isinstance(value, str):
-        return quoted(value)
+        return quote_json(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | Decimal):
-        return number_text(value)
+        return render_number(value)
     if isinstance(value, SEQUENCES):
-        return f"[{','.join(map(_json, value.items))}]"
+        return f"[{','.join(map(_render_json, value.items))}]"
     if isinstance(value, FIELDS):
-        pairs = (f"{quoted(name)}:{_json(value.fields[name])}" for name in sorted(value.fields))
+        pairs = (
+            f"{quote_json(name)}:{_render_json(value.fields[name])}"
+            for name in sorted(value.fields)
+        )
         return f"{{{','.join(pairs)}}}"
     return "null"
 
@@ -53,11 +66,11 @@ def _jsondecode(source: str) -> Val:
     try:
         data = json.loads(
             source,
-            parse_int=lambda digits: normal(Decimal(digits)),
-            parse_float=lambda digits: normal(Decimal(digits)),
-            parse_constant=_no_constant,
+            parse_int=lambda digits: normalise_number(Decimal(digits)),
+            parse_float=lambda digits: normalise_number(Decimal(digits)),
+            parse_constant=_refuse_constant,
         )
-        return _plain(data, LIMITS.depth)
+        return _convert_plain(data, LIMITS.depth)
     except json.JSONDecodeError as fault:
         where = f"line {fault.lineno}, column {fault.colno}"
         raise FunctionFault(f"the text is not JSON: {fault.msg} at {where}", 0) from None
@@ -65,21 +78,23 @@ def _jsondecode(source: str) -> Val:
         raise FunctionFault("the text is not JSON, or nested too deeply", 0) from None
 
 
-def _no_constant(word: str) -> Any:
+def _refuse_constant(word: str) -> Any:
     raise ValueError(word)
 
 
-def _plain(data: Any, depth: int) -> Val:
+def _convert_plain(data: Any, depth: int) -> Val:
     if depth < 0:
         raise ValueError("nested too deeply")
     if data is None:
         return NULL
     if isinstance(data, str):
-        return text(data)
+        return normalise_text(data)
     if isinstance(data, list):
-        return TupleVal(tuple([_plain(item, depth - 1) for item in data]))
+        return TupleVal(tuple([_convert_plain(item, depth - 1) for item in data]))
     if isinstance(data, dict):
-        return ObjectVal({text(name): _plain(item, depth - 1) for name, item in data.items()})
+        return ObjectVal(
+            {normalise_text(name): _convert_plain(item, depth - 1) for name, item in data.items()}
+        )
     number: Val = data
     return number
 
@@ -87,7 +102,7 @@ def _plain(data: Any, depth: int) -> Val:
 _FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\Z)')
 
 
-def _csv_rows(source: str) -> Iterator[list[str]]:
+def _parse_csv_rows(source: str) -> Iterator[list[str]]:
     """RFC 4180, with empty lines passed over. Raises FunctionFault for a stray quote."""
     row: list[str] = []
     position, end = 0, ","
@@ -97,7 +112,7 @@ def _csv_rows(source: str) -> Iterator[list[str]]:
             line = source.count("\n", 0, position) + 1
             raise FunctionFault(f"the text is not CSV: a quote or break in line {line}", 0)
         quoted, plain, end = field.groups()
-        row.append(plain if quoted is None else _unquoted(quoted))
+        row.append(plain if quoted is None else _unquote_field(quoted))
         position = field.end()
         if end != ",":
             if len(row) > 1 or quoted is not None or plain:
@@ -105,25 +120,27 @@ def _csv_rows(source: str) -> Iterator[list[str]]:
             row = []
 
 
-def _unquoted(field: str) -> str:
+def _unquote_field(field: str) -> str:
     return field.replace('""', '"').replace("\r\n", "\n")
 
 
 def _csvdecode(source: str) -> Val:
-    rows = list(_csv_rows(source))
+    rows = list(_parse_csv_rows(source))
     if not rows:
         raise FunctionFault("the first line must name the columns", 0)
-    header = [text(name) for name in rows[0]]
+    header = [normalise_text(name) for name in rows[0]]
     if len(set(header)) < len(header):
         raise FunctionFault("two columns have the same name", 0)
     for number, row in enumerate(rows[1:], 2):
         if len(row) != len(header):
             raise FunctionFault(f"row {number} has {len(row)} fields instead of {len(header)}", 0)
-    items = [ObjectVal(dict(zip(header, map(text, row), strict=True))) for row in rows[1:]]
+    items = [
+        ObjectVal(dict(zip(header, map(normalise_text, row), strict=True))) for row in rows[1:]
+    ]
     return ListVal(ObjectVal(dict.fromkeys(header, "")).type, tuple(items))
 
 
-def unpacked(source: str) -> bytes:
+def decode_base64(source: str) -> bytes:
     """The bytes that base64 stands for. Raises FunctionFault."""
     try:
         return base64.b64decode(source, validate=True)
@@ -133,7 +150,7 @@ def unpacked(source: str) -> bytes:
 
 def _base64decode(source: str) -> Val:
     try:
-        return text(unpacked(source).decode())
+        return normalise_text(decode_base64(source).decode())
     except UnicodeDecodeError:
         raise FunctionFault("the text is not base64 of UTF-8 text", 0) from None
 
@@ -142,17 +159,17 @@ def _base64gunzip(source: str) -> Val:
     """A packed text may be tiny and unpack to gigabytes, so no more than allowed is unpacked."""
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        content = unpacker.decompress(unpacked(source), LIMITS.characters)
+        content = unpacker.decompress(decode_base64(source), LIMITS.characters)
         if unpacker.unconsumed_tail:
             raise LimitFault(f"the result would be longer than {LIMITS.characters:,} bytes", 0)
         if not unpacker.eof:
             raise ValueError
-        return text(content.decode())
+        return normalise_text(content.decode())
     except (zlib.error, ValueError):
         raise FunctionFault("the text is not base64 of UTF-8 text packed by gzip", 0) from None
 
 
-def _codec(encoding: str) -> str:
+def _find_codec(encoding: str) -> str:
     """Python's name of a character set. Raises FunctionFault."""
     name = normalize_encoding(encoding).lower()
     known = aliases.get(name, name)
@@ -167,7 +184,7 @@ _CHARACTER_SETS = frozenset(aliases.values()) - {"utf_16", "utf_32"}
 
 def _textencodebase64(source: str, encoding: str) -> Val:
     try:
-        return base64.b64encode(source.encode(_codec(encoding))).decode()
+        return base64.b64encode(source.encode(_find_codec(encoding))).decode()
     except LookupError:
         raise FunctionFault("there is no such character set", 1) from None
     except UnicodeEncodeError:
@@ -175,9 +192,9 @@ def _textencodebase64(source: str, encoding: str) -> Val:
 
 
 def _textdecodebase64(source: str, encoding: str) -> Val:
-    codec = _codec(encoding)
+    codec = _find_codec(encoding)
     try:
-        return text(unpacked(source).decode(codec))
+        return normalise_text(decode_base64(source).decode(codec))
     except LookupError:
         raise FunctionFault("there is no such character set", 1) from None
     except UnicodeDecodeError:
@@ -192,7 +209,7 @@ def _urldecode(source: str) -> Val:
     tails = source.split("%")[1:]
     if any(len(tail) < 2 or not all(c in _HEX for c in tail[:2]) for tail in tails):
         raise FunctionFault("a percent sign must be followed by two hexadecimal digits", 0)
-    return text(unquote_plus(source, errors="replace"))
+    return normalise_text(unquote_plus(source, errors="replace"))
 
 
 _HEX = frozenset("0123456789abcdefABCDEF")
@@ -200,20 +217,23 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 FUNCTIONS = (
     Function(
-        "base64decode", "The text that was encoded in base64 (UTF-8).", _base64decode, (string(),)
+        "base64decode",
+        "The text that was encoded in base64 (UTF-8).",
+        _base64decode,
+        (make_string_param(),),
     ),
     Function(
         "base64gunzip",
         "The text that was packed by gzip and encoded in base64 (UTF-8).",
         _base64gunzip,
-        (string(),),
+        (make_string_param(),),
     ),
-    Function("base64encode", "The text in base64 (UTF-8).", _base64encode, (string(),)),
+    Function("base64encode", "The text in base64 (UTF-8).", _base64encode, (make_string_param(),)),
     Function(
         "csvdecode",
         "The rows of a CSV text as objects; the first line names the columns.",
         _csvdecode,
-        (string(),),
+        (make_string_param(),),
         steps=5,
         cost=2,
         characters=2,
@@ -222,7 +242,7 @@ FUNCTIONS = (
         "jsondecode",
         "The value that a JSON text says.",
         _jsondecode,
-        (string(),),
+        (make_string_param(),),
         steps=5,
         cost=4,
         characters=2,
@@ -239,22 +259,25 @@ FUNCTIONS = (
         "textdecodebase64",
         "The text whose bytes in a character set, such as UTF-16LE, are given in base64.",
         _textdecodebase64,
-        (string(), string("encoding")),
+        (make_string_param(), make_string_param("encoding")),
     ),
     Function(
         "textencodebase64",
         "The bytes of the text in a character set, such as UTF-16LE, in base64.",
         _textencodebase64,
-        (string(), string("encoding")),
+        (make_string_param(), make_string_param("encoding")),
     ),
     Function(
         "urldecode",
         "The text with `%20` and the like, and plus signs, turned back.",
         _urldecode,
-        (string(),),
+        (make_string_param(),),
         characters=4,
     ),
     Function(
-        "urlencode", "The text so that it may stand in a query of a URL.", quote_plus, (string(),)
+        "urlencode",
+        "The text so that it may stand in a query of a URL.",
+        quote_plus,
+        (make_string_param(),),
     ),
 )

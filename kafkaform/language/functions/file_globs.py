@@ -46,7 +46,7 @@ def parse_glob(pattern: str) -> Glob:
     for word in _WORD.finditer("/".join(parts)):
         kind = word.lastgroup or ""
         braces += (kind == "open") - (kind == "close")
-        words.append(_expression(kind, word, braces))
+        words.append(_make_expression(kind, word, braces))
     if braces:
         raise FunctionFault("a brace of the pattern is not closed", 1)
     try:
@@ -56,7 +56,7 @@ def parse_glob(pattern: str) -> Glob:
     return Glob(None if "**" in pattern else len(parts) - 1, expression)
 
 
-def _expression(kind: str, word: re.Match[str], braces: int) -> str:
+def _make_expression(kind: str, word: re.Match[str], braces: int) -> str:
     if kind == "set":
         inverse = "^/" if word["inverse"] else ""
         return f"[{inverse}{re.escape(word['set']).replace(chr(92) + '-', '-')}]"

@@ -14,9 +14,9 @@ from ...core.schema import STRING
 from ...syntax.limits import ALL_FILES_BYTES
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.value import Val, set_value, text
+from ..values.value import Val, make_set, normalise_text
 from .digests import DIGESTS
-from .spec import Function, string
+from .spec import Function, make_string_param
 
 _Found = TypeVar("_Found")
 
@@ -30,7 +30,7 @@ class Read(Struct, frozen=True):
     names: Callable[[str, str], tuple[str, ...]]
 
 
-def recording(read: Read, reads: dict[str, str]) -> Read:
+def record_reads(read: Read, reads: dict[str, str]) -> Read:
     """The same, but each path, or path and pattern, is looked at once; `reads` gets a digest of
     what is found there."""
     contents: dict[str, bytes] = {}
@@ -56,35 +56,35 @@ def recording(read: Read, reads: dict[str, str]) -> Read:
 
 def file_functions(read: Read | None) -> tuple[Function, ...]:
     """The functions over this reader; without one each of them says that it is turned off."""
-    path = string("path")
+    path = make_string_param("path")
     uses: tuple[tuple[str, str, Callable[[bytes], Val]], ...] = (
-        ("file", "The text of a file (UTF-8).", _text),
-        ("filebase64", "The bytes of a file in base64.", _base64),
+        ("file", "The text of a file (UTF-8).", _decode_text),
+        ("filebase64", "The bytes of a file in base64.", _encode_base64),
         *((f"file{name}", doc.format("a file"), use) for name, doc, use in DIGESTS),
     )
     return (
         *(
-            Function(name, doc, partial(_used, read, _once(use)), (path,), steps=50)
+            Function(name, doc, partial(_use_content, read, _keep_results(use)), (path,), steps=50)
             for name, doc, use in uses
         ),
         Function(
             "fileexists",
             "Whether there is such a file.",
-            partial(_exists, read),
+            partial(_is_there, read),
             (path,),
             steps=50,
         ),
         Function(
             "fileset",
             "The files below a folder that match a pattern with `*`, `**`, `?`, `[a-z]`, `{a,b}`.",
-            partial(_names, read),
-            (path, string("pattern")),
+            partial(_find_names, read),
+            (path, make_string_param("pattern")),
             steps=600,
         ),
     )
 
 
-def _once(use: Callable[[bytes], Val]) -> Callable[[bytes, str], Val]:
+def _keep_results(use: Callable[[bytes], Val]) -> Callable[[bytes, str], Val]:
     """The same with what it yields kept by path: a digest of a large file takes long."""
     made: dict[str, Val] = {}
 
@@ -96,35 +96,38 @@ def _once(use: Callable[[bytes], Val]) -> Callable[[bytes, str], Val]:
     return run
 
 
-def _used(read: Read | None, use: Callable[[bytes, str], Val], path: str) -> Val:
+def _use_content(read: Read | None, use: Callable[[bytes, str], Val], path: str) -> Val:
     try:
-        return use(_asked(lambda: _on(read).content(path)), path)
+        return use(_look_up(lambda: _require_reader(read).content(path)), path)
     except FileNotFoundError:
         raise FunctionFault(f'there is no file "{path}"', 0) from None
 
 
-def _exists(read: Read | None, path: str) -> Val:
+def _is_there(read: Read | None, path: str) -> Val:
     try:
-        _asked(lambda: _on(read).content(path))
+        _look_up(lambda: _require_reader(read).content(path))
     except FileNotFoundError:
         return False
     return True
 
 
-def _names(read: Read | None, folder: str, pattern: str) -> Val:
+def _find_names(read: Read | None, folder: str, pattern: str) -> Val:
     try:
-        return set_value(STRING, map(text, _asked(lambda: _on(read).names(folder, pattern))))
+        return make_set(
+            STRING,
+            map(normalise_text, _look_up(lambda: _require_reader(read).names(folder, pattern))),
+        )
     except FileNotFoundError:
         raise FunctionFault(f'there is no folder "{folder}"', 0) from None
 
 
-def _on(read: Read | None) -> Read:
+def _require_reader(read: Read | None) -> Read:
     if read is None:
         raise FunctionFault("reading files is turned off for this run")
     return read
 
 
-def _asked(look: Callable[[], _Found]) -> _Found:
+def _look_up(look: Callable[[], _Found]) -> _Found:
     try:
         return look()
     except FileNotFoundError:
@@ -133,14 +136,14 @@ def _asked(look: Callable[[], _Found]) -> _Found:
         raise FunctionFault(str(fault), 0) from None
 
 
-def _text(content: bytes) -> Val:
+def _decode_text(content: bytes) -> Val:
     if len(content) > LIMITS.characters * 4:
         raise FunctionFault("the file is too large", 0)
     try:
-        return text(content.decode())
+        return normalise_text(content.decode())
     except UnicodeDecodeError:
         raise FunctionFault("the file is not UTF-8 text", 0) from None
 
 
-def _base64(content: bytes) -> Val:
+def _encode_base64(content: bytes) -> Val:
     return base64.b64encode(content).decode()

@@ -6,14 +6,14 @@ import re
 from decimal import Decimal
 
 from ...core.schema import BOOL, NUMBER, STRING
-from ..values.conversion import convert
+from ..values.conversion import convert_value
 from ..values.faults import ConvertFault, FunctionFault, LimitFault
 from ..values.limits import LIMITS
 from ..values.numbers import PRECISION, Number
-from ..values.value import SEQUENCES, Null, Val, text
-from .encoding import quoted, to_json
-from .spec import Function, Param, string
-from .string import graphemes, guarded, words
+from ..values.value import SEQUENCES, Null, Val, normalise_text
+from .encoding import quote_json, to_json
+from .spec import Function, Param, make_string_param
+from .string import make_string_list, refuse_too_long, split_graphemes
 
 _VERB = re.compile(r"%(?:%|([0#\-+ ]*)([1-9]\d*)?(?:\.(\d*))?(?:\[([1-9]\d*)\])?([a-zA-Z]))")
 _INTEGERS = {"b": "b", "d": "d", "o": "o", "x": "x", "X": "X"}
@@ -36,15 +36,15 @@ def _format(template: str, *arguments: Val) -> Val:
         following, highest = index + 1, max(highest, index)
         if index > len(arguments):
             raise FunctionFault(f"{verb[0]} needs argument {index}, there are {len(arguments)}")
-        pieces.append(_verb(verb, arguments[index - 1]))
+        pieces.append(_render_verb(verb, arguments[index - 1]))
         size += len(pieces[-1])
-        guarded(size)
+        refuse_too_long(size)
     if highest < len(arguments):
         raise FunctionFault(f"there are more arguments than verbs: {highest} are used")
-    return text("".join(pieces) + template[position:])
+    return normalise_text("".join(pieces) + template[position:])
 
 
-def _verb(verb: re.Match[str], value: Val) -> str:
+def _render_verb(verb: re.Match[str], value: Val) -> str:
     flags, width, letter = verb[1], int(verb[2] or 0), verb[5]
     if width > LIMITS.digits or int(verb[3] or 0) > LIMITS.digits:
         raise FunctionFault(f"{verb[0]} is wider than {LIMITS.digits} characters", 0)
@@ -53,45 +53,45 @@ def _verb(verb: re.Match[str], value: Val) -> str:
         raise FunctionFault(f"{verb[0]} cannot show null")
     try:
         if letter == "v":
-            return _padded(_as_is(value, "#" in flags), flags, width)
+            return _pad_text(_render_as_is(value, "#" in flags), flags, width)
         if letter == "t":
-            return "true" if convert(value, BOOL) else "false"
+            return "true" if convert_value(value, BOOL) else "false"
         if letter in "sq":
-            return _padded(_text(value, letter, precision), flags, width)
+            return _pad_text(_render_text(value, letter, precision), flags, width)
         if letter in _INTEGERS or letter in _FLOATS:
-            return _number(convert(value, NUMBER), flags, width, precision, letter)
+            return _render_number(convert_value(value, NUMBER), flags, width, precision, letter)
     except ConvertFault as fault:
         raise FunctionFault(f"{verb[0]}: {fault}") from None
     raise FunctionFault(f"there is no verb %{letter}", 0)
 
 
-def _as_is(value: Val, sharp: bool) -> str:
+def _render_as_is(value: Val, sharp: bool) -> str:
     if isinstance(value, str) and not sharp:
         return value
     if isinstance(value, int | Decimal) and not isinstance(value, bool) and not sharp:
-        return _shortest(value, "e")
+        return _render_shortest(value, "e")
     return to_json(value)
 
 
-def _text(value: Val, letter: str, precision: int | None) -> str:
-    shown = str(convert(value, STRING))
+def _render_text(value: Val, letter: str, precision: int | None) -> str:
+    shown = str(convert_value(value, STRING))
     if precision:
-        shown = "".join(graphemes(shown)[:precision])
-    return quoted(shown) if letter == "q" else shown
+        shown = "".join(split_graphemes(shown)[:precision])
+    return quote_json(shown) if letter == "q" else shown
 
 
-def _padded(shown: str, flags: str, width: int) -> str:
-    missing = width - len(graphemes(shown))
+def _pad_text(shown: str, flags: str, width: int) -> str:
+    missing = width - len(split_graphemes(shown))
     if missing <= 0:
         return shown
     fill = ("0" if "0" in flags else " ") * missing
     return shown + fill if "-" in flags else fill + shown
 
 
-def _number(value: Val, flags: str, width: int, precision: int | None, letter: str) -> str:
+def _render_number(value: Val, flags: str, width: int, precision: int | None, letter: str) -> str:
     if not isinstance(value, int | Decimal):
         raise FunctionFault("a number is needed")
-    digits = _digits(-value if value < 0 else value, flags, precision, letter)
+    digits = _render_digits(-value if value < 0 else value, flags, precision, letter)
     sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
     missing = width - len(sign) - len(digits)
     if missing <= 0:
@@ -101,33 +101,33 @@ def _number(value: Val, flags: str, width: int, precision: int | None, letter: s
     return sign + "0" * missing + digits if "0" in flags else " " * missing + sign + digits
 
 
-def _digits(value: Number, flags: str, precision: int | None, letter: str) -> str:
+def _render_digits(value: Number, flags: str, precision: int | None, letter: str) -> str:
     if letter in _INTEGERS:
         if not isinstance(value, int):
             raise FunctionFault(f"%{letter} needs a whole number")
         prefix = {"x": "0x", "X": "0X", "o": "0", "b": "0b"}.get(letter, "") if "#" in flags else ""
         return prefix + format(value, letter).zfill(precision or 0)
     if letter in "gG" and precision is None:
-        return _shortest(value, "E" if letter == "G" else "e")
+        return _render_shortest(value, "E" if letter == "G" else "e")
     places = 6 if precision is None else precision
     if letter == "f":
         return format(Decimal(value), f".{places}f")
     if letter in "eE":
-        return _exponent(format(Decimal(value), f".{places}{letter}"))
-    return _significant(value, max(places, 1), "E" if letter == "G" else "e")
+        return _pad_exponent(format(Decimal(value), f".{places}{letter}"))
+    return _render_significant(value, max(places, 1), "E" if letter == "G" else "e")
 
 
-def _significant(value: Number, places: int, letter: str) -> str:
+def _render_significant(value: Number, places: int, letter: str) -> str:
     rounded = Decimal(format(Decimal(value), f".{places - 1}e"))
-    return _general(rounded, places, letter)
+    return _render_general(rounded, places, letter)
 
 
-def _shortest(value: Number, letter: str) -> str:
+def _render_shortest(value: Number, letter: str) -> str:
     exact = PRECISION.plus(Decimal(value))
-    return ("-" if value < 0 else "") + _general(abs(exact), 6, letter)
+    return ("-" if value < 0 else "") + _render_general(abs(exact), 6, letter)
 
 
-def _general(value: Decimal, places: int, letter: str) -> str:
+def _render_general(value: Decimal, places: int, letter: str) -> str:
     """As %e if the exponent is below -4 or reaches `places`, else as %f; no trailing zeros."""
     exponent = value.adjusted() if value else 0
     mantissa = "".join(map(str, value.as_tuple().digits)).rstrip("0") or "0"
@@ -138,7 +138,7 @@ def _general(value: Decimal, places: int, letter: str) -> str:
     return f"{mantissa[0]}{point}{letter}{exponent:+03d}"
 
 
-def _exponent(shown: str) -> str:
+def _pad_exponent(shown: str) -> str:
     """Go writes at least two digits of an exponent."""
     return re.sub(r"([eE][+-])(\d)$", r"\g<1>0\2", shown)
 
@@ -157,7 +157,7 @@ def _formatlist(template: str, *arguments: Val) -> Val:
         size += len(items[-1])
         if size > LIMITS.size:
             raise LimitFault(f"the strings would have more than {LIMITS.size:,} characters")
-    return words(items)
+    return make_string_list(items)
 
 
 _ARGUMENTS = Param("values", null=True)
@@ -166,7 +166,7 @@ FUNCTIONS = (
         "format",
         "The template with `%s`, `%d`, `%q`, `%.2f` and other verbs filled in.",
         _format,
-        (string("template"),),
+        (make_string_param("template"),),
         _ARGUMENTS,
         steps=5,
         cost=3,
@@ -175,7 +175,7 @@ FUNCTIONS = (
         "formatlist",
         "`format` for each element of the lists, as a list.",
         _formatlist,
-        (string("template"),),
+        (make_string_param("template"),),
         _ARGUMENTS,
         steps=5,
         cost=8,

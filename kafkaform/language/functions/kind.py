@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, map_of, set_of
-from ..values.conversion import CONVERSION, convert
+from ..values.conversion import CONVERSION, convert_value
 from ..values.faults import FunctionFault
-from ..values.unification import unify
-from ..values.value import SECRET, SENSITIVE, Null, Val, marks_of, type_of, unmark, with_marks
+from ..values.unification import unify_types
+from ..values.value import SECRET, SENSITIVE, Null, Val, add_marks, marks_of, type_of, unmark
 from .spec import Function, Param
 
 _TARGETS = (
@@ -21,17 +21,17 @@ _TARGETS = (
 )
 
 
-def _conversion(want: Type) -> Callable[[Val], Val]:
-    return lambda value: convert(value, want)
+def _make_conversion(want: Type) -> Callable[[Val], Val]:
+    return lambda value: convert_value(value, want)
 
 
 def _sensitive(value: Val) -> Val:
-    return with_marks(value, frozenset({SENSITIVE}))
+    return add_marks(value, frozenset({SENSITIVE}))
 
 
 def _nonsensitive(value: Val) -> Val:
     inner, marks = unmark(value)
-    return with_marks(inner, marks - {SENSITIVE, SECRET})
+    return add_marks(inner, marks - {SENSITIVE, SECRET})
 
 
 def _issensitive(value: Val) -> Val:
@@ -39,11 +39,11 @@ def _issensitive(value: Val) -> Val:
 
 
 def _coalesce(*values: Val) -> Val:
-    kind = unify(type_of(value) for value in values if type_of(value) != ANY)
+    kind = unify_types(type_of(value) for value in values if type_of(value) != ANY)
     for value in values:
         if isinstance(value, Null) or value == "":
             continue
-        return value if kind is None else convert(value, kind)
+        return value if kind is None else convert_value(value, kind)
     raise FunctionFault("every argument is null or an empty string")
 
 
@@ -53,7 +53,7 @@ FUNCTIONS = (
         Function(
             name,
             f"The value as {what}.",
-            _conversion(kind),
+            _make_conversion(kind),
             (_RAW,),
             passes=True,
             steps=20,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.schema import STRING, Type, list_of
-from ..values.conversion import convert
+from ..values.conversion import convert_value
 from ..values.faults import FunctionFault
 from ..values.types import describe_value
 from ..values.value import (
@@ -17,14 +17,14 @@ from ..values.value import (
     SetVal,
     TupleVal,
     Val,
+    add_marks,
     unmark,
-    with_marks,
 )
-from .collection import sequence
-from .spec import Function, Param, string, strings, value
+from .collection import require_sequence
+from .spec import Function, Param, make_string_param, make_strings_param, make_value_param
 
 
-def mapping(given: Val, argument: int = 0) -> Fields:
+def require_mapping(given: Val, argument: int = 0) -> Fields:
     """The argument as a map or object. Raises FunctionFault."""
     if isinstance(given, FIELDS):
         return given
@@ -32,11 +32,12 @@ def mapping(given: Val, argument: int = 0) -> Fields:
 
 
 def _lookup(given: Val, key: str, *default: Val) -> Val:
-    source = mapping(given)
+    source = require_mapping(given)
     if len(default) > 1:
         raise FunctionFault("it takes a map, a key and perhaps a default", 2)
     fallback = [
-        convert(each, source.element) if isinstance(source, MapVal) else each for each in default
+        convert_value(each, source.element) if isinstance(source, MapVal) else each
+        for each in default
     ]
     if key in source.fields:
         return source.fields[key]
@@ -52,7 +53,7 @@ def _merge(*maps: Val) -> Val:
         if isinstance(each, Null) and each.type.kind in ("map", "object", "any"):
             elements.append(each.type.element)
         else:
-            source = mapping(each, index)
+            source = require_mapping(each, index)
             fields.update(source.fields)
             elements.append(source.element if isinstance(source, MapVal) else None)
     only = elements[0] if elements else None
@@ -61,19 +62,19 @@ def _merge(*maps: Val) -> Val:
 
 
 def _keys(given: Val) -> Val:
-    source = mapping(given)
+    source = require_mapping(given)
     names = tuple(sorted(source.fields))
     return TupleVal(names) if isinstance(source, ObjectVal) else ListVal(STRING, names)
 
 
 def _values(given: Val) -> Val:
-    source = mapping(given)
+    source = require_mapping(given)
     items = tuple(source.fields[name] for name in sorted(source.fields))
     return TupleVal(items) if isinstance(source, ObjectVal) else ListVal(source.element, items)
 
 
 def _zipmap(keys: ListVal, given: Val) -> Val:
-    source = sequence(given, 1)
+    source = require_sequence(given, 1)
     if isinstance(source, SetVal):
         raise FunctionFault("a set has no order; use tolist(…) first", 1)
     if len(keys.items) != len(source.items):
@@ -85,14 +86,14 @@ def _zipmap(keys: ListVal, given: Val) -> Val:
             raise FunctionFault("a key is null", 0)
         fields[name], marks = item, marks | own
     made = ObjectVal(fields) if isinstance(source, TupleVal) else MapVal(source.element, fields)
-    return with_marks(made, marks)
+    return add_marks(made, marks)
 
 
 def _transpose(given: Val) -> Val:
     turned: dict[str, list[Val]] = {}
-    for name, items in sorted(mapping(given).fields.items()):
-        listed = convert(items, list_of(STRING))
-        for item in sequence(listed).items:
+    for name, items in sorted(require_mapping(given).fields.items()):
+        listed = convert_value(items, list_of(STRING))
+        for item in require_sequence(listed).items:
             if not isinstance(item, str):
                 raise FunctionFault("a list holds null", 0)
             turned.setdefault(item, []).append(name)
@@ -101,12 +102,18 @@ def _transpose(given: Val) -> Val:
 
 
 FUNCTIONS = (
-    Function("keys", "The keys of a map or object, sorted.", _keys, (value("map"),), passes=True),
+    Function(
+        "keys",
+        "The keys of a map or object, sorted.",
+        _keys,
+        (make_value_param("map"),),
+        passes=True,
+    ),
     Function(
         "lookup",
         "The value under the key, or the default if there is none.",
         _lookup,
-        (value("map"), string("key")),
+        (make_value_param("map"), make_string_param("key")),
         Param("default", null=True, marked=True, deep=True),
         passes=True,
         cost=0,
@@ -116,7 +123,7 @@ FUNCTIONS = (
         "One map or object of all; where a key occurs twice the last one wins.",
         _merge,
         (),
-        value("maps", null=True),
+        make_value_param("maps", null=True),
         passes=True,
     ),
     Function(
@@ -129,14 +136,14 @@ FUNCTIONS = (
         "values",
         "The values of a map or object, in the order of its keys.",
         _values,
-        (value("map"),),
+        (make_value_param("map"),),
         passes=True,
     ),
     Function(
         "zipmap",
         "A map or object of these keys with the values at the same positions.",
         _zipmap,
-        (strings("keys"), value("values")),
+        (make_strings_param("keys"), make_value_param("values")),
         passes=True,
     ),
 )

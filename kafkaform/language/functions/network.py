@@ -9,14 +9,14 @@ from ...core.schema import STRING
 from ..values.faults import FunctionFault
 from ..values.numbers import Number
 from ..values.value import ListVal, Val
-from .spec import Function, number, string
-from .string import whole
+from .spec import Function, make_number_param, make_string_param
+from .string import require_whole
 
 Network = IPv4Network | IPv6Network
 _RANGE = re.compile(r"[0-9A-Fa-f.:]+/[0-9]{1,3}")
 
 
-def _network(source: str, argument: int = 0) -> Network:
+def _parse_network(source: str, argument: int = 0) -> Network:
     if _RANGE.fullmatch(source):
         try:
             return ip_network(source, strict=False)
@@ -25,12 +25,12 @@ def _network(source: str, argument: int = 0) -> Network:
     raise FunctionFault('expected a range of addresses such as "10.0.0.0/8"', argument)
 
 
-def _address(inside: Network, number: int) -> IPv4Address | IPv6Address:
+def _make_address(inside: Network, number: int) -> IPv4Address | IPv6Address:
     return type(inside.network_address)(number)
 
 
 def _cidrhost(prefix: str, host: Number) -> Val:
-    inside, index = _network(prefix), whole(host, 1, "the host", 128)
+    inside, index = _parse_network(prefix), require_whole(host, 1, "the host", 128)
     count = inside.num_addresses
     if not -count <= index < count:
         raise FunctionFault(f"the range has only {count} addresses", 1)
@@ -38,25 +38,25 @@ def _cidrhost(prefix: str, host: Number) -> Val:
 
 
 def _cidrnetmask(prefix: str) -> Val:
-    inside = _network(prefix)
+    inside = _parse_network(prefix)
     if isinstance(inside, IPv6Network):
         raise FunctionFault("only a range of IPv4 addresses has a netmask", 0)
     return str(inside.netmask)
 
 
 def _cidrsubnet(prefix: str, bits: Number, index: Number) -> Val:
-    inside = _network(prefix)
-    length = _longer(inside, bits, 1)
-    at, count = whole(index, 2, "the index", 128), 2 ** (length - inside.prefixlen)
+    inside = _parse_network(prefix)
+    length = _compute_longer_prefix(inside, bits, 1)
+    at, count = require_whole(index, 2, "the index", 128), 2 ** (length - inside.prefixlen)
     if not 0 <= at < count:
         raise FunctionFault(f"there are only {count} such ranges inside, counted from 0", 2)
     start = int(inside.network_address) + at * 2 ** (inside.max_prefixlen - length)
-    return f"{_address(inside, start)}/{length}"
+    return f"{_make_address(inside, start)}/{length}"
 
 
-def _longer(inside: Network, bits: Number, argument: int, least: int = 0) -> int:
+def _compute_longer_prefix(inside: Network, bits: Number, argument: int, least: int = 0) -> int:
     """The length of a prefix that is longer by some bits. Raises FunctionFault."""
-    added = whole(bits, argument, "the number of bits")
+    added = require_whole(bits, argument, "the number of bits")
     room = inside.max_prefixlen - inside.prefixlen
     if not least <= added <= room:
         raise FunctionFault(f"the prefix can become {least} to {room} bits longer", argument)
@@ -64,47 +64,47 @@ def _longer(inside: Network, bits: Number, argument: int, least: int = 0) -> int
 
 
 def _cidrsubnets(prefix: str, *lengths: Number) -> Val:
-    inside = _network(prefix)
+    inside = _parse_network(prefix)
     free, found = int(inside.network_address), []
     end = free + inside.num_addresses
     for argument, bits in enumerate(lengths, 1):
-        length = _longer(inside, bits, argument, least=1)
+        length = _compute_longer_prefix(inside, bits, argument, least=1)
         size = 2 ** (inside.max_prefixlen - length)
         start = -(-free // size) * size  # a range starts at a multiple of its size
         free = start + size
         if free > end:
             raise FunctionFault("there is no room left for this range", argument)
-        found.append(f"{_address(inside, start)}/{length}")
+        found.append(f"{_make_address(inside, start)}/{length}")
     return ListVal(STRING, tuple(found))
 
 
 def _cidrcontains(prefix: str, inner: str) -> Val:
-    outside = _network(prefix)
+    outside = _parse_network(prefix)
     try:
         address = ip_address(inner)
         inside: Network = ip_network(address)
     except ValueError:
-        inside = _network(inner, 1)
+        inside = _parse_network(inner, 1)
     if inside.version != outside.version:
         raise FunctionFault("one is IPv4 and the other is IPv6")
     same = ip_network(f"{inside.network_address}/{outside.prefixlen}", strict=False)
     return inside.prefixlen >= outside.prefixlen and same == outside
 
 
-_PREFIX = string("range")
+_PREFIX = make_string_param("range")
 FUNCTIONS = (
     Function(
         "cidrcontains",
         "Whether the range of addresses holds an address or all of another range.",
         _cidrcontains,
-        (_PREFIX, string("inner")),
+        (_PREFIX, make_string_param("inner")),
         steps=25,
     ),
     Function(
         "cidrhost",
         "The address with this number in the range; negative numbers count from its end.",
         _cidrhost,
-        (_PREFIX, number("host")),
+        (_PREFIX, make_number_param("host")),
         steps=25,
     ),
     Function(
@@ -118,7 +118,7 @@ FUNCTIONS = (
         "cidrsubnet",
         "The range with this index among those whose prefix is longer by some bits.",
         _cidrsubnet,
-        (_PREFIX, number("bits"), number("index")),
+        (_PREFIX, make_number_param("bits"), make_number_param("index")),
         steps=25,
     ),
     Function(
@@ -126,7 +126,7 @@ FUNCTIONS = (
         "Ranges one after the other, each with a prefix that is longer by some bits.",
         _cidrsubnets,
         (_PREFIX,),
-        number("bits"),
+        make_number_param("bits"),
         steps=25,
     ),
 )

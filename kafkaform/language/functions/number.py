@@ -6,12 +6,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 
 from ...core.schema import NUMBER
-from ..values.conversion import convert
+from ..values.conversion import convert_value
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.numbers import PRECISION, Number, add, checked, normal
+from ..values.numbers import PRECISION, Number, add, check_digits, normalise_number
 from ..values.value import Null, Val
-from .spec import Function, Param, number, value
+from .spec import Function, Param, make_number_param, make_value_param
 
 
 def _ceil(amount: Number) -> Val:
@@ -26,10 +26,10 @@ def _log(amount: Number, base: Number) -> Val:
     if amount <= 0 or base <= 0 or base == 1:
         raise FunctionFault("a logarithm needs positive numbers and a base other than 1")
     ratio = PRECISION.divide(Decimal(amount).ln(PRECISION), Decimal(base).ln(PRECISION))
-    return normal(_rounded(ratio))
+    return normalise_number(_round_result(ratio))
 
 
-def _rounded(result: Decimal) -> Decimal:
+def _round_result(result: Decimal) -> Decimal:
     """Without the last digits, which transcendental functions cannot promise."""
     return result.quantize(Decimal(1).scaleb(-15), context=PRECISION)
 
@@ -38,9 +38,9 @@ def _pow(base: Number, exponent: Number) -> Val:
     if isinstance(exponent, int) and isinstance(base, int) and exponent >= 0:
         if exponent * max(base.bit_length(), 1) > LIMITS.digits * 4:
             raise LimitFault(f"the result has more than {LIMITS.digits} digits")
-        return checked(base**exponent)
+        return check_digits(base**exponent)
     try:
-        return normal(PRECISION.power(Decimal(base), Decimal(exponent)))
+        return normalise_number(PRECISION.power(Decimal(base), Decimal(exponent)))
     except ArithmeticError:
         raise FunctionFault("the result is no number") from None
 
@@ -59,7 +59,7 @@ def _sum(amounts: Val) -> Val:
         raise FunctionFault("it needs a list with at least one number", 0)
     if any(isinstance(item, Null) for item in items):
         raise FunctionFault("the list holds null", 0)
-    numbers = [convert(item, NUMBER) for item in items]
+    numbers = [convert_value(item, NUMBER) for item in items]
     return reduce(add, (number for number in numbers if isinstance(number, int | Decimal)))
 
 
@@ -80,23 +80,35 @@ def _parseint(text: Val, base: Number) -> Val:
 
 
 FUNCTIONS = (
-    Function("abs", "The number without its sign.", abs, (number(),)),
-    Function("ceil", "The next whole number that is not smaller.", _ceil, (number(),)),
-    Function("floor", "The next whole number that is not larger.", _floor, (number(),)),
+    Function("abs", "The number without its sign.", abs, (make_number_param(),)),
+    Function("ceil", "The next whole number that is not smaller.", _ceil, (make_number_param(),)),
+    Function("floor", "The next whole number that is not larger.", _floor, (make_number_param(),)),
     Function(
         "log",
         "The logarithm of the number to the base.",
         _log,
-        (number(), number("base")),
+        (make_number_param(), make_number_param("base")),
         steps=700,
     ),
-    Function("max", "The largest of the numbers.", _max, (number("first"),), number("numbers")),
-    Function("min", "The smallest of the numbers.", _min, (number("first"),), number("numbers")),
+    Function(
+        "max",
+        "The largest of the numbers.",
+        _max,
+        (make_number_param("first"),),
+        make_number_param("numbers"),
+    ),
+    Function(
+        "min",
+        "The smallest of the numbers.",
+        _min,
+        (make_number_param("first"),),
+        make_number_param("numbers"),
+    ),
     Function(
         "parseint",
         "The whole number that the text spells in a base from 2 to 62.",
         _parseint,
-        (value("text"), number("base")),
+        (make_value_param("text"), make_number_param("base")),
         steps=20,
         characters=1,
     ),
@@ -104,11 +116,14 @@ FUNCTIONS = (
         "pow",
         "The base raised to the exponent.",
         _pow,
-        (number("base"), number("exponent")),
+        (make_number_param("base"), make_number_param("exponent")),
         steps=700,
     ),
     Function(
-        "signum", "-1, 0 or 1: the sign of the number.", lambda n: (n > 0) - (n < 0), (number(),)
+        "signum",
+        "-1, 0 or 1: the sign of the number.",
+        lambda n: (n > 0) - (n < 0),
+        (make_number_param(),),
     ),
     Function("sum", "The sum of the numbers in the list or set.", _sum, (Param("list"),)),
 )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from ...core.schema import STRING
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.value import ListVal, Null, ObjectVal, TupleVal, Val, text, type_of
-from .spec import Function, string
+from ..values.value import ListVal, Null, ObjectVal, TupleVal, Val, normalise_text, type_of
+from .spec import Function, make_string_param
 
 if TYPE_CHECKING:
     # re with \X and time limits; few configurations need it, and it is slow to load.
@@ -44,7 +44,7 @@ class Allowance:
     def __init__(self, seconds: float = SECONDS) -> None:
         self.left = seconds
 
-    def spend(self, run: Callable[[float], _Result]) -> _Result:
+    def spend_time(self, run: Callable[[float], _Result]) -> _Result:
         """The result of run(timeout). Raises LimitFault when the time is used up."""
         start = process_time()
         try:
@@ -58,7 +58,7 @@ class Allowance:
             self.left -= process_time() - start
 
 
-def _compiled(
+def _compile_pattern(
     pattern: str, source: str, allowance: Allowance, argument: int = 0
 ) -> regex.Pattern[str]:
     """The pattern, ready to look through this text."""
@@ -67,11 +67,11 @@ def _compiled(
     import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     def compiled(_: float) -> regex.Pattern[str]:
-        _guard(pattern, argument)
+        _refuse_dangerous(pattern, argument)
         return regex.compile(pattern.replace(r"\z", r"\Z"), regex.V1)
 
     try:
-        found = allowance.spend(compiled)
+        found = allowance.spend_time(compiled)
     except (regex.error, RecursionError, OverflowError, LookupError):
         raise FunctionFault("this is not a regular expression", argument) from None
     if found.groups * len(source) > _CAPTURED:
@@ -79,7 +79,7 @@ def _compiled(
     return found
 
 
-def _guard(pattern: str, argument: int) -> None:
+def _refuse_dangerous(pattern: str, argument: int) -> None:
     """Refuse what is no part of the language's patterns (RE2's) and makes them take any amount of
     memory: groups that contain themselves, and endless numbers of repetitions."""
     sizes, last = [0], 0
@@ -106,46 +106,46 @@ def _guard(pattern: str, argument: int) -> None:
         raise FunctionFault("the pattern repeats its parts too often", argument)
 
 
-def _captures(match: regex.Match[str]) -> Val:
+def _make_captures(match: regex.Match[str]) -> Val:
     """The whole match, or its groups: by name if they have names, else in order."""
     pattern = match.re
     if pattern.groupindex:
         if len(pattern.groupindex) < pattern.groups:
             raise FunctionFault("named and unnamed groups cannot be mixed", 0)
-        return ObjectVal({name: _group(found) for name, found in match.groupdict().items()})
+        return ObjectVal({name: _make_group(found) for name, found in match.groupdict().items()})
     if pattern.groups:
-        return TupleVal(tuple(map(_group, match.groups())))
-    return text(match[0])
+        return TupleVal(tuple(map(_make_group, match.groups())))
+    return normalise_text(match[0])
 
 
-def _group(found: str | None) -> Val:
-    return Null(STRING) if found is None else text(found)
+def _make_group(found: str | None) -> Val:
+    return Null(STRING) if found is None else normalise_text(found)
 
 
 def _regex(pattern: str, source: str, allowance: Allowance) -> Val:
-    compiled = _compiled(pattern, source, allowance)
-    match = allowance.spend(lambda seconds: compiled.search(source, timeout=seconds))
+    compiled = _compile_pattern(pattern, source, allowance)
+    match = allowance.spend_time(lambda seconds: compiled.search(source, timeout=seconds))
     if match is None:
         raise FunctionFault("the pattern does not match", 1)
-    return _captures(match)
+    return _make_captures(match)
 
 
 def _regexall(pattern: str, source: str, allowance: Allowance) -> Val:
-    compiled = _compiled(pattern, source, allowance)
-    found = allowance.spend(
+    compiled = _compile_pattern(pattern, source, allowance)
+    found = allowance.spend_time(
         lambda seconds: list(
             islice(compiled.finditer(source, timeout=seconds), 2 * LIMITS.elements + 2)
         )
     )
     ends = [-1, *(match.end() for match in found)]
     pairs = zip(found, ends, strict=False)  # nothing right behind a match is no match
-    items = tuple(_captures(match) for match, end in pairs if match.end() > end)
+    items = tuple(_make_captures(match) for match, end in pairs if match.end() > end)
     if items:
         return ListVal(type_of(items[0]), items)
-    return ListVal(type_of(_empty(compiled)), ())
+    return ListVal(type_of(_make_empty(compiled)), ())
 
 
-def _empty(pattern: regex.Pattern[str]) -> Val:
+def _make_empty(pattern: regex.Pattern[str]) -> Val:
     """A value of the type that the pattern's matches have."""
     if pattern.groupindex:
         return ObjectVal(dict.fromkeys(pattern.groupindex, ""))
@@ -157,25 +157,27 @@ def _replace(source: str, old: str, new: str, allowance: Allowance) -> Val:
     if len(old) < 2 or not (old.startswith("/") and old.endswith("/")):
         if len(source) + source.count(old) * len(new) > LIMITS.characters + len(source):
             raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
-        return text(source.replace(old, new))
-    compiled = _compiled(old[1:-1], source, allowance, 1)
+        return normalise_text(source.replace(old, new))
+    compiled = _compile_pattern(old[1:-1], source, allowance, 1)
     grown = 0
 
     def expand(match: regex.Match[str]) -> str:
         nonlocal grown
-        found: str = _REFERENCE.sub(lambda reference: _referred(match, reference), new)
+        found: str = _REFERENCE.sub(lambda reference: _resolve_reference(match, reference), new)
         grown += len(found)
         if grown > LIMITS.characters:
             raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
         return found
 
-    return text(allowance.spend(lambda seconds: compiled.sub(expand, source, timeout=seconds)))
+    return normalise_text(
+        allowance.spend_time(lambda seconds: compiled.sub(expand, source, timeout=seconds))
+    )
 
 
 _REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
 
 
-def _referred(match: regex.Match[str], reference: re.Match[str]) -> str:
+def _resolve_reference(match: regex.Match[str], reference: re.Match[str]) -> str:
     name = reference[1] or reference[2]
     if name is None:
         return "$"
@@ -206,7 +208,11 @@ def pattern_functions() -> tuple[Function, ...]:
     )
     return tuple(
         Function(
-            name, doc, partial(call, allowance=allowance), tuple(map(string, params)), steps=10
+            name,
+            doc,
+            partial(call, allowance=allowance),
+            tuple(map(make_string_param, params)),
+            steps=10,
         )
         for name, doc, call, params in calls
     )

@@ -7,7 +7,7 @@ import re
 from ...core.value import SecretRef
 from ..values.faults import FunctionFault
 from ..values.value import Val
-from .spec import Function, string
+from .spec import Function, make_string_param
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -29,12 +29,12 @@ FUNCTIONS = (
         "secret_env",
         "A secret that an environment variable holds; read only when it is sent.",
         _secret_env,
-        (string("name"),),
+        (make_string_param("name"),),
     ),
     Function(
         "secret_file",
         "A secret that a file holds; read only when it is sent.",
         _secret_file,
-        (string("path"),),
+        (make_string_param("path"),),
     ),
 )

@@ -9,28 +9,28 @@ from math import prod
 from typing import Any
 
 from ...core.schema import ANY, BOOL, Type, list_of, set_of
-from ..values.conversion import CONVERSION, convert
+from ..values.conversion import CONVERSION, convert_value
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.unification import unify
-from ..values.value import ListVal, SetVal, TupleVal, Val, key_of, set_value
-from .collection import sequence
-from .spec import Function, Param, any_set, value
+from ..values.unification import unify_types
+from ..values.value import ListVal, SetVal, TupleVal, Val, key_of, make_set
+from .collection import require_sequence
+from .spec import Function, Param, make_set_param, make_value_param
 
 Keys = frozenset[Any]
 
 
-def _operation(combine: Callable[[Keys, Keys], Keys]) -> Callable[..., Val]:
+def _make_operation(combine: Callable[[Keys, Keys], Keys]) -> Callable[..., Val]:
     def run(*sets: SetVal) -> Val:
         kinds = [each.element for each in sets if each.items or each.element != ANY]
-        element = unify(kinds) if kinds else ANY
+        element = unify_types(kinds) if kinds else ANY
         if element is None:
             raise FunctionFault("the sets must be of one type")
-        given = [convert(each, set_of(element)) for each in sets]
+        given = [convert_value(each, set_of(element)) for each in sets]
         same = [each for each in given if isinstance(each, SetVal)]
         items = {key_of(item): item for each in same for item in each.items}
         kept = reduce(combine, (each.keys for each in same))
-        return set_value(element, (items[key] for key in kept))
+        return make_set(element, (items[key] for key in kept))
 
     return run
 
@@ -38,16 +38,16 @@ def _operation(combine: Callable[[Keys, Keys], Keys]) -> Callable[..., Val]:
 def _setproduct(*sets: Val) -> Val:
     if len(sets) < 2:
         raise FunctionFault("it needs at least two sets or lists")
-    given = [sequence(each, index) for index, each in enumerate(sets)]
+    given = [require_sequence(each, index) for index, each in enumerate(sets)]
     count = prod(len(each.items) for each in given)
     if count > LIMITS.elements:
         raise LimitFault(f"the result would have {count:,} elements, over {LIMITS.elements:,}")
-    uniform = [sequence(convert(each, list_of(ANY))) for each in given]
+    uniform = [require_sequence(convert_value(each, list_of(ANY))) for each in given]
     kinds = tuple(each.element for each in uniform if isinstance(each, ListVal))
     rows = [TupleVal(items) for items in product(*(each.items for each in uniform))]
     element = Type("tuple", items=kinds)
     if any(isinstance(each, SetVal) for each in given):
-        return set_value(element, rows)
+        return make_set(element, rows)
     return ListVal(element, tuple(rows))
 
 
@@ -66,9 +66,9 @@ FUNCTIONS = (
     Function(
         "setintersection",
         "The elements that are in each of the sets.",
-        _operation(Keys.intersection),
-        (any_set(),),
-        any_set("sets"),
+        _make_operation(Keys.intersection),
+        (make_set_param(),),
+        make_set_param("sets"),
         cost=CONVERSION,
     ),
     Function(
@@ -76,31 +76,31 @@ FUNCTIONS = (
         "Every combination of one element from each set or list.",
         _setproduct,
         (),
-        value("sets"),
+        make_value_param("sets"),
         passes=True,
         cost=CONVERSION,
     ),
     Function(
         "setsubtract",
         "The elements of the first set that are not in the second.",
-        _operation(Keys.difference),
-        (any_set("from"), any_set("remove")),
+        _make_operation(Keys.difference),
+        (make_set_param("from"), make_set_param("remove")),
         cost=CONVERSION,
     ),
     Function(
         "setsymmetricdifference",
         "The elements that are in an odd number of the sets; of two: in one and not the other.",
-        _operation(Keys.symmetric_difference),
-        (any_set(),),
-        any_set("sets"),
+        _make_operation(Keys.symmetric_difference),
+        (make_set_param(),),
+        make_set_param("sets"),
         cost=CONVERSION,
     ),
     Function(
         "setunion",
         "The elements that are in any of the sets.",
-        _operation(Keys.union),
-        (any_set(),),
-        any_set("sets"),
+        _make_operation(Keys.union),
+        (make_set_param(),),
+        make_set_param("sets"),
         cost=CONVERSION,
     ),
 )

@@ -50,37 +50,37 @@ class Function(Struct, frozen=True):
     def usage(self) -> str:
         """How to call it: `join(separator, lists...)`."""
         names = [param.name for param in self.params]
-        return usage(self.name, names, self.rest.name if self.rest else None)
+        return render_usage(self.name, names, self.rest.name if self.rest else None)
 
 
-def usage(name: str, params: Iterable[str], rest: str | None) -> str:
+def render_usage(name: str, params: Iterable[str], rest: str | None) -> str:
     """A call in words; rest: the name of any number of further arguments."""
     return f"{name}({', '.join((*params, *((f'{rest}...',) if rest else ())))})"
 
 
-def string(name: str = "text") -> Param:
+def make_string_param(name: str = "text") -> Param:
     return Param(name, STRING)
 
 
-def number(name: str = "number") -> Param:
+def make_number_param(name: str = "number") -> Param:
     return Param(name, NUMBER)
 
 
-def boolean(name: str) -> Param:
+def make_bool_param(name: str) -> Param:
     return Param(name, BOOL)
 
 
-def value(name: str = "value", null: bool = False) -> Param:
+def make_value_param(name: str = "value", null: bool = False) -> Param:
     return Param(name, ANY, null)
 
 
-def strings(name: str = "list") -> Param:
+def make_strings_param(name: str = "list") -> Param:
     return Param(name, list_of(STRING))
 
 
-def any_list(name: str = "list") -> Param:
+def make_list_param(name: str = "list") -> Param:
     return Param(name, list_of(ANY))
 
 
-def any_set(name: str = "set") -> Param:
+def make_set_param(name: str = "set") -> Param:
     return Param(name, set_of(ANY))

@@ -9,11 +9,11 @@ from ...core.schema import STRING
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
 from ..values.numbers import Number
-from ..values.value import ListVal, Null, Val, text
-from .spec import Function, number, string, strings
+from ..values.value import ListVal, Null, Val, normalise_text
+from .spec import Function, make_number_param, make_string_param, make_strings_param
 
 
-def graphemes(source: str) -> list[str]:
+def split_graphemes(source: str) -> list[str]:
     """The characters as a reader counts them."""
     if source.isascii() and "\r" not in source:
         return list(source)
@@ -23,7 +23,7 @@ def graphemes(source: str) -> list[str]:
     return list(map(str, regex.findall(r"\X", source)))
 
 
-def whole(amount: Number, argument: int, name: str = "it", bits: int = 63) -> int:
+def require_whole(amount: Number, argument: int, name: str = "it", bits: int = 63) -> int:
     """The number as an int. Raises FunctionFault for a fraction, and for what no computer counts
     with: more than so many bits."""
     if not isinstance(amount, int) or not -(2**bits) <= amount < 2**bits:
@@ -31,11 +31,11 @@ def whole(amount: Number, argument: int, name: str = "it", bits: int = 63) -> in
     return amount
 
 
-def words(items: list[str]) -> ListVal:
+def make_string_list(items: list[str]) -> ListVal:
     return ListVal(STRING, tuple(items))
 
 
-def guarded(size: int) -> None:
+def refuse_too_long(size: int) -> None:
     """Refuse a string before it is built."""
     if size > LIMITS.characters:
         raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
@@ -46,19 +46,19 @@ def _join(separator: str, *lists: ListVal) -> Val:
     if any(isinstance(item, Null) for item in items):
         raise FunctionFault("null cannot be joined", 1)
     parts = [item for item in items if isinstance(item, str)]
-    guarded(sum(map(len, parts)) + len(separator) * len(parts))
-    return text(separator.join(parts))
+    refuse_too_long(sum(map(len, parts)) + len(separator) * len(parts))
+    return normalise_text(separator.join(parts))
 
 
 def _split(separator: str, source: str) -> Val:
     if not separator:
-        return words(graphemes(source))
-    return words(source.split(separator))
+        return make_string_list(split_graphemes(source))
+    return make_string_list(source.split(separator))
 
 
 def _substr(source: str, offset: Number, length: Number) -> Val:
-    start, count = whole(offset, 1, "offset"), whole(length, 2, "length")
-    characters = graphemes(source)
+    start, count = require_whole(offset, 1, "offset"), require_whole(length, 2, "length")
+    characters = split_graphemes(source)
     if start < 0:
         start = max(start + len(characters), 0)
     stop = len(characters) if count < 0 else start + count
@@ -66,8 +66,8 @@ def _substr(source: str, offset: Number, length: Number) -> Val:
 
 
 def _indent(spaces: Number, source: str) -> Val:
-    width = whole(spaces, 0, "spaces")
-    guarded(len(source) + source.count("\n") * max(width, 0))
+    width = require_whole(spaces, 0, "spaces")
+    refuse_too_long(len(source) + source.count("\n") * max(width, 0))
     return source.replace("\n", "\n" + " " * width)
 
 
@@ -75,16 +75,18 @@ def _title(source: str) -> Val:
     # Its \w takes in combining marks.
     import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
-    return text(regex.sub(r"(?<![\w'])\w", lambda match: match[0].upper(), source))
+    return normalise_text(regex.sub(r"(?<![\w'])\w", lambda match: match[0].upper(), source))
 
 
-def _one_to_one(change: Callable[[str], str]) -> Callable[[str], Val]:
+def _map_one_to_one(change: Callable[[str], str]) -> Callable[[str], Val]:
     """Case mapping that keeps characters without a single counterpart, such as ligatures."""
 
     def run(source: str) -> Val:
         if source.isascii():
             return change(source)
-        return text("".join(new if len(new := change(old)) == 1 else old for old in source))
+        return normalise_text(
+            "".join(new if len(new := change(old)) == 1 else old for old in source)
+        )
 
     return run
 
@@ -107,80 +109,92 @@ def _dirname(path: str) -> Val:
 
 
 FUNCTIONS = (
-    Function("basename", "The last part of a path.", _basename, (string("path"),)),
-    Function("dirname", "A path without its last part.", _dirname, (string("path"),)),
-    Function("chomp", "The text without newlines at its end.", _chomp, (string(),)),
+    Function("basename", "The last part of a path.", _basename, (make_string_param("path"),)),
+    Function("dirname", "A path without its last part.", _dirname, (make_string_param("path"),)),
+    Function("chomp", "The text without newlines at its end.", _chomp, (make_string_param(),)),
     Function(
         "endswith",
         "Whether the text ends with the suffix.",
         str.endswith,
-        (string(), string("suffix")),
+        (make_string_param(), make_string_param("suffix")),
     ),
     Function(
         "indent",
         "The text with spaces before each line but the first.",
         _indent,
-        (number("spaces"), string()),
+        (make_number_param("spaces"), make_string_param()),
     ),
     Function(
         "join",
         "The strings of the lists as one, with the separator between them.",
         _join,
-        (string("separator"), strings()),
-        strings("lists"),
+        (make_string_param("separator"), make_strings_param()),
+        make_strings_param("lists"),
     ),
-    Function("lower", "The text in lower case.", _one_to_one(str.lower), (string(),)),
+    Function(
+        "lower", "The text in lower case.", _map_one_to_one(str.lower), (make_string_param(),)
+    ),
     Function(
         "split",
         "The parts of the text between the separators.",
         _split,
-        (string("separator"), string()),
+        (make_string_param("separator"), make_string_param()),
     ),
     Function(
         "startswith",
         "Whether the text starts with the prefix.",
         str.startswith,
-        (string(), string("prefix")),
+        (make_string_param(), make_string_param("prefix")),
     ),
     Function(
         "strcontains",
         "Whether the substring occurs in the text.",
         str.__contains__,
-        (string(), string("substring")),
+        (make_string_param(), make_string_param("substring")),
     ),
     Function(
         "strrev",
         "The text from its end.",
-        lambda source: "".join(reversed(graphemes(source))),
-        (string(),),
+        lambda source: "".join(reversed(split_graphemes(source))),
+        (make_string_param(),),
     ),
     Function(
         "substr",
         "A part of the text: `length` characters from `offset`; -1 for all that follow.",
         _substr,
-        (string(), number("offset"), number("length")),
+        (make_string_param(), make_number_param("offset"), make_number_param("length")),
     ),
     Function(
-        "title", "The text with the first letter of each word in upper case.", _title, (string(),)
+        "title",
+        "The text with the first letter of each word in upper case.",
+        _title,
+        (make_string_param(),),
     ),
     Function(
         "trim",
         "The text without these characters at both ends.",
         lambda source, cut: source.strip(cut),
-        (string(), string("characters")),
+        (make_string_param(), make_string_param("characters")),
     ),
     Function(
         "trimprefix",
         "The text without the prefix, if it starts with it.",
         str.removeprefix,
-        (string(), string("prefix")),
+        (make_string_param(), make_string_param("prefix")),
     ),
-    Function("trimspace", "The text without white space at both ends.", _trimspace, (string(),)),
+    Function(
+        "trimspace",
+        "The text without white space at both ends.",
+        _trimspace,
+        (make_string_param(),),
+    ),
     Function(
         "trimsuffix",
         "The text without the suffix, if it ends with it.",
         str.removesuffix,
-        (string(), string("suffix")),
+        (make_string_param(), make_string_param("suffix")),
     ),
-    Function("upper", "The text in upper case.", _one_to_one(str.upper), (string(),)),
+    Function(
+        "upper", "The text in upper case.", _map_one_to_one(str.upper), (make_string_param(),)
+    ),
 )

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from ..values.faults import FunctionFault
 from ..values.value import Val
-from .spec import Function, string
+from .spec import Function, make_string_param
 
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _BYTES = {
@@ -22,7 +22,7 @@ _AMOUNT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
 _FOREVER = ("forever", "unlimited", "-1")
 
 
-def _measured(text: str, units: Mapping[str, int], example: str) -> Val:
+def _parse_amounts(text: str, units: Mapping[str, int], example: str) -> Val:
     """The sum of the amounts in the text, in the smallest unit."""
     if text in _FOREVER:
         return -1
@@ -40,11 +40,11 @@ def _measured(text: str, units: Mapping[str, int], example: str) -> Val:
 
 
 def _retention(text: str) -> Val:
-    return _measured(text, _MILLISECONDS, '"7d" or "1d12h"')
+    return _parse_amounts(text, _MILLISECONDS, '"7d" or "1d12h"')
 
 
 def _bytes(text: str) -> Val:
-    return _measured(text, _BYTES, '"1GiB" or "500MB"')
+    return _parse_amounts(text, _BYTES, '"1GiB" or "500MB"')
 
 
 FUNCTIONS = (
@@ -52,14 +52,14 @@ FUNCTIONS = (
         "retention",
         'Milliseconds of a time such as `"7d"` or `"1d12h"`; -1 for `"forever"`.',
         _retention,
-        (string(),),
+        (make_string_param(),),
         steps=10,
     ),
     Function(
         "bytes",
         'Bytes of a size such as `"1GiB"` (1024³) or `"500MB"` (1000²).',
         _bytes,
-        (string(),),
+        (make_string_param(),),
         steps=10,
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...core.schema import STRING
-from ..values.conversion import convert
+from ..values.conversion import convert_value
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
 from ..values.numbers import Number, parse_number
@@ -20,25 +20,25 @@ from ..values.value import (
     TupleVal,
     Val,
     depth_of,
+    normalise_text,
     size_of,
-    text,
     work_of,
 )
-from .dates import rfc3339
-from .encoding import unpacked
-from .spec import Function, Param, string
+from .dates import normalise_time
+from .encoding import decode_base64
+from .spec import Function, Param, make_string_param
 
 # -- scalars
 
 
-def _forms(*words: str) -> tuple[str, ...]:
+def _list_forms(*words: str) -> tuple[str, ...]:
     return tuple(form for word in words for form in (word, word.title(), word.upper()))
 
 
 _WORDS: Mapping[str, Val] = {
-    **dict.fromkeys(("", "~", *_forms("null")), NULL),
-    **dict.fromkeys(_forms("y", "yes", "true", "on"), True),
-    **dict.fromkeys(_forms("n", "no", "false", "off"), False),
+    **dict.fromkeys(("", "~", *_list_forms("null")), NULL),
+    **dict.fromkeys(_list_forms("y", "yes", "true", "on"), True),
+    **dict.fromkeys(_list_forms("n", "no", "false", "off"), False),
 }
 _BASES = {"0o": 8, "0x": 16}
 _BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
@@ -50,20 +50,20 @@ _DATE = re.compile(
 )
 
 
-def _number(source: str) -> Number | None:
+def _parse_number(source: str) -> Number | None:
     if _BASED.fullmatch(source) and len(source) <= LIMITS.digits:
         return int(source[2:], _BASES[source[:2]])
     return parse_number(source) if _NUMBER.fullmatch(source) else None
 
 
-def _date(source: str) -> str | None:
+def _parse_date(source: str) -> str | None:
     """A point in time as RFC 3339 has it, which is how the language writes one."""
     match = _DATE.fullmatch(source)
     if match is None or (match[4] and (match[4] == " ") == bool(match[8])):
         return None  # with T there is an offset from UTC, with a blank there is none
     month, day, hour, minute, second = (match[n].zfill(2) if match[n] else "00" for n in _PARTS)
     try:
-        return rfc3339(f"{match[1]}-{month}-{day}T{hour}:{minute}:{second}{match[8] or 'Z'}")
+        return normalise_time(f"{match[1]}-{month}-{day}T{hour}:{minute}:{second}{match[8] or 'Z'}")
     except FunctionFault:
         return None
 
@@ -71,39 +71,39 @@ def _date(source: str) -> str | None:
 _PARTS = (2, 3, 5, 6, 7)
 
 
-def _bool(source: str) -> bool | None:
+def _parse_bool(source: str) -> bool | None:
     word = _WORDS.get(source)
     return word if isinstance(word, bool) else None
 
 
-def _binary(source: str) -> str:
-    unpacked(source)
+def _check_binary(source: str) -> str:
+    decode_base64(source)
     return source
 
 
 _TAGS: Mapping[str, Callable[[str], Val | None]] = {
-    "str": text,
-    "binary": _binary,
-    "bool": _bool,
-    "int": _number,
-    "float": _number,
+    "str": normalise_text,
+    "binary": _check_binary,
+    "bool": _parse_bool,
+    "int": _parse_number,
+    "float": _parse_number,
     "null": lambda source: NULL,
-    "timestamp": _date,
+    "timestamp": _parse_date,
 }
 _PREFIX = "tag:yaml.org,2002:"
 
 
-def _plain(source: str) -> Val:
+def _read_plain(source: str) -> Val:
     """What a word without quotes and tag stands for."""
     if source in _WORDS:
         return _WORDS[source]
     if _NO_NUMBER.fullmatch(source):
         raise FunctionFault("infinite numbers and NaN have no value here", 0)
-    for read in (_date, _number) if source[0] in "+-.0123456789" else ():
+    for read in (_parse_date, _parse_number) if source[0] in "+-.0123456789" else ():
         found = read(source)
         if found is not None:
             return found
-    return text(source)
+    return normalise_text(source)
 
 
 # -- documents
@@ -121,22 +121,22 @@ class _Reader:
         self.open: set[str] = set()
         self.count = 0
 
-    def document(self) -> Val:
+    def read_document(self) -> Val:
         kinds = [type(next(self.events)).__name__, type(next(self.events)).__name__]
         if kinds[1] != "DocumentStartEvent":
             raise FunctionFault("there is no YAML document in the text", 0)
-        value = self.value(next(self.events), LIMITS.depth)
+        value = self.read_value(next(self.events), LIMITS.depth)
         next(self.events)
         if type(next(self.events)).__name__ != "StreamEndEvent":
             raise FunctionFault("there is more than one YAML document in the text", 0)
         return value
 
-    def value(self, event: Any, depth: int) -> Val:
+    def read_value(self, event: Any, depth: int) -> Val:
         """depth: how many collections may still lie inside each other."""
         kind = type(event).__name__
         if kind == "AliasEvent":
-            return self._alias(event.anchor)
-        self._admit(1)
+            return self._read_alias(event.anchor)
+        self._count_values(1)
         if depth < 0:
             raise FunctionFault("the text is nested too deeply", 0)
         if event.anchor:
@@ -147,21 +147,21 @@ class _Reader:
             self.anchors[event.anchor] = value
         return value
 
-    def _admit(self, count: int) -> None:
+    def _count_values(self, count: int) -> None:
         self.count += count
         if self.count > LIMITS.elements:
             raise LimitFault(f"the text stands for more than {LIMITS.elements:,} values", 0)
 
-    def _alias(self, name: str) -> Val:
+    def _read_alias(self, name: str) -> Val:
         if name in self.open or name not in self.anchors:
             raise FunctionFault(f"*{name[:60]} refers to nothing that stands before it", 0)
-        self._admit(size_of(self.anchors[name]))
+        self._count_values(size_of(self.anchors[name]))
         return self.anchors[name]
 
-    def scalar(self, event: Any, _: int) -> Val:
+    def read_scalar(self, event: Any, _: int) -> Val:
         tag = (event.tag or "").removeprefix(_PREFIX)
         if not tag:
-            return text(event.value) if event.style else _plain(event.value)
+            return normalise_text(event.value) if event.style else _read_plain(event.value)
         if tag not in _TAGS:
             raise FunctionFault(f"the tag {event.tag[:60]} means nothing here", 0)
         found = _TAGS[tag](event.value)
@@ -169,49 +169,49 @@ class _Reader:
             raise FunctionFault(f"a value is tagged !!{tag} and is none", 0)
         return found
 
-    def sequence(self, event: Any, depth: int) -> Val:
+    def read_sequence(self, event: Any, depth: int) -> Val:
         _expect_tag(event, "seq")
         items = []
         while type(inner := next(self.events)).__name__ != "SequenceEndEvent":
-            items.append(self.value(inner, depth - 1))
+            items.append(self.read_value(inner, depth - 1))
         return TupleVal(tuple(items))
 
-    def mapping(self, event: Any, depth: int) -> Val:
+    def read_mapping(self, event: Any, depth: int) -> Val:
         _expect_tag(event, "map")
         fields: dict[str, Val] = {}
         own: set[str] = set()
         while type(key := next(self.events)).__name__ != "MappingEndEvent":
             if _is_merge(key):
-                for fields_of_other in self._merged(depth):
+                for fields_of_other in self._read_merged(depth):
                     fields.update(fields_of_other)
                 continue
-            name = self._key(key)
+            name = self._read_key(key)
             if name in own:
                 raise FunctionFault(f"the key {name[:60]} occurs twice in one mapping", 0)
             own.add(name)
-            fields[name] = self.value(next(self.events), depth - 1)
+            fields[name] = self.read_value(next(self.events), depth - 1)
         return ObjectVal(fields)
 
-    def _key(self, event: Any) -> str:
+    def _read_key(self, event: Any) -> str:
         """A key is the text that is written: `n` is no false here, as it is for go-cty-yaml."""
-        if type(event).__name__ != "ScalarEvent" or isinstance(self.value(event, 0), Null):
+        if type(event).__name__ != "ScalarEvent" or isinstance(self.read_value(event, 0), Null):
             raise FunctionFault("a key must be a string", 0)
-        return text(event.value)
+        return normalise_text(event.value)
 
-    def _merged(self, depth: int) -> Iterator[Mapping[str, Val]]:
+    def _read_merged(self, depth: int) -> Iterator[Mapping[str, Val]]:
         """What `<<:` adds: the fields of a mapping, or of each mapping in a sequence."""
-        value = self.value(next(self.events), depth - 1)
+        value = self.read_value(next(self.events), depth - 1)
         for part in value.items if isinstance(value, TupleVal) else (value,):
             if not isinstance(part, ObjectVal):
                 raise FunctionFault("only mappings can be merged into a mapping with <<", 0)
-            self._admit(len(part.fields))
+            self._count_values(len(part.fields))
             yield part.fields
 
 
 _READERS: Mapping[str, Callable[[_Reader, Any, int], Val]] = {
-    "ScalarEvent": _Reader.scalar,
-    "SequenceStartEvent": _Reader.sequence,
-    "MappingStartEvent": _Reader.mapping,
+    "ScalarEvent": _Reader.read_scalar,
+    "SequenceStartEvent": _Reader.read_sequence,
+    "MappingStartEvent": _Reader.read_mapping,
 }
 
 
@@ -232,7 +232,7 @@ def _yamldecode(source: str) -> Val:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     try:
-        return _Reader(yaml.parse(source, Loader=yaml.SafeLoader)).document()
+        return _Reader(yaml.parse(source, Loader=yaml.SafeLoader)).read_document()
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
         where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -251,7 +251,7 @@ def _yamlencode(value: Val) -> Val:
     events = (
         yaml.StreamStartEvent(),
         yaml.DocumentStartEvent(explicit=False),
-        *_events(yaml, value),
+        *_make_events(yaml, value),
         yaml.DocumentEndEvent(explicit=False),
         yaml.StreamEndEvent(),
     )
@@ -259,30 +259,30 @@ def _yamlencode(value: Val) -> Val:
     return written.removeprefix("--- ")  # which the library puts before a lone empty string
 
 
-def _events(yaml: Any, value: Val) -> Iterator[Any]:
+def _make_events(yaml: Any, value: Val) -> Iterator[Any]:
     """yaml: the library; strings are always quoted, or literal if they have several lines."""
     if isinstance(value, SEQUENCES):
         yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=False)
         for item in value.items:
-            yield from _events(yaml, item)
+            yield from _make_events(yaml, item)
         yield yaml.SequenceEndEvent()
     elif isinstance(value, FIELDS):
         yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=False)
         for name in sorted(value.fields):
-            yield from _events(yaml, name)
-            yield from _events(yaml, value.fields[name])
+            yield from _make_events(yaml, name)
+            yield from _make_events(yaml, value.fields[name])
         yield yaml.MappingEndEvent()
     elif isinstance(value, str):
         style = "|" if "\n" in value else '"'
         yield yaml.ScalarEvent(None, None, (True, True), value, style=style)
     else:
-        yield yaml.ScalarEvent(None, None, (True, True), _word(value))
+        yield yaml.ScalarEvent(None, None, (True, True), _render_word(value))
 
 
-def _word(value: Val) -> str:
+def _render_word(value: Val) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "null" if isinstance(value, Null) else str(convert(value, STRING))
+    return "null" if isinstance(value, Null) else str(convert_value(value, STRING))
 
 
 FUNCTIONS = (
@@ -290,7 +290,7 @@ FUNCTIONS = (
         "yamldecode",
         "The value that a YAML text says.",
         _yamldecode,
-        (string(),),
+        (make_string_param(),),
         cost=48,
         characters=0.25,
         steps=100,

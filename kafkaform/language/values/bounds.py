@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ...core.schema import Type
-from .conversion import CONVERSION, fits
+from .conversion import CONVERSION, has_type
 from .faults import LimitError, Place
 from .limits import LIMITS
 from .unification import COMPARED
 from .value import Composite, Val, depth_of, unmark, work_of
 
 
-def bounded(value: Val, place: Place, what: str) -> Val:
+def require_bounded(value: Val, place: Place, what: str) -> Val:
     """The value. Raises LimitError if it is too large or too deep to be kept under a name."""
     inner = unmark(value)[0]
     if isinstance(inner, Composite) and (
@@ -25,7 +25,7 @@ def bounded(value: Val, place: Place, what: str) -> Val:
     return value
 
 
-def shallow(value: Val, place: Place) -> Val:
+def require_shallow(value: Val, place: Place) -> Val:
     """The value. Raises LimitError if it has too many levels to be looked through."""
     if depth_of(value) > LIMITS.depth:
         detail = f"Here {LIMITS.depth} collections may lie inside each other."
@@ -33,21 +33,21 @@ def shallow(value: Val, place: Place) -> Val:
     return value
 
 
-def looking(value: Val, place: Place) -> int:
+def compute_look_cost(value: Val, place: Place) -> int:
     """Steps for making a value of an argument fit its type, which is known. Raises LimitError if
     it has too many levels."""
-    return 2 * depth_of(shallow(value, place)) * work_of(value) + 1
+    return 2 * depth_of(require_shallow(value, place)) * work_of(value) + 1
 
 
-def conversion_cost(value: Val, want: Type) -> int:
+def compute_conversion_cost(value: Val, want: Type) -> int:
     """Steps that converting a value takes; none for what stays as it is."""
     inner = unmark(value)[0]
-    if not isinstance(inner, Composite) or want.kind == "any" or fits(inner, want):
+    if not isinstance(inner, Composite) or want.kind == "any" or has_type(inner, want):
         return 0
-    return cost_of_types(inner)
+    return compute_type_cost(inner)
 
 
-def cost_of_types(value: Composite) -> int:
+def compute_type_cost(value: Composite) -> int:
     """Steps for finding one type for the elements of each collection inside."""
     different = min(value.variety, COMPARED) * value.depth // 3
     return value.work * max(CONVERSION, different)

@@ -12,7 +12,7 @@ _KNOWN = 200
 """With more names than these a suggestion costs too much, since faults can be thousands."""
 
 
-def near(word: str, known: Collection[str]) -> str:
+def suggest_near(word: str, known: Collection[str]) -> str:
     """`Did you mean "x"?` for the nearest known word, or an empty string."""
     return suggest(word, known) if len(known) <= _KNOWN else ""
 
@@ -45,7 +45,7 @@ HIDDEN = "The reason is hidden since an argument is sensitive."
 
 
 @contextmanager
-def hiding(hide: bool) -> Iterator[None]:
+def hide_reasons(hide: bool) -> Iterator[None]:
     """Inside, faults keep their place but not their reason, since it may tell a secret."""
     try:
         yield
@@ -90,7 +90,7 @@ class ConvertFault(Exception):
         self.message = message
         self.path = path
 
-    def below(self, step: str) -> ConvertFault:
+    def nest_in(self, step: str) -> ConvertFault:
         """The same fault seen from one level further out."""
         return ConvertFault(self.message, step + self.path)
 
@@ -111,7 +111,7 @@ class LimitFault(FunctionFault):
     """A function would go over a limit; `try` and `can` do not catch it."""
 
 
-def error(
+def make_error(
     place: Place,
     summary: str,
     detail: str = "",
@@ -128,15 +128,15 @@ def error(
     )
 
 
-def warning(place: Place, summary: str, detail: str = "", advice: str = "") -> Diagnostic:
+def make_warning(place: Place, summary: str, detail: str = "", advice: str = "") -> Diagnostic:
     return Diagnostic(Severity.WARNING, summary, detail, place.range, place.excerpt, advice)
 
 
-def as_diagnostic(
+def make_diagnostic(
     fault: EvalError, address: str | None = None, context: Iterable[str] = ()
 ) -> Diagnostic:
     """The diagnostic that an EvalError stands for."""
-    return error(
+    return make_error(
         fault.place,
         fault.summary,
         fault.detail,

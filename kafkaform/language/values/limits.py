@@ -54,14 +54,14 @@ class Budget:
                 "Compute the value once in a local value, or split the configuration.",
             )
 
-    def fault(self, steps: int) -> bool:
+    def charge_fault(self, steps: int) -> bool:
         """Take steps away for a fault; whether these were the last ones."""
         if self.spent:
             return False
         self.left -= steps
         return self.spent
 
-    def end(self) -> None:
+    def end_budget(self) -> None:
         """Take all steps away, since errors were told that make evaluation useless."""
         self.left = -1
 
@@ -70,7 +70,7 @@ class Budget:
         """Whether no steps are left, so that nothing more is evaluated."""
         return self.left < 0
 
-    def instance(self, place: Place) -> None:
+    def count_instance(self, place: Place) -> None:
         """Count one more instance of a resource. Raises LimitError over the limit."""
         self.instances += 1
         if self.instances > LIMITS.instances:

@@ -15,7 +15,7 @@ PRECISION = Context(prec=160, traps=[InvalidOperation, DivisionByZero, Overflow]
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
-def normal(value: Decimal) -> Number:
+def normalise_number(value: Decimal) -> Number:
     """The one form of a number. Raises ValueError if it has too many digits."""
     if value.is_finite() and abs(value.adjusted()) <= LIMITS.digits:
         return int(value) if value == value.to_integral_value() else value.normalize(PRECISION)
@@ -24,7 +24,7 @@ def normal(value: Decimal) -> Number:
     raise ValueError(f"a number may have {LIMITS.digits} digits")
 
 
-def whole(value: Decimal) -> Number:
+def make_whole(value: Decimal) -> Number:
     """A number as written, all its digits kept: 6.0 is 6."""
     return int(value) if value == value.to_integral_value() else value
 
@@ -34,12 +34,12 @@ def parse_number(text: str) -> Number | None:
     if not _NUMBER.fullmatch(text) or len(text) > LIMITS.digits:
         return None
     try:
-        return normal(Decimal(text))
+        return normalise_number(Decimal(text))
     except (ValueError, InvalidOperation):  # the latter: an exponent that no Decimal can hold
         return None
 
 
-def number_text(value: Number) -> str:
+def render_number(value: Number) -> str:
     """Decimal digits without exponent or trailing zeros."""
     if isinstance(value, int):
         return str(value)
@@ -47,35 +47,35 @@ def number_text(value: Number) -> str:
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
-def checked(value: Number) -> Number:
+def check_digits(value: Number) -> Number:
     """The number if it is not too long. Raises ValueError."""
     if isinstance(value, Decimal):
-        return normal(value)
+        return normalise_number(value)
     if value.bit_length() > LIMITS.digits * 3.33:
         raise ValueError(f"a number may have {LIMITS.digits} digits")
     return value
 
 
-def exact(value: Number) -> Decimal:
+def make_exact(value: Number) -> Decimal:
     return Decimal(value)
 
 
 def add(one: Number, other: Number) -> Number:
     if isinstance(one, int) and isinstance(other, int):
-        return checked(one + other)
-    return normal(PRECISION.add(exact(one), exact(other)))
+        return check_digits(one + other)
+    return normalise_number(PRECISION.add(make_exact(one), make_exact(other)))
 
 
 def subtract(one: Number, other: Number) -> Number:
     if isinstance(one, int) and isinstance(other, int):
-        return checked(one - other)
-    return normal(PRECISION.subtract(exact(one), exact(other)))
+        return check_digits(one - other)
+    return normalise_number(PRECISION.subtract(make_exact(one), make_exact(other)))
 
 
 def multiply(one: Number, other: Number) -> Number:
     if isinstance(one, int) and isinstance(other, int):
-        return checked(one * other)
-    return normal(PRECISION.multiply(exact(one), exact(other)))
+        return check_digits(one * other)
+    return normalise_number(PRECISION.multiply(make_exact(one), make_exact(other)))
 
 
 def divide(one: Number, other: Number) -> Number:
@@ -84,17 +84,17 @@ def divide(one: Number, other: Number) -> Number:
         raise ValueError("a number cannot be divided by zero")
     if isinstance(one, int) and isinstance(other, int) and one % other == 0:
         return one // other
-    return normal(PRECISION.divide(exact(one), exact(other)))
+    return normalise_number(PRECISION.divide(make_exact(one), make_exact(other)))
 
 
-def remainder(one: Number, other: Number) -> Number:
+def compute_remainder(one: Number, other: Number) -> Number:
     """What is left after a division towards zero: -7 % 3 is -1. Raises ValueError for zero."""
     if not other:
         raise ValueError("a number cannot be divided by zero")
-    quotient = truncated(divide(one, other))
+    quotient = truncate_number(divide(one, other))
     return subtract(one, multiply(other, quotient))
 
 
-def truncated(value: Number) -> int:
+def truncate_number(value: Number) -> int:
     """The whole part, towards zero."""
     return int(value) if isinstance(value, int) else int(value.to_integral_value(ROUND_DOWN))

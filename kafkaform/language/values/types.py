@@ -9,7 +9,7 @@ from typing import Any
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type
 from ...core.value import FrozenMap, SecretRef
 from ...syntax.nodes import Call, Expression, Lit, Object, Paren, Root, Tuple
-from .faults import EvalError, near
+from .faults import EvalError, suggest_near
 from .value import Marked, Null, Val, type_of
 
 Default = Callable[[Expression, Type], Any]
@@ -40,7 +40,7 @@ def parse_type(node: Expression, default: Default) -> Type:
             node, "optional(…) cannot stand here", "Only fields of an object can be optional."
         )
     word = node.name if isinstance(node, Root | Call) else ""
-    raise EvalError(node, "This is not a type", _FORMS, near(word, _KINDS))
+    raise EvalError(node, "This is not a type", _FORMS, suggest_near(word, _KINDS))
 
 
 def _parse_call(node: Call, default: Default) -> Type:
@@ -81,27 +81,29 @@ def _parse_optional(node: Call, default: Default) -> tuple[Type, Any]:
     return kind, default(node.args[1], kind) if len(node.args) == 2 else None
 
 
-def bare(node: Expression) -> Expression:
+def drop_parentheses(node: Expression) -> Expression:
     """The expression without parentheses around it."""
     while isinstance(node, Paren):
         node = node.inner
     return node
 
 
-def plain(kind: Type) -> Type:
+def drop_optional(kind: Type) -> Type:
     """The type that values have: without the optional marks of object fields, and strings for
     text."""
-    return kind if kind.kind in _WORDS else _plain(kind)
+    return kind if kind.kind in _WORDS else _drop_optional(kind)
 
 
 @cache
-def _plain(kind: Type) -> Type:
+def _drop_optional(kind: Type) -> Type:
     if kind.element is not None:
-        return Type(kind.kind, plain(kind.element))
+        return Type(kind.kind, drop_optional(kind.element))
     if kind.kind == "object":
-        return Type("object", fields=FrozenMap({n: plain(t) for n, t in kind.fields.items()}))
+        return Type(
+            "object", fields=FrozenMap({n: drop_optional(t) for n, t in kind.fields.items()})
+        )
     if kind.kind == "tuple":
-        return Type("tuple", items=tuple(map(plain, kind.items)))
+        return Type("tuple", items=tuple(map(drop_optional, kind.items)))
     return STRING if kind.kind == "text" else kind
 
 
@@ -131,33 +133,33 @@ _SPELLED = 200
 """Characters of a type in a message."""
 
 
-def spelled(kind: Type) -> str:
+def render_type(kind: Type) -> str:
     """A type as it is written, or its beginning if it is long."""
     text = ""
-    for piece in _pieces(kind):
+    for piece in _render_pieces(kind):
         text += piece
         if len(text) > _SPELLED:
             return f"{text[:_SPELLED]}…"
     return text
 
 
-def _pieces(kind: Type) -> Iterator[str]:
+def _render_pieces(kind: Type) -> Iterator[str]:
     if kind.element is not None:
         yield f"{kind.kind}("
-        yield from _pieces(kind.element)
+        yield from _render_pieces(kind.element)
         yield ")"
     elif kind.kind in ("object", "tuple"):
         parts = kind.fields.items() if kind.kind == "object" else (("", i) for i in kind.items)
         yield "object({" if kind.kind == "object" else "tuple(["
         for number, (name, part) in enumerate(parts):
             yield (", " if number else "") + (f"{name} = " if name else "")
-            yield from _pieces(part)
+            yield from _render_pieces(part)
         yield "})" if kind.kind == "object" else "])"
     else:
         yield str(kind)
 
 
-def describe(kind: Type) -> str:
+def describe_type(kind: Type) -> str:
     """A type in a sentence: `a list of strings`."""
     if kind.element is None:
         return _NAMES[kind.kind]
@@ -174,4 +176,4 @@ def describe_value(value: Val) -> str:
         return "null"
     if isinstance(value, SecretRef):
         return "a secret"
-    return describe(type_of(value))
+    return describe_type(type_of(value))

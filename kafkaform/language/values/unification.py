@@ -16,7 +16,7 @@ _UNSAFE = _SAFE | {("string", "number"), ("string", "bool")}
 _SEQUENCES = frozenset({"list", "set"})
 
 
-def convertible(source: Type, target: Type, unsafe: bool = True) -> bool:
+def is_convertible(source: Type, target: Type, unsafe: bool = True) -> bool:
     """True if some value of `source` converts. unsafe: also where not every value does."""
     if source == target or target == ANY:
         return True
@@ -25,60 +25,62 @@ def convertible(source: Type, target: Type, unsafe: bool = True) -> bool:
     if source.kind in _PRIMITIVES or target.kind in _PRIMITIVES:
         return (source.kind, target.kind) in (_UNSAFE if unsafe else _SAFE)
     if target.element is not None and source.element is not None:
-        return _collection(source, target, unsafe)
+        return _is_collection_convertible(source, target, unsafe)
     if target.element is not None:
-        return _structure(source, target, unsafe)
+        return _is_structure_convertible(source, target, unsafe)
     if target.kind == "object":
-        return _to_object(source, target, unsafe)
+        return _is_object_convertible(source, target, unsafe)
     return (
         source.kind == "tuple"
         and len(source.items) == len(target.items)
-        and all(convertible(s, t, unsafe) for s, t in zip(source.items, target.items, strict=True))
+        and all(
+            is_convertible(s, t, unsafe) for s, t in zip(source.items, target.items, strict=True)
+        )
     )
 
 
-def _collection(source: Type, target: Type, unsafe: bool) -> bool:
+def _is_collection_convertible(source: Type, target: Type, unsafe: bool) -> bool:
     if source.kind == "list" and target.kind == "set" and not unsafe:
         return False
     alike = source.kind == target.kind or {source.kind, target.kind} <= _SEQUENCES
-    return alike and convertible(source.element or ANY, target.element or ANY, unsafe)
+    return alike and is_convertible(source.element or ANY, target.element or ANY, unsafe)
 
 
-def _structure(source: Type, target: Type, unsafe: bool) -> bool:
+def _is_structure_convertible(source: Type, target: Type, unsafe: bool) -> bool:
     if (source.kind == "object") != (target.kind == "map"):
         return False
-    parts = parts_of(source)
+    parts = list_parts(source)
     if not parts:
         return True
     element = target.element
     if element is None or element == ANY:
-        element = unify(parts, unsafe)
+        element = unify_types(parts, unsafe)
         if element is None or (element == ANY and any(part != ANY for part in parts)):
             return False
-    return all(convertible(part, element, unsafe) for part in parts)
+    return all(is_convertible(part, element, unsafe) for part in parts)
 
 
-def _to_object(source: Type, target: Type, unsafe: bool) -> bool:
+def _is_object_convertible(source: Type, target: Type, unsafe: bool) -> bool:
     if source.kind == "map":
         element = source.element or ANY
         return unsafe and all(
-            name in target.optional or convertible(element, kind, unsafe)
+            name in target.optional or is_convertible(element, kind, unsafe)
             for name, kind in target.fields.items()
         )
     return source.kind == "object" and all(
-        convertible(source.fields[name], kind, unsafe)
+        is_convertible(source.fields[name], kind, unsafe)
         if name in source.fields
         else name in target.optional
         for name, kind in target.fields.items()
     )
 
 
-def parts_of(kind: Type) -> tuple[Type, ...]:
+def list_parts(kind: Type) -> tuple[Type, ...]:
     """The element types of a tuple or object."""
     return kind.items if kind.kind == "tuple" else tuple(kind.fields.values())
 
 
-def unify(types: Iterable[Type], unsafe: bool = True) -> Type | None:
+def unify_types(types: Iterable[Type], unsafe: bool = True) -> Type | None:
     """The type that all of these convert to, or None if there is none."""
     unique = tuple(dict.fromkeys(types))
     if len(unique) == 1:
@@ -94,85 +96,87 @@ def unify(types: Iterable[Type], unsafe: bool = True) -> Type | None:
                 return found
     if {"object", "tuple"} <= kinds:
         return None
-    return _preferred(unique, unsafe)
+    return _choose_preferred(unique, unsafe)
 
 
-def _collections(types: Sequence[Type], unsafe: bool) -> Type | None:
-    element = unify((kind.element or ANY for kind in types), unsafe)
+def _unify_collections(types: Sequence[Type], unsafe: bool) -> Type | None:
+    element = unify_types((kind.element or ANY for kind in types), unsafe)
     return None if element is None else Type(types[0].kind, element)
 
 
-def _objects(types: Sequence[Type], unsafe: bool) -> Type | None:
+def _unify_objects(types: Sequence[Type], unsafe: bool) -> Type | None:
     first = types[0].fields
     if any(kind.fields.keys() != first.keys() for kind in types):
-        return _gathered("map", types, unsafe)
-    fields = {name: unify((kind.fields[name] for kind in types), unsafe) for name in first}
+        return _gather_parts("map", types, unsafe)
+    fields = {name: unify_types((kind.fields[name] for kind in types), unsafe) for name in first}
     whole = {name: kind for name, kind in fields.items() if kind is not None}
     if len(whole) < len(fields):
         return None
     found = Type("object", fields=FrozenMap(whole))
-    return found if _reached(found, types, unsafe) else _gathered("map", types, unsafe)
+    return found if _is_reached(found, types, unsafe) else _gather_parts("map", types, unsafe)
 
 
-def _tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
+def _unify_tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
     if len({len(kind.items) for kind in types}) > 1:
-        return _gathered("list", types, unsafe)
+        return _gather_parts("list", types, unsafe)
     columns = zip(*(kind.items for kind in types), strict=True)
-    items = [unify(column, unsafe) for column in columns]
+    items = [unify_types(column, unsafe) for column in columns]
     whole = tuple(item for item in items if item is not None)
     if len(whole) < len(items):
         return None
     found = Type("tuple", items=whole)
-    return found if _reached(found, types, unsafe) else _gathered("list", types, unsafe)
+    return found if _is_reached(found, types, unsafe) else _gather_parts("list", types, unsafe)
 
 
-def _reached(target: Type, types: Sequence[Type], unsafe: bool) -> bool:
-    return all(convertible(kind, target, unsafe) for kind in types)
+def _is_reached(target: Type, types: Sequence[Type], unsafe: bool) -> bool:
+    return all(is_convertible(kind, target, unsafe) for kind in types)
 
 
-def _gathered(collection: str, types: Sequence[Type], unsafe: bool) -> Type | None:
+def _gather_parts(collection: str, types: Sequence[Type], unsafe: bool) -> Type | None:
     """The collection that holds the parts of all these objects or tuples."""
-    parts = [part for kind in types for part in parts_of(kind)]
-    element = unify(parts, unsafe) if parts else None
+    parts = [part for kind in types for part in list_parts(kind)]
+    element = unify_types(parts, unsafe) if parts else None
     if element is None:
         return None
     found = Type(collection, element)
-    return found if _reached(found, types, unsafe) else None
+    return found if _is_reached(found, types, unsafe) else None
 
 
-def _mixed(collection: str, structure: str, types: Sequence[Type], unsafe: bool) -> Type | None:
+def _unify_mixed(
+    collection: str, structure: str, types: Sequence[Type], unsafe: bool
+) -> Type | None:
     """Objects beside maps, tuples beside lists: first the structures alone become one."""
-    gathered = _gathered(collection, [kind for kind in types if kind.kind == structure], unsafe)
+    gathered = _gather_parts(collection, [kind for kind in types if kind.kind == structure], unsafe)
     if gathered is None:
         return None
-    return unify([gathered, *(kind for kind in types if kind.kind == collection)], unsafe)
+    return unify_types([gathered, *(kind for kind in types if kind.kind == collection)], unsafe)
 
 
-def _maps_and_objects(types: Sequence[Type], unsafe: bool) -> Type | None:
-    return _mixed("map", "object", types, unsafe)
+def _unify_maps_and_objects(types: Sequence[Type], unsafe: bool) -> Type | None:
+    return _unify_mixed("map", "object", types, unsafe)
 
 
-def _lists_and_tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
-    return _mixed("list", "tuple", types, unsafe)
+def _unify_lists_and_tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
+    return _unify_mixed("list", "tuple", types, unsafe)
 
 
 _FAMILIES = (
-    ({"map"}, _collections),
-    ({"list"}, _collections),
-    ({"set"}, _collections),
-    ({"object"}, _objects),
-    ({"tuple"}, _tuples),
-    ({"map", "object"}, _maps_and_objects),
-    ({"list", "tuple"}, _lists_and_tuples),
+    ({"map"}, _unify_collections),
+    ({"list"}, _unify_collections),
+    ({"set"}, _unify_collections),
+    ({"object"}, _unify_objects),
+    ({"tuple"}, _unify_tuples),
+    ({"map", "object"}, _unify_maps_and_objects),
+    ({"list", "tuple"}, _unify_lists_and_tuples),
 )
 
 
-def _preferred(types: Sequence[Type], unsafe: bool) -> Type | None:
+def _choose_preferred(types: Sequence[Type], unsafe: bool) -> Type | None:
     """The first of the types, most general ones first, that all others convert to."""
     some = types[:COMPARED]
     order = sorted(some, key=lambda kind: sum(_compare(other, kind) < 0 for other in some))
     for wanted in order:
-        if _reached(wanted, types, unsafe):
+        if _is_reached(wanted, types, unsafe):
             return wanted
     return None
 

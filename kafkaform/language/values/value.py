@@ -85,9 +85,9 @@ class Composite(Struct, frozen=True, eq=False, dict=True):
             return inside
 
     @once
-    def sealed(self) -> SecretRef | Computed | None:
+    def sealed_part(self) -> SecretRef | Computed | None:
         """A part inside that may be passed on but not looked at, if there is one."""
-        parts = (sealed(child) for child in self.children)
+        parts = (find_sealed(child) for child in self.children)
         return next((part for part in parts if part is not None), None)
 
     @once
@@ -121,7 +121,7 @@ class ListVal(Composite, frozen=True):
 
 
 class SetVal(Composite, frozen=True):
-    """items: unique and in order; make one with `set_value`."""
+    """items: unique and in order; make one with `make_set`."""
 
     element: Type
     items: tuple[Val, ...]
@@ -151,7 +151,7 @@ class ObjectVal(Composite, frozen=True):
     @property
     def sound(self) -> Iterable[Val]:
         whole = isinstance(self.fields, dict)  # unlike the outputs of a module
-        return self.children if whole else list(_obtainable(self.fields))
+        return self.children if whole else list(_list_obtainable(self.fields))
 
     @once
     def type(self) -> Type:
@@ -218,12 +218,12 @@ EMPTY_TUPLE = TupleVal(())
 EMPTY_OBJECT = ObjectVal({})
 
 
-def text(value: str) -> str:
+def normalise_text(value: str) -> str:
     """The string in normal form NFC, as every string of the language is."""
     return value if value.isascii() else unicodedata.normalize("NFC", value)
 
 
-def set_value(element: Type, items: Iterable[Val]) -> Val:
+def make_set(element: Type, items: Iterable[Val]) -> Val:
     """A set of these items; marks of items become marks of the set."""
     marks: Marks = UNMARKED
     unique: dict[Any, Val] = {}
@@ -232,7 +232,7 @@ def set_value(element: Type, items: Iterable[Val]) -> Val:
             item, marks = unmark_deep(item), marks | found
         unique.setdefault(key_of(item), item)
     ordered = tuple(unique[key] for key in sorted(unique))
-    return with_marks(SetVal(element, ordered), marks)
+    return add_marks(SetVal(element, ordered), marks)
 
 
 def type_of(value: Val) -> Type:
@@ -282,7 +282,7 @@ def work_of(value: Val) -> int:
     return work_of(value.value) if isinstance(value, Marked) else 1
 
 
-def _obtainable(fields: Mapping[str, Val]) -> Iterator[Val]:
+def _list_obtainable(fields: Mapping[str, Val]) -> Iterator[Val]:
     for name in fields:
         try:
             value = fields[name]
@@ -291,16 +291,16 @@ def _obtainable(fields: Mapping[str, Val]) -> Iterator[Val]:
         yield value
 
 
-def sealed(value: Val) -> SecretRef | Computed | None:
+def find_sealed(value: Val) -> SecretRef | Computed | None:
     """The secret or computed attribute that this value is or holds."""
     if isinstance(value, SecretRef | Computed):
         return value
     if isinstance(value, Composite):
-        return value.sealed
-    return sealed(value.value) if isinstance(value, Marked) else None
+        return value.sealed_part
+    return find_sealed(value.value) if isinstance(value, Marked) else None
 
 
-def with_marks(value: Val, marks: Marks) -> Val:
+def add_marks(value: Val, marks: Marks) -> Val:
     """The value with these marks added; the same object if there are none to add."""
     if not marks:
         return value
@@ -330,7 +330,7 @@ def unmark_deep(value: Val) -> Val:
     return ObjectVal(fields) if isinstance(value, ObjectVal) else MapVal(value.element, fields)
 
 
-def elements(value: Sequence | Fields) -> Iterable[tuple[Val, Val]]:
+def list_elements(value: Sequence | Fields) -> Iterable[tuple[Val, Val]]:
     """Keys and values in the order of iteration: positions, sorted names, set elements."""
     if isinstance(value, SetVal):
         return zip(value.items, value.items, strict=True)
@@ -357,7 +357,7 @@ def key_of(value: Val) -> Any:
     return (3, str(value))
 
 
-def equal(one: Val, other: Val) -> bool:
+def is_equal(one: Val, other: Val) -> bool:
     """Equality of the language: no conversion, types count, all nulls are equal. Ignores marks."""
     if one.__class__ is other.__class__ and isinstance(one, str | int | Decimal):
         return one == other
@@ -379,7 +379,7 @@ def _equal_items(one: Sequence, other: Sequence) -> bool:
         one.__class__ is other.__class__
         and getattr(one, "element", None) == getattr(other, "element", None)
         and len(one.items) == len(other.items)
-        and all(map(equal, one.items, other.items))
+        and all(map(is_equal, one.items, other.items))
     )
 
 
@@ -388,5 +388,5 @@ def _equal_fields(one: Fields, other: Fields) -> bool:
         one.__class__ is other.__class__
         and getattr(one, "element", None) == getattr(other, "element", None)
         and one.fields.keys() == other.fields.keys()
-        and all(equal(item, other.fields[name]) for name, item in one.fields.items())
+        and all(is_equal(item, other.fields[name]) for name, item in one.fields.items())
     )

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from ...core.clock import Clock
 from ...core.errors import StorageError
-from ...core.objects import Changed, Entry, Exists, Found
-from .storefaults import Absent, Refused, Unclear, translated
+from ...core.objects import Entry, ObjectChanged, ObjectExists, StoredObject
+from .storefaults import ConditionFailed, NoSuchObject, Unclear, translate_errors
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode, PutResult, UpdateVersion
@@ -45,8 +45,8 @@ class Obstore(Struct, frozen=True):
     timeout: float
     clock: Clock
 
-    def read(self, key: str) -> Found | None:
-        return self._tried(f"cannot read {self._named(key)}", lambda: self._get(key))
+    def read(self, key: str) -> StoredObject | None:
+        return self._repeat_request(f"cannot read {self._render_key(key)}", lambda: self._get(key))
 
     def create(self, key: str, data: bytes) -> str:
         return self._put(key, data, None)
@@ -55,22 +55,22 @@ class Obstore(Struct, frozen=True):
         return self._put(key, data, version)
 
     def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
-        task = f"cannot list {self._named(prefix)}"
-        found = self._tried(task, lambda: list(self._list(prefix, after)))
+        task = f"cannot list {self._render_key(prefix)}"
+        found = self._repeat_request(task, lambda: list(self._list(prefix, after)))
         return tuple(sorted(found, key=lambda entry: entry.key))
 
     def delete(self, key: str) -> None:
-        self._tried(f"cannot delete {self._named(key)}", lambda: self._delete(key))
+        self._repeat_request(f"cannot delete {self._render_key(key)}", lambda: self._delete(key))
 
-    def _named(self, key: str) -> str:
+    def _render_key(self, key: str) -> str:
         return f"{self.location.rstrip('/')}/{key}"
 
     # ── attempts ────────────────────────────────────────────────────────────────────────
 
     def _put(self, key: str, data: bytes, version: str | None) -> str:
         """Write for certain. Raises Exists, Changed, StorageError."""
-        task, trouble = f"cannot write {self._named(key)}", Unclear("")
-        for _ in self._attempts():
+        task, trouble = f"cannot write {self._render_key(key)}", Unclear("")
+        for _ in self._pause_between_attempts():
             try:
                 return self._send(task, key, data, version)
             except Unclear as error:
@@ -79,23 +79,23 @@ class Obstore(Struct, frozen=True):
             if found is not None and found.data == data:
                 return found.version
             if version is None and found is not None:
-                raise Exists(found)
+                raise ObjectExists(found)
             if version is not None and (found is None or found.version != version):
-                raise Changed(found)
-        raise trouble.explained(task)
+                raise ObjectChanged(found)
+        raise trouble.make_error(task)
 
-    def _tried(self, task: str, request: Callable[[], T]) -> T:
+    def _repeat_request(self, task: str, request: Callable[[], T]) -> T:
         """What a request that may be repeated answers. Raises StorageError."""
         trouble = Unclear("")
-        for _ in self._attempts():
+        for _ in self._pause_between_attempts():
             try:
-                with translated(task):
+                with translate_errors(task):
                     return request()
             except Unclear as error:
                 trouble = error
-        raise trouble.explained(task)
+        raise trouble.make_error(task)
 
-    def _attempts(self) -> Iterator[None]:
+    def _pause_between_attempts(self) -> Iterator[None]:
         for pause in PAUSES:
             # Many runs that the store turned away must not all come back at once.
             self.clock.sleep(pause * random.uniform(0.5, 1.5))
@@ -104,25 +104,27 @@ class Obstore(Struct, frozen=True):
     # ── single requests ─────────────────────────────────────────────────────────────────
 
     def _send(self, task: str, key: str, data: bytes, version: str | None) -> str:
-        mode: PutMode = "create" if version is None else _condition(version)
+        mode: PutMode = "create" if version is None else _parse_version(version)
         seconds = self.timeout if len(data) < LARGE else max(self.timeout, SLOW_SECONDS)
         try:
-            with translated(task):
+            with translate_errors(task):
                 answer = obstore.put(
                     self.opened(seconds), self.prefix + key, data, mode=mode, use_multipart=False
                 )
-        except Absent:  # some stores say so when there is nothing to replace
-            raise Refused("it is gone") from None
-        return _version(self.location, answer)
+        except NoSuchObject:  # some stores say so when there is nothing to replace
+            raise ConditionFailed("it is gone") from None
+        return _make_version(self.location, answer)
 
-    def _get(self, key: str) -> Found | None:
+    def _get(self, key: str) -> StoredObject | None:
         try:
-            with translated(f"cannot read {self._named(key)}"):
+            with translate_errors(f"cannot read {self._render_key(key)}"):
                 answer = obstore.get(self.opened(self.timeout), self.prefix + key)
                 meta, data = answer.meta, bytes(answer.bytes())
-        except Absent:
+        except NoSuchObject:
             return None
-        return Found(data, _version(self.location, meta), meta["last_modified"].timestamp())
+        return StoredObject(
+            data, _make_version(self.location, meta), meta["last_modified"].timestamp()
+        )
 
     def _list(self, prefix: str, after: str | None) -> Iterator[Entry]:
         found = obstore.list(
@@ -137,11 +139,14 @@ class Obstore(Struct, frozen=True):
                 yield Entry(key, meta["size"], meta["last_modified"].timestamp())
 
     def _delete(self, key: str) -> None:
-        with contextlib.suppress(Absent), translated(f"cannot delete {self._named(key)}"):
+        with (
+            contextlib.suppress(NoSuchObject),
+            translate_errors(f"cannot delete {self._render_key(key)}"),
+        ):
             obstore.delete(self.opened(self.timeout), self.prefix + key)
 
 
-def _version(location: str, meta: ObjectMeta | PutResult) -> str:
+def _make_version(location: str, meta: ObjectMeta | PutResult) -> str:
     """ETag and version of the store in one text; which of them counts, obstore knows."""
     tag, number = meta.get("e_tag") or "", meta.get("version") or ""
     if not tag and not number:
@@ -152,7 +157,7 @@ def _version(location: str, meta: ObjectMeta | PutResult) -> str:
     return f"{tag}\n{number}"
 
 
-def _condition(version: str) -> UpdateVersion:
+def _parse_version(version: str) -> UpdateVersion:
     tag, _, number = version.partition("\n")
     condition: UpdateVersion = {}
     if tag:

@@ -47,7 +47,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def private_folder(path: Path) -> Path:
+def make_private_folder(path: Path) -> Path:
     """The folder, made if it is not there; a link in its place is refused."""
     path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     if path.is_symlink():
@@ -55,22 +55,22 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def temporary(path: Path) -> Path:
-    """A new name beside `path`; `leftovers` finds it again."""
+def make_temporary_name(path: Path) -> Path:
+    """A new name beside `path`; `list_leftovers` finds it again."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
 
 
-def leftovers(path: Path) -> list[Path]:
+def list_leftovers(path: Path) -> list[Path]:
     """Temporary files beside `path` that a crash left behind."""
     return sorted(path.parent.glob(f".{path.name}.*.tmp"))
 
 
-def reserve(path: Path, size: int) -> None:
+def prove_room(path: Path, size: int) -> None:
     """Prove that `size` bytes can be written beside `path`: take the room, then give it back.
 
     This meets full disks, quotas, file size limits, rights and read-only mounts alike.
     """
-    probe = temporary(path)
+    probe = make_temporary_name(path)
     descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
     try:
         os.posix_fallocate(descriptor, 0, size)

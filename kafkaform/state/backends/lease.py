@@ -19,8 +19,8 @@ from msgspec.structs import asdict, replace
 
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
-from ...core.nouns import Misfit, from_data, parse
-from ...core.objects import Changed, Exists, Found, Objects
+from ...core.nouns import Misfit, from_data, parse_json
+from ...core.objects import ObjectChanged, ObjectExists, Objects, StoredObject
 from ..backend import LockInfo
 
 KEY = "lock.json"
@@ -57,7 +57,7 @@ class _Written(Struct, frozen=True):
     write: str
 
 
-def written(note: Note) -> bytes:
+def encode_note(note: Note) -> bytes:
     """The bytes of a note; no two are equal, so that each tells who wrote it."""
     members = {
         "holder": asdict(note.holder),
@@ -68,10 +68,10 @@ def written(note: Note) -> bytes:
     return json.dumps(members, indent=1).encode("ascii")
 
 
-def noted(data: bytes, seconds: float) -> Note:
+def decode_note(data: bytes, seconds: float) -> Note:
     """What a lock object says; one that nobody can read is held by somebody, for `seconds`."""
     try:
-        found = from_data(_Written, parse(data))
+        found = from_data(_Written, parse_json(data))
     except Misfit:
         return Note(UNKNOWN_HOLDER, seconds)
     if found.lease_seconds <= 0 or found.ended not in ("", RELEASED, BROKEN):
@@ -79,7 +79,7 @@ def noted(data: bytes, seconds: float) -> Note:
     return Note(found.holder, found.lease_seconds, found.ended)
 
 
-def store_now(objects: Objects) -> float:
+def read_store_clock(objects: Objects) -> float:
     """The store's own clock: when it says that an object was written just now."""
     key = f"probe/{secrets.token_hex(8)}"
     objects.create(key, key.encode("ascii"))
@@ -105,23 +105,23 @@ class Watch(Struct):
     version: str = ""
     end: float = 0.0
 
-    def look(self, found: Found, note: Note) -> float:
+    def measure_rest(self, found: StoredObject, note: Note) -> float:
         """Seconds until the lease has surely ended; 0 or less if it has."""
         if found.version != self.version:
             self.version = found.version
             self.end = self.clock.monotonic() + note.seconds
             if not self.asked:  # a lease that changes is alive, and its age tells nothing
                 self.asked = True
-                self.end = min(self.end, self._by_store(found, note))
+                self.end = min(self.end, self._compute_end_by_store(found, note))
         return self.end - self.clock.monotonic()
 
-    def _by_store(self, found: Found, note: Note) -> float:
-        now = store_now(self.objects)
+    def _compute_end_by_store(self, found: StoredObject, note: Note) -> float:
+        now = read_store_clock(self.objects)
         left = found.modified + note.seconds * (1 + SKEW) + 1 - now
         return self.clock.monotonic() + left
 
 
-def take(
+def take_lock(
     objects: Objects,
     info: LockInfo,
     seconds: float,
@@ -133,21 +133,21 @@ def take(
     deadline, watch = clock.monotonic() + timeout, Watch(objects, clock)
     while True:
         found = objects.read(KEY)
-        note = noted(found.data, seconds) if found else None
-        left = watch.look(found, note) if found and note and note.ended != RELEASED else 0.0
+        note = decode_note(found.data, seconds) if found else None
+        left = watch.measure_rest(found, note) if found and note and note.ended != RELEASED else 0.0
         if note is None or note.ended or left <= 0:
             taken_over = watch.end if note and note.ended != RELEASED else None
-            with contextlib.suppress(Exists, Changed):
-                return _claim(objects, info, seconds, clock, found, taken_over)
+            with contextlib.suppress(ObjectExists, ObjectChanged):
+                return _write_lock(objects, info, seconds, clock, found, taken_over)
         elif clock.monotonic() >= deadline:
             raise Locked(
-                f"{objects.location} is locked by {note.holder}", _patience(note, left, by_hand)
+                f"{objects.location} is locked by {note.holder}", _advise_wait(note, left, by_hand)
             )
         rest = max(0.0, deadline - clock.monotonic())
         clock.sleep(max(0.01, min(POLL_SECONDS, seconds * POLL, rest, max(left, 0.0))))
 
 
-def _patience(note: Note, left: float, by_hand: str) -> str:
+def _advise_wait(note: Note, left: float, by_hand: str) -> str:
     at_once = f", or at once after `{by_hand} {note.holder.run}`" if by_hand else ""
     return (
         "Wait until that run has ended, or give it time with --lock-timeout. If its process is "
@@ -155,15 +155,15 @@ def _patience(note: Note, left: float, by_hand: str) -> str:
     )
 
 
-def _claim(
+def _write_lock(
     objects: Objects,
     info: LockInfo,
     seconds: float,
     clock: Clock,
-    found: Found | None,
+    found: StoredObject | None,
     taken_over: float | None,
 ) -> Tenure:
-    started, data = clock.monotonic(), written(Note(info, seconds))
+    started, data = clock.monotonic(), encode_note(Note(info, seconds))
     version = (
         objects.create(KEY, data) if found is None else objects.replace(KEY, data, found.version)
     )
@@ -196,39 +196,39 @@ class Tenure:
     def ensure(self, seconds: float) -> None:
         """Raises Locked if the lock cannot be ours for that long, StorageError if the store does
         not answer."""
-        if self._lost is None and self._left() >= seconds:
+        if self._lost is None and self._get_seconds_left() >= seconds:
             return
         with self._mutex:
-            if self._lost is None and self._left() < seconds:
+            if self._lost is None and self._get_seconds_left() < seconds:
                 self._seconds = max(self._seconds, seconds + self._spare)
                 self._renew()
             if self._lost is not None:
                 raise self._lost
-        if self._left() < seconds:
+        if self._get_seconds_left() < seconds:
             raise Locked(
                 f"{self._objects.location}: renewing the lock took so long that it may be "
                 "somebody else's before the next request is done",
                 "Run the command again when the store answers faster.",
             )
 
-    def _left(self) -> float:
+    def _get_seconds_left(self) -> float:
         return self._end - self._clock.monotonic()
 
     def _renew(self) -> None:
         """One write; under the mutex. Raises StorageError."""
         started = self._clock.monotonic()
-        data = written(Note(self._info, self._seconds))
+        data = encode_note(Note(self._info, self._seconds))
         try:
             self._version = self._objects.replace(KEY, data, self._version)
-        except Changed as change:
-            self._lost = _lost(self._objects.location, change.found, self._seconds)
+        except ObjectChanged as change:
+            self._lost = _make_lost_error(self._objects.location, change.found, self._seconds)
             return
         self._end = started + self._seconds
 
     @contextlib.contextmanager
-    def kept(self) -> Iterator[Tenure]:
+    def keep_alive(self) -> Iterator[Tenure]:
         """Renew it meanwhile, and give it back in the end."""
-        thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+        thread = threading.Thread(target=self._renew_until_over, name="lease", daemon=True)
         thread.start()
         try:
             yield self
@@ -237,7 +237,7 @@ class Tenure:
             thread.join()
             self._release()
 
-    def _keep(self) -> None:
+    def _renew_until_over(self) -> None:
         while not self._over.wait(self._beat) and self._lost is None:
             # Whoever is about to send asks for itself and is told what is wrong.
             with self._mutex, contextlib.suppress(StorageError):
@@ -248,15 +248,15 @@ class Tenure:
         if self._lost is not None:
             return
         note = Note(self._info, self._seconds, RELEASED)
-        with contextlib.suppress(Changed, StorageError):  # then it ends by itself
-            self._objects.replace(KEY, written(note), self._version)
+        with contextlib.suppress(ObjectChanged, StorageError):  # then it ends by itself
+            self._objects.replace(KEY, encode_note(note), self._version)
 
 
-def _lost(location: str, found: Found | None, seconds: float) -> Locked:
+def _make_lost_error(location: str, found: StoredObject | None, seconds: float) -> Locked:
     advice = "Run the command again: it first finds out what this run had under way."
     if found is None:
         return Locked(f"{location}: the lock of this run was deleted", advice)
-    note = noted(found.data, seconds)
+    note = decode_note(found.data, seconds)
     what = {
         BROKEN: "the lock of this run was released by hand",
         RELEASED: f"the lock of this run was taken over and given back by {note.holder}",
@@ -267,10 +267,10 @@ def _lost(location: str, found: Found | None, seconds: float) -> Locked:
 # ── from outside ────────────────────────────────────────────────────────────────────────
 
 
-def holder(objects: Objects) -> LockInfo | None:
+def find_holder(objects: Objects) -> LockInfo | None:
     """Who holds the lock, None if nobody does."""
     found = objects.read(KEY)
-    note = noted(found.data, 0) if found else None
+    note = decode_note(found.data, 0) if found else None
     return None if note is None or note.ended else note.holder
 
 
@@ -280,14 +280,14 @@ def break_lock(objects: Objects, run: str) -> LockInfo:
     Raises Locked if that run does not hold it.
     """
     found = objects.read(KEY)
-    note = noted(found.data, 0) if found else None
+    note = decode_note(found.data, 0) if found else None
     if found is None or note is None or note.ended:
         raise Locked(f"{objects.location}: nobody holds the lock")
     if note.holder.run != run:
         raise Locked(f"{objects.location} is locked by {note.holder}, not by run {run}")
     try:
-        objects.replace(KEY, written(replace(note, ended=BROKEN)), found.version)
-    except Changed:
+        objects.replace(KEY, encode_note(replace(note, ended=BROKEN)), found.version)
+    except ObjectChanged:
         raise Locked(
             f"{objects.location}: run {run} is alive: it renewed its lock in this moment",
             "End that process, then release its lock.",

@@ -22,8 +22,8 @@ from msgspec.structs import asdict
 
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
-from ...core.nouns import Misfit, from_data, parse
-from ...core.storage import refusal
+from ...core.nouns import Misfit, from_data, parse_json
+from ...core.storage import make_storage_error
 from ..backend import Loaded, LockInfo
 from ..codec import decode, encode
 from ..model import State
@@ -91,15 +91,15 @@ class LocalBackend(Struct):
         A lock file that is not there may have been removed while somebody held it, so it counts as
         taken over.
         """
-        with _explained("cannot lock the state", self._lock_path):
-            files.private_folder(self._folder)
+        with _explain_errors("cannot lock the state", self._lock_path):
+            files.make_private_folder(self._folder)
             descriptor, made = self._acquire(clock, clock.monotonic() + timeout)
         taken_over = clock.monotonic() if made else None
         lease = FileLease(self.path, self._lock_path, descriptor, taken_over)
         try:
-            with _explained("cannot lock the state", self._lock_path):
+            with _explain_errors("cannot lock the state", self._lock_path):
                 _write_owner(descriptor, info)
-                for leftover in files.leftovers(self.path):
+                for leftover in files.list_leftovers(self.path):
                     leftover.unlink()
             self._lease = lease
             yield lease
@@ -156,7 +156,7 @@ class LocalBackend(Struct):
 
     def holder(self) -> LockInfo | None:
         """Who holds the lock now. Raises StorageError if the lock file cannot be read."""
-        with _explained("cannot look at the lock", self._lock_path):
+        with _explain_errors("cannot look at the lock", self._lock_path):
             try:
                 descriptor = os.open(self._lock_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             except FileNotFoundError:
@@ -188,8 +188,8 @@ class LocalBackend(Struct):
         data = self._read()
         if data is None:
             return Loaded(None, None)
-        state = decode(data, self.location, self._way_back)
-        return Loaded(state, _version(state.serial, data))
+        state = decode(data, self.location, self._advise_repair)
+        return Loaded(state, _make_version(state.serial, data))
 
     def save(self, state: State, version: str | None) -> str:
         data = encode(state)
@@ -197,31 +197,31 @@ class LocalBackend(Struct):
             self._lease.ensure(0.0)
         current = self._read()
         _refuse_other(self.location, current, version)
-        with _explained("cannot save the state", self.path):
+        with _explain_errors("cannot save the state", self.path):
             self._replace(data, current, version)
-        return _version(state.serial, data)
+        return _make_version(state.serial, data)
 
     def check_writable(self, size: int = 0) -> None:
         current = self._read()
         needed = max(ROOM * max(size, len(current or b"")), SMALLEST_ROOM)
-        with _explained("the state could not be saved, so nothing is sent", self.path):
-            files.private_folder(files.private_folder(self._folder) / "backups")
-            files.reserve(self.path, needed)
+        with _explain_errors("the state could not be saved, so nothing is sent", self.path):
+            files.make_private_folder(files.make_private_folder(self._folder) / "backups")
+            files.prove_room(self.path, needed)
             files.sync_folder(self.path.parent)  # as a save does after its rename
 
     def rescue(self, state: State) -> str:
         return save_somewhere(state)
 
     def _read(self) -> bytes | None:
-        with _explained("cannot read the state", self.path):
+        with _explain_errors("cannot read the state", self.path):
             try:
                 return files.read(self.path)
             except FileNotFoundError:
                 return None
 
-    def _way_back(self) -> str:
+    def _advise_repair(self) -> str:
         """What to do about a damaged state: names the newest version that is sound."""
-        found = list(_sound(self._backups))
+        found = list(_find_sound(self._backups))
         if not found:
             return (
                 "Do not repair it by hand. No earlier version of it was kept. Restore a backup of "
@@ -241,7 +241,7 @@ class LocalBackend(Struct):
         return [path for path in kept if path.suffix[1:].isdecimal()]
 
     def _replace(self, data: bytes, current: bytes | None, version: str | None) -> None:
-        fresh = files.temporary(self.path)
+        fresh = files.make_temporary_name(self.path)
         try:
             files.write_new(fresh, data)
             if current is not None and version is not None:
@@ -254,14 +254,14 @@ class LocalBackend(Struct):
 
     def _keep(self, current: bytes, version: str) -> None:
         """Keep the version that is about to go, named by its serial; the last ten stay."""
-        backups = files.private_folder(files.private_folder(self._folder) / "backups")
+        backups = files.make_private_folder(files.make_private_folder(self._folder) / "backups")
         backup = backups / f"{self.path.name}.{version.partition('-')[0]}"
         backup.unlink(missing_ok=True)
         try:
             os.link(self.path, backup, follow_symlinks=False)
         except OSError:  # file systems without hard links refuse in many ways
             files.write_new(backup, current)
-        for old in sorted(self._backups, key=_serial)[:-KEPT_VERSIONS]:
+        for old in sorted(self._backups, key=_parse_serial)[:-KEPT_VERSIONS]:
             old.unlink()
 
 
@@ -271,7 +271,7 @@ def save_emergency(state: State, folder: Path) -> Path:
     Raises StorageError.
     """
     path = folder / f"kafkaform.state.{state.serial}.{secrets.token_hex(4)}.json"
-    with _explained("cannot save the state here either", path):
+    with _explain_errors("cannot save the state here either", path):
         try:
             files.write_new(path, encode(state))
         except OSError:
@@ -290,24 +290,24 @@ def save_somewhere(state: State) -> str:
         return str(save_emergency(state, Path.home()))
 
 
-def _version(serial: int, data: bytes) -> str:
+def _make_version(serial: int, data: bytes) -> str:
     return f"{serial}-{hashlib.sha256(data).hexdigest()}"
 
 
-def _sound(backups: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
+def _find_sound(backups: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
     """Those that can be used, each with how new it is."""
     for path in backups:
         with contextlib.suppress(OSError, StorageError):
-            yield path, age(decode(files.read(path), str(path)))
+            yield path, compute_age(decode(files.read(path), str(path)))
 
 
-def age(state: State) -> tuple[int, int]:
+def compute_age(state: State) -> tuple[int, int]:
     """How new a state is: the record that it follows from, and its serial, which begins anew
     where a state was built from its log."""
     return (state.audit_head.seq if state.audit_head else 0, state.serial)
 
 
-def _serial(backup: Path) -> int:
+def _parse_serial(backup: Path) -> int:
     return int(backup.suffix[1:])
 
 
@@ -329,14 +329,14 @@ def _write_owner(descriptor: int, info: LockInfo) -> None:
 def _read_owner(text: bytes) -> LockInfo:
     """Whoever takes the lock writes its name a moment later, so there may be none yet."""
     try:
-        return from_data(LockInfo, parse(text))
+        return from_data(LockInfo, parse_json(text))
     except Misfit:
         return UNKNOWN_HOLDER
 
 
 @contextlib.contextmanager
-def _explained(task: str, path: Path) -> Iterator[None]:
+def _explain_errors(task: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise refusal(task, path, error) from None
+        raise make_storage_error(task, path, error) from None

@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
-from ...core.objects import Changed, Exists, Objects
+from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..backend import Loaded, LockInfo
 from ..codec import decode, encode
 from ..model import State
 from . import lease
-from .local import KEPT_VERSIONS, age, save_somewhere
+from .local import KEPT_VERSIONS, compute_age, save_somewhere
 
 STATE, HISTORY, PROBE = "state.json", "history", "probe"
 LEASE_SECONDS = 120.0
@@ -48,13 +48,15 @@ class ObjectBackend(Struct):
 
     @contextlib.contextmanager
     def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[lease.Tenure]:
-        tenure = lease.take(self.objects, info, self.lease_seconds, timeout, clock, self.by_hand)
-        with tenure.kept():
+        tenure = lease.take_lock(
+            self.objects, info, self.lease_seconds, timeout, clock, self.by_hand
+        )
+        with tenure.keep_alive():
             yield tenure
             self._forget_old()
 
     def holder(self) -> LockInfo | None:
-        return lease.holder(self.objects)
+        return lease.find_holder(self.objects)
 
     def break_lock(self, run: str) -> LockInfo:
         """End the lock of a run that cannot do so itself. Raises Locked if it has none."""
@@ -67,9 +69,9 @@ class ObjectBackend(Struct):
         if found is None:
             self._current = None
             return Loaded(None, None)
-        state = decode(found.data, self.location, self._way_back)
+        state = decode(found.data, self.location, self._advise_repair)
         self._current = (found.version, found.data)
-        return Loaded(state, _version(state.serial, found.data, found.version))
+        return Loaded(state, _make_version(state.serial, found.data, found.version))
 
     def save(self, state: State, version: str | None) -> str:
         data = encode(state)
@@ -78,10 +80,10 @@ class ObjectBackend(Struct):
                 stored = self.objects.create(STATE, data)
             else:
                 stored = self._replace(data, version)
-        except (Exists, Changed):
-            self._moved_on()
+        except (ObjectExists, ObjectChanged):
+            self._refuse_overtaken()
         self._current = (stored, data)
-        return _version(state.serial, data, stored)
+        return _make_version(state.serial, data, stored)
 
     def _replace(self, data: bytes, version: str) -> str:
         serial, digest, stored = version.split(" ", 2)
@@ -89,10 +91,10 @@ class ObjectBackend(Struct):
         if current is None or current[0] != stored:
             found = self.objects.read(STATE)
             if found is None or found.version != stored:
-                raise Changed(found)
+                raise ObjectChanged(found)
             current = (stored, found.data)
         if hashlib.sha256(current[1]).hexdigest() != digest:
-            raise Changed(None)
+            raise ObjectChanged(None)
         if current[1] == data:
             return stored  # equal states are equal bytes, and nobody writes those twice
         self._keep(serial, current[1])
@@ -103,7 +105,7 @@ class ObjectBackend(Struct):
         key = f"{HISTORY}/{serial}.json"
         try:
             self.objects.create(key, data)
-        except Exists as earlier:
+        except ObjectExists as earlier:
             self.objects.replace(key, data, earlier.found.version)
 
     def _forget_old(self) -> None:
@@ -112,24 +114,24 @@ class ObjectBackend(Struct):
             return
         with contextlib.suppress(StorageError):
             names = (entry.key for entry in self.objects.names(HISTORY))
-            numbered = sorted((key for key in names if _serial(key) >= 0), key=_serial)
+            numbered = sorted((key for key in names if _parse_serial(key) >= 0), key=_parse_serial)
             for key in numbered[:-KEPT_VERSIONS]:
                 self.objects.delete(key)
 
-    def _moved_on(self) -> NoReturn:
+    def _refuse_overtaken(self) -> NoReturn:
         raise Locked(
             f"{self.location}: the state was moved on by somebody else since it was loaded",
             "Run the command again; it starts from the state that is there now.",
         ) from None
 
-    def _way_back(self) -> str:
+    def _advise_repair(self) -> str:
         """What to do about a damaged state: names the newest version that is sound."""
         kept = []
         for entry in self.objects.names(HISTORY):
             with contextlib.suppress(StorageError):
                 found = self.objects.read(entry.key)
                 if found is not None:
-                    kept.append((age(decode(found.data, entry.key)), entry.key))
+                    kept.append((compute_age(decode(found.data, entry.key)), entry.key))
         if not kept:
             return (
                 f"Do not repair it by hand. {self.earlier} holds no sound version of it. Restore "
@@ -148,47 +150,51 @@ class ObjectBackend(Struct):
     def check_writable(self, size: int = 0) -> None:
         """An object store has room; asked are the rights, and whether a write that must not
         replace anything does not."""
-        with self._probed("the state could not be saved, so nothing is sent") as key:
-            self._refuses_to_create(key)
+        with self._create_probe("the state could not be saved, so nothing is sent") as key:
+            self._require_create_condition(key)
 
     def probe(self) -> None:
         """Whether this store keeps what kafkaform relies on: conditions, and that a write is seen
         at once. Raises StorageError naming what does not hold."""
-        with self._probed("the store cannot hold a state") as key:
+        with self._create_probe("the store cannot hold a state") as key:
             first = self.objects.read(key)
             if first is None:
-                raise self._unfit("what was just written is not there when it is read")
-            self._refuses_to_create(key)
-            self._refuses_to_replace(key, first.version)
+                raise self._make_unfit_error("what was just written is not there when it is read")
+            self._require_create_condition(key)
+            self._require_replace_condition(key, first.version)
             if key not in {entry.key for entry in self.objects.names(PROBE)}:
-                raise self._unfit("a listing does not show what was just written")
+                raise self._make_unfit_error("a listing does not show what was just written")
 
     @contextlib.contextmanager
-    def _probed(self, task: str) -> Iterator[str]:
+    def _create_probe(self, task: str) -> Iterator[str]:
         key = f"{PROBE}/{secrets.token_hex(8)}"
         try:
-            self.objects.create(key, _fresh())
+            self.objects.create(key, _make_random_bytes())
             yield key
             self.objects.delete(key)
         except StorageError as error:
             raise StorageError(f"{task}: {error.message}", error.advice) from None
 
-    def _refuses_to_create(self, key: str) -> None:
-        with contextlib.suppress(Exists):
-            self.objects.create(key, _fresh())
-            raise self._unfit("it creates an object where there is one (ignores If-None-Match)")
+    def _require_create_condition(self, key: str) -> None:
+        with contextlib.suppress(ObjectExists):
+            self.objects.create(key, _make_random_bytes())
+            raise self._make_unfit_error(
+                "it creates an object where there is one (ignores If-None-Match)"
+            )
 
-    def _refuses_to_replace(self, key: str, first: str) -> None:
-        latest = _fresh()
+    def _require_replace_condition(self, key: str, first: str) -> None:
+        latest = _make_random_bytes()
         self.objects.replace(key, latest, first)
-        with contextlib.suppress(Changed):
-            self.objects.replace(key, _fresh(), first)
-            raise self._unfit("it replaces a version that is not there (ignores If-Match)")
+        with contextlib.suppress(ObjectChanged):
+            self.objects.replace(key, _make_random_bytes(), first)
+            raise self._make_unfit_error(
+                "it replaces a version that is not there (ignores If-Match)"
+            )
         found = self.objects.read(key)
         if found is None or found.data != latest:
-            raise self._unfit("a read shows an older version than the one just written")
+            raise self._make_unfit_error("a read shows an older version than the one just written")
 
-    def _unfit(self, what: str) -> StorageError:
+    def _make_unfit_error(self, what: str) -> StorageError:
         return StorageError(
             f"{self.objects.location}: {what}",
             "Two runs could overwrite each other here. Use a store with conditional writes, such "
@@ -199,14 +205,14 @@ class ObjectBackend(Struct):
         return save_somewhere(state)
 
 
-def _fresh() -> bytes:
+def _make_random_bytes() -> bytes:
     return secrets.token_hex(16).encode("ascii")
 
 
-def _version(serial: int, data: bytes, stored: str) -> str:
+def _make_version(serial: int, data: bytes, stored: str) -> str:
     return f"{serial} {hashlib.sha256(data).hexdigest()} {stored}"
 
 
-def _serial(key: str) -> int:
+def _parse_serial(key: str) -> int:
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isdecimal() else -1

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 10.0
 
 
-class Kind(Struct, frozen=True):
+class StoreKind(Struct, frozen=True):
     """One kind of store. start: of its addresses; bucket, folder: the options that stand for the
     parts of an address; settings: option -> obstore's name; endpoints: variables of the
     environment that name an endpoint, the first one that is set counts."""
@@ -41,8 +41,8 @@ class Kind(Struct, frozen=True):
 
 
 COMMON = ("allow_http", "timeout")
-KINDS: Mapping[str, Kind] = {
-    "s3": Kind(
+KINDS: Mapping[str, StoreKind] = {
+    "s3": StoreKind(
         "s3",
         "bucket",
         "key",
@@ -56,8 +56,8 @@ KINDS: Mapping[str, Kind] = {
         },
         ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
     ),
-    "gcs": Kind("gs", "bucket", "prefix", "GCSStore"),
-    "azurerm": Kind(
+    "gcs": StoreKind("gs", "bucket", "prefix", "GCSStore"),
+    "azurerm": StoreKind(
         "az",
         "container_name",
         "key",
@@ -65,7 +65,7 @@ KINDS: Mapping[str, Kind] = {
         {"storage_account_name": "account_name", "endpoint": "endpoint"},
         ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
     ),
-    "memory": Kind("memory", "name", "key"),
+    "memory": StoreKind("memory", "name", "key"),
 }
 """By the name of the `backend` block."""
 SCHEMES: Mapping[str, str] = {
@@ -100,24 +100,26 @@ def open_objects(url: str, options: Mapping[str, str], clock: Clock | None = Non
         )
     kind, given = KINDS[name], dict(parse_qsl(parts.query)) | dict(options)
     _refuse_unknown(name, kind, given)
-    bucket = _once(kind.bucket, parts.netloc, given)
-    folder = _once(kind.folder, parts.path.strip("/"), given).strip("/")
+    bucket = _choose_once(kind.bucket, parts.netloc, given)
+    folder = _choose_once(kind.folder, parts.path.strip("/"), given).strip("/")
     if not bucket:
         raise UsageError(f"{url}: the {kind.bucket.partition('_')[0]} is not named")
     location = f"{kind.start}://{bucket}/{folder}".rstrip("/")
     prefix = f"{folder}/" if folder else ""
-    timeout = _seconds(given)
-    return Obstore(location, prefix, _opener(kind, bucket, given), timeout, clock or SystemClock())
+    timeout = _parse_timeout(given)
+    return Obstore(
+        location, prefix, _make_opener(kind, bucket, given), timeout, clock or SystemClock()
+    )
 
 
-def _once(name: str, in_address: str, given: Mapping[str, str]) -> str:
+def _choose_once(name: str, in_address: str, given: Mapping[str, str]) -> str:
     option = given.get(name, "")
     if option and in_address and option != in_address:
         raise UsageError(f"the address names {in_address!r}, the option {name} {option!r}")
     return option or in_address
 
 
-def _refuse_unknown(name: str, kind: Kind, given: Mapping[str, str]) -> None:
+def _refuse_unknown(name: str, kind: StoreKind, given: Mapping[str, str]) -> None:
     known = sorted({kind.bucket, kind.folder, *kind.settings, *COMMON})
     for option in given.keys() - set(known):
         raise UsageError(
@@ -126,7 +128,7 @@ def _refuse_unknown(name: str, kind: Kind, given: Mapping[str, str]) -> None:
         )
 
 
-def _seconds(given: Mapping[str, str]) -> float:
+def _parse_timeout(given: Mapping[str, str]) -> float:
     text = given.get("timeout", str(TIMEOUT_SECONDS))
     try:
         seconds = float(text.removesuffix("s"))
@@ -137,7 +139,7 @@ def _seconds(given: Mapping[str, str]) -> float:
     return seconds
 
 
-def _flag(name: str, text: str) -> bool:
+def _parse_flag(name: str, text: str) -> bool:
     if text not in ("true", "false"):
         raise UsageError(f"{name} is {text!r}, expected true or false")
     return text == "true"
@@ -146,21 +148,25 @@ def _flag(name: str, text: str) -> bool:
 # ── stores ──────────────────────────────────────────────────────────────────────────────
 
 
-def _opener(kind: Kind, bucket: str, given: Mapping[str, str]) -> Callable[[float], ObjectStore]:
+def _make_opener(
+    kind: StoreKind, bucket: str, given: Mapping[str, str]
+) -> Callable[[float], ObjectStore]:
     if not kind.store:
-        return lambda _: _memory(bucket)
-    config = _config(kind, given)
+        return lambda _: _get_memory_store(bucket)
+    config = _make_config(kind, given)
     endpoint = config.get("endpoint") or next(filter(None, map(os.environ.get, kind.endpoints)), "")
-    plain = _flag("allow_http", given.get("allow_http", "false")) or _is_loopback(str(endpoint))
+    plain = _parse_flag("allow_http", given.get("allow_http", "false")) or _is_loopback(
+        str(endpoint)
+    )
     if str(endpoint).startswith("http://") and not plain:
         raise UsageError(
             f"the endpoint {endpoint} is not encrypted",
             "Use https://, or set allow_http = true for a store in your own network.",
         )
-    return cache(partial(_open, kind.store, bucket, config, plain))
+    return cache(partial(_open_store, kind.store, bucket, config, plain))
 
 
-def _config(kind: Kind, given: Mapping[str, str]) -> dict[str, Any]:
+def _make_config(kind: StoreKind, given: Mapping[str, str]) -> dict[str, Any]:
     config: dict[str, Any] = {
         theirs: given[ours] for ours, theirs in kind.settings.items() if ours in given
     }
@@ -168,16 +174,16 @@ def _config(kind: Kind, given: Mapping[str, str]) -> dict[str, Any]:
         # Whatever the environment says, conditions are sent, and one object is deleted with DELETE.
         config |= {"conditional_put": "etag", "disable_bulk_delete": True}
         if "use_path_style" in given:
-            path = _flag("use_path_style", given["use_path_style"])
+            path = _parse_flag("use_path_style", given["use_path_style"])
             config["virtual_hosted_style_request"] = not path
         if "encrypt" in given or "kms_key_id" in given:
-            encrypt = _flag("encrypt", given.get("encrypt", "true"))
+            encrypt = _parse_flag("encrypt", given.get("encrypt", "true"))
             kms = "aws:kms" if "kms_key_id" in given else "AES256"
             config["server_side_encryption"] = kms if encrypt else None
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _open(
+def _open_store(
     store: str, bucket: str, config: Mapping[str, Any], plain: bool, seconds: float
 ) -> ObjectStore:
     made: ObjectStore = getattr(obstore.store, store)(
@@ -199,7 +205,7 @@ LONGEST_SECONDS = 3600.0
 
 
 @cache
-def _memory(name: str) -> ObjectStore:
+def _get_memory_store(name: str) -> ObjectStore:
     return obstore.store.MemoryStore()
 
 

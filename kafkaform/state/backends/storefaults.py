@@ -60,38 +60,38 @@ UNSURE = re.compile(
 NAMELESS = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 
 
-class Absent(Exception):
+class NoSuchObject(Exception):
     """The store says that there is no such object."""
 
 
 class Unclear(Exception):
     """Whether a write happened is not known, or the same may go through the next time."""
 
-    def explained(self, task: str) -> StorageError:
-        return _explained(task, str(self))
+    def make_error(self, task: str) -> StorageError:
+        return _make_store_error(task, str(self))
 
 
-class Refused(Unclear):
+class ConditionFailed(Unclear):
     """The store says that the condition of a write does not hold; the object tells why."""
 
 
 @contextlib.contextmanager
-def translated(task: str) -> Iterator[None]:
+def translate_errors(task: str) -> Iterator[None]:
     """Turn what obstore raises into Absent, Refused, Unclear or StorageError."""
     try:
         yield
     except FileNotFoundError as error:
         if NAMELESS.search(str(error)):
-            raise _explained(task, str(error)) from None
-        raise Absent from None
+            raise _make_store_error(task, str(error)) from None
+        raise NoSuchObject from None
     except (BaseError, OSError, ValueError) as error:
         text = f"{type(error).__name__} {error}"
         if not UNSURE.search(text) or re.search(CAUSES[1][0], text):
-            raise _explained(task, text) from None
+            raise _make_store_error(task, text) from None
         raise Unclear(text) from None
 
 
-def _explained(task: str, text: str) -> StorageError:
+def _make_store_error(task: str, text: str) -> StorageError:
     for pattern, why, advice in CAUSES:
         if re.search(pattern, text):
             return StorageError(f"{task}: {why}", advice)

@@ -14,8 +14,15 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform_kafka.kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, SET, Scope
-from kafkaform_kafka.kinds.quota.resource_type import ENTITY_TYPES, key_of
+from kafkaform_kafka.kinds.config.resource_type import (
+    BROKER,
+    DEFAULTS,
+    GROUP,
+    METRICS,
+    SET,
+    ConfigScope,
+)
+from kafkaform_kafka.kinds.quota.resource_type import ENTITY_TYPES, entity_key
 from kafkaform_kafka.kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
 from kafkaform_kafka.protocol.broker_rules import is_internal
 
@@ -23,7 +30,7 @@ from ...core.errors import UsageError
 from ...core.value import EMPTY, FrozenMap, SecretRef, Value, freeze
 from ...plan.amend import Edit
 from ...render.text import inline
-from .config_lists import Pair, keys, pairs
+from .config_lists import Pair, parse_keys, parse_pairs
 
 ADD, DELETE = "--add-config", "--delete-config"
 TOPIC, TOPIC_CONFIG = "kafka_topic", "kafka_topic_config"
@@ -33,7 +40,7 @@ DEFAULTABLE = frozenset({"broker", "user", "client", "ip"})
 _ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
 
 
-class Wanted(Struct, frozen=True):
+class Alteration(Struct, frozen=True):
     """What shall be different. entity: topic, broker, user, …; names: None is the default one;
     client_id: beside users, as in (True, "app"): given, and its name or None for the default;
     cancel_move: nothing but that the moves of these topics stop; elect_preferred: nothing but
@@ -59,16 +66,16 @@ class Draft(NamedTuple):
     gone: tuple[str, ...] = ()
 
 
-def wanted_of(
+def read_alteration(
     entity: str,
     names: Sequence[str | None],
     add: Sequence[str],
     delete: Sequence[str],
     client_id: tuple[bool, str | None] = (False, None),
-) -> Wanted:
+) -> Alteration:
     """The flags' texts, read. An empty name is the default one (KIP-248). Raises UsageError."""
-    added = tuple(pair for text in add for pair in pairs(text, ADD))
-    deleted = tuple(key for text in delete for key in keys(text, DELETE))
+    added = tuple(pair for text in add for pair in parse_pairs(text, ADD))
+    deleted = tuple(key for text in delete for key in parse_keys(text, DELETE))
     given = [pair.key for pair in added]
     if not given and not deleted:
         raise UsageError("nothing is to be changed", f"Give {ADD} k=v or {DELETE} k.")
@@ -78,10 +85,10 @@ def wanted_of(
     if not names:
         advice = "Name one, or give --entity-default." if entity in DEFAULTABLE else "Name one."
         raise UsageError(f"no {entity} is named", advice)
-    return Wanted(entity, entity_names(entity, names), added, deleted, client_id)
+    return Alteration(entity, read_entity_names(entity, names), added, deleted, client_id)
 
 
-def entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | None, ...]:
+def read_entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | None, ...]:
     """The names, each once; None for an empty one, which means the default (KIP-248). Raises
     UsageError where there is none."""
     if "" in names and entity not in DEFAULTABLE:
@@ -95,8 +102,12 @@ def entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | None, 
 # ── what becomes of one object ──────────────────────────────────────────────────────────
 
 
-def _config_edit(
-    named: Mapping[str, Value], put: Mapping[str, Value], wanted: Wanted, *, always: bool = False
+def _make_config_edit(
+    named: Mapping[str, Value],
+    put: Mapping[str, Value],
+    wanted: Alteration,
+    *,
+    always: bool = False,
 ) -> Edit:
     """Keys are set and removed, all others stay. named: attributes of an object that is not
     there yet; always: it stays even without a config."""
@@ -110,30 +121,32 @@ def _config_edit(
     return edit
 
 
-def _topic(wanted: Wanted, name: str | None) -> Iterator[Draft]:
+def _draft_topic(wanted: Alteration, name: str | None) -> Iterator[Draft]:
     assert name is not None  # the command has no default topic
     put = {pair.key: pair.value for pair in wanted.add}
     if is_internal(name):
-        edit = _config_edit({"topic": name}, put, wanted)
+        edit = _make_config_edit({"topic": name}, put, wanted)
         yield Draft(TOPIC_CONFIG, name, edit, gone=wanted.delete)
     else:
-        yield Draft(TOPIC, name, _config_edit({}, put, wanted, always=True), gone=wanted.delete)
+        yield Draft(
+            TOPIC, name, _make_config_edit({}, put, wanted, always=True), gone=wanted.delete
+        )
 
 
-def _scoped(scope: Scope) -> Callable[[Wanted, str | None], Iterator[Draft]]:
+def _make_config_drafter(scope: ConfigScope) -> Callable[[Alteration, str | None], Iterator[Draft]]:
     """Drafts of one kind of dynamic configs."""
 
-    def drafts(wanted: Wanted, name: str | None) -> Iterator[Draft]:
+    def drafts(wanted: Alteration, name: str | None) -> Iterator[Draft]:
         real = DEFAULTS if scope is BROKER and name is None else scope
-        key = _broker_id(name) if real is BROKER else name or "default"
-        put, secrets = _split(wanted.add) if real.secrets else (_plain(wanted.add), {})
-        edit = _scoped_edit(real, key, put, secrets, wanted)
+        key = _check_broker_id(name) if real is BROKER else name or "default"
+        put, secrets = _split_secrets(wanted.add) if real.secrets else (_map_pairs(wanted.add), {})
+        edit = _make_scoped_edit(real, key, put, secrets, wanted)
         yield Draft(real.kind, key, edit, bool(secrets), wanted.delete)
 
     return drafts
 
 
-def _broker_id(name: str | None) -> str:
+def _check_broker_id(name: str | None) -> str:
     if name is None or not (name.isascii() and name.isdigit()):
         raise UsageError(
             f"{inline(name or '')!r} is not the id of a broker",
@@ -142,11 +155,11 @@ def _broker_id(name: str | None) -> str:
     return str(int(name))
 
 
-def _plain(added: tuple[Pair, ...]) -> Mapping[str, Value]:
+def _map_pairs(added: tuple[Pair, ...]) -> Mapping[str, Value]:
     return {pair.key: pair.value for pair in added}
 
 
-def _split(added: tuple[Pair, ...]) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
+def _split_secrets(added: tuple[Pair, ...]) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
     """Values, and references to secrets: those that are written env:NAME."""
     found = {pair.key: (pair.value, _ENV.fullmatch(pair.value)) for pair in added}
     plain: dict[str, Value] = {key: text for key, (text, ref) in found.items() if ref is None}
@@ -156,14 +169,14 @@ def _split(added: tuple[Pair, ...]) -> tuple[Mapping[str, Value], Mapping[str, V
     return plain, hidden
 
 
-def _scoped_edit(
-    scope: Scope,
+def _make_scoped_edit(
+    scope: ConfigScope,
     key: str,
     put: Mapping[str, Value],
     secrets: Mapping[str, Value],
-    wanted: Wanted,
+    wanted: Alteration,
 ) -> Edit:
-    inner = _config_edit(scope.attributes(key, EMPTY, EMPTY), put, wanted, always=True)
+    inner = _make_config_edit(scope.make_attributes(key, EMPTY, EMPTY), put, wanted, always=True)
 
     def edit(before: FrozenMap | None) -> FrozenMap | None:
         after = inner(before)
@@ -180,10 +193,10 @@ def _scoped_edit(
     return edit
 
 
-def _quota(part: str) -> Callable[[Wanted, str | None], Iterator[Draft]]:
+def _make_quota_drafter(part: str) -> Callable[[Alteration, str | None], Iterator[Draft]]:
     """Drafts of limits; those of a user may come with SCRAM credentials."""
 
-    def drafts(wanted: Wanted, name: str | None) -> Iterator[Draft]:
+    def drafts(wanted: Alteration, name: str | None) -> Iterator[Draft]:
         entity: dict[str, str | None] = {part: name}
         with_client, client = wanted.client_id
         if with_client:
@@ -191,7 +204,7 @@ def _quota(part: str) -> Callable[[Wanted, str | None], Iterator[Draft]]:
         scram = [pair for pair in wanted.add if pair.key in MECHANISMS]
         lost = [key for key in wanted.delete if key in MECHANISMS]
         if part == "user" and (scram or lost):
-            yield from _credentials(name, with_client, scram, lost)
+            yield from _draft_credentials(name, with_client, scram, lost)
         limits = replace(
             wanted,
             add=tuple(pair for pair in wanted.add if pair not in scram),
@@ -199,14 +212,14 @@ def _quota(part: str) -> Callable[[Wanted, str | None], Iterator[Draft]]:
         )
         if limits.add or limits.delete:
             ordered = FrozenMap({p: entity[p] for p in ENTITY_TYPES if p in entity})
-            put = {pair.key: _number(pair) for pair in limits.add}
-            edit = _config_edit({"entity": ordered}, put, limits)
-            yield Draft(QUOTA, key_of(ordered), edit, gone=limits.delete)
+            put = {pair.key: _parse_limit(pair) for pair in limits.add}
+            edit = _make_config_edit({"entity": ordered}, put, limits)
+            yield Draft(QUOTA, entity_key(ordered), edit, gone=limits.delete)
 
     return drafts
 
 
-def _number(pair: Pair) -> Value:
+def _parse_limit(pair: Pair) -> Value:
     """A limit. Raises UsageError for what is none."""
     try:
         number = Decimal(pair.value)
@@ -220,7 +233,7 @@ def _number(pair: Pair) -> Value:
     )
 
 
-def _credentials(
+def _draft_credentials(
     name: str | None, with_client: bool, scram: list[Pair], lost: list[str]
 ) -> Iterator[Draft]:
     if name is None or with_client:
@@ -228,14 +241,14 @@ def _credentials(
             "SCRAM credentials belong to one user", "Name the user, without client ids."
         )
     for pair in scram:
-        yield Draft(SCRAM, identity_key(name, pair.key), _upsert(name, pair), secret=True)
+        yield Draft(SCRAM, identity_key(name, pair.key), _make_upsert(name, pair), secret=True)
     for mechanism in lost:
         yield Draft(SCRAM, identity_key(name, mechanism), lambda _: None)
 
 
-def _upsert(name: str, pair: Pair) -> Edit:
+def _make_upsert(name: str, pair: Pair) -> Edit:
     """`SCRAM-SHA-256=[iterations=8192,password=env:NAME]`."""
-    given = {item.key: item.value for item in pairs(pair.value, f"{ADD} {pair.key}")}
+    given = {item.key: item.value for item in parse_pairs(pair.value, f"{ADD} {pair.key}")}
     unknown = next((key for key in given if key not in ("iterations", "password")), None)
     if unknown is not None:
         raise UsageError(
@@ -264,13 +277,13 @@ def _upsert(name: str, pair: Pair) -> Edit:
     return edit
 
 
-DRAFTS: Mapping[str, Callable[[Wanted, str | None], Iterator[Draft]]] = {
-    "topic": _topic,
-    "broker": _scoped(BROKER),
-    "group": _scoped(GROUP),
-    "client-metrics": _scoped(METRICS),
-    "user": _quota("user"),
-    "client": _quota("client-id"),
-    "ip": _quota("ip"),
+DRAFTS: Mapping[str, Callable[[Alteration, str | None], Iterator[Draft]]] = {
+    "topic": _draft_topic,
+    "broker": _make_config_drafter(BROKER),
+    "group": _make_config_drafter(GROUP),
+    "client-metrics": _make_config_drafter(METRICS),
+    "user": _make_quota_drafter("user"),
+    "client": _make_quota_drafter("client-id"),
+    "ip": _make_quota_drafter("ip"),
 }
 """What is typed after `alter` -> what it changes."""

@@ -22,34 +22,38 @@ class Pair(NamedTuple):
     at: int
 
 
-def pairs(text: str, flag: str) -> tuple[Pair, ...]:
+def parse_pairs(text: str, flag: str) -> tuple[Pair, ...]:
     """The configs of one flag. Raises UsageError with the position of the fault."""
     found: dict[str, Pair] = {}
-    for start, part in _parts(text, flag):
+    for start, part in _split_parts(text, flag):
         key, sign, value = part.partition("=")
         at = start + len(key) - len(key.lstrip())
         if not sign:
-            raise _fault(flag, at, "a config without `=`")
-        pair = Pair(key.strip(), _plain(value.strip(), flag, start + len(key) + 1), at + 1)
+            raise _make_usage_error(flag, at, "a config without `=`")
+        pair = Pair(key.strip(), _drop_brackets(value.strip(), flag, start + len(key) + 1), at + 1)
         if not pair.key:
-            raise _fault(flag, at, "a value without a name")
+            raise _make_usage_error(flag, at, "a value without a name")
         if pair.key in found:
-            raise _fault(flag, at, f"{pair.key} again, which stands at {found[pair.key].at}")
+            raise _make_usage_error(
+                flag, at, f"{pair.key} again, which stands at {found[pair.key].at}"
+            )
         found[pair.key] = pair
     return tuple(found.values())
 
 
-def keys(text: str, flag: str) -> tuple[str, ...]:
+def parse_keys(text: str, flag: str) -> tuple[str, ...]:
     """The names of one flag, each once. Raises UsageError."""
     found = []
-    for start, part in _parts(text, flag):
+    for start, part in _split_parts(text, flag):
         if not part.strip() or "=" in part:
-            raise _fault(flag, start, "a name alone must stand here", "Write it as k1,k2.")
+            raise _make_usage_error(
+                flag, start, "a name alone must stand here", "Write it as k1,k2."
+            )
         found.append(part.strip())
     return tuple(dict.fromkeys(found))
 
 
-def _parts(text: str, flag: str) -> Iterator[tuple[int, str]]:
+def _split_parts(text: str, flag: str) -> Iterator[tuple[int, str]]:
     """Position and text of what stands between the commas outside of brackets."""
     depth, start, opened = 0, 0, 0
     for at, char in enumerate(text):
@@ -62,19 +66,19 @@ def _parts(text: str, flag: str) -> Iterator[tuple[int, str]]:
             yield start, text[start:at]
             start = at + 1
     if depth:
-        raise _fault(flag, opened, "a [ that is never closed")
+        raise _make_usage_error(flag, opened, "a [ that is never closed")
     if text[start:].strip() or start:
         yield start, text[start:]
 
 
-def _plain(value: str, flag: str, at: int) -> str:
+def _drop_brackets(value: str, flag: str, at: int) -> str:
     """A value without the brackets around it."""
     if not value.startswith("["):
         return value
     if not value.endswith("]"):
-        raise _fault(flag, at, "text after the ] of a value")
+        raise _make_usage_error(flag, at, "text after the ] of a value")
     return value[1:-1]
 
 
-def _fault(flag: str, at: int, what: str, advice: str = FORM) -> UsageError:
+def _make_usage_error(flag: str, at: int, what: str, advice: str = FORM) -> UsageError:
     return UsageError(f"{flag}, character {at + 1}: {what}", advice)

@@ -15,41 +15,43 @@ from ...core.change import Change
 from ...core.errors import UsageError
 from ...core.resource import Identity, InstanceWorld, Observed, Reading
 from ...core.value import EMPTY, FrozenMap
-from ...plan.amend import amend, plan_of
+from ...plan.amend import amend, plan_changes
 from ...plan.model import Plan
 from ...plan.observe import Look
-from ...render.text import count
+from ...render.text import render_count
 from ..connection import Connection
 from ..run import Scene
-from .amendments import Wanted
-from .planning import header, refuse_missing
+from .amendments import Alteration
+from .planning import make_header, refuse_missing
 
 
-def electing(names: tuple[str, ...], others: bool) -> Wanted:
+def make_election(names: tuple[str, ...], others: bool) -> Alteration:
     """What `--elect-preferred` asks for. others: other flags are given beside it. Raises
     UsageError."""
     if others:
         raise UsageError("--elect-preferred stands alone", "Use a command of its own.")
     if not names:
         raise UsageError("no topic is named", "Name those whose leaders shall be elected.")
-    return Wanted("topic", tuple(dict.fromkeys(names)), (), (), elect_preferred=True)
+    return Alteration("topic", tuple(dict.fromkeys(names)), (), (), elect_preferred=True)
 
 
-def electing_plan(scene: Scene, found: Connection, wanted: Wanted) -> Plan:
+def plan_election(scene: Scene, found: Connection, wanted: Alteration) -> Plan:
     """The plan by which first replicas lead. Raises UsageError for a topic that is not there."""
     instance, session = found.instance, scene.sessions[found.instance]
     identities = [Identity(instance, KIND, name) for name in wanted.names if name is not None]
     readings = session.read(identities)
     refuse_missing(readings)
-    changes = [_electing(scene, identity, readings[identity]) for identity in identities]
+    changes = [
+        _make_election_change(scene, identity, readings[identity]) for identity in identities
+    ]
     world = {instance: InstanceWorld(session.facts, readings)}
     providers = {instance: scene.space.providers[instance]}
-    return plan_of(
-        changes, world, scene.planned, providers, Look(scene.sessions, world), header(scene)
+    return plan_changes(
+        changes, world, scene.planned, providers, Look(scene.sessions, world), make_header(scene)
     )
 
 
-def _electing(scene: Scene, identity: Identity, reading: Reading) -> Change:
+def _make_election_change(scene: Scene, identity: Identity, reading: Reading) -> Change:
     details = reading.details if isinstance(reading, Observed) else EMPTY
     first, ready = details.get("preferred") or EMPTY, details.get("ready") or ()
 
@@ -64,13 +66,13 @@ def _electing(scene: Scene, identity: Identity, reading: Reading) -> Change:
     change = amend(identity, address, reading, scene.space.types[identity.kind], facts, preferred)
     return replace(
         change,
-        before=_named(change.before, change),
-        after=_named(change.after, change),
-        notes=(*change.notes, *_notes(change, first, ready)),
+        before=_select_changing(change.before, change),
+        after=_select_changing(change.after, change),
+        notes=(*change.notes, *_list_notes(change, first, ready)),
     )
 
 
-def _named(attributes: FrozenMap | None, change: Change) -> FrozenMap | None:
+def _select_changing(attributes: FrozenMap | None, change: Change) -> FrozenMap | None:
     """The attributes with the leaders that change: the others are not looked at again."""
     if attributes is None:
         return None
@@ -79,10 +81,14 @@ def _named(attributes: FrozenMap | None, change: Change) -> FrozenMap | None:
     return attributes.with_items({"leaders": leaders})
 
 
-def _notes(change: Change, first: FrozenMap, ready: tuple[str, ...]) -> tuple[str, ...]:
+def _list_notes(change: Change, first: FrozenMap, ready: tuple[str, ...]) -> tuple[str, ...]:
     if change.before is None:
         return ()
-    said = [f"preferred leaders of {count(len(change.paths), 'partition')}"] if change.paths else []
+    said = (
+        [f"preferred leaders of {render_count(len(change.paths), 'partition')}"]
+        if change.paths
+        else []
+    )
     unable = [f"{number} (broker {first[number]})" for number in first if number not in ready]
     if unable:
         said.append(

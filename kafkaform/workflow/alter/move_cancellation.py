@@ -13,44 +13,46 @@ from ...core.change import Change
 from ...core.errors import UsageError
 from ...core.resource import Identity, InstanceWorld, Observed, Reading
 from ...core.value import FrozenMap
-from ...plan.amend import amend, plan_of
-from ...plan.drafts import ownership
+from ...plan.amend import amend, plan_changes
+from ...plan.drafts import read_ownership
 from ...plan.model import Plan
 from ...plan.observe import Look
 from ...render.text import inline
 from ..connection import Connection
 from ..run import Scene
-from .amendments import TOPIC, Wanted
-from .planning import header, refuse_missing
+from .amendments import TOPIC, Alteration
+from .planning import make_header, refuse_missing
 
 STOPPED = "the move that runs is stopped; its replicas stay where they are"
 
 
-def cancelling(names: tuple[str, ...], others: tuple[str, ...]) -> Wanted:
+def make_cancellation(names: tuple[str, ...], others: tuple[str, ...]) -> Alteration:
     """What `--cancel-move` asks for. Raises UsageError for other flags beside it."""
     if others:
         raise UsageError("--cancel-move stands alone", "Change configs with another command.")
     if not names:
         raise UsageError("no topic is named", "Name the topics whose moves shall stop.")
-    return Wanted("topic", tuple(dict.fromkeys(names)), (), (), cancel_move=True)
+    return Alteration("topic", tuple(dict.fromkeys(names)), (), (), cancel_move=True)
 
 
-def cancelling_plan(scene: Scene, found: Connection, wanted: Wanted) -> Plan:
+def plan_cancellation(scene: Scene, found: Connection, wanted: Alteration) -> Plan:
     """The plan that stops the moves of these topics. Raises UsageError for a topic that is not
     there or of which no move runs."""
     instance, session = found.instance, scene.sessions[found.instance]
     identities = [Identity(instance, TOPIC, name) for name in wanted.names if name is not None]
     readings = session.read(identities)
     refuse_missing(readings)
-    changes = [_cancelling(scene, identity, readings[identity]) for identity in identities]
+    changes = [
+        _make_cancellation_change(scene, identity, readings[identity]) for identity in identities
+    ]
     world = {instance: InstanceWorld(session.facts, readings)}
     providers = {instance: scene.space.providers[instance]}
-    return plan_of(
-        changes, world, scene.planned, providers, Look(scene.sessions, world), header(scene)
+    return plan_changes(
+        changes, world, scene.planned, providers, Look(scene.sessions, world), make_header(scene)
     )
 
 
-def _cancelling(scene: Scene, identity: Identity, reading: Reading) -> Change:
+def _make_cancellation_change(scene: Scene, identity: Identity, reading: Reading) -> Change:
     if isinstance(reading, Observed) and reading.moving is None:
         raise UsageError(
             f'no move of the topic "{inline(identity.key)}" runs',
@@ -73,8 +75,8 @@ def _cancelling(scene: Scene, identity: Identity, reading: Reading) -> Change:
         return kept
     return replace(
         kept,
-        row_before=ownership(row),
-        row_after=ownership(row),
+        row_before=read_ownership(row),
+        row_after=read_ownership(row),
         owner=row.owner,
         labels=row.labels,
         depends_on=row.depends_on,

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import field
 from msgspec.structs import replace
 
-from ...audit.event import timestamp
+from ...audit.event import render_time
 from ...audit.sinks.local import LocalSink
 from ...core.address import Address
 from ...core.canonical import digest
@@ -25,26 +25,26 @@ from ...core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ...core.resource import Absent, Desired, Hidden, Identity, InstanceWorld
 from ...core.secret import Secret
 from ...core.value import EMPTY, SecretRef
-from ...language.desired import load
-from ...plan.amend import amend, plan_of
-from ...plan.build import Header
+from ...language.desired import load_tree
+from ...plan.amend import amend, plan_changes
+from ...plan.build import PlanHeader
 from ...plan.model import Plan
 from ...plan.observe import Look
 from ...provider.contract import Secrets
 from ...provider.registry import Registry
 from ...render.text import inline
-from ...state.backends.files import private_folder
+from ...state.backends.files import make_private_folder
 from ...state.backends.local import LocalBackend
 from ...version import VERSION
-from ..configuration.data_answers import Asking
+from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration, Inputs
-from ..configuration.places import state_home
+from ..configuration.places import find_state_home
 from ..connection import Connection
 from ..events import Note
 from ..run import Scene
 from ..stores import AUDIT_FILE, STATE_FILE, open_store
-from ..workspace import Workspace, display
-from .amendments import DRAFTS, TOPIC, TOPIC_CONFIG, Draft, Wanted
+from ..workspace import Workspace, list_display_settings
+from .amendments import DRAFTS, TOPIC, TOPIC_CONFIG, Alteration, Draft
 
 UNKNOWN_OWNER = (
     "No configuration is at hand, so nobody can say whether one manages this. If one does, its "
@@ -56,7 +56,7 @@ _SAFE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 # ── the plan ────────────────────────────────────────────────────────────────────────────
 
 
-def make_plan(scene: Scene, found: Connection, wanted: Wanted) -> Plan:
+def plan_alteration(scene: Scene, found: Connection, wanted: Alteration) -> Plan:
     """The plan of an `alter`. Raises UsageError for what is not there, Blocked for an object that
     the configuration manages."""
     drafts = [draft for name in wanted.names for draft in DRAFTS[wanted.entity](wanted, name)]
@@ -71,7 +71,7 @@ def make_plan(scene: Scene, found: Connection, wanted: Wanted) -> Plan:
     readings = session.read(identities)
     version = f"alter-{scene.ledger.journal.run}"
     changes = [
-        _noted(
+        _note_idle_keys(
             amend(
                 identity,
                 str(Address(identity.kind, "alter", identity.key)),
@@ -88,17 +88,17 @@ def make_plan(scene: Scene, found: Connection, wanted: Wanted) -> Plan:
     world = {instance: InstanceWorld(session.facts, readings)}
     providers = {instance: scene.space.providers[instance]}
     look = Look(scene.sessions, world)
-    return plan_of(changes, world, scene.planned, providers, look, header(scene))
+    return plan_changes(changes, world, scene.planned, providers, look, make_header(scene))
 
 
-def header(scene: Scene) -> Header:
+def make_header(scene: Scene) -> PlanHeader:
     """What the plan of an `alter` says about itself."""
     head = scene.ledger.state.audit_head
-    return Header(
-        created=timestamp(scene.space.clock.now()),
+    return PlanHeader(
+        created=render_time(scene.space.clock.now()),
         kafkaform_version=VERSION,
         audit_head=f"{head.seq}/{head.hash}" if head else "",
-        display=display(scene.space),
+        display=list_display_settings(scene.space),
     )
 
 
@@ -138,7 +138,7 @@ def refuse_missing(readings: Mapping[Identity, object]) -> None:
             )
 
 
-def _noted(change: Change, draft: Draft) -> Change:
+def _note_idle_keys(change: Change, draft: Draft) -> Change:
     """The change with a word about keys that were not there to be removed."""
     before = change.before or EMPTY
     there = {*(before.get("config") or EMPTY), *(before.get("secret_keys") or EMPTY)}
@@ -154,7 +154,7 @@ def _noted(change: Change, draft: Draft) -> Change:
 # ── the state and the log ───────────────────────────────────────────────────────────────
 
 
-class Bare(Configuration, frozen=True):
+class NoConfiguration(Configuration, frozen=True):
     """No configuration at all, for a cluster that the command line names. secrets: those that
     connecting needs."""
 
@@ -162,11 +162,11 @@ class Bare(Configuration, frozen=True):
 
     secrets: Secrets = field(default_factory=dict)
 
-    def secret(self, ref: SecretRef) -> Secret | None:
-        return self.secrets.get(str(ref)) or Configuration.secret(self, ref)
+    def find_secret(self, ref: SecretRef) -> Secret | None:
+        return self.secrets.get(str(ref)) or Configuration.find_secret(self, ref)
 
 
-def workspace(
+def make_workspace(
     found: Connection, cluster_id: str, state_file: str | None, *, keep: bool = True
 ) -> Workspace:
     """The folder's state and log, or those of the cluster below the user's folder for state.
@@ -175,7 +175,7 @@ def workspace(
     cluster that flags name."""
     if found.configuration is not None:
         found.configuration.asking.systems.note(found.settings, cluster_id, found.provider.words)
-        desired = found.configuration.desired()
+        desired = found.configuration.evaluate_desired()
         found.configuration.asking.close()
         if has_errors(desired.diagnostics):
             raise ConfigurationError(
@@ -191,15 +191,16 @@ def workspace(
     if state_file is not None:
         raise UsageError(
             "--state goes with the configuration of a folder, and this cluster is named by flags",
-            f"Leave it out: state and log of the cluster are in {place_of(cluster_id)}.",
+            "Leave it out: state and log of the cluster are in "
+            f"{locate_cluster_folder(cluster_id)}.",
         )
-    folder = cluster_folder(cluster_id) if keep else place_of(cluster_id)
-    asking = Asking(lambda _: found.open())
+    folder = make_cluster_folder(cluster_id) if keep else locate_cluster_folder(cluster_id)
+    asking = DataAnswers(lambda _: found.open())
     asking.systems.note(found.settings, cluster_id, found.provider.words)
-    bare = Bare(
+    bare = NoConfiguration(
         folder,
         folder,
-        load({}),
+        load_tree({}),
         Inputs(),
         Registry(),
         asking,
@@ -216,19 +217,19 @@ def workspace(
     )
 
 
-def place_of(cluster_id: str) -> Path:
+def locate_cluster_folder(cluster_id: str) -> Path:
     """Where the folder of a cluster's log is, or would be."""
     name = cluster_id if _SAFE_ID.fullmatch(cluster_id) else digest(cluster_id)
-    return state_home() / "clusters" / name
+    return find_state_home() / "clusters" / name
 
 
-def cluster_folder(cluster_id: str) -> Path:
+def make_cluster_folder(cluster_id: str) -> Path:
     """The folder of a cluster's log, made if it is not there; others may not look into
     it. Raises StorageError."""
-    folder = place_of(cluster_id)
+    folder = locate_cluster_folder(cluster_id)
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return private_folder(folder)
+        return make_private_folder(folder)
     except OSError as error:
         raise StorageError(
             f"{folder.parent} cannot be written: {error.strerror}",

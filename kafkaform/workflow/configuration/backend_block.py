@@ -15,12 +15,12 @@ LEASE = "lease"
 """How long a remote lock outlives a run that died: the one argument that is not the store's."""
 
 
-def backend_faults(found: Settings) -> Diagnostics:
+def find_backend_faults(found: Settings) -> Diagnostics:
     """Why the block names no place."""
-    return tuple(_faults(found)) if found.backend is not None else ()
+    return tuple(_find_faults(found)) if found.backend is not None else ()
 
 
-def placed(found: Settings) -> tuple[str, Mapping[str, str]]:
+def read_place(found: Settings) -> tuple[str, Mapping[str, str]]:
     """The place that a sound block names, and its options."""
     texts = {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in found.options.items()}
     if found.backend == LOCAL:
@@ -30,10 +30,10 @@ def placed(found: Settings) -> tuple[str, Mapping[str, str]]:
     return f"{KINDS[str(found.backend)].start}://", texts
 
 
-def _faults(found: Settings) -> Iterator[Diagnostic]:
-    kinds, name = _kinds(), str(found.backend)
+def _find_faults(found: Settings) -> Iterator[Diagnostic]:
+    kinds, name = _list_kinds(), str(found.backend)
     if name not in kinds:
-        yield _fault(found, f'There is no backend "{name}"', f"There are: {', '.join(kinds)}.")
+        yield _make_fault(found, f'There is no backend "{name}"', f"There are: {', '.join(kinds)}.")
         return
     required, optional = kinds[name]
     known = (*required, *optional)
@@ -41,15 +41,21 @@ def _faults(found: Settings) -> Iterator[Diagnostic]:
         if name not in known:
             hint = suggest(name, known) or f"It takes: {', '.join(known)}."
             advice = f"{hint} Credentials come from the environment only."
-            yield _fault(found, f'The backend "{found.backend}" has no argument "{name}"', advice)
+            yield _make_fault(
+                found, f'The backend "{found.backend}" has no argument "{name}"', advice
+            )
         elif not isinstance(value, str | bool) or value == "":
-            yield _fault(found, f'"{name}" of a backend block must be a text', "Put it in quotes.")
+            yield _make_fault(
+                found, f'"{name}" of a backend block must be a text', "Put it in quotes."
+            )
     for name in required:
         if name not in found.options:
-            yield _fault(found, f'The backend "{found.backend}" needs "{name}"', f"Add {name}.")
+            yield _make_fault(
+                found, f'The backend "{found.backend}" needs "{name}"', f"Add {name}."
+            )
 
 
-def _kinds() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+def _list_kinds() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """Name -> the arguments that it needs, and those that it may have."""
     from ...state.backends.obstores import COMMON, KINDS  # noqa: PLC0415  # only a state in a store needs its client
 
@@ -61,5 +67,5 @@ def _kinds() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     return {LOCAL: (("path",), ()), **remote}
 
 
-def _fault(found: Settings, summary: str, advice: str) -> Diagnostic:
+def _make_fault(found: Settings, summary: str, advice: str) -> Diagnostic:
     return Diagnostic(Severity.ERROR, summary, range=found.range, advice=advice)

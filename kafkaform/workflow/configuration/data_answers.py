@@ -16,7 +16,7 @@ Connect = Callable[[ProviderConfig], Session]
 """A session for a provider instance. Raises KafkaformError."""
 
 
-class Asking(Struct, frozen=True):
+class DataAnswers(Struct, frozen=True):
     """Connects when the first question comes. answers: by instance, data source and digest of
     the arguments, so that a second evaluation sees the same world; systems: of all sessions that
     are opened for the configuration, by whomever."""

@@ -10,7 +10,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Severity
-from ...core.schema import BOOL, STRING, Attribute, ObjectSchema, list_of
+from ...core.schema import BOOL, STRING, AttributeSchema, ObjectSchema, list_of
 from ...core.value import FrozenMap, SecretRef, Value
 from ...language.evaluate.provider_blocks import ProviderInfo
 
@@ -18,13 +18,13 @@ PREFIX = "KAFKAFORM_"
 _OTHER = re.compile(r"[^A-Z0-9]")
 
 
-def variable(instance: str, attribute: str) -> str:
+def name_variable(instance: str, attribute: str) -> str:
     """The variable that gives an attribute of a provider block: `kafka.eu` and `ca_cert` are
     KAFKAFORM_KAFKA_EU_CA_CERT."""
     return PREFIX + _OTHER.sub("_", f"{instance}_{attribute}".upper())
 
 
-def value_of(attribute: Attribute, source: str, text: str | None) -> Value:
+def parse_value(attribute: AttributeSchema, source: str, text: str | None) -> Value:
     """What a text means: `true` and `false`, words between commas, or itself. A secret stays a
     reference, as in a file."""
     if text is None:
@@ -38,7 +38,7 @@ def value_of(attribute: Attribute, source: str, text: str | None) -> Value:
     return text
 
 
-def misread(attribute: Attribute, source: str, text: str) -> Iterator[Diagnostic]:
+def find_misreading(attribute: AttributeSchema, source: str, text: str) -> Iterator[Diagnostic]:
     """Why a text is no value of the attribute: `yes` is not `true`, and must not become false."""
     known = ("true", "false") if attribute.type == BOOL else attribute.choices
     said = text.strip().lower() if attribute.type == BOOL else text
@@ -50,15 +50,17 @@ def misread(attribute: Attribute, source: str, text: str) -> Iterator[Diagnostic
         )
 
 
-def completed(info: ProviderInfo, environ: Mapping[str, str], *, offline: bool) -> ProviderInfo:
+def complete_provider(
+    info: ProviderInfo, environ: Mapping[str, str], *, offline: bool
+) -> ProviderInfo:
     """The provider, whose blocks need not say what the environment does. offline: nobody
     connects, so nothing has to be said at all."""
     optional = {name: replace(one, required=False) for name, one in info.schema.attributes.items()}
-    connect = partial(_completed, info.schema, environ, offline)
+    connect = partial(_complete_connection, info.schema, environ, offline)
     return replace(info, schema=replace(info.schema, attributes=optional), connect=connect)
 
 
-def _completed(
+def _complete_connection(
     schema: ObjectSchema,
     environ: Mapping[str, str],
     offline: bool,
@@ -68,20 +70,20 @@ def _completed(
     given: dict[str, Value] = {}
     faults: list[tuple[str, Diagnostic]] = []
     for name, one in schema.attributes.items():
-        source = variable(instance, name)
+        source = name_variable(instance, name)
         text = environ.get(source)
         if text and config.get(name) == one.default:
-            given[name] = value_of(one, source, text)
-            faults += ((name, fault) for fault in misread(one, source, text))
+            given[name] = parse_value(one, source, text)
+            faults += ((name, fault) for fault in find_misreading(one, source, text))
         elif one.required and config.get(name) is None:
-            faults.append((name, _missing(instance, one)))
+            faults.append((name, _make_missing_fault(instance, one)))
     return FrozenMap({**config, **given}), () if offline else tuple(faults)
 
 
-def _missing(instance: str, attribute: Attribute) -> Diagnostic:
+def _make_missing_fault(instance: str, attribute: AttributeSchema) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
         f'provider "{instance}" needs "{attribute.name}"',
         advice=f"{attribute.doc} Write it in the block, or set "
-        f"{variable(instance, attribute.name)}.",
+        f"{name_variable(instance, attribute.name)}.",
     )

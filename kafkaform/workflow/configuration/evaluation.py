@@ -11,13 +11,13 @@ from msgspec import field
 from msgspec.structs import replace
 
 from ...core.errors import UsageError
-from ...core.redaction import clean
+from ...core.redaction import mask_secrets
 from ...core.resource import Desired, Observed, Output, ProviderConfig
 from ...core.secret import PartialRepr, Secret
 from ...core.value import FrozenMap, SecretRef, Value, freeze
-from ...language.declare.top_level import declare
+from ...language.declare.top_level import declare_blocks
 from ...language.declare.used_names import list_used_names
-from ...language.declare.variables import resolve
+from ...language.declare.variables import resolve_variables
 from ...language.desired import (
     Built,
     DataInfo,
@@ -27,21 +27,21 @@ from ...language.desired import (
     TypeInfo,
     VarFile,
     evaluate_tree,
-    load,
+    load_tree,
 )
-from ...language.desired import Inputs as Values
-from ...language.expressions.compilation import context
-from ...language.functions import function_table
-from ...language.functions.confined_files import confined
+from ...language.desired import VariableInputs as Values
+from ...language.expressions.compilation import make_context
+from ...language.functions import make_function_table
+from ...language.functions.confined_files import make_confined_reader
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
 from ...syntax.nodes import File
 from ...syntax.write import write_value
 from . import untrusted
-from .data_answers import Asking
-from .environment import completed
-from .files import read_folder, root_of
-from .requirements import unmet
+from .data_answers import DataAnswers
+from .environment import complete_provider
+from .files import find_root, read_folder
+from .requirements import find_unmet
 from .untrusted import refuse_links_to
 
 MAX_SECRET_BYTES, MAX_PATH = 1 << 16, 4096
@@ -63,7 +63,7 @@ class Inputs(PartialRepr, frozen=True):
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @staticmethod
-    def of(
+    def read(
         var: Mapping[str, object] | Sequence[str | Path],
         var_file: Sequence[Path] = (),
         *,
@@ -77,7 +77,9 @@ class Inputs(PartialRepr, frozen=True):
             refuse_links_to(item for item in given if isinstance(item, Path))
         return Inputs(
             tuple(
-                VarFile(str(item), _content(item, "--var-file")) if isinstance(item, Path) else item
+                VarFile(str(item), _read_content(item, "--var-file"))
+                if isinstance(item, Path)
+                else item
                 for item in given
             ),
             untrusted,
@@ -87,11 +89,11 @@ class Inputs(PartialRepr, frozen=True):
     @property
     def environ(self) -> Mapping[str, str]:
         """The environment, as far as variables may take their values from it."""
-        return untrusted.inputs(self.environment) if self.untrusted else self.environment
+        return untrusted.select_variables(self.environment) if self.untrusted else self.environment
 
-    def registry(self) -> Registry:
+    def make_registry(self) -> Registry:
         """The providers that may be used."""
-        return untrusted.registry(self.environment) if self.untrusted else Registry()
+        return untrusted.make_registry(self.environment) if self.untrusted else Registry()
 
 
 def _as_texts(variables: Mapping[str, object]) -> Iterator[str]:
@@ -117,10 +119,10 @@ class Configuration(PartialRepr, frozen=True):
     tree: Tree
     inputs: Inputs
     registry: Registry
-    asking: Asking
+    asking: DataAnswers
     texts: dict[str, str] = field(default_factory=dict)
 
-    def desired(
+    def evaluate_desired(
         self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
     ) -> Desired:
         """Everything that it says, with all its faults. offline: unset variables are no fault,
@@ -139,24 +141,27 @@ class Configuration(PartialRepr, frozen=True):
         built = evaluate_tree(
             self.tree,
             Values(self.inputs.environ, self.inputs.given, offline),
-            self._schemas(offline),
-            None if self.inputs.untrusted else confined(self.root, self.folder),
+            self._collect_schemas(offline),
+            None if self.inputs.untrusted else make_confined_reader(self.root, self.folder),
             computed,
             self.asking if ask and not offline else None,
         )
         found = built.desired
-        unfit = (*unmet(self.tree), *found.diagnostics)
+        unfit = (*find_unmet(self.tree), *found.diagnostics)
         return replace(built, desired=replace(found, diagnostics=unfit))
 
-    def _schemas(self, offline: bool) -> Schemas:
+    def _collect_schemas(self, offline: bool) -> Schemas:
         """What is installed, and where it connects as far as the environment says that."""
         environment = self.inputs.environment
-        known = schemas(self._providers())
+        known = collect_schemas(self._providers())
         if self.inputs.untrusted and not offline:
-            infos = {n: untrusted.fenced(info, environment) for n, info in known.providers.items()}
+            infos = {
+                n: untrusted.restrict_provider(info, environment)
+                for n, info in known.providers.items()
+            }
         else:
             infos = {
-                name: completed(info, environment, offline=offline)
+                name: complete_provider(info, environment, offline=offline)
                 for name, info in known.providers.items()
             }
         return replace(known, providers=infos)
@@ -171,42 +176,44 @@ class Configuration(PartialRepr, frozen=True):
             return found
         return {name: load(name) for name in registry.names}
 
-    def secret(self, ref: SecretRef) -> Secret | None:
+    def find_secret(self, ref: SecretRef) -> Secret | None:
         """The secret that a reference names, or None if it is not there."""
         if self.inputs.untrusted and not untrusted.is_ours(ref):
             return None
         text = _SECRETS[ref.source](self, ref.name)
         return None if text is None else Secret(text)
 
-    def variable_secret(self, name: str) -> str | None:
+    def find_variable_secret(self, name: str) -> str | None:
         """The value of a sensitive variable, or of an element: `passwords["x"]`."""
         if not self.texts:
-            found, _ = declare(self.tree)
+            found, _ = declare_blocks(self.tree)
             values = Values(self.inputs.environ, self.inputs.given)
-            resolved = resolve(self.tree, found.variables, values, context(function_table()))
+            resolved = resolve_variables(
+                self.tree, found.variables, values, make_context(make_function_table())
+            )
             self.texts.update(resolved.secrets)
         return self.texts.get(name)
 
-    def lighter(self) -> Configuration:
+    def keep_variables(self) -> Configuration:
         """What is asked for once everything is evaluated: the variables, for their secrets. The
         blocks of ten thousand objects take more room than the objects."""
-        files = tuple(map(_variables_alone, self.tree.configuration))
+        files = tuple(map(_keep_variable_blocks, self.tree.configuration))
         tree = replace(self.tree, configuration=files, modules={})
-        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.systems))
+        return replace(self, tree=tree, asking=DataAnswers(_refuse_question, self.asking.systems))
 
-    def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
+    def evaluate_settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
         """The same with what servers show by now: outputs that waited for it, rules that did."""
         if not desired.settles:
             return desired
-        again = self.desired(computed=_computed(desired, sessions))
+        again = self.evaluate_desired(computed=_read_computed(desired, sessions))
         return replace(desired, outputs=again.outputs, diagnostics=again.diagnostics)
 
 
-def _nobody(config: ProviderConfig) -> Session:
+def _refuse_question(config: ProviderConfig) -> Session:
     raise AssertionError(f"data of {config.instance} is asked for after it was read")
 
 
-def _variables_alone(file: File) -> File:
+def _keep_variable_blocks(file: File) -> File:
     blocks = tuple(block for block in file.body.blocks if block.type == "variable")
     return replace(file, body=replace(file.body, attributes={}, blocks=blocks))
 
@@ -216,7 +223,7 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
     named, because links on the way to it count. Raises UsageError for a file that cannot be
     read."""
     named, folder = folder, folder.absolute()
-    root, links = root_of(folder), not inputs.untrusted
+    root, links = find_root(folder), not inputs.untrusted
     if inputs.untrusted:
         untrusted.refuse_own_code(folder, root)
         untrusted.refuse_links_to([named])
@@ -226,20 +233,22 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
         raise UsageError(str(fault), _READABLE) from None
 
     def connect(config: ProviderConfig) -> Session:
-        from ...apply.secrets import references  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
-        from ...apply.secrets import resolve as resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
+        from ...apply.secrets import find_references  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
+        from ...apply.secrets import resolve_secrets as resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
-        secrets = resolve_secrets(references(config.config), configuration.secret)
+        secrets = resolve_secrets(find_references(config.config), configuration.find_secret)
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
-    tree = load(files, partial(_module, root, folder, links), partial(_own, folder, links))
-    configuration = Configuration(folder, root, tree, inputs, registry, Asking(connect))
+    tree = load_tree(
+        files, partial(_read_module, root, folder, links), partial(_resolve_own_path, folder, links)
+    )
+    configuration = Configuration(folder, root, tree, inputs, registry, DataAnswers(connect))
     return configuration
 
 
-def _own(folder: Path, links: bool, where: str) -> str:
+def _resolve_own_path(folder: Path, links: bool, where: str) -> str:
     """The path of a module's folder as it is without links; "" is the folder itself. links: False
-    leaves them in, for `_module` to refuse."""
+    leaves them in, for `_read_module` to refuse."""
     try:
         if len(where) > MAX_PATH:
             return where
@@ -251,7 +260,7 @@ def _own(folder: Path, links: bool, where: str) -> str:
     return "" if found == os.curdir else found
 
 
-def _module(root: Path, folder: Path, links: bool, where: str) -> dict[str, bytes]:
+def _read_module(root: Path, folder: Path, links: bool, where: str) -> dict[str, bytes]:
     """The files of a module's folder. Raises OSError saying why it cannot be read."""
     try:
         if len(where) > MAX_PATH:
@@ -266,13 +275,14 @@ def _module(root: Path, folder: Path, links: bool, where: str) -> dict[str, byte
     return read_folder(root, target, links=links)
 
 
-def recorded_outputs(outputs: Sequence[Output]) -> FrozenMap:
+def record_outputs(outputs: Sequence[Output]) -> FrozenMap:
     """Outputs as the state keeps them: a sensitive one without its value, a deferred one not, and
     none with a secret of this run."""
     return FrozenMap(
         {
             output.name: FrozenMap(
-                value=None if output.sensitive else _clean(output.value), sensitive=output.sensitive
+                value=None if output.sensitive else _mask_value(output.value),
+                sensitive=output.sensitive,
             )
             for output in outputs
             if not output.deferred
@@ -280,21 +290,21 @@ def recorded_outputs(outputs: Sequence[Output]) -> FrozenMap:
     )
 
 
-def _clean(value: Value) -> Value:
+def _mask_value(value: Value) -> Value:
     """The value with its texts cleaned; the state is hashed after that."""
     if isinstance(value, str):
-        return clean(value)
+        return mask_secrets(value)
     if isinstance(value, FrozenMap):
-        return FrozenMap({clean(key): _clean(item) for key, item in value.items()})
-    return tuple(map(_clean, value)) if isinstance(value, tuple) else value
+        return FrozenMap({mask_secrets(key): _mask_value(item) for key, item in value.items()})
+    return tuple(map(_mask_value, value)) if isinstance(value, tuple) else value
 
 
-def recorded(outputs: FrozenMap) -> tuple[Output, ...]:
+def read_recorded_outputs(outputs: FrozenMap) -> tuple[Output, ...]:
     """What the state keeps, as outputs again."""
     return tuple(Output(name, o["value"], o["sensitive"]) for name, o in sorted(outputs.items()))
 
 
-def schemas(providers: Mapping[str, Provider]) -> Schemas:
+def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
     """What these providers offer, as the language wants to know it."""
     types, data = {}, {}
     for name, provider in providers.items():
@@ -306,7 +316,7 @@ def schemas(providers: Mapping[str, Provider]) -> Schemas:
     return Schemas(types, data, infos)
 
 
-def _computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[str, FrozenMap]:
+def _read_computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[str, FrozenMap]:
     """str(address) -> what the server set, for every declared object that is there."""
     found: dict[str, FrozenMap] = {}
     for instance, session in sessions.items():
@@ -318,7 +328,7 @@ def _computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[str, Fr
     return found
 
 
-def _file_secret(configuration: Configuration, name: str) -> str | None:
+def _read_file_secret(configuration: Configuration, name: str) -> str | None:
     path = configuration.folder / name
     if not path.is_file() or path.stat().st_size > MAX_SECRET_BYTES:
         return None
@@ -327,12 +337,12 @@ def _file_secret(configuration: Configuration, name: str) -> str | None:
 
 _SECRETS: Mapping[str, Callable[[Configuration, str], str | None]] = {
     "env": lambda configuration, name: configuration.inputs.environment.get(name),
-    "file": _file_secret,
-    "variable": Configuration.variable_secret,
+    "file": _read_file_secret,
+    "variable": Configuration.find_variable_secret,
 }
 
 
-def _content(path: Path, what: str) -> bytes:
+def _read_content(path: Path, what: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:

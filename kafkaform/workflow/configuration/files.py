@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...language.declare.folder import is_read
-from ...language.functions.confined_files import confined
+from ...language.functions.confined_files import make_confined_reader
 from ...language.values.limits import LIMITS
 
 
-def root_of(folder: Path) -> Path:
+def find_root(folder: Path) -> Path:
     """How far the files and functions of a folder may reach: the nearest folder upwards that
     holds .git, else the folder itself."""
     return next((p for p in (folder, *folder.parents) if (p / ".git").exists()), folder)
@@ -18,7 +18,7 @@ def root_of(folder: Path) -> Path:
 def read_folder(root: Path, folder: Path, *, links: bool = True) -> dict[str, bytes]:
     """The configuration files of a folder by name. links: those to files inside the root too.
     Raises OSError that says which one cannot be read, and why."""
-    read = confined(root, folder)
+    read = make_confined_reader(root, folder)
     files: dict[str, bytes] = {}
     for path in sorted(folder.iterdir()):
         if not is_read(path.name) or path.is_dir():

@@ -11,15 +11,15 @@ _named: list[Path] = []
 """Paths that a relative --chdir went through."""
 
 
-def state_home() -> Path:
+def find_state_home() -> Path:
     """Our part of where programs keep what they know (XDG_STATE_HOME: absolute or unset)."""
     state = Path(os.environ.get("XDG_STATE_HOME", ""))
     return (state if state.is_absolute() else Path.home() / ".local/state") / "kafkaform"
 
 
-def enter(folder: Path) -> None:
+def enter_folder(folder: Path) -> None:
     """Work in a folder; PWD then says by which way, as shells have it. Raises OSError."""
-    before = _way()
+    before = _find_current_folder()
     os.chdir(folder)
     way = before / folder
     steps = [] if folder.is_absolute() else [p for p in (way, *way.parents) if p != before]
@@ -27,17 +27,17 @@ def enter(folder: Path) -> None:
     os.environ["PWD"] = str(way)
 
 
-def links_on_the_way(to: Path) -> Iterator[Path]:
+def find_links(to: Path) -> Iterator[Path]:
     """The links that lead to a path, or here, and that a checkout may hold: those below a folder
     that has .git, those that a relative --chdir went through, and the last step. Links above all
     of that are the computer's own."""
-    way = _way() / to
+    way = _find_current_folder() / to
     for path in (way, *way.parents):
         if path.is_symlink() and (path == way or path in _named or _is_in_checkout(path)):
             yield path
 
 
-def _way() -> Path:
+def _find_current_folder() -> Path:
     """The current folder as it was named: the system knows it without links only."""
     here, told = Path.cwd(), Path(os.environ.get("PWD", ""))
     try:

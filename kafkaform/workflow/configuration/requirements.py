@@ -7,22 +7,22 @@ from collections.abc import Iterator
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...language.declare.folder import Tree
-from ...language.declare.settings import Settings, settings
+from ...language.declare.settings import Settings, read_settings
 from ...version import VERSION
-from .backend_block import backend_faults
+from .backend_block import find_backend_faults
 
 _OPERATOR = re.compile(r"^\s*(~>|=(?!=))")
 _PYTHON = {"~>": "~=", "=": "=="}
 """Terraform's spelling of version constraints to Python's, where they differ."""
 
 
-def unmet(tree: Tree) -> Diagnostics:
+def find_unmet(tree: Tree) -> Diagnostics:
     """Why the block's demands cannot be met; nothing if they are."""
-    found, faults = settings(tree)
-    return (*faults, *_version_faults(found), *backend_faults(found))
+    found, faults = read_settings(tree)
+    return (*faults, *_find_version_faults(found), *find_backend_faults(found))
 
 
-def _version_faults(found: Settings) -> Iterator[Diagnostic]:
+def _find_version_faults(found: Settings) -> Iterator[Diagnostic]:
     text = found.required_version
     if text is None:
         return
@@ -30,7 +30,7 @@ def _version_faults(found: Settings) -> Iterator[Diagnostic]:
     from packaging.version import Version  # noqa: PLC0415  # it takes as long as Python itself to load
 
     try:
-        allowed = SpecifierSet(",".join(map(_python, text.split(","))))
+        allowed = SpecifierSet(",".join(map(_translate_constraint, text.split(","))))
     except InvalidSpecifier:
         yield Diagnostic(
             Severity.ERROR,
@@ -46,6 +46,6 @@ def _version_faults(found: Settings) -> Iterator[Diagnostic]:
         )
 
 
-def _python(constraint: str) -> str:
+def _translate_constraint(constraint: str) -> str:
     text = _OPERATOR.sub(lambda match: _PYTHON[match[1]], constraint).strip()
     return text if text[:1] in "<>=!~" else f"=={text}"

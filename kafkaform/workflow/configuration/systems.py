@@ -37,7 +37,8 @@ class Systems(Struct, frozen=True):
         for instance, (other, theirs) in self.known.items():
             if instance != block.instance and theirs == scope:
                 raise ConfigurationError(
-                    f"provider instances {_told(other, words)} and {_told(block, words)} are the "
+                    f"provider instances {_describe_block(other, words)} and "
+                    f"{_describe_block(block, words)} are the "
                     f"same {system}, {scope}",
                     "An object of it could be recorded, changed and deleted twice. Correct the "
                     f"addresses if two {system}s are meant. Otherwise keep one of the two provider "
@@ -47,7 +48,8 @@ class Systems(Struct, frozen=True):
         _, before = self.known.get(block.instance, (block, scope))
         if before != scope:
             raise OtherSystem(
-                f"provider instance {_told(block, words)} answered as {system} {before} at first, "
+                f"provider instance {_describe_block(block, words)} answered as {system} "
+                f"{before} at first, "
                 f"and answers as {system} {scope} now",
                 f"Nothing was sent. Find out what leads to two {system}s there, then run the same "
                 "command again.",
@@ -55,7 +57,7 @@ class Systems(Struct, frozen=True):
         self.known[block.instance] = block, scope
 
 
-def _told(block: ProviderConfig, words: Words) -> str:
+def _describe_block(block: ProviderConfig, words: Words) -> str:
     """Its name, its place and where it connects to."""
     address = block.config.get(words.address)
     named = ", ".join(map(str, address)) if isinstance(address, tuple) else str(address or "")

@@ -16,25 +16,25 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import UsageError
-from ...core.schema import Attribute, ObjectSchema
+from ...core.schema import AttributeSchema, ObjectSchema
 from ...core.value import FrozenMap, SecretRef, Value
 from ...language.declare.variable_values import PREFIX as VARIABLES
 from ...language.evaluate.provider_blocks import ProviderInfo
 from ...provider.registry import Registry
-from .environment import PREFIX, value_of, variable
-from .places import links_on_the_way
+from .environment import PREFIX, name_variable, parse_value
+from .places import find_links
 
 PROVIDERS, DEFAULT_PROVIDERS = f"{PREFIX}PROVIDERS", "kafka"
 FLAG = "--untrusted"
 
 
-def registry(environ: Mapping[str, str]) -> Registry:
+def make_registry(environ: Mapping[str, str]) -> Registry:
     """The installed providers that KAFKAFORM_PROVIDERS names, separated by commas."""
     allowed = {name.strip() for name in environ.get(PROVIDERS, DEFAULT_PROVIDERS).split(",")}
     return Registry(allowed=allowed)
 
 
-def inputs(environ: Mapping[str, str]) -> dict[str, str]:
+def select_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """What of the environment variables may take: KF_VAR_… and never Terraform's TF_VAR_…, which
     may hold what was meant for another tool."""
     return {name: text for name, text in environ.items() if name.startswith(VARIABLES)}
@@ -80,7 +80,7 @@ def refuse_links_to(paths: Iterable[Path]) -> None:
     """Raises UsageError if a file, or the current folder, is reached through a link that a checkout
     may hold: whoever wrote the link chose what is read, wherever that is."""
     for path in paths:
-        for link in links_on_the_way(path):
+        for link in find_links(path):
             raise UsageError(
                 f"{link} is a link, and {FLAG} follows none",
                 "Name the place itself: a pull request may have put the link there.",
@@ -90,17 +90,17 @@ def refuse_links_to(paths: Iterable[Path]) -> None:
 # ── connections ─────────────────────────────────────────────────────────────────────────
 
 
-def fenced(info: ProviderInfo, environ: Mapping[str, str]) -> ProviderInfo:
+def restrict_provider(info: ProviderInfo, environ: Mapping[str, str]) -> ProviderInfo:
     """The provider, whose blocks say how to work and cannot say where to connect."""
     optional = {
         name: one if one.policy else replace(one, required=False)
         for name, one in info.schema.attributes.items()
     }
-    connect = partial(_connection, info.schema, environ)
+    connect = partial(_replace_connection, info.schema, environ)
     return replace(info, schema=replace(info.schema, attributes=optional), connect=connect)
 
 
-def _connection(
+def _replace_connection(
     schema: ObjectSchema, environ: Mapping[str, str], instance: str, config: FrozenMap
 ) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
     """The block with the environment's connection. Refused is what the block says otherwise: a
@@ -109,9 +109,11 @@ def _connection(
     given: dict[str, Value] = {}
     faults: list[tuple[str, Diagnostic]] = []
     for name, attribute in own.items():
-        source = variable(instance, name)
-        given[name] = value_of(attribute, source, environ.get(source) or None)
-        faults += ((name, fault) for fault in _refused(attribute, source, config, given[name]))
+        source = name_variable(instance, name)
+        given[name] = parse_value(attribute, source, environ.get(source) or None)
+        faults += (
+            (name, fault) for fault in _find_refusals(attribute, source, config, given[name])
+        )
     blocks = {name: None for name, one in schema.blocks.items() if not _is_policy(one)}
     return FrozenMap({**config, **given, **blocks}), tuple(faults)
 
@@ -122,8 +124,8 @@ def _is_policy(schema: ObjectSchema) -> bool:
     )
 
 
-def _refused(
-    attribute: Attribute, source: str, config: FrozenMap, given: Value
+def _find_refusals(
+    attribute: AttributeSchema, source: str, config: FrozenMap, given: Value
 ) -> Iterator[Diagnostic]:
     name, said = attribute.name, config.get(attribute.name)
     if attribute.required and given is None:

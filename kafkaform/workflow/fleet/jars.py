@@ -8,10 +8,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ...core.progress import Report, silent
-from ...fleet.spark.session import Place, submitted
-from ...sandbox.download import repository
-from ...sandbox.jars import Jar, ensure
+from ...core.progress import Reporter, ignore_event
+from ...fleet.spark.session import SparkPlace, is_submitted
+from ...sandbox.download import open_repository
+from ...sandbox.jars import Jar, ensure_jars
 
 _JARS = re.compile(r"^[ \t]*spark\.jars(?:[ \t]*[=:][ \t]*|[ \t]+)(\S.*)$", re.MULTILINE)
 DELTA = (
@@ -34,20 +34,20 @@ DELTA = (
 )
 
 
-def with_jars(place: Place, report: Report = silent) -> Place:
+def add_jars(place: SparkPlace, report: Reporter = ignore_event) -> SparkPlace:
     """The place with Delta's jars by path, each of which is the pinned file or refused: Maven's
     client would take what a repository answers, and does not know the certificates of this
     computer. Who names jars or a mirror, or has a server that has them, gets those.
 
     Raises ConnectError: they cannot be downloaded; KafkaformError: they are other files.
     """
-    if place.jars or place.ivy or place.connect or submitted():
+    if place.jars or place.ivy or place.connect or is_submitted():
         return place
-    jars = ensure(DELTA, report, repository, "Delta Lake")
-    return replace(place, jars=(*map(str, jars), *_defaults()))
+    jars = ensure_jars(DELTA, report, open_repository, "Delta Lake")
+    return replace(place, jars=(*map(str, jars), *_read_default_jars()))
 
 
-def _defaults() -> tuple[str, ...]:
+def _read_default_jars() -> tuple[str, ...]:
     """The jars of `spark-defaults.conf`, such as those for a store: jars that are given by path
     count before that file."""
     folder = os.environ.get("SPARK_CONF_DIR", "")

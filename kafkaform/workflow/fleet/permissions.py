@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ...core.errors import KafkaformError, UsageError
-from ...core.progress import Progress, Report
-from ...fleet.access.operation_bits import principal_of, resource_of
+from ...core.progress import Progress, Reporter
+from ...fleet.access.operation_bits import parse_principal, parse_resource
 from ...fleet.access.permission_rows import (
     COLUMNS,
     KEY,
-    Only,
-    shown,
-    wanted,
-    where,
-    worded,
+    PermissionFilter,
+    add_words,
+    make_where,
+    render_row,
+    select_wanted,
     write_parquet,
 )
-from ...fleet.exports.rows import FORMATS, Sheet, whole, write_rows
+from ...fleet.exports.rows import FORMATS, Sheet, write_rows, write_whole
 from ...fleet.spark.session import build_session
-from ...fleet.tables.reader import Gold, Row, current, literal, plain
+from ...fleet.tables.reader import Gold, Row, quote_text, read_current, to_rows
 from ...state.backends.obstores import is_remote
-from .jars import with_jars
-from .runs import Spark, need_packages
+from .jars import add_jars
+from .runs import SparkOptions, need_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,16 +42,16 @@ _SAID = 500
 """Characters of what Spark says."""
 
 
-class Ask(Struct, frozen=True):
+class PermissionsRequest(Struct, frozen=True):
     """out: a new file, of Parquet a new folder; None: standard output."""
 
     root: str
-    only: Only
+    only: PermissionFilter
     form: str
     out: Path | None = None
 
 
-def check(ask: Ask) -> None:
+def check_request(ask: PermissionsRequest) -> None:
     """Raises UsageError for what cannot be, before anything is read."""
     if ask.form not in (*FORMATS, PARQUET):
         known = f"{', '.join(FORMATS)} or {PARQUET}"
@@ -65,41 +65,42 @@ def check(ask: Ask) -> None:
     if ask.out is not None and ask.out.exists():
         raise UsageError(f"--out {ask.out} is there already", "Name another, or remove it first.")
     if ask.only.principal is not None:
-        principal_of(ask.only.principal)
+        parse_principal(ask.only.principal)
     if ask.only.resource is not None:
-        resource_of(ask.only.resource)
+        parse_resource(ask.only.resource)
 
 
-def by_pattern(ask: Ask) -> str:
+def export_by_pattern(ask: PermissionsRequest) -> str:
     """Rows about patterns, as the build has them: text, none if it is in a file.
 
     Raises UsageError: there is no build, or no such cluster; StorageError.
     """
-    gold = _gold(ask, _TABLE)
+    gold = _open_gold(ask, _TABLE)
     order = ", ".join(f'"{name}"' for name in KEY)
-    sql = f"select * from {_TABLE} where {where(ask.only)} order by {order}"
-    found = (row for batch in gold.batches(sql) for row in plain(batch))
-    return _told(ask, map(worded, wanted(found, ask.only)))
+    sql = f"select * from {_TABLE} where {make_where(ask.only)} order by {order}"
+    found = (row for batch in gold.read_batches(sql) for row in to_rows(batch))
+    return _write_rows(ask, map(add_words, select_wanted(found, ask.only)))
 
 
-def by_resource(ask: Ask, spark: Spark, report: Report) -> str:
-    """Rows about resources, made now. Raises as `by_pattern`; KafkaformError: Spark fails."""
-    gold = _gold(ask, "live")
+def export_by_resource(ask: PermissionsRequest, spark: SparkOptions, report: Reporter) -> str:
+    """Rows about resources, made now. Raises as `export_by_pattern`; KafkaformError: Spark
+    fails."""
+    gold = _open_gold(ask, "live")
     report(Progress("fleet", "starting Spark", 0, None))
-    with _session(spark) as session, _explained():
-        rows = _expanded(gold, session, ask.only)
+    with _start_session(spark) as session, _explain_errors():
+        rows = _expand_rows(gold, session, ask.only)
         report(Progress("fleet", "expanding permissions", 0, None))
-        told = _written(ask, rows)
+        told = _write_frame(ask, rows)
     report(Progress("fleet", "permissions expanded", 1, 1, finished=True))
     return told
 
 
-def _gold(ask: Ask, table: str) -> Gold:
+def _open_gold(ask: PermissionsRequest, table: str) -> Gold:
     need_packages()
-    gold = Gold(current(ask.root))
+    gold = Gold(read_current(ask.root))
     gold.require(table)
     name = ask.only.cluster
-    if name and not gold.rows(f"SELECT 1 FROM cluster WHERE cluster = {literal(name)}"):
+    if name and not gold.read_rows(f"SELECT 1 FROM cluster WHERE cluster = {quote_text(name)}"):
         raise UsageError(
             f"build {gold.build.name} knows no cluster {name}",
             "`kafkaform fleet query 'SELECT cluster FROM cluster'` lists them.",
@@ -108,8 +109,8 @@ def _gold(ask: Ask, table: str) -> Gold:
 
 
 @contextmanager
-def _session(spark: Spark) -> Iterator[SparkSession]:
-    session = build_session(with_jars(spark.place))
+def _start_session(spark: SparkOptions) -> Iterator[SparkSession]:
+    session = build_session(add_jars(spark.place))
     try:
         yield session
     finally:
@@ -117,7 +118,7 @@ def _session(spark: Spark) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explain_errors() -> Iterator[None]:
     """What Spark raises becomes a KafkaformError."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # Spark is slow to load
     from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is slow to load
@@ -133,25 +134,27 @@ def _explained() -> Iterator[None]:
         ) from error
 
 
-def _expanded(gold: Gold, session: SparkSession, only: Only) -> DataFrame:
-    from ...fleet.access.permissions import expand  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.spark.store import Store  # noqa: PLC0415  # what needs Spark is slow to load
+def _expand_rows(gold: Gold, session: SparkSession, only: PermissionFilter) -> DataFrame:
+    from ...fleet.access.permissions import expand_permissions  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.spark.store import TableStore  # noqa: PLC0415  # what needs Spark is slow to load
 
     root = gold.build.root
-    store = Store(session, root if is_remote(root) else str(Path(root).absolute()))
+    store = TableStore(session, root if is_remote(root) else str(Path(root).absolute()))
     names = ("live", "cluster")
-    return expand({name: store.read(name, gold.build.parts[name].version) for name in names}, only)
+    return expand_permissions(
+        {name: store.read(name, gold.build.parts[name].version) for name in names}, only
+    )
 
 
-def _written(ask: Ask, rows: DataFrame) -> str:
+def _write_frame(ask: PermissionsRequest, rows: DataFrame) -> str:
     if ask.out is not None and ask.form == PARQUET:
-        from ...fleet.access.permissions import worded as in_words  # noqa: PLC0415  # what needs Spark is slow to load
+        from ...fleet.access.permissions import add_words as in_words  # noqa: PLC0415  # what needs Spark is slow to load
 
         in_words(rows).write.parquet(str(ask.out.absolute()))
         return ""
     ordered = rows.orderBy(*KEY)
     if ask.out is not None:
-        return _told(ask, (worded(row.asDict()) for row in ordered.toLocalIterator()))
+        return _write_rows(ask, (add_words(row.asDict()) for row in ordered.toLocalIterator()))
     some = ordered.limit(SCREENFUL + 1).collect()
     if len(some) > SCREENFUL:
         raise UsageError(
@@ -159,25 +162,25 @@ def _written(ask: Ask, rows: DataFrame) -> str:
             f"Write them with --out and --format {PARQUET} or {CSV}, or ask for less: --cluster, "
             "--principal, --resource.",
         )
-    return _told(ask, (worded(row.asDict()) for row in some))
+    return _write_rows(ask, (add_words(row.asDict()) for row in some))
 
 
-def _told(ask: Ask, rows: Iterable[Row]) -> str:
+def _write_rows(ask: PermissionsRequest, rows: Iterable[Row]) -> str:
     """Worded rows, in the form that is wanted."""
     if ask.out is not None:
-        with whole(ask.out, "cannot write the permissions") as half:
-            _write(half, rows, ask.form)
+        with write_whole(ask.out, "cannot write the permissions") as half:
+            _write_file(half, rows, ask.form)
         return ""
     if ask.form == JSON:
         values = (tuple(row[name] for name in COLUMNS) for row in rows)
         return FORMATS[JSON](Sheet(COLUMNS, tuple(values)))
-    return FORMATS[ask.form](Sheet(COLUMNS, tuple(map(shown, rows))))
+    return FORMATS[ask.form](Sheet(COLUMNS, tuple(map(render_row, rows))))
 
 
-def _write(path: Path, rows: Iterable[Row], form: str) -> None:
+def _write_file(path: Path, rows: Iterable[Row], form: str) -> None:
     if form == PARQUET:
         path.mkdir()
         write_parquet(path / PART, rows)
         return
     with path.open("x", encoding="utf-8", newline="") as file:
-        write_rows(file, COLUMNS, map(shown, rows))
+        write_rows(file, COLUMNS, map(render_row, rows))

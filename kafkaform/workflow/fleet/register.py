@@ -13,7 +13,9 @@ from ...core.landing import FORMAT
 from ...fleet.landed.register import Register
 
 
-def known(register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]) -> Register:
+def add_identities(
+    register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]
+) -> Register:
     """The register with what was found out. scopes: cluster -> its id; lineages: state -> its
     own; both as far as they could be read."""
     return replace(
@@ -23,15 +25,15 @@ def known(register: Register, scopes: Mapping[str, str], lineages: Mapping[str, 
     )
 
 
-def plain(register: Register) -> dict[str, Any]:
+def make_document(register: Register) -> dict[str, Any]:
     """Its members as JSON has them, without what is not said."""
-    found: dict[str, Any] = _plain(to_builtins(register))
+    found: dict[str, Any] = _drop_unset(to_builtins(register))
     return {"format": FORMAT, "rates": None, **found}
 
 
-def _plain(value: Any) -> Any:
+def _drop_unset(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items() if item is not None}
+        return {name: _drop_unset(item) for name, item in value.items() if item is not None}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [_drop_unset(item) for item in value]
     return value.isoformat() if isinstance(value, date) else value

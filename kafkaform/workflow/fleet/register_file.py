@@ -17,8 +17,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...apply.secrets import references
-from ...apply.secrets import resolve as resolve_secrets
+from ...apply.secrets import find_references
+from ...apply.secrets import resolve_secrets as resolve_secrets
 from ...core.canonical import dumps
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
@@ -28,29 +28,35 @@ from ...core.schema import ObjectSchema
 from ...core.secret import PartialRepr
 from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
-from ...fleet.landed.globs import expression
-from ...language.declare.blocks import Shape, header, shape_faults, single, title
+from ...fleet.landed.globs import to_regex
+from ...language.declare.blocks import (
+    Shape,
+    find_shape_faults,
+    find_single,
+    make_header,
+    render_title,
+)
 from ...language.declare.declarations import ProviderBlock
-from ...language.declare.top_level import declare
-from ...language.declare.variables import resolve
-from ...language.desired import Inputs as Values
+from ...language.declare.top_level import declare_blocks
+from ...language.declare.variables import resolve_variables
 from ...language.desired import ProviderInfo, Tree
+from ...language.desired import VariableInputs as Values
 from ...language.evaluate.arguments import compile_arguments, evaluate_arguments
-from ...language.evaluate.provider_blocks import configured
+from ...language.evaluate.provider_blocks import configure_provider
 from ...language.expressions.code import Context, Env
-from ...language.expressions.compilation import context as make_context
+from ...language.expressions.compilation import make_context as make_context
 from ...language.expressions.namespaces import Space
-from ...language.functions import function_table
-from ...language.functions.confined_files import confined
-from ...language.values.faults import Poisoned, error, near
+from ...language.functions import make_function_table
+from ...language.functions.confined_files import make_confined_reader
+from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider, Secrets
 from ...provider.registry import Registry
 from ...syntax.nodes import Block, File
 from ...syntax.parse import parse
-from ..configuration.data_answers import Asking
+from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration, Inputs
-from ..configuration.files import root_of
-from .register_schema import BLOCKS, INNER, NAMED, ONCE, WAIVER, seconds
+from ..configuration.files import find_root
+from .register_schema import BLOCKS, INNER, NAMED, ONCE, WAIVER, parse_seconds
 
 DEFAULT_FILE = "fleet.hcl"
 PROVIDER = "kafka"
@@ -97,7 +103,7 @@ class Fleet(PartialRepr, frozen=True):
     secrets: Callable[[ProviderConfig], Secrets]
 
 
-class _Scope(Struct, frozen=True):
+class _FileScope(Struct, frozen=True):
     context: Context
     env: Env
     faults: list[Diagnostic]
@@ -118,33 +124,35 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
         ) from None
     file, faults = parse(content, path.name)
     folder = path.resolve().parent
-    scope, configuration = _scope(file, folder, inputs)
-    found = _evaluated(file, scope)
+    scope, configuration = _make_scope(file, folder, inputs)
+    found = _evaluate_blocks(file, scope)
     provider = configuration.registry.load(PROVIDER)
-    clusters = tuple(_clusters(file, provider, scope))
-    states = tuple(_states(found["state"], folder, scope))
-    scope.faults.extend(_kind_faults(found, provider))
-    register = _register(found, _waivers(file, scope))
-    told = (*faults, *sorted(scope.faults, key=_place))
+    clusters = tuple(_read_clusters(file, provider, scope))
+    states = tuple(_read_states(found["state"], folder, scope))
+    scope.faults.extend(_find_kind_faults(found, provider))
+    register = _make_register(found, _read_waivers(file, scope))
+    told = (*faults, *sorted(scope.faults, key=_get_place))
     if has_errors(told):
         raise ConfigurationError(f"{path.name} has faults", diagnostics=told)
     root = next((values["root"] for _, values in found["fleet"]), None)
-    place = None if root is None else located(root, folder)
-    return Fleet(path, place, clusters, states, register, provider, told, _lookup(configuration))
+    place = None if root is None else resolve_place(root, folder)
+    return Fleet(
+        path, place, clusters, states, register, provider, told, _make_lookup(configuration)
+    )
 
 
-def _place(fault: Diagnostic) -> tuple[int, int]:
+def _get_place(fault: Diagnostic) -> tuple[int, int]:
     return (fault.range.line, fault.range.column) if fault.range else (0, 0)
 
 
-def located(place: str, folder: Path) -> str:
+def resolve_place(place: str, folder: Path) -> str:
     """A path seen from the folder of the file; a URL is what it is."""
     return place if "://" in place else str(folder / place)
 
 
-def _lookup(configuration: Configuration) -> Callable[[ProviderConfig], Secrets]:
+def _make_lookup(configuration: Configuration) -> Callable[[ProviderConfig], Secrets]:
     def secrets(settings: ProviderConfig) -> Secrets:
-        return resolve_secrets(references(settings.config), configuration.secret)
+        return resolve_secrets(find_references(settings.config), configuration.find_secret)
 
     return secrets
 
@@ -152,82 +160,84 @@ def _lookup(configuration: Configuration) -> Callable[[ProviderConfig], Secrets]
 # ── evaluation ──────────────────────────────────────────────────────────────────────────
 
 
-def _scope(file: File, folder: Path, inputs: Inputs) -> tuple[_Scope, Configuration]:
+def _make_scope(file: File, folder: Path, inputs: Inputs) -> tuple[_FileScope, Configuration]:
     """Where expressions are evaluated, and who knows the secrets of variables."""
-    root = root_of(folder)
+    root = find_root(folder)
     blocks = tuple(block for block in file.body.blocks if block.type == VARIABLE)
     own = replace(file, body=replace(file.body, attributes={}, blocks=blocks))
     tree = Tree((own,), (), {})
-    declared, faults = declare(tree)
-    context = make_context(function_table(confined(root, folder)))
+    declared, faults = declare_blocks(tree)
+    context = make_context(make_function_table(make_confined_reader(root, folder)))
     values = Values(inputs.environ, inputs.given)
-    variables = resolve(tree, declared.variables, values, context)
+    variables = resolve_variables(tree, declared.variables, values, context)
     env = Env({"var": Space("variable", variables.values)}, {}, context.budget)
-    found = _Scope(context, env, [*faults, *variables.diagnostics])
-    known = Configuration(folder, root, tree, inputs, Registry(), Asking(_nobody))
+    found = _FileScope(context, env, [*faults, *variables.diagnostics])
+    known = Configuration(folder, root, tree, inputs, Registry(), DataAnswers(_refuse_question))
     return found, known
 
 
-def _nobody(config: ProviderConfig) -> Any:
+def _refuse_question(config: ProviderConfig) -> Any:
     raise AssertionError(f"{config.instance} has no data sources")
 
 
 _Blocks = Mapping[str, list[tuple[Block, FrozenMap]]]
 
 
-def _evaluated(file: File, scope: _Scope) -> _Blocks:
+def _evaluate_blocks(file: File, scope: _FileScope) -> _Blocks:
     """The sound blocks by type, with their values."""
     found: dict[str, list[tuple[Block, FrozenMap]]] = {name: [] for name in BLOCKS}
     seen: dict[tuple[str, str], Block] = {}
     for item in file.body.attributes.values():
-        scope.report(error(item, f'"{item.name}" stands outside of any block'))
+        scope.report(make_error(item, f'"{item.name}" stands outside of any block'))
     for block in file.body.blocks:
         if block.type == VARIABLE:
             continue
         if block.type not in BLOCKS:
             known = (*BLOCKS, VARIABLE)
-            detail, advice = f"The blocks are {', '.join(known)}.", near(block.type, known)
+            detail, advice = f"The blocks are {', '.join(known)}.", suggest_near(block.type, known)
             scope.report(
-                error(header(block), f'There are no "{block.type}" blocks', detail, advice)
+                make_error(
+                    make_header(block), f'There are no "{block.type}" blocks', detail, advice
+                )
             )
             continue
-        faults = tuple(_label_faults(block, seen))
+        faults = tuple(_find_label_faults(block, seen))
         scope.faults.extend(faults)
-        values = _values(block, BLOCKS[block.type], scope, INNER.get(block.type, ()))
+        values = _evaluate_block(block, BLOCKS[block.type], scope, INNER.get(block.type, ()))
         if values is not None and not faults:
             found[block.type].append((block, values))
     return found
 
 
-def _label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iterator[Diagnostic]:
+def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iterator[Diagnostic]:
     shape = Shape(("the name",) if block.type in NAMED else (), open=True)
     if len(block.labels) != len(shape.labels):
-        yield from shape_faults(block, shape)
+        yield from find_shape_faults(block, shape)
         return
     label = block.labels[0].text if block.labels else ""
     if block.type in ("cluster", "state", "rule") and not _NAME.fullmatch(label):
-        yield error(
+        yield make_error(
             block.labels[0],
             f'"{label}" is not a name',
             advice="A name has letters, digits, _ and -, at most 128, and begins with a letter.",
         )
     first = seen.setdefault((block.type, label), block)
     if first is not block and block.type in (*NAMED, *ONCE):
-        yield error(
-            header(block),
-            f"{title(block)} stands there twice",
-            f"The first one is at {header(first).range}.",
+        yield make_error(
+            make_header(block),
+            f"{render_title(block)} stands there twice",
+            f"The first one is at {make_header(first).range}.",
             "Rename or remove one of the two.",
         )
 
 
-def _values(
-    block: Block, schema: ObjectSchema, scope: _Scope, inner: Sequence[str] = ()
+def _evaluate_block(
+    block: Block, schema: ObjectSchema, scope: _FileScope, inner: Sequence[str] = ()
 ) -> FrozenMap | None:
     """The values of a block; None after faults, which are reported."""
-    what = title(block)
+    what = render_title(block)
     arguments = compile_arguments(
-        block.body, schema, scope.context, header(block), what, scope.report, (), tuple(inner)
+        block.body, schema, scope.context, make_header(block), what, scope.report, (), tuple(inner)
     )
     try:
         return evaluate_arguments(arguments, scope.env, scope.report, what)
@@ -238,49 +248,55 @@ def _values(
 # ── clusters and states ─────────────────────────────────────────────────────────────────
 
 
-def _clusters(file: File, provider: Provider, scope: _Scope) -> Iterator[ClusterEntry]:
+def _read_clusters(file: File, provider: Provider, scope: _FileScope) -> Iterator[ClusterEntry]:
     """Those with a sound connection, whatever else is wrong with them."""
     info = ProviderInfo(provider.config, provider.check)
     for block in file.body.blocks:
         if block.type != "cluster" or len(block.labels) != 1:
             continue
         name = block.labels[0].text
-        connection, faults = single(block, "connection")
+        connection, faults = find_single(block, "connection")
         scope.faults.extend(faults)
         if connection is None:
             advice = 'Write connection { bootstrap_servers = ["host:9092"] … }.'
-            scope.report(error(header(block), f"{title(block)} needs a connection", "", advice))
+            scope.report(
+                make_error(
+                    make_header(block), f"{render_title(block)} needs a connection", "", advice
+                )
+            )
             continue
-        settings = configured(
+        settings = configure_provider(
             ProviderBlock(PROVIDER, name, connection), info, scope.context, scope.env, scope.report
         )
         if settings is not None:
             yield ClusterEntry(name, settings)
 
 
-def _states(
-    found: Sequence[tuple[Block, FrozenMap]], folder: Path, scope: _Scope
+def _read_states(
+    found: Sequence[tuple[Block, FrozenMap]], folder: Path, scope: _FileScope
 ) -> Iterator[StateEntry]:
     for block, values in found:
         place, home = values["location"], values["folder"]
         if place is None and home is None:
             advice = "Write location, or the folder of its configuration, or both."
-            scope.report(error(header(block), f"{title(block)} says no place", "", advice))
+            scope.report(
+                make_error(make_header(block), f"{render_title(block)} says no place", "", advice)
+            )
         given = values["vars"] if values["vars"] is not None else EMPTY
         if not isinstance(given, FrozenMap):
             node = block.body.attributes["vars"]
-            scope.report(error(node, '"vars" must be an object: variables by name'))
+            scope.report(make_error(node, '"vars" must be an object: variables by name'))
             continue
         yield StateEntry(
             block.labels[0].text,
-            None if place is None else located(place, folder),
+            None if place is None else resolve_place(place, folder),
             None if home is None else folder / home,
             values["var_files"] or (),
-            tuple(f"{name}={_text(value)}" for name, value in sorted(given.items())),
+            tuple(f"{name}={_render_variable(value)}" for name, value in sorted(given.items())),
         )
 
 
-def _text(value: Value) -> str:
+def _render_variable(value: Value) -> str:
     """A value as --var takes it: a text as it is, all else as an expression."""
     if isinstance(value, str):
         return value
@@ -290,72 +306,80 @@ def _text(value: Value) -> str:
 # ── the register ────────────────────────────────────────────────────────────────────────
 
 
-def _kind_faults(found: _Blocks, provider: Provider) -> Iterator[Diagnostic]:
+def _find_kind_faults(found: _Blocks, provider: Provider) -> Iterator[Diagnostic]:
     """Kinds of rules and names that there are no objects of."""
     declared = tuple(provider.types)
     shown = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
     for block, values in (*found["rule"], *found["naming"]):
         kinds, kind = declared if values.get("source") == "desired" else shown, values["kind"]
-        fits = re.compile(expression(kind) if block.type == "rule" else re.escape(kind))
+        fits = re.compile(to_regex(kind) if block.type == "rule" else re.escape(kind))
         if not any(map(fits.fullmatch, kinds)):
             advice = suggest(kind, kinds) or f"There are {', '.join(kinds)}."
-            yield error(
+            yield make_error(
                 block.body.attributes["kind"], f'No object has the kind "{kind}"', "", advice
             )
 
 
-def _register(found: _Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]) -> model.Register:
+def _make_register(
+    found: _Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]
+) -> model.Register:
     named: dict[str, list[tuple[str, FrozenMap]]] = defaultdict(list)
     for kind in NAMED:
         named[kind] = [(block.labels[0].text, values) for block, values in found[kind]]
     fleet = next((values for _, values in found["fleet"]), EMPTY)
-    rates = next((_given(values) for _, values in found["rates"]), None)
+    rates = next((_select_set(values) for _, values in found["rates"]), None)
     return model.Register(
-        tuple(model.Cluster(name, **_given(values)) for name, values in named["cluster"]),
         tuple(
-            model.State(name, folder=values["folder"], owner=values["owner"])
+            model.RegisteredCluster(name, **_select_set(values))
+            for name, values in named["cluster"]
+        ),
+        tuple(
+            model.RegisteredState(name, folder=values["folder"], owner=values["owner"])
             for name, values in named["state"]
         ),
-        tuple(model.Owner(name, **_given(values)) for name, values in named["owner"]),
+        tuple(model.Owner(name, **_select_set(values)) for name, values in named["owner"]),
         tuple(fleet.get("principals") or ()),
         model.Rates(**rates) if rates else None,
         tuple(
-            model.Rule(block.labels[0].text, **_given(values), waivers=waivers[block])
+            model.PolicyRule(block.labels[0].text, **_select_set(values), waivers=waivers[block])
             for block, values in found["rule"]
         ),
-        tuple(model.Naming(**_given(values)) for _, values in found["naming"]),
-        _settings(fleet),
+        tuple(model.NamingRule(**_select_set(values)) for _, values in found["naming"]),
+        _read_settings(fleet),
     )
 
 
-def _given(values: FrozenMap) -> dict[str, Any]:
+def _select_set(values: FrozenMap) -> dict[str, Any]:
     """What was written."""
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    return {name: _plain_number(value) for name, value in values.items() if value is not None}
 
 
-def _plain(value: Any) -> Any:
+def _plain_number(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-def _settings(fleet: FrozenMap) -> model.Settings:
+def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
     """Durations in the units that judge: hours and seconds."""
-    given = _given(fleet.without(["root", "principals"]))
+    given = _select_set(fleet.without(["root", "principals"]))
     for name, into, unit in _DURATIONS:
         if name in given:
-            given[into] = seconds(given.pop(name)) / unit
-    return model.Settings(**given)
+            given[into] = parse_seconds(given.pop(name)) / unit
+    return model.FleetSettings(**given)
 
 
-def _waivers(file: File, scope: _Scope) -> Mapping[Block, tuple[model.Waiver, ...]]:
+def _read_waivers(file: File, scope: _FileScope) -> Mapping[Block, tuple[model.Waiver, ...]]:
     """Of each rule, whatever else is wrong with it."""
     rules = [block for block in file.body.blocks if block.type == "rule"]
     inner = {rule: [one for one in rule.body.blocks if one.type == "waiver"] for rule in rules}
-    read = {rule: [_values(one, WAIVER, scope) for one in blocks] for rule, blocks in inner.items()}
+    read = {
+        rule: [_evaluate_block(one, WAIVER, scope) for one in blocks]
+        for rule, blocks in inner.items()
+    }
     return {
-        rule: tuple(_waiver(one) for one in values if one is not None)
+        rule: tuple(_make_waiver(one) for one in values if one is not None)
         for rule, values in read.items()
     }
 
 
-def _waiver(values: FrozenMap) -> model.Waiver:
-    return model.Waiver(**{**_given(values), "until": date.fromisoformat(values["until"])})
+def _make_waiver(values: FrozenMap) -> model.Waiver:
+    return model.Waiver(**{**_select_set(values), "until": date.fromisoformat(values["until"])})

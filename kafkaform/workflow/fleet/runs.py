@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...audit.event import timestamp
+from ...audit.event import render_time
 from ...core.clock import SystemClock
 from ...core.errors import Blocked, UsageError
 from ...core.folder import Folder
 from ...core.objects import Objects
-from ...core.progress import Report
+from ...core.progress import Reporter
 from ...fleet.spark import doctor
-from ...fleet.spark.session import LOCAL, Landed, Place, build_session
+from ...fleet.spark.session import LOCAL, LandedBytes, SparkPlace, build_session
 from ...fleet.tables.manifest import ALL, FOLDER
-from ...fleet.tables.reader import Gold, current, literal
+from ...fleet.tables.reader import Gold, quote_text, read_current
 from ...inventory.place import open_remote
-from ...render.text import count, inline
+from ...render.text import inline, render_count
 from ...sandbox import places
 from ...state.backend import Backend, Lease
 from ...state.backends.local import LocalBackend
@@ -32,13 +32,13 @@ from ...state.backends.objects import ObjectBackend
 from ...state.backends.obstores import is_remote
 from ...version import VERSION
 from ..connection import Connection
-from ..workspace import lock_info
-from .jars import with_jars
+from ..workspace import make_lock_info
+from .jars import add_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ...fleet.build.driver import Follow, Result
+    from ...fleet.build.driver import BuildResult, Follow
     from ...fleet.spark.store import Start
 
 PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
@@ -49,19 +49,19 @@ LOCK = "lock"
 """The folder of the lock in a store, where it is an object as builds are."""
 
 
-class Spark(Struct, frozen=True):
-    """As on the command line; see `session.Place`."""
+class SparkOptions(Struct, frozen=True):
+    """As on the command line; see `session.SparkPlace`."""
 
     master: str = LOCAL
     jars: tuple[str, ...] = ()
     ivy: Path | None = None
 
     @property
-    def place(self) -> Place:
-        return Place(self.master, places.cache(), self.jars, self.ivy)
+    def place(self) -> SparkPlace:
+        return SparkPlace(self.master, places.get_cache_folder(), self.jars, self.ivy)
 
 
-class Ask(Struct, frozen=True):
+class BuildRequest(Struct, frozen=True):
     """only: tables; topic: to read first; fail_on: names in FINDINGS; keep: builds that stay, None:
     all; patience: seconds to wait for the lock."""
 
@@ -74,13 +74,13 @@ class Ask(Struct, frozen=True):
     patience: float = 0.0
 
 
-def spark_of(master: str, jars: str, ivy: Path | None) -> Spark:
+def read_spark_options(master: str, jars: str, ivy: Path | None) -> SparkOptions:
     """jars: paths between commas."""
     named = tuple(part for part in (piece.strip() for piece in jars.split(",")) if part)
-    return Spark(master, named, ivy)
+    return SparkOptions(master, named, ivy)
 
 
-def _severities(table: str) -> Mapping[str, tuple[str, str]]:
+def _make_severity_findings(table: str) -> Mapping[str, tuple[str, str]]:
     return {name: (table, f"severity = '{name}'") for name in ("high", "medium", "low")}
 
 
@@ -100,9 +100,11 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
     },
     **{
         f"policy_{name}": (table, f"{where} AND NOT waived")
-        for name, (table, where) in _severities("policy_findings").items()
+        for name, (table, where) in _make_severity_findings("policy_findings").items()
     },
-    **{f"grants_{name}": found for name, found in _severities("grant_findings").items()},
+    **{
+        f"grants_{name}": found for name, found in _make_severity_findings("grant_findings").items()
+    },
     **{
         name: ("fleet_consistency", f"finding = '{name}'")
         for name in (
@@ -124,25 +126,27 @@ def need_packages() -> None:
         )
 
 
-def objects_of(root: str) -> Objects:
+def open_root(root: str) -> Objects:
     """Raises UsageError: it is no place for a fleet."""
     return open_remote(root) if is_remote(root) else Folder(Path(root).absolute(), shared=True)
 
 
-def run(ask: Ask, spark: Spark, connect: Callable[[], Connection], report: Report) -> Result:
+def make_build(
+    ask: BuildRequest, spark: SparkOptions, connect: Callable[[], Connection], report: Reporter
+) -> BuildResult:
     """Make a build. Raises KafkaformError; UsageError before anything is started."""
     need_packages()
-    known(ask.fail_on)
+    check_findings(ask.fail_on)
     from ...fleet.build.datasets import DATASETS  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.build.driver import Options  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.build.driver import run as build  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.driver import BuildOptions  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.driver import run_build as build  # noqa: PLC0415  # what needs Spark is slow to load
     from ...fleet.build.pruning import prune  # noqa: PLC0415  # what needs Spark is slow to load
 
-    objects = objects_of(ask.root)
+    objects = open_root(ask.root)
     root = ask.root if is_remote(ask.root) else str(Path(ask.root).absolute())
-    with _locked(root, ask.patience) as lease, _session(spark) as start:
-        follow = _follower(ask.topic, connect, spark.place) if ask.topic else None
-        options = Options(
+    with _lock_root(root, ask.patience) as lease, _prepare_session(spark) as start:
+        follow = _make_follower(ask.topic, connect, spark.place) if ask.topic else None
+        options = BuildOptions(
             VERSION,
             ask.only,
             ask.max_corrupt,
@@ -156,14 +160,14 @@ def run(ask: Ask, spark: Spark, connect: Callable[[], Connection], report: Repor
 
 
 @contextmanager
-def _session(spark: Spark) -> Iterator[Start]:
+def _prepare_session(spark: SparkOptions) -> Iterator[Start]:
     """What starts Spark when it is needed; then it is stopped, too."""
     with ExitStack() as stack:
         found: list[SparkSession] = []
 
-        def start(landed: Landed) -> SparkSession:
+        def start(landed: LandedBytes) -> SparkSession:
             if not found:
-                found.append(build_session(with_jars(replace(spark.place, landed=landed))))
+                found.append(build_session(add_jars(replace(spark.place, landed=landed))))
                 stack.callback(found[0].stop)
             return found[0]
 
@@ -171,7 +175,7 @@ def _session(spark: Spark) -> Iterator[Start]:
 
 
 @contextmanager
-def _locked(root: str, patience: float) -> Iterator[Lease]:
+def _lock_root(root: str, patience: float) -> Iterator[Lease]:
     """One build at a time writes a root. Raises Locked after so many seconds."""
     backend: Backend
     if is_remote(root):
@@ -182,19 +186,19 @@ def _locked(root: str, patience: float) -> Iterator[Lease]:
         folder.mkdir(parents=True, exist_ok=True)
         backend = LocalBackend(folder / "fleet")
     clock = SystemClock()
-    started = timestamp(clock.now())
-    info = lock_info(f"fleet-{os.getpid()}", "fleet run", started)
+    started = render_time(clock.now())
+    info = make_lock_info(f"fleet-{os.getpid()}", "fleet run", started)
     with backend.lock(info, patience, clock) as lease:
         yield lease
 
 
-def _follower(topic: str, connect: Callable[[], Connection], place: Place) -> Follow:
+def _make_follower(topic: str, connect: Callable[[], Connection], place: SparkPlace) -> Follow:
     """Reads a topic. How to connect goes into the environment, where Spark's workers find it; those
     of a Connect server have an environment of their own."""
     from kafkaform_kafka.connection.clients import native_config  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.connection.settings import read_settings  # noqa: PLC0415  # the clients are slow to load
 
-    from ...fleet.build.log_topic import follower  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.log_topic import make_follower  # noqa: PLC0415  # what needs Spark is slow to load
     from ...fleet.landed.topic_source import SETTINGS  # noqa: PLC0415  # what needs Spark is slow to load
 
     if SETTINGS not in os.environ and not place.connect:
@@ -208,24 +212,24 @@ def _follower(topic: str, connect: Callable[[], Connection], place: Place) -> Fo
                 "themselves with `kafkaform fleet snapshot`.",
             )
         os.environ[SETTINGS] = json.dumps(native_config(given))
-    return follower(topic)
+    return make_follower(topic)
 
 
 # ── what came of it ─────────────────────────────────────────────────────────────────────
 
 
-def told(done: Result) -> Iterator[str]:
+def render_result(done: BuildResult) -> Iterator[str]:
     """For people."""
     if not done.made:
         yield f"Nothing new: build {done.manifest.build} is current."
         return
-    who = "all clusters" if done.clusters is ALL else count(len(done.clusters), "cluster")
-    yield f"Build {done.manifest.build}: {count(len(done.made), 'table')} for {who}."
+    who = "all clusters" if done.clusters is ALL else render_count(len(done.clusters), "cluster")
+    yield f"Build {done.manifest.build}: {render_count(len(done.made), 'table')} for {who}."
     for name in done.manifest.owed:
         yield f"{name} was left out; the next build without --only makes up for it."
 
 
-def document(done: Result) -> dict[str, Any]:
+def make_document(done: BuildResult) -> dict[str, Any]:
     """For programs."""
     made = {name: done.manifest.tables[name] for name in done.made}
     return {
@@ -239,7 +243,7 @@ def document(done: Result) -> dict[str, Any]:
     }
 
 
-def known(names: Sequence[str]) -> None:
+def check_findings(names: Sequence[str]) -> None:
     """Raises UsageError: one of them is no finding."""
     for name in names:
         if name not in FINDINGS:
@@ -250,8 +254,8 @@ def known(names: Sequence[str]) -> None:
 
 def refuse_findings(root: str, names: Sequence[str]) -> None:
     """Raises Blocked if the current build has any of them."""
-    gold = Gold(current(root))
-    found = {name: _number(gold, *FINDINGS[name]) for name in names}
+    gold = Gold(read_current(root))
+    found = {name: _count_rows(gold, *FINDINGS[name]) for name in names}
     bad = [f"{name}: {number}" for name, number in found.items() if number]
     if bad:
         raise Blocked(
@@ -260,16 +264,16 @@ def refuse_findings(root: str, names: Sequence[str]) -> None:
         )
 
 
-def _number(gold: Gold, table: str, where: str) -> int:
+def _count_rows(gold: Gold, table: str, where: str) -> int:
     gold.require(table)
-    return int(gold.rows(f"SELECT count(*) AS n FROM {table} WHERE {where}")[0]["n"])
+    return int(gold.read_rows(f"SELECT count(*) AS n FROM {table} WHERE {where}")[0]["n"])
 
 
-def missing(root: str, cluster: str | None = None) -> Iterator[str]:
+def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]:
     """Clusters of fleet.hcl that are not wholly known, a line each."""
-    which = f" AND cluster = {literal(cluster)}" if cluster else ""
+    which = f" AND cluster = {quote_text(cluster)}" if cluster else ""
     sql = "SELECT cluster, status, error FROM cluster WHERE registered AND status <> 'read'"
-    for row in Gold(current(root)).rows(f"{sql}{which} ORDER BY cluster"):
+    for row in Gold(read_current(root)).read_rows(f"{sql}{which} ORDER BY cluster"):
         why = f": {row['error']}" if row["error"] else ""
         yield inline(f"{row['cluster']}: {row['status']}{why}")
 
@@ -277,12 +281,12 @@ def missing(root: str, cluster: str | None = None) -> Iterator[str]:
 # ── prepare ─────────────────────────────────────────────────────────────────────────────
 
 
-def prepared(spark: Spark, report: Report) -> str:
+def prepare_spark(spark: SparkOptions, report: Reporter) -> str:
     """What `fleet prepare` has done. Raises KafkaformError."""
     need_packages()
     from ...fleet.spark.preparation import prepare  # noqa: PLC0415  # what needs Spark is slow to load
 
-    file = prepare(with_jars(spark.place, report), report)
+    file = prepare(add_jars(spark.place, report), report)
     size = f"{file.stat().st_size / 1_000_000:.0f} MB"
     return f"Kept Java's classes in {file} ({size}): Spark starts from them here."
 
@@ -290,14 +294,14 @@ def prepared(spark: Spark, report: Report) -> str:
 # ── doctor ──────────────────────────────────────────────────────────────────────────────
 
 
-def examined(root: str | None, spark: Spark) -> tuple[doctor.Check, ...]:
+def examine_computer(root: str | None, spark: SparkOptions) -> tuple[doctor.DoctorCheck, ...]:
     """What `fleet doctor` finds."""
     folder = Path(root) if root and not is_remote(root) else None
-    objects = objects_of(root) if root else None
-    return tuple(doctor.checks(spark.place, objects, folder))
+    objects = open_root(root) if root else None
+    return tuple(doctor.run_checks(spark.place, objects, folder))
 
 
-def lines(found: Sequence[doctor.Check]) -> Iterator[str]:
+def render_checks(found: Sequence[doctor.DoctorCheck]) -> Iterator[str]:
     """For people: what was found, and below it what to do."""
     width = max(len(check.name) for check in found)
     for check in found:
@@ -306,7 +310,7 @@ def lines(found: Sequence[doctor.Check]) -> Iterator[str]:
             yield f"      {'':{width}}  {inline(check.advice)}"
 
 
-def examination(found: Sequence[doctor.Check]) -> dict[str, Any]:
+def make_checks_document(found: Sequence[doctor.DoctorCheck]) -> dict[str, Any]:
     """For programs."""
     checks = [{"name": c.name, "good": c.good, "found": c.told, "advice": c.advice} for c in found]
     return {"format_version": "1.0", "checks": checks}

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...audit.event import timestamp
+from ...audit.event import render_time
 from ...audit.sink import Sink
 from ...core.clock import Clock
 from ...core.diagnostics import Diagnostics, Severity, has_errors
@@ -16,17 +16,17 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.head import Head
 from ...core.resource import Declared, Desired
 from ...core.value import FrozenMap
-from ...inventory.live import Captured, standing
-from ...inventory.objects import Wanted
+from ...inventory.live import Captured, compute_destination
+from ...inventory.objects import WantedObject
 from ...language.desired import VarFile
-from ...plan.diff import compare, ignored, lay_over
+from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
 from ...provider.registry import Registry
 from ...state.backends import files
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
-from ..stores import Store, store_of
-from ..workspace import first_state
+from ..stores import Store, open_folder_store
+from ..workspace import make_first_state
 from .register_file import ClusterEntry, StateEntry
 
 BOOTSTRAP = "bootstrap_servers"
@@ -34,7 +34,7 @@ FEW = 5
 """How many faults of one configuration are told."""
 
 
-class Known(Struct, frozen=True):
+class KnownState(Struct, frozen=True):
     """What is known of one state. state: None if it could not be read, with an empty lineage if
     nothing was ever applied; desired: None if there is no folder, or if it could not be read;
     started, ended: when both were read (RFC 3339)."""
@@ -58,7 +58,7 @@ class Known(Struct, frozen=True):
         """The head of its log that the state keeps."""
         return self.state.audit_head if self.state else None
 
-    def scopes(self, clusters: Sequence[tuple[ClusterEntry, str]]) -> dict[str, str]:
+    def find_scopes(self, clusters: Sequence[tuple[ClusterEntry, str]]) -> dict[str, str]:
         """Instance -> scope id: as recorded, else that of the cluster with the same brokers.
         clusters: with their scope ids, as far as they were read."""
         found = dict(self.state.providers) if self.state else {}
@@ -70,42 +70,42 @@ class Known(Struct, frozen=True):
         return found
 
 
-def look(entry: StateEntry, clock: Clock) -> Known:
+def read_known(entry: StateEntry, clock: Clock) -> KnownState:
     """Read the state and evaluate its configuration. Does not raise for what cannot be read."""
-    started = timestamp(clock.now())
+    started = render_time(clock.now())
     try:
-        known = _known(entry)
+        known = _read_known(entry)
     except Exception as error:  # noqa: BLE001  # one state must not take the others with it
-        known = Known(entry, state_error=told(error))
-    return replace(known, started=started, ended=timestamp(clock.now()))
+        known = KnownState(entry, state_error=describe_error(error))
+    return replace(known, started=started, ended=render_time(clock.now()))
 
 
-def _known(entry: StateEntry) -> Known:
-    known, configuration = Known(entry), None
+def _read_known(entry: StateEntry) -> KnownState:
+    known, configuration = KnownState(entry), None
     if entry.folder is not None:
         try:
-            configuration = _configuration(entry)
+            configuration = _read_configuration(entry)
         except (KafkaformError, OSError) as error:
-            known = replace(known, desired_error=told(error))
+            known = replace(known, desired_error=describe_error(error))
     try:
-        store = _store(entry, configuration)
-        state = store.backend.load().state or first_state(store.sink)
+        store = _open_store(entry, configuration)
+        state = store.backend.load().state or make_first_state(store.sink)
         known = replace(known, state=state, sink=store.sink)
     except (KafkaformError, OSError) as error:
-        known = replace(known, state_error=told(error))
-    return known if configuration is None else _evaluated(known, configuration)
+        known = replace(known, state_error=describe_error(error))
+    return known if configuration is None else _add_desired(known, configuration)
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error in one text: every fault with its place, the first ones of many."""
     if isinstance(error, KafkaformError):
-        return _listed(error.diagnostics)
+        return _render_errors(error.diagnostics)
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
     return f"kafkaform failed unexpectedly ({type(error).__name__})"
 
 
-def _listed(diagnostics: Diagnostics) -> str:
+def _render_errors(diagnostics: Diagnostics) -> str:
     errors = [d for d in diagnostics if d.severity is Severity.ERROR]
     texts = [f"{d.range}: {d.summary}" if d.range else d.summary for d in errors[:FEW]]
     more = [f"and {len(errors) - FEW} more"] if len(errors) > FEW else []
@@ -115,47 +115,47 @@ def _listed(diagnostics: Diagnostics) -> str:
 # ── where it is ─────────────────────────────────────────────────────────────────────────
 
 
-def _store(entry: StateEntry, configuration: Configuration | None) -> Store:
+def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store:
     if entry.location is not None:
-        return store_of(Path.cwd(), entry.location, None)
+        return open_folder_store(Path.cwd(), entry.location, None)
     if configuration is None or entry.folder is None:
         raise UsageError("its configuration cannot be read, so that nobody says where it is")
-    return store_of(entry.folder, None, configuration.tree)
+    return open_folder_store(entry.folder, None, configuration.tree)
 
 
 # ── what it declares ────────────────────────────────────────────────────────────────────
 
 
-def _configuration(entry: StateEntry) -> Configuration:
+def _read_configuration(entry: StateEntry) -> Configuration:
     assert entry.folder is not None  # who calls has looked
     given = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
     return read_configuration(entry.folder, Inputs((*given, *entry.variables)), Registry())
 
 
-def _evaluated(known: Known, configuration: Configuration) -> Known:
+def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
     try:
-        desired = configuration.desired()
+        desired = configuration.evaluate_desired()
     except KafkaformError as error:
-        return replace(known, desired_error=told(error))
+        return replace(known, desired_error=describe_error(error))
     finally:
         configuration.asking.close()
     if has_errors(desired.diagnostics):
-        return replace(known, desired_error=_listed(desired.diagnostics))
+        return replace(known, desired_error=_render_errors(desired.diagnostics))
     registry = configuration.registry
     used = {config.name for config in desired.providers.values()}
     types = {n: t for name in used for n, t in registry.load(name).types.items()}
     return replace(known, desired=desired, types=types)
 
 
-def wanted(known: Known, captured: Mapping[str, Captured]) -> Iterator[Wanted]:
+def list_wanted(known: KnownState, captured: Mapping[str, Captured]) -> Iterator[WantedObject]:
     """The declared objects as they shall be. captured: instance -> what its cluster showed, of
     those that could be read; attributes of others stay as they are declared."""
     for item in known.desired.declared if known.desired else ():
         seen = captured.get(item.identity.instance)
-        yield Wanted(item, _target(item, known.types[item.identity.kind], seen))
+        yield WantedObject(item, _compute_target(item, known.types[item.identity.kind], seen))
 
 
-def _target(item: Declared, kind: ResourceType, seen: Captured | None) -> FrozenMap:
+def _compute_target(item: Declared, kind: ResourceType, seen: Captured | None) -> FrozenMap:
     """What a plan would make true of what the block says, and nothing that it leaves out."""
     said = item.attributes
     if seen is None or seen.facts is None:
@@ -164,10 +164,10 @@ def _target(item: Declared, kind: ResourceType, seen: Captured | None) -> Frozen
     if live is None:
         target = kind.target(said, None, seen.facts, False)
     else:
-        live = replace(live, attributes=standing(live))
+        live = replace(live, attributes=compute_destination(live))
         target = kind.target(said, live, seen.facts, False)
         before = kind.canonical(live.attributes, seen.facts)
         differ = compare(before, target, schema=kind.schema)
-        spared = [c.path for c in differ if ignored(c.path, item.lifecycle)]
+        spared = [c.path for c in differ if is_ignored(c.path, item.lifecycle)]
         target = lay_over(target, spared, before)
     return FrozenMap({n: v for n, v in target.items() if n not in said or said[n] is not None})

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...render.text import count, inline
+from ...render.text import inline, render_count
 
 READ, PARTIAL, FAILED = "read", "partial", "failed"
 INCOMPLETE = 5
@@ -52,7 +52,7 @@ class Summary(Struct, frozen=True):
         whole = all(c.status == READ for c in self.clusters)
         return 0 if whole and not any(s.errors for s in self.states) else INCOMPLETE
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """For programs."""
         return {
             "format_version": "1.0",
@@ -83,36 +83,36 @@ class Summary(Struct, frozen=True):
             ],
         }
 
-    def lines(self) -> Iterator[str]:
+    def render_lines(self) -> Iterator[str]:
         """For people: one line each, and why something is missing below it."""
         names = (*(one.name for one in self.clusters), *(one.name for one in self.states))
         width = max(map(len, names), default=0)
         for cluster in self.clusters:
-            yield f"{cluster.name:{width}}  {cluster.status:7}  {_cluster(cluster)}"
-            yield from _why((cluster.error,) if cluster.error else ())
+            yield f"{cluster.name:{width}}  {cluster.status:7}  {_render_cluster(cluster)}"
+            yield from _render_errors((cluster.error,) if cluster.error else ())
         for state in self.states:
-            yield f"{state.name:{width}}  {'state':7}  {_state(state)}"
-            yield from _why(state.errors)
+            yield f"{state.name:{width}}  {'state':7}  {_render_state(state)}"
+            yield from _render_errors(state.errors)
         found = [c.status for c in self.clusters]
         counts = ", ".join(f"{found.count(s)} {s}" for s in (READ, PARTIAL, FAILED))
-        yield f"{count(len(found), 'cluster')}: {counts}. Landed in {inline(self.place)}."
+        yield f"{render_count(len(found), 'cluster')}: {counts}. Landed in {inline(self.place)}."
 
 
-def _cluster(cluster: ClusterResult) -> str:
+def _render_cluster(cluster: ClusterResult) -> str:
     if cluster.status == FAILED:
         return f"nothing was read ({cluster.seconds:.1f} s)"
     hidden = f"; more may be hidden of {', '.join(cluster.unseen)}" if cluster.unseen else ""
-    return f"{count(cluster.objects, 'object')} ({cluster.seconds:.1f} s){hidden}"
+    return f"{render_count(cluster.objects, 'object')} ({cluster.seconds:.1f} s){hidden}"
 
 
-def _state(state: StateResult) -> str:
+def _render_state(state: StateResult) -> str:
     if not state.lineage:
         return "nothing was ever applied" if not state.errors else "it could not be read"
     declared = "not known" if state.declared is None else str(state.declared)
     recorded = "not known" if state.recorded is None else str(state.recorded)
-    log = count(state.records, "new record")
+    log = render_count(state.records, "new record")
     return f"recorded: {recorded}, declared: {declared}, {log} of its log"
 
 
-def _why(errors: Sequence[str]) -> Iterator[str]:
+def _render_errors(errors: Sequence[str]) -> Iterator[str]:
     return (f"    {inline(error)}" for error in errors)

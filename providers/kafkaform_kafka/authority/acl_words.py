@@ -13,13 +13,13 @@ SHOWN = 3
 """So many of several are named."""
 
 
-def told(acl: Acl) -> str:
+def describe_acl(acl: Acl) -> str:
     """An ACL in words."""
     where = "" if acl.host == EVERYTHING else f" from {acl.host}"
-    return f"{acl.permission} {acl.operation} for {acl.principal} on {pattern(acl)}{where}"
+    return f"{acl.permission} {acl.operation} for {acl.principal} on {describe_pattern(acl)}{where}"
 
 
-def pattern(acl: Acl) -> str:
+def describe_pattern(acl: Acl) -> str:
     """What an ACL is about, in words."""
     if acl.pattern_type == PREFIXED and acl.resource_name:
         return f"{acl.resource_type} {acl.resource_name}* (prefix)"
@@ -34,7 +34,7 @@ def describe_names(acl: Acl, found: Sequence[str], asked: Sequence[str]) -> str:
     if asked[0] not in found:
         return f"{kind} {join_words([describe_name(name) for name in dict.fromkeys(found)])}"
     left = [describe_name(name) for name in dict.fromkeys(asked) if name not in found]
-    return pattern(acl) + (f", but not on {join_words(left)}" if left else "")
+    return describe_pattern(acl) + (f", but not on {join_words(left)}" if left else "")
 
 
 def describe_people(found: Sequence[str], asked: Sequence[str]) -> str:

@@ -42,13 +42,13 @@ IMPLIED_BY: Mapping[str, frozenset[str]] = {
 """Operation -> the operations whose ALLOW permits it too. A DENY implies nothing."""
 
 
-class Verdict(StrEnum):
+class AccessVerdict(StrEnum):
     ALLOWED = "allowed"
     DENIED = "denied"
     UNKNOWN = "unknown"
 
 
-class Rule(StrEnum):
+class DecisionRule(StrEnum):
     """What decided."""
 
     SUPER_USER = "super user"
@@ -68,7 +68,7 @@ class Need(StrEnum):
     HOST = "host"
 
 
-class Question(Struct, frozen=True):
+class AccessQuestion(Struct, frozen=True):
     """May `principal`, connected from `host`, do this? None: it is not known who or where from.
     host: as Java writes an address, IPv6 in full."""
 
@@ -84,8 +84,8 @@ class Decision(Struct, frozen=True):
     on_cluster: it rests on rights on the cluster, although the question is about a topic; on_topic:
     it rests on Write on some topic, although the question is about the cluster."""
 
-    verdict: Verdict
-    rule: Rule
+    verdict: AccessVerdict
+    rule: DecisionRule
     acl: Acl | None = None
     needs: tuple[Need, ...] = ()
     on_cluster: bool = False
@@ -96,7 +96,7 @@ Bucket = Mapping[str, tuple[Acl, ...]]
 """principal -> its ACLs on one resource pattern."""
 
 
-class Index(Struct, frozen=True):
+class AclIndex(Struct, frozen=True):
     """ACLs by (resource type, name); lengths: of the prefixes that there are, by type; writers:
     those of all topics that are about Write."""
 
@@ -109,12 +109,12 @@ class Index(Struct, frozen=True):
 class Access(Struct, frozen=True):
     """Everything that an authorizer decides by; None: not declared."""
 
-    index: Index
+    index: AclIndex
     super_users: frozenset[str] | None = None
     allow_if_no_acl: bool | None = None
 
 
-def index(acls: Iterable[Acl]) -> Index:
+def index_acls(acls: Iterable[Acl]) -> AclIndex:
     """The ACLs in the form in which questions are answered fast; those with words that are newer
     than this version are left out."""
     tables: dict[str, dict[tuple[str, str], dict[str, list[Acl]]]] = {LITERAL: {}, PREFIXED: {}}
@@ -130,34 +130,34 @@ def index(acls: Iterable[Acl]) -> Index:
     for kind, prefix in tables[PREFIXED]:
         lengths.setdefault(kind, set()).add(len(prefix))
     literal, prefixed = (
-        {key: _frozen(bucket) for key, bucket in table.items()} for table in tables.values()
+        {key: _freeze_bucket(bucket) for key, bucket in table.items()} for table in tables.values()
     )
     sizes = {kind: tuple(sorted(found)) for kind, found in lengths.items()}
-    return Index(literal, prefixed, sizes, _frozen(writers))
+    return AclIndex(literal, prefixed, sizes, _freeze_bucket(writers))
 
 
-def _frozen(bucket: Mapping[str, Sequence[Acl]]) -> Bucket:
+def _freeze_bucket(bucket: Mapping[str, Sequence[Acl]]) -> Bucket:
     return {who: tuple(found) for who, found in bucket.items()}
 
 
-def covering(index: Index, resource_type: str, name: str) -> Iterator[Bucket]:
+def find_covering(index: AclIndex, resource_type: str, name: str) -> Iterator[Bucket]:
     """The ACLs of every pattern that covers this resource, whoever they are for."""
-    yield from _found(index.literal, resource_type, name)
+    yield from _find_bucket(index.literal, resource_type, name)
     for length in index.lengths.get(resource_type, ()):
         if length > len(name):
             break
-        yield from _found(index.prefixed, resource_type, name[:length])
+        yield from _find_bucket(index.prefixed, resource_type, name[:length])
     # Kafka's search passes over the wildcard for names that begin with its own character.
     if not name.startswith(EVERYTHING):
-        yield from _found(index.literal, resource_type, EVERYTHING)
+        yield from _find_bucket(index.literal, resource_type, EVERYTHING)
 
 
-def covered(index: Index, resource_type: str, name: str) -> bool:
+def has_acl(index: AclIndex, resource_type: str, name: str) -> bool:
     """Whether there is any ACL for this resource."""
-    return next(covering(index, resource_type, name), None) is not None
+    return next(find_covering(index, resource_type, name), None) is not None
 
 
-def _found(
+def _find_bucket(
     table: Mapping[tuple[str, str], Bucket], resource_type: str, name: str
 ) -> Iterator[Bucket]:
     bucket = table.get((resource_type, name))
@@ -165,45 +165,45 @@ def _found(
         yield bucket
 
 
-def asked_first(question: Question) -> Question | None:
+def to_cluster_question(question: AccessQuestion) -> AccessQuestion | None:
     """What is asked about the cluster before the topic: a yes to it is the answer."""
     if question.resource_type != "Topic" or question.operation not in EVERY_TOPIC:
         return None
     return replace(question, resource_type="Cluster", resource_name=CLUSTER)
 
 
-def asked_of_topics(question: Question) -> Question | None:
+def to_topics_question(question: AccessQuestion) -> AccessQuestion | None:
     """What is asked about all topics together after the cluster: a yes to it is the answer too."""
     if question.resource_type != "Cluster" or question.operation != "IdempotentWrite":
         return None
     return replace(question, operation="Write", resource_type="Topic", resource_name=SOME_TOPIC)
 
 
-def decide(access: Access, question: Question) -> Decision:
+def decide(access: Access, question: AccessQuestion) -> Decision:
     """Whether a client gets its way, and what that rests on. Delete on a topic is to delete the
     topic; deleting records asks for Delete on the topic alone, which is `authorize`."""
     own = authorize(access, question)
-    if own.rule is Rule.SUPER_USER:
+    if own.rule is DecisionRule.SUPER_USER:
         return own
     if question.resource_type == "User":
-        return _about_tokens(own, question)
-    first, later = asked_first(question), asked_of_topics(question)
+        return _decide_tokens(own, question)
+    first, later = to_cluster_question(question), to_topics_question(question)
     if first is not None:
         whole = replace(authorize(access, first), on_cluster=True)
-        return _either((whole, own), own)
+        return _combine_decisions((whole, own), own)
     if later is not None:
         some = replace(authorize_any(access, later), on_topic=True)
-        return _either((own, some), own)
+        return _combine_decisions((own, some), own)
     return own
 
 
-def _either(asked: tuple[Decision, Decision], own: Decision) -> Decision:
+def _combine_decisions(asked: tuple[Decision, Decision], own: Decision) -> Decision:
     """The answer where two rights open the same door, asked for in this order; own: the one on the
     resource of the question."""
     for one in asked:
-        if one.verdict is Verdict.ALLOWED:
+        if one.verdict is AccessVerdict.ALLOWED:
             return one
-    unsure = [one for one in asked if one.verdict is Verdict.UNKNOWN]
+    unsure = [one for one in asked if one.verdict is AccessVerdict.UNKNOWN]
     if len(unsure) < 2:
         return unsure[0] if unsure else own
     needs = tuple(need for need in Need if any(need in one.needs for one in unsure))
@@ -211,16 +211,16 @@ def _either(asked: tuple[Decision, Decision], own: Decision) -> Decision:
     return replace(own, acl=acl, needs=needs)
 
 
-def _about_tokens(own: Decision, question: Question) -> Decision:
+def _decide_tokens(own: Decision, question: AccessQuestion) -> Decision:
     """Everybody makes and sees tokens of his own, for which no broker asks the authorizer."""
     if question.principal == question.resource_name:
-        return Decision(Verdict.ALLOWED, Rule.OWN)
-    if question.principal is None and own.verdict is Verdict.DENIED:
-        return Decision(Verdict.UNKNOWN, Rule.UNDECLARED, own.acl, (Need.PRINCIPAL,))
+        return Decision(AccessVerdict.ALLOWED, DecisionRule.OWN)
+    if question.principal is None and own.verdict is AccessVerdict.DENIED:
+        return Decision(AccessVerdict.UNKNOWN, DecisionRule.UNDECLARED, own.acl, (Need.PRINCIPAL,))
     return own
 
 
-def authorize_any(access: Access, question: Question) -> Decision:
+def authorize_any(access: Access, question: AccessQuestion) -> Decision:
     """The authorizer's answer to whether somebody may Write to some topic, whichever it is.
 
     Source: Authorizer.authorizeByResourceType. It asks about a topic of a fixed name first, which
@@ -228,30 +228,30 @@ def authorize_any(access: Access, question: Question) -> Decision:
     refuses, else an ALLOW of every topic permits, else an ALLOW that no DENY takes away as a whole.
     """
     usual = authorize(access, question)
-    if usual.verdict is Verdict.ALLOWED:
+    if usual.verdict is AccessVerdict.ALLOWED:
         return usual
-    sure, perhaps = _fitting((access.index.writers,), question)
-    worst = _free(sure[ALLOW], sure[DENY] + perhaps[DENY])
+    sure, perhaps = _select_fitting((access.index.writers,), question)
+    worst = _find_undenied(sure[ALLOW], sure[DENY] + perhaps[DENY])
     if worst is not None:
-        return Decision(Verdict.ALLOWED, Rule.ACL, worst)
-    best = _free(sure[ALLOW] + perhaps[ALLOW], sure[DENY])
+        return Decision(AccessVerdict.ALLOWED, DecisionRule.ACL, worst)
+    best = _find_undenied(sure[ALLOW] + perhaps[ALLOW], sure[DENY])
     if best is None:
         return usual
     root = is_super(access, question.principal)
-    answer = Decision(Verdict.ALLOWED, Rule.ACL, best)
-    found = _needs(question, root, [*perhaps[ALLOW], *perhaps[DENY]], answer)
+    answer = Decision(AccessVerdict.ALLOWED, DecisionRule.ACL, best)
+    found = _find_needs(question, root, [*perhaps[ALLOW], *perhaps[DENY]], answer)
     needs = tuple(need for need in Need if need in (*found, *usual.needs))
-    return Decision(Verdict.UNKNOWN, Rule.UNDECLARED, usual.acl, needs)
+    return Decision(AccessVerdict.UNKNOWN, DecisionRule.UNDECLARED, usual.acl, needs)
 
 
-def _free(allows: Sequence[Acl], denies: Sequence[Acl]) -> Acl | None:
+def _find_undenied(allows: Sequence[Acl], denies: Sequence[Acl]) -> Acl | None:
     """The ALLOW that lets somebody write to a topic, the most special of several: one of every
     topic, or one of a pattern that no DENY covers, told by the patterns alone."""
     if any(map(_is_wild, denies)):
         return None
     denied = {(acl.pattern_type, acl.resource_name) for acl in denies}
     free = [acl for acl in allows if _is_wild(acl) or not _is_covered(acl, denied)]
-    return min(free, key=_special, default=None)
+    return min(free, key=_rank_acl, default=None)
 
 
 def _is_covered(allow: Acl, denied: Set[tuple[str, str]]) -> bool:
@@ -265,22 +265,22 @@ def _is_wild(acl: Acl) -> bool:
     return acl.pattern_type == LITERAL and acl.resource_name == EVERYTHING
 
 
-def authorize(access: Access, question: Question) -> Decision:
+def authorize(access: Access, question: AccessQuestion) -> Decision:
     """The authorizer's answer about one resource, and what it rests on."""
     root = is_super(access, question.principal)
     if root:
-        return Decision(Verdict.ALLOWED, Rule.SUPER_USER)
-    buckets = tuple(covering(access.index, question.resource_type, question.resource_name))
-    sure, perhaps = _fitting(buckets, question)
+        return Decision(AccessVerdict.ALLOWED, DecisionRule.SUPER_USER)
+    buckets = tuple(find_covering(access.index, question.resource_type, question.resource_name))
+    sure, perhaps = _select_fitting(buckets, question)
     rule = access.allow_if_no_acl
-    worst = _answer(sure[ALLOW], sure[DENY] + perhaps[DENY], buckets, rule is True)
-    if worst.verdict is Verdict.ALLOWED:
+    worst = _decide_by_acls(sure[ALLOW], sure[DENY] + perhaps[DENY], buckets, rule is True)
+    if worst.verdict is AccessVerdict.ALLOWED:
         return worst
-    best = _answer(sure[ALLOW] + perhaps[ALLOW], sure[DENY], buckets, rule is not False)
-    if root is False and best.verdict is Verdict.DENIED:
+    best = _decide_by_acls(sure[ALLOW] + perhaps[ALLOW], sure[DENY], buckets, rule is not False)
+    if root is False and best.verdict is AccessVerdict.DENIED:
         return best
-    needs = _needs(question, root, [*perhaps[ALLOW], *perhaps[DENY]], best)
-    return Decision(Verdict.UNKNOWN, Rule.UNDECLARED, worst.acl, needs)
+    needs = _find_needs(question, root, [*perhaps[ALLOW], *perhaps[DENY]], best)
+    return Decision(AccessVerdict.UNKNOWN, DecisionRule.UNDECLARED, worst.acl, needs)
 
 
 def is_super(access: Access, principal: str | None) -> bool | None:
@@ -299,15 +299,15 @@ def fits(acl: Acl, operation: str) -> bool:
     return acl.permission == ALLOW and acl.operation in IMPLIED_BY.get(operation, ())
 
 
-def _fitting(
-    buckets: Sequence[Bucket], question: Question
+def _select_fitting(
+    buckets: Sequence[Bucket], question: AccessQuestion
 ) -> tuple[dict[str, list[Acl]], dict[str, list[Acl]]]:
     """permission -> the ACLs that fit the question for sure, and those that fit if the unknown
     principal or host is theirs."""
     sure: dict[str, list[Acl]] = {ALLOW: [], DENY: []}
     perhaps: dict[str, list[Acl]] = {ALLOW: [], DENY: []}
     principal, host = question.principal, question.host
-    for acl in _named(buckets, principal):
+    for acl in _select_for_principal(buckets, principal):
         if not fits(acl, question.operation):
             continue
         known = acl.host in (EVERYTHING, host) and acl.principal in (EVERYBODY, principal)
@@ -318,26 +318,26 @@ def _fitting(
     return sure, perhaps
 
 
-def _named(buckets: Sequence[Bucket], principal: str | None) -> Iterator[Acl]:
+def _select_for_principal(buckets: Sequence[Bucket], principal: str | None) -> Iterator[Acl]:
     for bucket in buckets:
         for who in bucket if principal is None else {principal, EVERYBODY}:
             yield from bucket.get(who, ())
 
 
-def _answer(
+def _decide_by_acls(
     allows: Sequence[Acl], denies: Sequence[Acl], buckets: Sequence[Bucket], open_: bool
 ) -> Decision:
     """What the authorizer says to one who is no super user. open_: its rule where no ACL is."""
     if denies:
-        return Decision(Verdict.DENIED, Rule.ACL, min(denies, key=_special))
+        return Decision(AccessVerdict.DENIED, DecisionRule.ACL, min(denies, key=_rank_acl))
     if allows:
-        return Decision(Verdict.ALLOWED, Rule.ACL, min(allows, key=_special))
+        return Decision(AccessVerdict.ALLOWED, DecisionRule.ACL, min(allows, key=_rank_acl))
     if buckets:
-        return Decision(Verdict.DENIED, Rule.NO_MATCH)
-    return Decision(Verdict.ALLOWED if open_ else Verdict.DENIED, Rule.NO_ACL)
+        return Decision(AccessVerdict.DENIED, DecisionRule.NO_MATCH)
+    return Decision(AccessVerdict.ALLOWED if open_ else AccessVerdict.DENIED, DecisionRule.NO_ACL)
 
 
-def _special(acl: Acl) -> tuple[object, ...]:
+def _rank_acl(acl: Acl) -> tuple[object, ...]:
     """The order in which one of several ACLs is named: the most special one first."""
     return (
         _is_wild(acl),
@@ -352,25 +352,26 @@ def _special(acl: Acl) -> tuple[object, ...]:
     )
 
 
-def _needs(
-    question: Question, root: bool | None, perhaps: Sequence[Acl], best: Decision
+def _find_needs(
+    question: AccessQuestion, root: bool | None, perhaps: Sequence[Acl], best: Decision
 ) -> tuple[Need, ...]:
     unsure = {
         Need.SUPER_USERS: root is None and question.principal is not None,
-        Need.ALLOW_IF_NO_ACL: best.rule is Rule.NO_ACL and best.verdict is Verdict.ALLOWED,
+        Need.ALLOW_IF_NO_ACL: best.rule is DecisionRule.NO_ACL
+        and best.verdict is AccessVerdict.ALLOWED,
         Need.PRINCIPAL: question.principal is None,
         Need.HOST: any(acl.host != EVERYTHING for acl in perhaps) and question.host is None,
     }
     return tuple(need for need, missing in unsure.items() if missing)
 
 
-def principals(access: Access, question: Question) -> tuple[str, ...]:
+def list_principals(access: Access, question: AccessQuestion) -> tuple[str, ...]:
     """Everybody whom the super users or the ACLs that decide the question name, sorted."""
     named = set(access.super_users or ())
-    later = asked_of_topics(question)
-    for asked in (question, asked_first(question), later):
+    later = to_topics_question(question)
+    for asked in (question, to_cluster_question(question), later):
         if asked is not None:
-            buckets = covering(access.index, asked.resource_type, asked.resource_name)
+            buckets = find_covering(access.index, asked.resource_type, asked.resource_name)
             named.update(who for bucket in buckets for who in bucket)
     if later is not None:
         named.update(access.index.writers)
@@ -379,7 +380,7 @@ def principals(access: Access, question: Question) -> tuple[str, ...]:
     return tuple(sorted(named))
 
 
-def acls_of(access: Access, resource_type: str, name: str) -> tuple[Acl, ...]:
+def list_acls(access: Access, resource_type: str, name: str) -> tuple[Acl, ...]:
     """Every ACL that covers the resource, the most special first."""
-    buckets = covering(access.index, resource_type, name)
-    return tuple(sorted((a for b in buckets for found in b.values() for a in found), key=_special))
+    buckets = find_covering(access.index, resource_type, name)
+    return tuple(sorted((a for b in buckets for found in b.values() for a in found), key=_rank_acl))

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from kafkaform.core.resource import Facts, Sweep
 
-from ..kinds.acl.resource_type import CLUSTER, listed
+from ..kinds.acl.resource_type import CLUSTER, list_reported_operations
 from ..protocol import keys, rights
-from .authorizer import Access, Decision, Question, Rule, Verdict, authorize
-from .effects import told
+from .authorizer import Access, AccessQuestion, AccessVerdict, Decision, DecisionRule, authorize
+from .effects import describe_acl
 
 SHOWN = 3
 ASKED = 500
@@ -25,7 +25,7 @@ CAUSES = (
 )
 
 
-class Oneself(Struct, frozen=True):
+class OwnPrincipal(Struct, frozen=True):
     """principal: whom the cluster takes us for, None if that is not known; root: whether that is
     a super user, None if it cannot be told; cluster: what we may do with the cluster, None if it
     did not say."""
@@ -41,33 +41,34 @@ class Oneself(Struct, frozen=True):
         return replace(access, super_users=frozenset()) if self.root is False else access
 
 
-def oneself(before: Access, sweep: Sweep | None, facts: Facts) -> Oneself:
+def identify_self(before: Access, sweep: Sweep | None, facts: Facts) -> OwnPrincipal:
     """Who we are. A super user may do everything; who may do everything although no ACL says so
     is one."""
     cluster = list_rights(sweep).get(("Cluster", CLUSTER))
-    me = Oneself(facts.principal, None, cluster or None)
+    me = OwnPrincipal(facts.principal, None, cluster or None)
     if before.super_users is not None and facts.principal is not None:
         return replace(me, root=facts.principal in before.super_users)
     if not cluster:
         return me
-    if not cluster >= frozenset(listed("Cluster")):
+    if not cluster >= frozenset(list_reported_operations("Cluster")):
         return replace(me, root=False)
-    return replace(me, root=True) if _beyond(before, facts.principal, sweep) else me
+    return replace(me, root=True) if _exceeds_acls(before, facts.principal, sweep) else me
 
 
-def _beyond(before: Access, principal: str | None, sweep: Sweep | None) -> bool:
+def _exceeds_acls(before: Access, principal: str | None, sweep: Sweep | None) -> bool:
     """Whether we may do something that nobody may to whom the ACLs do not give it."""
     alone = replace(before, super_users=frozenset())
     return any(
-        authorize(alone, Question(principal, None, operation, kind, name)).verdict is Verdict.DENIED
+        authorize(alone, AccessQuestion(principal, None, operation, kind, name)).verdict
+        is AccessVerdict.DENIED
         for (kind, name), held in list(list_rights(sweep).items())[:ASKED]
         for operation in held
     )
 
 
-def mismatches(before: Access, me: Oneself, sweep: Sweep | None) -> tuple[str, ...]:
+def find_mismatches(before: Access, me: OwnPrincipal, sweep: Sweep | None) -> tuple[str, ...]:
     """Where cluster and simulation say different things, the first few in words."""
-    found = _mismatches(me.access(before) if me.root is False else before, me, sweep)
+    found = _compare_rights(me.access(before) if me.root is False else before, me, sweep)
     if not found:
         return ()
     who = me.principal or "the principal that we run as"
@@ -81,28 +82,28 @@ def mismatches(before: Access, me: Oneself, sweep: Sweep | None) -> tuple[str, .
     return (f"{'; '.join(said)}{rest}. {CAUSES}",)
 
 
-def _mismatches(
-    access: Access, me: Oneself, sweep: Sweep | None
+def _compare_rights(
+    access: Access, me: OwnPrincipal, sweep: Sweep | None
 ) -> dict[tuple[str, str, bool], list[str]]:
     """(resource, what the simulation rests on, what the cluster says) -> operations."""
     found: dict[tuple[str, str, bool], list[str]] = {}
     for (kind, name), held in list(list_rights(sweep).items())[:ASKED]:
-        asked = listed(kind) if held else ("Describe",)
+        asked = list_reported_operations(kind) if held else ("Describe",)
         for operation in asked:
-            decision = authorize(access, Question(me.principal, None, operation, kind, name))
-            says = Verdict.ALLOWED if operation in held else Verdict.DENIED
-            if decision.verdict not in (says, Verdict.UNKNOWN):
-                key = f"{kind} {name}", _basis(decision), says is Verdict.ALLOWED
+            decision = authorize(access, AccessQuestion(me.principal, None, operation, kind, name))
+            says = AccessVerdict.ALLOWED if operation in held else AccessVerdict.DENIED
+            if decision.verdict not in (says, AccessVerdict.UNKNOWN):
+                key = f"{kind} {name}", _describe_basis(decision), says is AccessVerdict.ALLOWED
                 found.setdefault(key, []).append(operation)
     return found
 
 
-def _basis(decision: Decision) -> str:
-    if decision.rule is Rule.ACL and decision.acl is not None:
-        return f"by {told(decision.acl)}"
+def _describe_basis(decision: Decision) -> str:
+    if decision.rule is DecisionRule.ACL and decision.acl is not None:
+        return f"by {describe_acl(decision.acl)}"
     return {
-        Rule.SUPER_USER: "as a declared super user",
-        Rule.NO_ACL: "where no ACL is",
+        DecisionRule.SUPER_USER: "as a declared super user",
+        DecisionRule.NO_ACL: "where no ACL is",
     }.get(decision.rule, "by its ACLs")
 
 

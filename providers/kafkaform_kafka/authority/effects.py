@@ -23,27 +23,27 @@ from kafkaform.core.value import FrozenMap
 
 from ..kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
 from .acl_words import OTHER as OTHER
+from .acl_words import describe_acl as describe_acl
 from .acl_words import describe_name, describe_names, describe_people, join_words
-from .acl_words import pattern as pattern
-from .acl_words import told as told
+from .acl_words import describe_pattern as describe_pattern
 from .authorizer import (
     ALL,
     EVERYBODY,
     IMPLIED_BY,
     PREFIXED,
     Access,
-    Question,
-    Rule,
-    Verdict,
+    AccessQuestion,
+    AccessVerdict,
+    DecisionRule,
     authorize,
-    covering,
     decide,
+    find_covering,
     fits,
 )
 
 NAMES, PRINCIPALS, HOSTS = 20, 10, 5
 """So many that other ACLs name are asked about for one ACL. A note tells of the others, and
-`_hidden` stands for what they may lose."""
+`_render_unasked` stands for what they may lose."""
 RECORDS = "Delete of records"
 """Delete on a topic allows two things: to delete the topic, which may rest on the cluster, and to
 delete records in it, which rests on the topic alone and is told where only that differs."""
@@ -52,7 +52,7 @@ WRITERS = "who may Write to a topic needs no IdempotentWrite (KIP-679)"
 FIRST = "the cluster is asked before a topic, so no ACL of a topic can deny that"
 
 
-class Both(Struct, frozen=True):
+class AccessPair(Struct, frozen=True):
     """The authorizer before and after a plan; names: resource type -> the names of all patterns,
     sorted, a prefix followed by OTHER."""
 
@@ -61,7 +61,7 @@ class Both(Struct, frozen=True):
     names: Mapping[str, Sequence[str]]
 
 
-class Point(Struct, frozen=True):
+class Probe(Struct, frozen=True):
     """One who, from one place, for one name."""
 
     principal: str
@@ -80,15 +80,15 @@ class Effect(Struct, frozen=True):
     partial: bool = False
 
 
-class _Asked(Struct, frozen=True):
+class _Probes(Struct, frozen=True):
     """What is asked about, the most general point first; left: how many of what is not, as in
     `3 more names`."""
 
-    points: tuple[Point, ...]
+    points: tuple[Probe, ...]
     left: tuple[str, ...]
 
 
-def both(before: Access, after: Access) -> Both:
+def pair_access(before: Access, after: Access) -> AccessPair:
     """Both authorizers, with the names of their patterns."""
     names: dict[str, set[str]] = defaultdict(set)
     for access in (before, after):
@@ -96,19 +96,19 @@ def both(before: Access, after: Access) -> Both:
             names[kind].add(name)
         for kind, prefix in access.index.prefixed:
             names[kind].add(prefix + OTHER)
-    return Both(before, after, {kind: sorted(found) for kind, found in names.items()})
+    return AccessPair(before, after, {kind: sorted(found) for kind, found in names.items()})
 
 
-def effect(acl: Acl, worlds: Both, *, created: bool) -> Effect:
+def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
     """What the creation or deletion of this ACL does, together with the rest of the plan."""
-    own = _effect(acl, _operations(acl), worlds, created=created)
+    own = _probe_effect(acl, _list_operations(acl), worlds, created=created)
     if acl.operation == IDEMPOTENT and acl.principal == EVERYBODY and (own.gainers or own.losers):
         return replace(own, notes=(*own.notes, WRITERS))
-    operations = _on_every_topic(acl)
+    operations = _list_topic_operations(acl)
     if not operations:
         return own
     every = replace(acl, resource_type="Topic", resource_name="", pattern_type=PREFIXED)
-    more = _effect(every, operations, worlds, created=created)
+    more = _probe_effect(every, operations, worlds, created=created)
     if not (more.gainers or more.losers or more.partial):
         return own
     empty = not (own.gainers or own.losers or own.partial)
@@ -122,29 +122,37 @@ def effect(acl: Acl, worlds: Both, *, created: bool) -> Effect:
     )
 
 
-def _effect(acl: Acl, operations: Sequence[str], worlds: Both, *, created: bool) -> Effect:
-    asked = _asked(acl, operations, worlds)
+def _probe_effect(
+    acl: Acl, operations: Sequence[str], worlds: AccessPair, *, created: bool
+) -> Effect:
+    asked = _choose_probes(acl, operations, worlds)
     points = asked.points
-    gains: dict[tuple[str, ...], list[Point]] = defaultdict(list)
-    losses: dict[tuple[str, ...], list[Point]] = defaultdict(list)
+    gains: dict[tuple[str, ...], list[Probe]] = defaultdict(list)
+    losses: dict[tuple[str, ...], list[Probe]] = defaultdict(list)
     for point in points:
-        gained, lost = _difference(acl, operations, point, worlds)
+        gained, lost = _compare_decisions(acl, operations, point, worlds)
         gains[gained].append(point)
         losses[lost].append(point)
     notes = [
-        _sentence(acl, verb, operations, found, points)
+        _render_sentence(acl, verb, operations, found, points)
         for verb, table in (("gains", gains), ("loses", losses))
         for operations, found in table.items()
         if operations
     ]
     if asked.left:
-        notes = [*(notes or [f"{_verb(acl, created)} nothing where it was asked"]), _unasked(asked)]
+        notes = [
+            *(notes or [f"{_choose_verb(acl, created)} nothing where it was asked"]),
+            _note_unasked(asked),
+        ]
     takes = created != (acl.permission == ALLOW)
     return Effect(
-        tuple(notes) or (_nothing(acl, operations, points[0], worlds, created=created),),
-        (*_losses(acl, losses), *(_hidden(acl, operations, asked, worlds) if takes else ())),
-        _affected(gains),
-        _affected(losses),
+        tuple(notes) or (_explain_no_effect(acl, operations, points[0], worlds, created=created),),
+        (
+            *_render_losses(acl, losses),
+            *(_render_unasked(acl, operations, asked, worlds) if takes else ()),
+        ),
+        _collect_affected(gains),
+        _collect_affected(losses),
         bool(asked.left),
     )
 
@@ -152,11 +160,11 @@ def _effect(acl: Acl, operations: Sequence[str], worlds: Both, *, created: bool)
 # ── what is asked about ─────────────────────────────────────────────────────────────────
 
 
-def _asked(acl: Acl, operations: Sequence[str], worlds: Both) -> _Asked:
+def _choose_probes(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> _Probes:
     """In the order of their names, so that a plan and its apply ask about the same ones."""
-    all_names = list(_names(acl, worlds))
+    all_names = list(_list_names(acl, worlds))
     names = all_names[: 1 + NAMES]
-    near = [found for name in names for found in _acls(worlds, acl, operations, name)]
+    near = [found for name in names for found in _find_acls(worlds, acl, operations, name)]
     all_principals, all_hosts = [acl.principal], [acl.host]
     if acl.principal == EVERYBODY:
         named = {one.principal for one in near} - {EVERYBODY}
@@ -173,39 +181,39 @@ def _asked(acl: Acl, operations: Sequence[str], worlds: Both) -> _Asked:
         "host": len(all_hosts) - len(hosts),
     }
     left = tuple(f"{n} more {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n)
-    return _Asked(tuple(Point(p, h, n) for n, p, h in product(names, principals, hosts)), left)
+    return _Probes(tuple(Probe(p, h, n) for n, p, h in product(names, principals, hosts)), left)
 
 
-def _names(acl: Acl, worlds: Both) -> Iterator[str]:
+def _list_names(acl: Acl, worlds: AccessPair) -> Iterator[str]:
     if not _is_wide(acl):
         yield acl.resource_name
         return
     prefix = _prefix(acl)
     yield prefix + OTHER
-    yield from (name for name in _within(acl, worlds) if _matters(acl, name, prefix, worlds))
+    yield from (name for name in _find_names(acl, worlds) if _may_differ(acl, name, prefix, worlds))
 
 
 def _prefix(acl: Acl) -> str:
     return acl.resource_name if acl.pattern_type == PREFIXED else ""
 
 
-def _within(acl: Acl, worlds: Both) -> Sequence[str]:
+def _find_names(acl: Acl, worlds: AccessPair) -> Sequence[str]:
     """The names of all patterns inside that of a wide ACL."""
     known, prefix = worlds.names.get(acl.resource_type, ()), _prefix(acl)
     return known[bisect_left(known, prefix) : bisect_right(known, prefix + OTHER)]
 
 
-def _matters(acl: Acl, name: str, prefix: str, worlds: Both) -> bool:
+def _may_differ(acl: Acl, name: str, prefix: str, worlds: AccessPair) -> bool:
     """Whether another ACL of that name may make it an exception."""
     if name == prefix + OTHER or (not prefix and name.startswith(EVERYTHING)):
         return False
     if acl.principal == EVERYBODY:
         return True
     kind = acl.resource_type
-    return any(one.principal in (acl.principal, EVERYBODY) for one in _own(worlds, kind, name))
+    return any(one.principal in (acl.principal, EVERYBODY) for one in _find_own(worlds, kind, name))
 
 
-def _own(worlds: Both, kind: str, name: str) -> Iterator[Acl]:
+def _find_own(worlds: AccessPair, kind: str, name: str) -> Iterator[Acl]:
     for access in (worlds.before, worlds.after):
         index = access.index
         literal = index.literal.get((kind, name), {})
@@ -215,20 +223,20 @@ def _own(worlds: Both, kind: str, name: str) -> Iterator[Acl]:
                 yield from found
 
 
-def _acls(worlds: Both, acl: Acl, operations: Sequence[str], name: str) -> Iterator[Acl]:
+def _find_acls(worlds: AccessPair, acl: Acl, operations: Sequence[str], name: str) -> Iterator[Acl]:
     """The ACLs that decide about this name, those of other resources among them."""
     resources = [(acl.resource_type, name)]
     if acl.resource_type == "Topic" and not EVERY_TOPIC.isdisjoint(operations):
         resources.append(("Cluster", CLUSTER))
     for access, resource in product((worlds.before, worlds.after), resources):
-        for bucket in covering(access.index, *resource):
+        for bucket in find_covering(access.index, *resource):
             for found in bucket.values():
                 yield from found
     if acl.resource_type == "Cluster" and IDEMPOTENT in operations:
-        yield from _writing(worlds, acl.principal)
+        yield from _find_write_acls(worlds, acl.principal)
 
 
-def _writing(worlds: Both, principal: str) -> Iterator[Acl]:
+def _find_write_acls(worlds: AccessPair, principal: str) -> Iterator[Acl]:
     """The ACLs of topics that decide about an idempotent producer. Of everybody those who are
     allowed to write before and after are left out: they keep what they have, as a note says."""
     one, other = (access.index.writers for access in (worlds.before, worlds.after))
@@ -242,7 +250,7 @@ def _is_wide(acl: Acl) -> bool:
     return acl.pattern_type == PREFIXED or acl.resource_name == EVERYTHING
 
 
-def _operations(acl: Acl) -> tuple[str, ...]:
+def _list_operations(acl: Acl) -> tuple[str, ...]:
     """What the ACL is about, what it implies included."""
     supported = SUPPORTED.get(acl.resource_type, ())
     records = (RECORDS,) if acl.resource_type == "Topic" and fits(acl, "Delete") else ()
@@ -256,48 +264,53 @@ def _operations(acl: Acl) -> tuple[str, ...]:
     return (acl.operation, *(implied if acl.permission == ALLOW else ()), *records)
 
 
-def _on_every_topic(acl: Acl) -> tuple[str, ...]:
+def _list_topic_operations(acl: Acl) -> tuple[str, ...]:
     """What an ACL on the cluster decides about every topic."""
     if acl.resource_type != "Cluster":
         return ()
     return tuple(one for one in SUPPORTED["Topic"] if one in EVERY_TOPIC and fits(acl, one))
 
 
-def _difference(
-    acl: Acl, operations: Sequence[str], point: Point, worlds: Both
+def _compare_decisions(
+    acl: Acl, operations: Sequence[str], point: Probe, worlds: AccessPair
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The operations that are gained, and those that are lost."""
     gained: list[str] = []
     lost: list[str] = []
     for operation in operations:
         asks, word = (authorize, "Delete") if operation == RECORDS else (decide, operation)
-        question = Question(point.principal, point.host, word, acl.resource_type, point.name)
+        question = AccessQuestion(point.principal, point.host, word, acl.resource_type, point.name)
         before, after = (asks(one, question).verdict for one in (worlds.before, worlds.after))
-        found = gained if after is Verdict.ALLOWED else lost
+        found = gained if after is AccessVerdict.ALLOWED else lost
         if before is not after and word not in found:
             found.append(operation)
     return tuple(gained), tuple(lost)
 
 
-def _hidden(acl: Acl, operations: Sequence[str], asked: _Asked, worlds: Both) -> Iterator[str]:
+def _render_unasked(
+    acl: Acl, operations: Sequence[str], asked: _Probes, worlds: AccessPair
+) -> Iterator[str]:
     """What stands for the losses of those who are not asked about: another text as soon as an
     ACL there is another, so that no new loss hides behind the caps. What the plan leaves counts,
     which stays the same while the plan is applied."""
     if not asked.left:
         return
     left, kind = replace(worlds, before=worlds.after), acl.resource_type
-    near = {*_acls(left, acl, operations, asked.points[0].name)}
-    for name in _within(acl, worlds) if _is_wide(acl) else ():
-        near.update(_own(left, kind, name))
+    near = {*_find_acls(left, acl, operations, asked.points[0].name)}
+    for name in _find_names(acl, worlds) if _is_wide(acl) else ():
+        near.update(_find_own(left, kind, name))
     seen = digest(FrozenMap(acls=tuple(sorted(one.fields for one in near))))[:8]
-    yield f"{join_words(asked.left)} may lose something on {pattern(acl)} (ACLs there: {seen})"
+    yield (
+        f"{join_words(asked.left)} may lose something on {describe_pattern(acl)} (ACLs there: "
+        f"{seen})"
+    )
 
 
 # ── in words ────────────────────────────────────────────────────────────────────────────
 
 
-def _sentence(
-    acl: Acl, verb: str, operations: Sequence[str], found: Sequence[Point], asked: Sequence[Point]
+def _render_sentence(
+    acl: Acl, verb: str, operations: Sequence[str], found: Sequence[Probe], asked: Sequence[Probe]
 ) -> str:
     what = (
         "everything"
@@ -313,58 +326,63 @@ def _sentence(
     return f"{who} {verb} {what} on {names}{where}"
 
 
-def _unasked(asked: _Asked) -> str:
+def _note_unasked(asked: _Probes) -> str:
     return (
         f"other ACLs name {join_words(asked.left)}, and these were not asked about: "
         "`kafkaform explain access` tells of each"
     )
 
 
-def _verb(acl: Acl, created: bool) -> str:
+def _choose_verb(acl: Acl, created: bool) -> str:
     return "gives" if created == (acl.permission == ALLOW) else "takes"
 
 
-def _nothing(
-    acl: Acl, operations: Sequence[str], point: Point, worlds: Both, *, created: bool
+def _explain_no_effect(
+    acl: Acl, operations: Sequence[str], point: Probe, worlds: AccessPair, *, created: bool
 ) -> str:
     """Why the change has no effect, as seen from its most general point."""
     operation = (*operations, acl.operation)[0]
-    question = Question(point.principal, point.host, operation, acl.resource_type, point.name)
-    verb = _verb(acl, created)
+    question = AccessQuestion(point.principal, point.host, operation, acl.resource_type, point.name)
+    verb = _choose_verb(acl, created)
     without, with_ = (worlds.before, worlds.after)[:: 1 if created else -1]
     decision = decide(without, question)
-    if (decision.verdict is Verdict.ALLOWED) != (acl.permission == ALLOW):
+    if (decision.verdict is AccessVerdict.ALLOWED) != (acl.permission == ALLOW):
         decision = decide(with_, question)  # something stronger than the ACL decides
-    if decision.on_topic and decision.verdict is Verdict.ALLOWED:
-        return f"{verb} nothing: {WRITERS}" + (f", by {told(decision.acl)}" if decision.acl else "")
-    if decision.rule is Rule.ACL and decision.acl is not None:
+    if decision.on_topic and decision.verdict is AccessVerdict.ALLOWED:
+        return f"{verb} nothing: {WRITERS}" + (
+            f", by {describe_acl(decision.acl)}" if decision.acl else ""
+        )
+    if decision.rule is DecisionRule.ACL and decision.acl is not None:
         same = decision.acl.permission == acl.permission
-        return f"{verb} nothing: {told(decision.acl)} {'says the same' if same else 'hides it'}"
+        return (
+            f"{verb} nothing: {describe_acl(decision.acl)} "
+            f"{'says the same' if same else 'hides it'}"
+        )
     reason = {
-        Rule.SUPER_USER: "super users may do everything",
-        Rule.NO_ACL: f"{operation} is {decision.verdict} where no ACL is",
-        Rule.NO_MATCH: "no ACL allows it",
-        Rule.OWN: "everybody may make and see tokens of his own",
+        DecisionRule.SUPER_USER: "super users may do everything",
+        DecisionRule.NO_ACL: f"{operation} is {decision.verdict} where no ACL is",
+        DecisionRule.NO_MATCH: "no ACL allows it",
+        DecisionRule.OWN: "everybody may make and see tokens of his own",
     }.get(decision.rule, "")
     return f"{verb} nothing" + (f": {reason}" if reason else "")
 
 
-def _losses(acl: Acl, losses: Mapping[tuple[str, ...], Sequence[Point]]) -> Iterator[str]:
+def _render_losses(acl: Acl, losses: Mapping[tuple[str, ...], Sequence[Probe]]) -> Iterator[str]:
     for operations, found in losses.items():
         for operation, point in product(operations, found):
             where = "" if point.host == OTHER else f" from {point.host}"
             what = f"{acl.resource_type} {describe_name(point.name)}"
-            yield f"{_who(point.principal)} loses {operation} on {what}{where}"
+            yield f"{_describe_who(point.principal)} loses {operation} on {what}{where}"
 
 
-def _affected(table: Mapping[tuple[str, ...], Iterable[Point]]) -> frozenset[str]:
+def _collect_affected(table: Mapping[tuple[str, ...], Iterable[Probe]]) -> frozenset[str]:
     return frozenset(
-        _who(point.principal)
+        _describe_who(point.principal)
         for operations, found in table.items()
         if operations
         for point in found
     )
 
 
-def _who(principal: str) -> str:
+def _describe_who(principal: str) -> str:
     return "everybody" if principal.endswith(OTHER) else principal

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Block, BlockKind, Change
+from kafkaform.core.change import Action, Blocker, BlockerKind, Change
 from kafkaform.core.resource import Facts, Identity
 
 from ..kinds.acl import resource_type as acls
@@ -22,18 +22,18 @@ from .authorizer import (
     EVERYBODY,
     PREFIXED,
     Access,
+    AccessQuestion,
+    AccessVerdict,
     Decision,
     Need,
-    Question,
-    Verdict,
-    asked_first,
-    covered,
-    covering,
     decide,
+    find_covering,
     fits,
-    index,
+    has_acl,
+    index_acls,
+    to_cluster_question,
 )
-from .calibration import Oneself
+from .calibration import OwnPrincipal
 
 Right = tuple[str, str, str]
 """operation, resource type, resource name."""
@@ -67,28 +67,32 @@ class Moment(Struct, frozen=True):
     def access(self, live: Sequence[Acl], rules: Access) -> Access:
         gone = set(self.gone.values())
         left = (acl for acl in live if acl not in gone)
-        return replace(rules, index=index((*left, *self.made.values())))
+        return replace(rules, index=index_acls((*left, *self.made.values())))
 
 
-def lockouts(
-    plan: GuardedPlan, before: Access, me: Oneself, facts: Facts
-) -> Iterator[tuple[Identity, Block]]:
+def find_lockouts(
+    plan: GuardedPlan, before: Access, me: OwnPrincipal, facts: Facts
+) -> Iterator[tuple[Identity, Blocker]]:
     """The changes that take a right which this plan or the next one needs, or may take it."""
     if me.root:
         return
     mine = me.access(before)
-    wanted = {right: why for right, why in _needed(plan).items() if _held(right, mine, me)}
+    wanted = {
+        right: why
+        for right, why in _list_needed_rights(plan).items()
+        if _has_right(right, mine, me)
+    }
     near = tuple({acl for right in wanted for acl in _find_acls(before, right)})
-    for moment in _moments(plan.created, plan.deleted, facts):
+    for moment in _list_moments(plan.created, plan.deleted, facts):
         during = moment.access(near, mine)
         for right, why in wanted.items():
-            decision = decide(during, Question(me.principal, None, *right))
-            if decision.verdict is not Verdict.ALLOWED:
-                for identity in _culprits(moment, right, mine, me):
-                    yield identity, _block(right, why, decision, me)
+            decision = decide(during, AccessQuestion(me.principal, None, *right))
+            if decision.verdict is not AccessVerdict.ALLOWED:
+                for identity in _find_culprits(moment, right, mine, me):
+                    yield identity, _make_block(right, why, decision, me)
 
 
-def _needed(plan: GuardedPlan) -> dict[Right, str]:
+def _list_needed_rights(plan: GuardedPlan) -> dict[Right, str]:
     """Right -> what needs it."""
     needed = {
         _ALTER: "only others could undo it",
@@ -99,24 +103,27 @@ def _needed(plan: GuardedPlan) -> dict[Right, str]:
         if rights is None or not rights.deletes:
             continue
         if change.action is Action.DELETE and change.blocked is None:
-            right = (rights.deletes, rights.resource_type, _resource_name(rights, change))
+            right = (rights.deletes, rights.resource_type, _get_resource_name(rights, change))
             needed.setdefault(right, f"{change.address} needs it later")
     return needed
 
 
-def _resource_name(rights: KindRights, change: Change) -> str:
+def _get_resource_name(rights: KindRights, change: Change) -> str:
     return CLUSTER if rights.resource_type == "Cluster" else change.identity.key
 
 
-def _held(right: Right, access: Access, me: Oneself) -> bool:
+def _has_right(right: Right, access: Access, me: OwnPrincipal) -> bool:
     """What the cluster says, else what its ACLs say; in doubt we have it, or nothing would work."""
     operation, kind, _ = right
     if kind == "Cluster" and me.cluster is not None:
         return operation in me.cluster
-    return decide(access, Question(me.principal, None, *right)).verdict is not Verdict.DENIED
+    return (
+        decide(access, AccessQuestion(me.principal, None, *right)).verdict
+        is not AccessVerdict.DENIED
+    )
 
 
-def _moments(
+def _list_moments(
     created: Mapping[Identity, Acl], deleted: Mapping[Identity, Acl], facts: Facts
 ) -> Iterator[Moment]:
     """Every set of ACLs that holds for a while: first what is deleted ahead, then the new ones,
@@ -125,21 +132,23 @@ def _moments(
     early = facts.values.get("acl_order") == DELETE_FIRST
     ahead = {i: acl for i, acl in deleted.items() if early and acl.pattern in patterns}
     if ahead:
-        yield Moment({}, _allows(ahead))
+        yield Moment({}, _select_allows(ahead))
         yield Moment({}, ahead)
     yield Moment(created, ahead)
-    yield Moment(created, {**ahead, **_allows(deleted)})
+    yield Moment(created, {**ahead, **_select_allows(deleted)})
     yield Moment(created, deleted)
 
 
-def _allows(found: Mapping[Identity, Acl]) -> dict[Identity, Acl]:
+def _select_allows(found: Mapping[Identity, Acl]) -> dict[Identity, Acl]:
     return {identity: acl for identity, acl in found.items() if acl.permission == ALLOW}
 
 
-def _culprits(moment: Moment, right: Right, access: Access, me: Oneself) -> Iterator[Identity]:
+def _find_culprits(
+    moment: Moment, right: Right, access: Access, me: OwnPrincipal
+) -> Iterator[Identity]:
     """The changes without which the right would be kept."""
     operation, kind, name = right
-    closes = access.allow_if_no_acl is not False and not covered(access.index, kind, name)
+    closes = access.allow_if_no_acl is not False and not has_acl(access.index, kind, name)
     for identity, acl in moment.made.items():
         denies = acl.permission == DENY and _concerns(acl, operation, me)
         if _covers(acl, right) and (closes or denies):
@@ -148,21 +157,21 @@ def _culprits(moment: Moment, right: Right, access: Access, me: Oneself) -> Iter
         allowed = acl.permission == ALLOW and _concerns(acl, operation, me)
         if _covers(acl, right) and allowed:
             yield identity
-    first = _on_cluster(right)
+    first = _cluster_right(right)
     if first is not None:
-        yield from _culprits(moment, first, access, me)
+        yield from _find_culprits(moment, first, access, me)
 
 
-def _on_cluster(right: Right) -> Right | None:
+def _cluster_right(right: Right) -> Right | None:
     """The right on the cluster that would do instead."""
-    first = asked_first(Question(None, None, *right))
+    first = to_cluster_question(AccessQuestion(None, None, *right))
     return None if first is None else (first.operation, first.resource_type, first.resource_name)
 
 
 def _find_acls(access: Access, right: Right) -> Iterator[Acl]:
     """The ACLs that decide whether we have it."""
-    for _, kind, name in filter(None, (right, _on_cluster(right))):
-        for bucket in covering(access.index, kind, name):
+    for _, kind, name in filter(None, (right, _cluster_right(right))):
+        for bucket in find_covering(access.index, kind, name):
             for found in bucket.values():
                 yield from found
 
@@ -174,9 +183,9 @@ def find_sight_losses(
     plan: GuardedPlan,
     before: Access,
     after: Access,
-    me: Oneself,
+    me: OwnPrincipal,
     told: Mapping[tuple[str, str], frozenset[str]],
-) -> Iterator[tuple[Identity, Block]]:
+) -> Iterator[tuple[Identity, Blocker]]:
     """The changes after which we no longer see what the state manages, or may not change it.
     told: resource type and name -> what the cluster says that we may do with it.
 
@@ -188,22 +197,22 @@ def find_sight_losses(
         _select_takers(plan.created, DENY, before, me),
         _select_takers(plan.deleted, ALLOW, before, me),
     )
-    taking = index((*end.made.values(), *end.gone.values()))
-    denying = index(acl for acl in end.made.values() if acl.permission == DENY)
+    taking = index_acls((*end.made.values(), *end.gone.values()))
+    denying = index_acls(acl for acl in end.made.values() if acl.permission == DENY)
     kept = _collect_rights(plan)
     seen = {("Describe", *one): ("", True) for one, held in told.items() if "Describe" in held}
-    found = [(right, why) for right, why in kept.items() if covered(taking, *right[1:])]
-    found += [(r, w) for r, w in seen.items() if r not in kept and covered(denying, *r[1:])]
+    found = [(right, why) for right, why in kept.items() if has_acl(taking, *right[1:])]
+    found += [(r, w) for r, w in seen.items() if r not in kept and has_acl(denying, *r[1:])]
     mine, then = me.access(before), me.access(after)
     for right, (address, sees) in found:
         decision = _judge_right(right, mine, then, me, told)
         if decision is not None:
-            for identity in _culprits(end, right, mine, me):
-                yield identity, _sight_block(right, address, sees, decision, me)
+            for identity in _find_culprits(end, right, mine, me):
+                yield identity, _make_sight_block(right, address, sees, decision, me)
 
 
 def _select_takers(
-    found: Mapping[Identity, Acl], permission: str, before: Access, me: Oneself
+    found: Mapping[Identity, Acl], permission: str, before: Access, me: OwnPrincipal
 ) -> dict[Identity, Acl]:
     """The changed ACLs that may take a right of ours: those with this permission, and the first
     ones of what may stand open."""
@@ -222,7 +231,7 @@ def _collect_rights(plan: GuardedPlan) -> dict[Right, tuple[str, bool]]:
         rights = plan.rights.get(change.identity.kind)
         if rights is None or change.action not in _KEEPS:
             continue
-        name = _resource_name(rights, change)
+        name = _get_resource_name(rights, change)
         for operation in (*rights.sees, *rights.changes):
             right = (operation, rights.resource_type, name)
             kept.setdefault(right, (change.address, operation in rights.sees))
@@ -236,21 +245,21 @@ def find_hiding(
     hidden = [
         change
         for change in changes
-        if change.blocked is not None and change.blocked.kind is BlockKind.UNREADABLE
+        if change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
     ]
     denies = {
         acl: change
         for change in (changes if hidden else ())
         if change.identity.kind == acls.KIND and change.action is not Action.CREATE
-        for acl in [acls.acl_of_key(change.identity.key)]
+        for acl in [acls.parse_acl_key(change.identity.key)]
         if acl.permission == DENY and acl.principal in (principal, EVERYBODY)
     }
-    known = index(denies)
+    known = index_acls(denies)
     for change in hidden:
         needed = rights.get(change.identity.kind)
         if needed is None:
             continue
-        buckets = covering(known, needed.resource_type, _resource_name(needed, change))
+        buckets = find_covering(known, needed.resource_type, _get_resource_name(needed, change))
         near = (acl for bucket in buckets for found in bucket.values() for acl in found)
         acl = next((acl for acl in near if any(fits(acl, one) for one in needed.sees)), None)
         if acl is not None:
@@ -261,36 +270,38 @@ def _judge_right(
     right: Right,
     before: Access,
     after: Access,
-    me: Oneself,
+    me: OwnPrincipal,
     told: Mapping[tuple[str, str], frozenset[str]],
 ) -> Decision | None:
     """What decides that we lose it, None if we do not, or never had it. Where it is not declared
     what holds without an ACL, only an ACL or the cluster proves that we have it."""
     operation, kind, name = right
-    question = Question(me.principal, None, *right)
+    question = AccessQuestion(me.principal, None, *right)
     now, then = decide(before, question).verdict, decide(after, question)
-    if now is Verdict.DENIED or then.verdict is Verdict.ALLOWED:
+    if now is AccessVerdict.DENIED or then.verdict is AccessVerdict.ALLOWED:
         return None
-    if then.verdict is Verdict.DENIED:
-        held = now is Verdict.ALLOWED or operation in told.get((kind, name), ())
+    if then.verdict is AccessVerdict.DENIED:
+        held = now is AccessVerdict.ALLOWED or operation in told.get((kind, name), ())
         return then if held else None
-    plain = (decide(_by_acls(one), question).verdict for one in (before, after))
-    return then if tuple(plain) == (Verdict.ALLOWED, Verdict.DENIED) else None
+    plain = (decide(_assume_defaults(one), question).verdict for one in (before, after))
+    return then if tuple(plain) == (AccessVerdict.ALLOWED, AccessVerdict.DENIED) else None
 
 
-def _by_acls(access: Access) -> Access:
+def _assume_defaults(access: Access) -> Access:
     """What is not declared is taken as Kafka's own default."""
     return Access(access.index, access.super_users or frozenset(), access.allow_if_no_acl is True)
 
 
-def _sight_block(right: Right, address: str, sees: bool, decision: Decision, me: Oneself) -> Block:
+def _make_sight_block(
+    right: Right, address: str, sees: bool, decision: Decision, me: OwnPrincipal
+) -> Blocker:
     if not address:
         why = "if this state manages it, no later plan could see it"
     elif sees:
         why = f"no later plan could see {address}"
     else:
         why = f"no later plan could change {address}"
-    block = _block(right, why, decision, me)
+    block = _make_block(right, why, decision, me)
     if block.waiver or (sees and address):
         return block
     return replace(
@@ -300,7 +311,7 @@ def _sight_block(right: Right, address: str, sees: bool, decision: Decision, me:
     )
 
 
-def _concerns(acl: Acl, operation: str, me: Oneself) -> bool:
+def _concerns(acl: Acl, operation: str, me: OwnPrincipal) -> bool:
     return fits(acl, operation) and (
         me.principal is None or acl.principal in (me.principal, EVERYBODY)
     )
@@ -315,19 +326,19 @@ def _covers(acl: Acl, right: Right) -> bool:
     return acl.resource_name in (name, EVERYTHING)
 
 
-def _block(right: Right, why: str, decision: Decision, me: Oneself) -> Block:
+def _make_block(right: Right, why: str, decision: Decision, me: OwnPrincipal) -> Blocker:
     operation, kind, name = right
     who = me.principal or "the principal that this runs as"
     what = f"{operation} on {kind} {name}"
-    if decision.verdict is Verdict.DENIED:
-        return Block(
-            BlockKind.GUARD,
+    if decision.verdict is AccessVerdict.DENIED:
+        return Blocker(
+            BlockerKind.GUARD,
             f"it would take {what} from {who}, as whom this runs: {why}",
             "add an ACL that keeps the right, or let somebody apply this who does not need it",
         )
     missing = ", ".join(_DECLARE[need] for need in decision.needs)
-    return Block(
-        BlockKind.GUARD,
+    return Blocker(
+        BlockerKind.GUARD,
         f"it may take {what} from {who}: {why}",
         f"{missing}; or take the risk with --accept-{UNPROVEN_ACCESS}",
         UNPROVEN_ACCESS,

@@ -14,77 +14,77 @@ from kafkaform.core.change import Step
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import EMPTY
 
-from ..cluster.context import Context
+from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
-from ..kinds.acl.read import live_acls
+from ..kinds.acl.read import list_live_acls
 from ..kinds.acl.resource_type import CLUSTER, Acl
-from ..wire.cluster import cluster_operations
+from ..wire.cluster import read_cluster_operations
 from ..wire.topics import TopicRow, list_topics
-from .authorizer import Access, Question, Verdict, authorize, covered, index
-from .effects import told
-from .required_rights import Held, find_missing, named, topics_of
+from .authorizer import Access, AccessQuestion, AccessVerdict, authorize, has_acl, index_acls
+from .effects import describe_acl
+from .required_rights import HeldRights, find_missing, list_step_topics, name_operations
 
 
-def read_held(context: Context, steps: Sequence[Step]) -> Held:
+def read_held(context: ClusterContext, steps: Sequence[Step]) -> HeldRights:
     """Our rights as far as these steps need them and the cluster tells them. Never raises."""
-    return explain(context, steps, _ask(context, steps))
+    return explain_missing(context, steps, _ask_rights(context, steps))
 
 
-def explain(context: Context, steps: Sequence[Step], held: Held) -> Held:
+def explain_missing(context: ClusterContext, steps: Sequence[Step], held: HeldRights) -> HeldRights:
     """The same rights, with what the ACLs say of those that these steps lack. Never raises."""
     wanting = tuple(dict.fromkeys(right for _, right in find_missing(steps, held)))
     if not wanting:
         return held
-    live = live_acls(context)
+    live = list_live_acls(context)
     if isinstance(live, Fault):
         # Delete on the cluster would give Describe on it too, unless that were denied.
         hidden = held.cluster is not None and "Describe" not in held.cluster
         return replace(held, every_topic=False if hidden else None, hidden=hidden)
-    access = _authorizer(live, context.facts, held.cluster)
+    access = _build_authorizer(live, context.facts, held.cluster)
     me = context.facts.principal
-    whole = authorize(access, Question(me, None, "Delete", "Cluster", CLUSTER)).verdict
-    deciding = {right: authorize(access, Question(me, None, *right)) for right in wanting}
+    whole = authorize(access, AccessQuestion(me, None, "Delete", "Cluster", CLUSTER)).verdict
+    deciding = {right: authorize(access, AccessQuestion(me, None, *right)) for right in wanting}
     return replace(
         held,
-        every_topic=None if whole is Verdict.UNKNOWN else whole is Verdict.ALLOWED,
+        every_topic=None if whole is AccessVerdict.UNKNOWN else whole is AccessVerdict.ALLOWED,
         denied={
-            right: told(found.acl)
+            right: describe_acl(found.acl)
             for right, found in deciding.items()
-            if found.acl is not None and found.verdict is Verdict.DENIED
+            if found.acl is not None and found.verdict is AccessVerdict.DENIED
         },
     )
 
 
-def _authorizer(found: Sequence[Acl], facts: Facts, cluster: Set[str] | None) -> Access:
+def _build_authorizer(found: Sequence[Acl], facts: Facts, cluster: Set[str] | None) -> Access:
     """Of somebody who is no super user: one of those lacks nothing."""
-    known = index(found)
+    known = index_acls(found)
     rule = (facts.values.get("authorizer") or EMPTY).get("allow_if_no_acl")
-    if rule is None and cluster is not None and not covered(known, "Cluster", CLUSTER):
+    if rule is None and cluster is not None and not has_acl(known, "Cluster", CLUSTER):
         rule = bool(cluster)
     return Access(known, frozenset(), rule)
 
 
-def _ask(context: Context, steps: Sequence[Step]) -> Held:
+def _ask_rights(context: ClusterContext, steps: Sequence[Step]) -> HeldRights:
     operations = attempt(
-        "DescribeCluster", lambda: cluster_operations(context.wire, context.timeout)
+        "DescribeCluster", lambda: read_cluster_operations(context.wire, context.timeout)
     )
-    cluster = None if isinstance(operations, Fault) else named(operations)
-    names = topics_of(steps)
+    cluster = None if isinstance(operations, Fault) else name_operations(operations)
+    names = list_step_topics(steps)
     if not names:
-        return Held(cluster, {})
+        return HeldRights(cluster, {})
     rows = attempt(
         "Metadata", lambda: list_topics(context.wire, names, context.timeout, operations=True)
     )
     if isinstance(rows, Fault):
-        return Held(cluster, {})
-    return Held(cluster, list_operations(rows))
+        return HeldRights(cluster, {})
+    return HeldRights(cluster, list_operations(rows))
 
 
 def list_operations(rows: Sequence[TopicRow]) -> Mapping[str, Set[str]]:
     """What we may do with these topics. One without any operation tells nothing: it is not there,
     or hidden."""
     return {
-        row.name: frozenset(named(row.operations) or ())
+        row.name: frozenset(name_operations(row.operations) or ())
         for row in rows
         if row.code == 0 and row.operations
     }

@@ -8,47 +8,47 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap
 
 from ..protocol.faults import fault_of
-from ..wire.cluster import ClusterRow, describe_cluster, quorum_leader
-from .context import Context
+from ..wire.cluster import ClusterRow, describe_cluster, find_quorum_leader
+from .context import ClusterContext
 from .exchange import attempt
 
 
-def live_nodes(context: Context) -> tuple[str, ...]:
+def live_nodes(context: ClusterContext) -> tuple[str, ...]:
     """Ids of the live brokers as they are now; those of the facts if nobody tells.
 
     A broker that lags behind the controller may not know yet that another one came back, so one
     that was live before is left out only if no broker that answers lists it."""
-    listed = _listed(context)
+    listed = _list_live_brokers(context)
     if listed is None:
         return context.facts.nodes
     gone = set(context.facts.nodes) - listed
     for node in sorted(listed) if gone else ():
-        gone -= _listed(context, node) or set()
+        gone -= _list_live_brokers(context, node) or set()
     return tuple(sorted(listed | (set(context.facts.nodes) - gone), key=int))
 
 
-def answering_node(context: Context) -> str:
+def find_answering_node(context: ClusterContext) -> str:
     """The first live broker that answers, for what any of them can tell of itself; empty if there
     is none."""
     nodes = context.facts.nodes
-    return next((node for node in nodes if _listed(context, node) is not None), "")
+    return next((node for node in nodes if _list_live_brokers(context, node) is not None), "")
 
 
-def _listed(context: Context, node: str | None = None) -> set[str] | None:
+def _list_live_brokers(context: ClusterContext, node: str | None = None) -> set[str] | None:
     """The live brokers that a broker knows of. None if it does not tell."""
     call = partial(describe_cluster, context.wire, context.timeout, node)
     row = attempt("DescribeCluster", call, node)
     return set(row.brokers) if isinstance(row, ClusterRow) and not row.code else None
 
 
-def read_cluster(context: Context) -> FrozenMap | Fault:
+def read_cluster(context: ClusterContext) -> FrozenMap | Fault:
     """Id, live brokers and controller; the controller is None for those who may not see it."""
     row = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
     if isinstance(row, Fault):
         return row
     if row.code:
         return fault_of("DescribeCluster", row.code, "", row.message)
-    leader = attempt("DescribeQuorum", lambda: quorum_leader(context.wire, context.timeout))
+    leader = attempt("DescribeQuorum", lambda: find_quorum_leader(context.wire, context.timeout))
     return FrozenMap(
         {
             "cluster_id": row.cluster_id,

@@ -11,16 +11,16 @@ from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Swee
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from ..connection.settings import Settings
+from ..connection.settings import KafkaSettings
 from ..wire.client import Wire
 
 
-class Context(Struct, frozen=True):
+class ClusterContext(Struct, frozen=True):
     """One open session's parts. throttles: `broker 1` or `topic orders` -> values that we set
     there; foreign: throttle tickets that found somebody else's throttle and set nothing; epochs: of
     the controller that was active when creates were first checked."""
 
-    settings: Settings
+    settings: KafkaSettings
     wire: Wire
     facts: Facts
     throttles: dict[str, set[str]] = field(default_factory=dict)
@@ -57,11 +57,11 @@ class Order(Struct, frozen=True):
     secrets: Secrets = EMPTY
 
 
-Send = Callable[[Context, Order], Sequence[Reply]]
+Send = Callable[[ClusterContext, Order], Sequence[Reply]]
 """Sends once, and answers for each step in order, whatever happens."""
 
 
-Listing = Callable[[Context, Depth], Sweep]
+Listing = Callable[[ClusterContext, Depth], Sweep]
 """Lists all objects of one kind. Does not raise for a failed request."""
 
 
@@ -69,7 +69,7 @@ class Reads(Struct, frozen=True):
     """How one kind is listed and read. Neither function raises for a failed request."""
 
     sweep: Listing
-    read: Callable[[Context, Sequence[Identity], str | None], Mapping[Identity, Reading]]
+    read: Callable[[ClusterContext, Sequence[Identity], str | None], Mapping[Identity, Reading]]
 
 
 class Requests(Struct, frozen=True):

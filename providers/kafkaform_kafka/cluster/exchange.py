@@ -22,11 +22,11 @@ def attempt(api: str, call: Callable[[], T], broker: str | None = None) -> T | F
     try:
         return call()
     except NotSent as error:
-        return faults.not_sent(api, str(error), where)
+        return faults.not_sent_fault(api, str(error), where)
     except Unsupported as error:
         return faults.fault_of(api, UNSUPPORTED_VERSION, "", str(error), where)
     except AnswerLost as error:
-        return faults.lost(api, str(error), where, timed_out=error.timed_out)
+        return faults.lost_answer_fault(api, str(error), where, timed_out=error.timed_out)
     except _NONSENSE as error:
         said = f"the answer makes no sense ({type(error).__name__}: {error})"
-        return faults.lost(api, said, where)
+        return faults.lost_answer_fault(api, said, where)

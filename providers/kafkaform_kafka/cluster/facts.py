@@ -20,13 +20,13 @@ from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import FrozenMap, Value, freeze
 
 from ..connection.clients import CLIENT_ID
-from ..connection.settings import Settings
+from ..connection.settings import KafkaSettings
 from ..protocol import rights
 from ..protocol.config_keys import BROKER_TIMES
-from ..protocol.config_values import integer
+from ..protocol.config_values import parse_integer
 from ..protocol.faults import fault_of
 from ..wire.client import Wire
-from ..wire.cluster import ClusterRow, describe_cluster, finalized_features
+from ..wire.cluster import ClusterRow, describe_cluster, read_finalized_features
 from ..wire.configs import describe_configs
 from .exchange import attempt
 
@@ -48,7 +48,7 @@ _HELD = ("request.timeout.ms", 30_000)
 """Config and Kafka's default, which is assumed where the brokers do not tell."""
 
 
-def read_facts(wire: Wire, settings: Settings) -> Facts:
+def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
     """Ask the cluster about itself. Raises ConnectError if it does not tell even its id."""
     cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
     if isinstance(cluster, ClusterRow) and cluster.code:
@@ -57,16 +57,16 @@ def read_facts(wire: Wire, settings: Settings) -> Facts:
         servers = ", ".join(settings.servers)
         raise ConnectError(f"{servers} does not describe itself: {cluster.message}", cluster.advice)
     nodes = tuple(cluster.brokers)
-    defaults, held = _defaults(wire, settings, nodes)
+    defaults, held = _read_defaults(wire, settings, nodes)
     values = {
         **_settings_values(settings),
         **defaults,
         "request_timeout": held,
-        **_features(wire, settings),
+        **_read_features(wire, settings),
         "brokers": len(nodes),
         "racks": FrozenMap(cluster.brokers),
         "client_id": CLIENT_ID,
-        "rights": rights.names(cluster.operations),
+        "rights": rights.decode_operations(cluster.operations),
     }
     return Facts(
         cluster.cluster_id,
@@ -79,7 +79,7 @@ def read_facts(wire: Wire, settings: Settings) -> Facts:
     )
 
 
-def _settings_values(settings: Settings) -> Mapping[str, Value]:
+def _settings_values(settings: KafkaSettings) -> Mapping[str, Value]:
     return {
         "protect": settings.protect_topics,
         "operation_timeout": freeze(Decimal(str(settings.timeout))),
@@ -90,8 +90,8 @@ def _settings_values(settings: Settings) -> Mapping[str, Value]:
     }
 
 
-def _defaults(
-    wire: Wire, settings: Settings, nodes: tuple[str, ...]
+def _read_defaults(
+    wire: Wire, settings: KafkaSettings, nodes: tuple[str, ...]
 ) -> tuple[Mapping[str, Value], Decimal]:
     """The defaults of the first broker that answers, and its request timeout in seconds. A broker
     tells its configs only when it is asked itself."""
@@ -107,36 +107,36 @@ def _defaults(
             found = {entry.name: entry.value for entry in entries or ()}
             break
     words = {"true": True, "false": False}
-    held = Decimal(integer(found.get(_HELD[0]) or "") or _HELD[1]) / 1000
+    held = Decimal(parse_integer(found.get(_HELD[0]) or "") or _HELD[1]) / 1000
     defaults: Mapping[str, Value] = {
-        **{name: integer(found.get(key) or "") for name, key in _NUMBERS.items()},
+        **{name: parse_integer(found.get(key) or "") for name, key in _NUMBERS.items()},
         **{name: words.get(found.get(key) or "") for name, key in _SWITCHES.items()},
-        "topic_defaults": _topic_defaults(found),
-        "mutation_window": _window(found),
+        "topic_defaults": _parse_topic_defaults(found),
+        "mutation_window": _parse_window(found),
         "quota_callback": found.get(_CALLBACK),
     }
     return defaults, held
 
 
-def _topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:
+def _parse_topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:
     defaults = {}
     for key, sources in BROKER_TIMES.items():
-        numbers = ((integer(found.get(name) or ""), unit) for name, unit in sources)
+        numbers = ((parse_integer(found.get(name) or ""), unit) for name, unit in sources)
         known = [number * unit for number, unit in numbers if number is not None]
         if known:
             defaults[key] = str(known[0])
     return FrozenMap(defaults)
 
 
-def _window(found: Mapping[str, str | None]) -> FrozenMap:
+def _parse_window(found: Mapping[str, str | None]) -> FrozenMap:
     """As the broker has it; where controllers run on their own, theirs may differ."""
-    known = {name: integer(found.get(key) or "") for name, (key, _) in _WINDOW.items()}
+    known = {name: parse_integer(found.get(key) or "") for name, (key, _) in _WINDOW.items()}
     values = {name: known[name] or default for name, (_, default) in _WINDOW.items()}
     return FrozenMap({**values, "assumed": None in known.values()})
 
 
-def _features(wire: Wire, settings: Settings) -> Mapping[str, Value]:
-    levels = attempt("ApiVersions", lambda: finalized_features(wire, settings.timeout))
+def _read_features(wire: Wire, settings: KafkaSettings) -> Mapping[str, Value]:
+    levels = attempt("ApiVersions", lambda: read_finalized_features(wire, settings.timeout))
     if isinstance(levels, Fault):
         return {"elr": False, "metadata_version": None}
     return {

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.errors import ConfigurationError, ConnectError
-from kafkaform.core.redaction import MASK, clean
+from kafkaform.core.redaction import MASK, mask_secrets
 from kafkaform.core.secret import Secret
 
 from .listener import Listener
 from .pem import is_pem
-from .settings import Settings
+from .settings import KafkaSettings
 from .tls import tls_context
 
 CLIENT_ID = "kafkaform"
@@ -71,29 +71,29 @@ def fence_logs() -> None:
             logger.propagate = name not in _PARENTS
 
 
-def native_config(settings: Settings) -> dict[str, Any]:
+def native_config(settings: KafkaSettings) -> dict[str, Any]:
     """The settings in librdkafka's words."""
     given = {
         "bootstrap.servers": ",".join(settings.servers),
         "security.protocol": settings.protocol,
         "sasl.mechanism": settings.mechanism,
         "sasl.username": settings.username,
-        "sasl.password": _told(settings.password),
+        "sasl.password": _reveal(settings.password),
         _pem_key("ssl.ca", settings.ca): settings.ca,
         _pem_key("ssl.certificate", settings.certificate): settings.certificate,
-        _pem_key("ssl.key", _told(settings.key)): _told(settings.key),
-        "ssl.key.password": _told(settings.passphrase),
+        _pem_key("ssl.key", _reveal(settings.key)): _reveal(settings.key),
+        "ssl.key.password": _reveal(settings.passphrase),
     }
     used = {name: value for name, value in given.items() if value is not None}
     return {**used, "client.id": CLIENT_ID}
 
 
-def pure_config(settings: Settings) -> dict[str, Any]:
+def pure_config(settings: KafkaSettings) -> dict[str, Any]:
     """The settings in kafka-python's words. Raises ConfigurationError for bad certificates."""
     login = {
         "sasl_mechanism": settings.mechanism,
         "sasl_plain_username": settings.username,
-        "sasl_plain_password": _told(settings.password),
+        "sasl_plain_password": _reveal(settings.password),
     }
     return {
         "bootstrap_servers": list(settings.servers),
@@ -106,19 +106,19 @@ def pure_config(settings: Settings) -> dict[str, Any]:
 
 
 def connect_error(
-    settings: Settings, cause: tuple[str, str] | None, found: Listener | None = None
+    settings: KafkaSettings, cause: tuple[str, str] | None, found: Listener | None = None
 ) -> ConnectError:
     """One sentence with broker and cause. cause: the client's name for it and its text; found:
     what a look at the listener showed, which is more exact."""
     name, text = cause or ("", "the broker closed the connection, or did not answer")
-    seen = _seen(settings, text, found) if found is not None else None
-    sentence, todo = seen or (_plain(text, settings), _advice(settings, name))
+    seen = _explain_listener(settings, text, found) if found is not None else None
+    sentence, todo = seen or (_redact_text(text, settings), _choose_advice(settings, name))
     servers = ", ".join(settings.servers)
-    advice = (todo, *_unread(settings))
+    advice = (todo, *_find_unread_variables(settings))
     return ConnectError(f"cannot reach Kafka at {servers}: {sentence}", "; ".join(advice))
 
 
-def refuse_two_clusters(settings: Settings, answers: Mapping[str, str]) -> None:
+def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> None:
     """Raises ConfigurationError if the bootstrap list leads to more than one cluster: each
     connection would belong to whichever answers first. answers: address -> cluster id."""
     clusters = sorted(set(answers.values()))
@@ -136,7 +136,9 @@ def refuse_two_clusters(settings: Settings, answers: Mapping[str, str]) -> None:
     )
 
 
-def _seen(settings: Settings, text: str, found: Listener) -> tuple[str, str] | None:
+def _explain_listener(
+    settings: KafkaSettings, text: str, found: Listener
+) -> tuple[str, str] | None:
     """What is wrong, and what to do, where the listener showed it."""
     ours, theirs = settings.protocol, found.protocol
     if not found.kafka:
@@ -146,10 +148,12 @@ def _seen(settings: Settings, text: str, found: Listener) -> tuple[str, str] | N
         said = f"the listener speaks TLS, and this connection {ours}"
         return said, f'write security_protocol = "{theirs or secure}" and give ca_cert'
     if found.refused:
-        return f"the broker's certificate is refused: {found.refused}", _doubt(found.refused)
+        return f"the broker's certificate is refused: {found.refused}", _advise_certificate(
+            found.refused
+        )
     if theirs is not None and theirs != ours:
         said = f"the listener speaks {theirs}, and this connection {ours}"
-        return said, _other_protocol(theirs, found.mechanisms or (), weaker=settings.tls)
+        return said, _advise_protocol(theirs, found.mechanisms or (), weaker=settings.tls)
     if found.tls and "alert" in text:
         if settings.certificate is None:
             return "the broker wants a client certificate", "give client_cert and client_key"
@@ -162,7 +166,7 @@ def _seen(settings: Settings, text: str, found: Listener) -> tuple[str, str] | N
     return None
 
 
-def _other_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
+def _advise_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
     """weaker: the listener has no TLS and the connection has: nobody should be talked into
     giving it up by whoever answers at that address."""
     login = f" and log in with {' or '.join(mechanisms)}" if mechanisms else ""
@@ -175,7 +179,7 @@ def _other_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) -
     return change
 
 
-def _doubt(refused: str) -> str:
+def _advise_certificate(refused: str) -> str:
     """What to do about a certificate that OpenSSL does not believe, by its reason."""
     if "mismatch" in refused:
         return (
@@ -187,17 +191,17 @@ def _doubt(refused: str) -> str:
     return "give the certificate of the broker's authority in ca_cert"
 
 
-def _advice(settings: Settings, name: str) -> str:
+def _choose_advice(settings: KafkaSettings, name: str) -> str:
     if settings.mechanism == "OAUTHBEARER" and name == "_AUTHENTICATION":
         return (
             "check that the broker accepts tokens of this issuer, audience and time "
             "(sasl_token_url or sasl_token_file, sasl_oauth_scopes), and that the clocks agree"
         )
     advice = _ADVICE.get(name, _OTHERWISE)
-    return "; ".join((advice, *_tls_hint(settings)))
+    return "; ".join((advice, *_hint_tls(settings)))
 
 
-def _unread(settings: Settings) -> Iterator[str]:
+def _find_unread_variables(settings: KafkaSettings) -> Iterator[str]:
     """Terraform's provider fills what its block leaves out from the environment; a connection
     here is what the block says, so that everybody who reads it knows who connects."""
     given = {
@@ -212,37 +216,37 @@ def _unread(settings: Settings) -> Iterator[str]:
         )
 
 
-def _tls_hint(settings: Settings) -> Iterator[str]:
+def _hint_tls(settings: KafkaSettings) -> Iterator[str]:
     if settings.protocol == "PLAINTEXT":
         yield "for TLS without a login write tls_enabled = true"
 
 
-def unusable(settings: Settings, cause: str) -> ConfigurationError:
+def make_settings_error(settings: KafkaSettings, cause: str) -> ConfigurationError:
     """The error for settings that a client refuses before it connects."""
     return ConfigurationError(
-        f'provider "{settings.instance}" cannot be used: {_plain(cause, settings)}',
+        f'provider "{settings.instance}" cannot be used: {_redact_text(cause, settings)}',
         "check the certificates and the other connection settings",
     )
 
 
-def _plain(text: str, settings: Settings) -> str:
+def _redact_text(text: str, settings: KafkaSettings) -> str:
     """The client's text without its own words for settings and, come what may, without secrets."""
     plain = text.split(" (after ")[0].split(", verify that ")[0].split("/bootstrap: ")[-1]
-    for secret in (_told(settings.password), _told(settings.passphrase)):
+    for secret in (_reveal(settings.password), _reveal(settings.passphrase)):
         plain = plain.replace(secret, MASK) if secret else plain
-    return clean(plain)
+    return mask_secrets(plain)
 
 
-def ssl_context(settings: Settings) -> ssl.SSLContext:
+def ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
     """Verifies the broker. Raises ConfigurationError for certificates that cannot be used."""
     try:
-        key, passphrase = _told(settings.key), _told(settings.passphrase)
+        key, passphrase = _reveal(settings.key), _reveal(settings.passphrase)
         return tls_context(settings.ca, settings.certificate, key, passphrase)
     except OSError as error:
-        raise unusable(settings, f"TLS: {error}") from None
+        raise make_settings_error(settings, f"TLS: {error}") from None
 
 
-def _told(value: str | Secret | None) -> str | None:
+def _reveal(value: str | Secret | None) -> str | None:
     """What a client library is told."""
     return value.reveal() if isinstance(value, Secret) else value
 

@@ -28,10 +28,10 @@ class Login(Struct, frozen=True):
     options: Mapping[str, str]
 
 
-def parse(text: str) -> Login:
+def parse_login(text: str) -> Login:
     """The one login that the text describes. Raises ValueError, whose text repeats nothing of
     the value."""
-    tokens = list(_tokens(text))
+    tokens = list(_split_tokens(text))
     if not tokens or tokens[-1] != ("sign", ";"):
         raise ValueError("it does not end with a semicolon")
     if tokens.count(("sign", ";")) > 1:
@@ -48,7 +48,7 @@ def parse(text: str) -> Login:
     return Login(words[0][1], options)
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
+def _split_tokens(text: str) -> Iterator[tuple[str, str]]:
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -57,13 +57,13 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         at = match.end()
         quoted = match["double"] if match["double"] is not None else match["single"]
         if quoted is not None:
-            yield "text", _ESCAPE.sub(_meant, quoted)
+            yield "text", _ESCAPE.sub(_decode_escape, quoted)
         elif match["word"]:
             yield "text", match["word"]
         elif match["sign"]:
             yield "sign", match["sign"]
 
 
-def _meant(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     code = match[1]
     return chr(int(code, 8)) if code.isdigit() and code < "8" else _NAMED.get(code, code)

@@ -105,7 +105,7 @@ _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
 """Login module -> the mechanisms that it serves, and attribute by option."""
 
 
-class Fault(NamedTuple):
+class PropertyFault(NamedTuple):
     """What is wrong with one property; no value of a secret one is repeated."""
 
     key: str
@@ -114,12 +114,12 @@ class Fault(NamedTuple):
     severity: Severity = Severity.ERROR
 
 
-class Block(Struct):
+class BlockDraft(Struct):
     """A provider block in the making. secrets: str(SecretRef) -> secret."""
 
     attributes: dict[str, Value] = field(default_factory=dict)
     secrets: dict[str, Secret] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[PropertyFault] = field(default_factory=list)
 
     def hide(self, attribute: str, secret: str) -> None:
         """Set an attribute without its value standing in the block."""
@@ -128,18 +128,27 @@ class Block(Struct):
         self.secrets[str(ref)] = Secret(secret)
 
 
-def provider_block(given: Mapping[str, str]) -> tuple[FrozenMap, Mapping[str, Secret], list[Fault]]:
+def read_provider_block(
+    given: Mapping[str, str],
+) -> tuple[FrozenMap, Mapping[str, Secret], list[PropertyFault]]:
     """The attributes that these properties mean, the secrets that references in them stand for,
     and what is wrong."""
-    block = Block()
-    block.faults += _refused(given)
+    block = BlockDraft()
+    block.faults += _find_refused(given)
     for key, attribute in _TEXTS.items():
         if given.get(key):
             block.attributes[attribute] = given[key]
     for key, attribute in _HIDDEN.items():
         if given.get(key):
             block.hide(attribute, given[key])
-    for part in (_servers, _protocol, _stores, _login, _token, _timeout):
+    for part in (
+        _read_servers,
+        _read_protocol,
+        _read_stores,
+        _read_login,
+        _read_token,
+        _read_timeout,
+    ):
         part(given, block)
     return FrozenMap(block.attributes), block.secrets, block.faults
 
@@ -147,19 +156,19 @@ def provider_block(given: Mapping[str, str]) -> tuple[FrozenMap, Mapping[str, Se
 # ── keys ────────────────────────────────────────────────────────────────────────────────
 
 
-def _refused(given: Mapping[str, str]) -> Iterator[Fault]:
+def _find_refused(given: Mapping[str, str]) -> Iterator[PropertyFault]:
     for key in given:
         if key in _IGNORED:
-            yield Fault(key, f"{key} has no effect here", "remove it", Severity.WARNING)
+            yield PropertyFault(key, f"{key} has no effect here", "remove it", Severity.WARNING)
         elif key not in KNOWN:
-            yield _unknown(key)
+            yield _unknown_fault(key)
 
 
-def _unknown(key: str) -> Fault:
+def _unknown_fault(key: str) -> PropertyFault:
     for pattern, why in _DANGEROUS:
         if pattern.search(key):
-            return Fault(key, f"{key} is refused: {why}", "remove it")
-    return Fault(
+            return PropertyFault(key, f"{key} is refused: {why}", "remove it")
+    return PropertyFault(
         key,
         f"{key} is not a connection setting",
         suggest(key, KNOWN) or "see docs/commands.md for those that there are",
@@ -180,19 +189,19 @@ _DANGEROUS = (
 # ── the parts of a connection ───────────────────────────────────────────────────────────
 
 
-def _servers(given: Mapping[str, str], block: Block) -> None:
+def _read_servers(given: Mapping[str, str], block: BlockDraft) -> None:
     servers = [part.strip() for part in given.get("bootstrap.servers", "").split(",")]
     block.attributes["bootstrap_servers"] = tuple(filter(None, servers))
 
 
-def _protocol(given: Mapping[str, str], block: Block) -> None:
+def _read_protocol(given: Mapping[str, str], block: BlockDraft) -> None:
     """As in Java, nothing said means PLAINTEXT; then a login or a certificate is a mistake."""
     protocol = given.get("security.protocol", "").strip().upper() or "PLAINTEXT"
     block.attributes["security_protocol"] = protocol
     tls = [key for key in given if key.startswith("ssl.")]
     if tls and "SSL" not in protocol:
         block.faults.append(
-            Fault(
+            PropertyFault(
                 tls[0],
                 f"{tls[0]} has no effect with security.protocol={protocol}",
                 "set security.protocol to SSL or SASL_SSL, or remove it",
@@ -200,7 +209,7 @@ def _protocol(given: Mapping[str, str], block: Block) -> None:
         )
     if not given.get("ssl.endpoint.identification.algorithm", "https").strip():
         block.faults.append(
-            Fault(
+            PropertyFault(
                 "ssl.endpoint.identification.algorithm",
                 "certificates are always checked against the host name",
                 "remove it, and connect by the name that the certificate holds",
@@ -208,7 +217,7 @@ def _protocol(given: Mapping[str, str], block: Block) -> None:
         )
 
 
-def _stores(given: Mapping[str, str], block: Block) -> None:
+def _read_stores(given: Mapping[str, str], block: BlockDraft) -> None:
     for store, attributes in _STORES.items():
         place = given.get(f"{store}.location")
         kind = given.get(f"{store}.type", "").strip().upper()
@@ -219,11 +228,15 @@ def _stores(given: Mapping[str, str], block: Block) -> None:
                 f"of type {kind}" if kind else f"of Java's default type, as {store}.type is unset"
             )
             block.faults.append(
-                Fault(f"{store}.location", f"{store} is {said}; only PEM is read", _convert(store))
+                PropertyFault(
+                    f"{store}.location",
+                    f"{store} is {said}; only PEM is read",
+                    _describe_conversion(store),
+                )
             )
         elif given.get(f"{store}.password"):
             block.faults.append(
-                Fault(
+                PropertyFault(
                     f"{store}.password",
                     "a PEM store has no password",
                     "remove it; ssl.key.password is the one of an encrypted key",
@@ -233,7 +246,7 @@ def _stores(given: Mapping[str, str], block: Block) -> None:
             block.attributes.update(dict.fromkeys(attributes, place))
 
 
-def _convert(store: str) -> str:
+def _describe_conversion(store: str) -> str:
     what = "-nokeys " if store == "ssl.truststore" else ""
     return (
         f"convert it: `keytool -importkeystore -srckeystore STORE -destkeystore store.p12 "
@@ -242,43 +255,45 @@ def _convert(store: str) -> str:
     )
 
 
-def _login(given: Mapping[str, str], block: Block) -> None:
+def _read_login(given: Mapping[str, str], block: BlockDraft) -> None:
     mechanism = given.get("sasl.mechanism", "").strip().upper()
     if mechanism:
-        _mechanism(mechanism, block)
+        _read_mechanism(mechanism, block)
     text = given.get("sasl.jaas.config")
     if text is None:
         return
     try:
-        login = jaas.parse(text)
+        login = jaas.parse_login(text)
     except ValueError as error:
-        block.faults.append(Fault("sasl.jaas.config", f"it cannot be read: {error}", _JAAS_FORM))
+        block.faults.append(
+            PropertyFault("sasl.jaas.config", f"it cannot be read: {error}", _JAAS_FORM)
+        )
         return
     if login.module not in _MODULES:
-        block.faults.append(_unknown_module(login.module))
+        block.faults.append(_module_fault(login.module))
         return
     mechanisms, options = _MODULES[login.module]
     if mechanism not in mechanisms:
         block.faults.append(
-            Fault(
+            PropertyFault(
                 "sasl.mechanism",
                 f"sasl.jaas.config logs in with {' or '.join(mechanisms)}, but sasl.mechanism is "
                 f"{mechanism or 'not set'}",
                 f"set sasl.mechanism={mechanisms[0]}",
             )
         )
-    _options(login.options, options, block)
+    _read_options(login.options, options, block)
 
 
 _JAAS_FORM = f'write it as: {_KAFKA}.plain.PlainLoginModule required username="…" password="…";'
 
 
-def _mechanism(name: str, block: Block) -> None:
+def _read_mechanism(name: str, block: BlockDraft) -> None:
     if name in MECHANISMS:
         block.attributes["sasl_mechanism"] = name
         return
     block.faults.append(
-        Fault(
+        PropertyFault(
             "sasl.mechanism",
             f"sasl.mechanism {name} is not supported",
             "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
@@ -286,20 +301,20 @@ def _mechanism(name: str, block: Block) -> None:
     )
 
 
-def _unknown_module(name: str) -> Fault:
+def _module_fault(name: str) -> PropertyFault:
     if name == _JNDI:
         text = "JndiLoginModule is refused: it loads code from wherever it is told to"
     else:
         text = f"the login module {name} is refused: only Kafka's own are known, and none is loaded"
-    return Fault("sasl.jaas.config", text, suggest(name, _MODULES) or _JAAS_FORM)
+    return PropertyFault("sasl.jaas.config", text, suggest(name, _MODULES) or _JAAS_FORM)
 
 
-def _options(given: Mapping[str, str], known: Mapping[str, str], block: Block) -> None:
+def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: BlockDraft) -> None:
     for name, value in given.items():
         attribute = known.get(name)
         if attribute is None:
             block.faults.append(
-                Fault(
+                PropertyFault(
                     "sasl.jaas.config",
                     f"its option {name} is not supported",
                     suggest(name, known) or f"possible: {', '.join(known)}",
@@ -313,7 +328,7 @@ def _options(given: Mapping[str, str], known: Mapping[str, str], block: Block) -
             block.attributes[attribute] = value
 
 
-def _token(given: Mapping[str, str], block: Block) -> None:
+def _read_token(given: Mapping[str, str], block: BlockDraft) -> None:
     """Where a token comes from: an endpoint, or as in Java the file that a file: URL names."""
     url = given.get(_TOKEN_URL, "")
     if url.startswith("file:"):
@@ -324,10 +339,12 @@ def _token(given: Mapping[str, str], block: Block) -> None:
         block.attributes[_SCOPE] = tuple(given["sasl.oauthbearer.scope"].split())
 
 
-def _timeout(given: Mapping[str, str], block: Block) -> None:
+def _read_timeout(given: Mapping[str, str], block: BlockDraft) -> None:
     for key in _TIMEOUTS:
         text = given.get(key, "").strip()
         if text and not text.isdecimal():
-            block.faults.append(Fault(key, f"{key} is not a number of milliseconds", "correct it"))
+            block.faults.append(
+                PropertyFault(key, f"{key} is not a number of milliseconds", "correct it")
+            )
         elif text:
             block.attributes.setdefault("operation_timeout", f"{text}ms")

@@ -52,9 +52,9 @@ class Listener(Struct, frozen=True):
 def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
     """What listens at host:port. context: verifies the broker; made only if it is needed.
     Never raises for what it finds."""
-    host, port = _address(server)
+    host, port = _parse_address(server)
     try:
-        plain = _mechanisms(_connected(host, port))
+        plain = _ask_mechanisms(_connect(host, port))
     except _Stranger:
         return Listener(reached=True, kafka=False)
     except OSError:
@@ -62,8 +62,8 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
     if plain is not None:
         return Listener(reached=True, tls=False, mechanisms=plain)
     try:
-        secure = context().wrap_socket(_connected(host, port), server_hostname=host)
-        return Listener(reached=True, tls=True, mechanisms=_mechanisms(secure))
+        secure = context().wrap_socket(_connect(host, port), server_hostname=host)
+        return Listener(reached=True, tls=True, mechanisms=_ask_mechanisms(secure))
     except ssl.SSLCertVerificationError as error:
         return Listener(reached=True, tls=True, refused=error.verify_message)
     except (_Stranger, ssl.SSLError) as error:
@@ -73,39 +73,39 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
         return Listener(reached=True)
 
 
-def _address(server: str) -> tuple[str, int]:
+def _parse_address(server: str) -> tuple[str, int]:
     """Host and port; a port that is none is 0, which nobody listens at."""
     host, _, port = server.rpartition("://")[2].rpartition(":")
     return host.strip("[]"), int(port) if port.isascii() and port.isdecimal() else 0
 
 
-def _connected(host: str, port: int) -> socket.socket:
+def _connect(host: str, port: int) -> socket.socket:
     try:
         return socket.create_connection((host, port), timeout=PATIENCE)
     except OverflowError:
         raise OSError("no such port") from None
 
 
-def _mechanisms(connection: socket.socket) -> tuple[str, ...] | None:
+def _ask_mechanisms(connection: socket.socket) -> tuple[str, ...] | None:
     """What a broker offers to log in with; None for one that does not answer this."""
     with connection:
         try:
-            connection.sendall(_request())
-            return _offered(_read(connection))
+            connection.sendall(_encode_request())
+            return _parse_mechanisms(_read_answer(connection))
         except (OSError, struct.error, UnicodeDecodeError):
             return None
 
 
-def _request() -> bytes:
+def _encode_request() -> bytes:
     """SaslHandshake with a mechanism that no broker has, so that it lists its own."""
     header = struct.pack(">hhih", _HANDSHAKE, _VERSION, 1, -1)
     body = header + struct.pack(">h", len(_NOBODY)) + _NOBODY
     return struct.pack(">i", len(body)) + body
 
 
-def _read(connection: socket.socket) -> bytes:
+def _read_answer(connection: socket.socket) -> bytes:
     data = b""
-    while len(data) < 4 or len(data) < 4 + _length(data):
+    while len(data) < 4 or len(data) < 4 + _parse_length(data):
         more = connection.recv(_ANSWER)
         if not more:
             raise OSError("the connection ended")
@@ -113,7 +113,7 @@ def _read(connection: socket.socket) -> bytes:
     return data
 
 
-def _length(data: bytes) -> int:
+def _parse_length(data: bytes) -> int:
     """Raises _Stranger for a size that no answer to this has, OSError for an alert of TLS."""
     (length,) = struct.unpack(">i", data[:4])
     if 10 <= length <= _ANSWER:
@@ -123,7 +123,7 @@ def _length(data: bytes) -> int:
     raise _Stranger
 
 
-def _offered(data: bytes) -> tuple[str, ...] | None:
+def _parse_mechanisms(data: bytes) -> tuple[str, ...] | None:
     """Raises struct.error for an answer that is cut short."""
     correlation, code, count = struct.unpack_from(">ihi", data, 4)
     if correlation != 1 or code not in (_UNSUPPORTED, _NO_LOGIN):

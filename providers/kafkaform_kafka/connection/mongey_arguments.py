@@ -10,31 +10,31 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.diagnostics import Severity
-from kafkaform.core.schema import BOOL, STRING, Attribute, list_of
+from kafkaform.core.schema import BOOL, STRING, AttributeSchema, list_of
 
 Fault = tuple[str, Severity, str, str]
 """Attribute to blame, severity, summary, advice."""
 
 
-def _of(mechanism: str) -> str:
+def _describe_mechanism(mechanism: str) -> str:
     return f'Belongs to sasl_mechanism = "{mechanism}". Refused.'
 
 
-_AWS = _of("aws-iam")
+_AWS = _describe_mechanism("aws-iam")
 
-LOGINS: Mapping[str, tuple[Attribute, ...]] = {
+LOGINS: Mapping[str, tuple[AttributeSchema, ...]] = {
     "aws-iam": (
-        Attribute("sasl_aws_region", STRING, _AWS),
-        Attribute("sasl_aws_role_arn", STRING, _AWS),
-        Attribute("sasl_aws_external_id", STRING, _AWS),
-        Attribute("sasl_aws_profile", STRING, _AWS),
-        Attribute("sasl_aws_shared_config_files", list_of(STRING), _AWS),
-        Attribute("sasl_aws_access_key", STRING, _AWS, sensitive=True),
-        Attribute("sasl_aws_secret_key", STRING, _AWS, secret=True),
-        Attribute("sasl_aws_token", STRING, _AWS, secret=True),
-        Attribute("sasl_aws_container_authorization_token_file", STRING, _AWS),
-        Attribute("sasl_aws_container_credentials_full_uri", STRING, _AWS),
-        Attribute("sasl_aws_creds_debug", BOOL, _AWS),
+        AttributeSchema("sasl_aws_region", STRING, _AWS),
+        AttributeSchema("sasl_aws_role_arn", STRING, _AWS),
+        AttributeSchema("sasl_aws_external_id", STRING, _AWS),
+        AttributeSchema("sasl_aws_profile", STRING, _AWS),
+        AttributeSchema("sasl_aws_shared_config_files", list_of(STRING), _AWS),
+        AttributeSchema("sasl_aws_access_key", STRING, _AWS, sensitive=True),
+        AttributeSchema("sasl_aws_secret_key", STRING, _AWS, secret=True),
+        AttributeSchema("sasl_aws_token", STRING, _AWS, secret=True),
+        AttributeSchema("sasl_aws_container_authorization_token_file", STRING, _AWS),
+        AttributeSchema("sasl_aws_container_credentials_full_uri", STRING, _AWS),
+        AttributeSchema("sasl_aws_creds_debug", BOOL, _AWS),
     ),
 }
 """sasl_mechanism that is refused -> the attributes that only it uses."""
@@ -46,7 +46,7 @@ _INSTEAD = {
 
 ATTRIBUTES = (
     *(attribute for group in LOGINS.values() for attribute in group),
-    Attribute(
+    AttributeSchema(
         "kafka_version",
         STRING,
         "Has no effect: versions are negotiated with each broker.",
@@ -55,14 +55,14 @@ ATTRIBUTES = (
 )
 
 
-def faults(given: Mapping[str, Any]) -> Iterator[Fault]:
+def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     """What these attributes ask for in vain. given: a provider block's values."""
     for mechanism, attributes in LOGINS.items():
         used = [attribute.name for attribute in attributes if given.get(attribute.name)]
         if given.get("sasl_mechanism") == mechanism:
-            yield _unsupported(mechanism, used)
+            yield _unsupported_fault(mechanism, used)
         else:
-            yield from (_stray(mechanism, name) for name in used)
+            yield from (_stray_fault(mechanism, name) for name in used)
     if given.get("kafka_version"):
         yield (
             "kafka_version",
@@ -72,7 +72,7 @@ def faults(given: Mapping[str, Any]) -> Iterator[Fault]:
         )
 
 
-def _unsupported(mechanism: str, used: list[str]) -> Fault:
+def _unsupported_fault(mechanism: str, used: list[str]) -> Fault:
     remove = f"; then remove {', '.join(used)}" if used else ""
     return (
         "sasl_mechanism",
@@ -82,7 +82,7 @@ def _unsupported(mechanism: str, used: list[str]) -> Fault:
     )
 
 
-def _stray(mechanism: str, name: str) -> Fault:
+def _stray_fault(mechanism: str, name: str) -> Fault:
     return (
         name,
         Severity.ERROR,

@@ -21,11 +21,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # stub
 )
 from msgspec import Struct, field
 
-from .clients import NATIVE_LOGGER, PATIENCE, connect_error, native_config, ssl_context, unusable
+from .clients import (
+    NATIVE_LOGGER,
+    PATIENCE,
+    connect_error,
+    make_settings_error,
+    native_config,
+    ssl_context,
+)
 from .cluster_proof import Proof
 from .listener import Listener, look_at
-from .settings import Settings
-from .tokens import Tokens
+from .settings import KafkaSettings
+from .tokens import TokenSource
 
 T = TypeVar("T")
 NATIVE = "one of bootstrap_servers"
@@ -62,7 +69,7 @@ class Causes(Struct):
         """librdkafka's error callback."""
         self.errors.append(error)
 
-    def hopeless(self, waited: float) -> bool:
+    def is_hopeless(self, waited: float) -> bool:
         """True if waiting on will not help: a refused login is not tried again, because
         repeated ones can lock an account."""
         codes = {error.code() for error in self.errors}
@@ -70,11 +77,11 @@ class Causes(Struct):
             return True
         return waited > SETTLED and bool(codes & _VAGUE)
 
-    def nameless(self) -> bool:
+    def has_unknown_names(self) -> bool:
         """True if the names of the brokers are unknown: asking again takes long."""
         return any(error.code() == KafkaError._RESOLVE for error in self.errors)
 
-    def first(self) -> tuple[str, str] | None:
+    def find_first(self) -> tuple[str, str] | None:
         """Name and text of the first error that says something; a final one wins."""
         telling = [error for error in self.errors if error.code() not in _VAGUE]
         chosen = [error for error in telling if error.code() in _FINAL] or telling
@@ -90,18 +97,20 @@ class Native:
         self._timeout = timeout
         self.proof = proof
 
-    def offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
+    def read_offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
         """Topic -> offsets between its first and its last record, over all partitions. topics:
         name -> number of partitions. A topic with a partition that does not answer is left out.
         Raises OtherSystem."""
-        return self._proven(lambda: self._offset_spans(topics)) or {}
+        return self._ask_proven(lambda: self._read_offset_spans(topics)) or {}
 
-    def live_groups(self, topics: Set[str], limit: int) -> Mapping[str, tuple[str, ...]] | None:
+    def list_live_groups(
+        self, topics: Set[str], limit: int
+    ) -> Mapping[str, tuple[str, ...]] | None:
         """Topic -> groups with a member that reads it now. None if the groups cannot be listed,
         or are more than `limit`. Raises OtherSystem."""
-        return self._proven(lambda: self._live_groups(topics, limit))
+        return self._ask_proven(lambda: self._list_live_groups(topics, limit))
 
-    def _proven(self, ask: Callable[[], T]) -> T | None:
+    def _ask_proven(self, ask: Callable[[], T]) -> T | None:
         """The answer, None if it is not known whose it is."""
         if not self._is_there():
             return None
@@ -111,18 +120,18 @@ class Native:
     def _is_there(self) -> bool:
         """Whether the session's cluster answers now. Raises OtherSystem if another one does."""
         patience = min(self._timeout, PATIENCE)
-        found = _settled(_ask(self._client), patience)
+        found = _await_future(_ask_cluster(self._client), patience)
         if found is None or found.cluster_id is None:
             return False
         self.proof.hear(NATIVE, found.cluster_id)
         self.proof.refuse()
         return True
 
-    def _offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
+    def _read_offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
         places = [TopicPartition(name, n) for name, count in topics.items() for n in range(count)]
         specs = (OffsetSpec.latest(), OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # stub
         asked = [self._ask_offsets(places, spec) for spec in specs]
-        ends, starts = (self._told_offsets(answers) for answers in asked)
+        ends, starts = (self._await_offsets(answers) for answers in asked)
         spans: dict[str, int] = defaultdict(int)
         unknown = set()
         for place in places:
@@ -133,8 +142,10 @@ class Native:
                 unknown.add(place.topic)
         return {name: span for name, span in spans.items() if name not in unknown}
 
-    def _live_groups(self, topics: Set[str], limit: int) -> Mapping[str, tuple[str, ...]] | None:
-        listing = _settled(
+    def _list_live_groups(
+        self, topics: Set[str], limit: int
+    ) -> Mapping[str, tuple[str, ...]] | None:
+        listing = _await_future(
             self._client.list_consumer_groups(states=_WITH_MEMBERS, request_timeout=self._timeout),
             self._timeout,
         )
@@ -146,7 +157,7 @@ class Native:
         readers: dict[str, set[str]] = defaultdict(set)
         described = self._client.describe_consumer_groups(names, request_timeout=self._timeout)
         for name, future in described.items():
-            for topic in _read_topics(_settled(future, self._timeout)) & topics:
+            for topic in _read_topics(_await_future(future, self._timeout)) & topics:
                 readers[topic].add(name)
         return {topic: tuple(sorted(groups)) for topic, groups in readers.items()}
 
@@ -156,12 +167,12 @@ class Native:
         asked = dict.fromkeys(places, spec)
         return self._client.list_offsets(asked, request_timeout=self._timeout)
 
-    def _told_offsets(
+    def _await_offsets(
         self, asked: Mapping[TopicPartition, Future[Any]]
     ) -> Mapping[tuple[str, int], int]:
         deadline = time.monotonic() + self._timeout
         answers = {
-            place: _settled(future, max(0.0, deadline - time.monotonic()))
+            place: _await_future(future, max(0.0, deadline - time.monotonic()))
             for place, future in asked.items()
         }
         return {
@@ -171,29 +182,33 @@ class Native:
         }
 
 
-def open_native(settings: Settings, tokens: Tokens | None = None) -> Native:
+def open_native(settings: KafkaSettings, tokens: TokenSource | None = None) -> Native:
     """A connected client. tokens: what it logs in with, if that is a token. Raises ConnectError
     within 10 seconds, ConfigurationError."""
     causes = Causes()
-    config = {**native_config(settings), "error_cb": causes.report, **oauth(tokens)}
+    config = {**native_config(settings), "error_cb": causes.report, **oauth_config(tokens)}
     try:
         client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
     except (KafkaException, ValueError, TypeError) as error:
-        raise unusable(settings, _reason(error)) from None
-    answer = _ask(client)
+        raise make_settings_error(settings, _describe_error(error)) from None
+    answer = _ask_cluster(client)
     started = time.monotonic()
-    while not answer.done() and not causes.hopeless(time.monotonic() - started):
+    while not answer.done() and not causes.is_hopeless(time.monotonic() - started):
         client.poll(0.02)
     if answer.done() and answer.exception() is None:
         cluster_id = answer.result().cluster_id or ""
         timeout = min(settings.timeout, _FIGURES)
         return Native(client, timeout, Proof(settings.instance, cluster_id))
     waited = time.monotonic() - started
-    found = _look(settings) if waited < _TIME_TO_LOOK and not causes.nameless() else None
-    raise connect_error(settings, causes.first(), found)
+    found = (
+        _inspect_listeners(settings)
+        if waited < _TIME_TO_LOOK and not causes.has_unknown_names()
+        else None
+    )
+    raise connect_error(settings, causes.find_first(), found)
 
 
-def _ask(client: AdminClient) -> Future[Any]:
+def _ask_cluster(client: AdminClient) -> Future[Any]:
     """What the cluster says of itself: its id is `cluster_id`.
 
     The client asks the controller, or whom a broker calls so, for some seconds also one that died.
@@ -207,7 +222,7 @@ def _ask(client: AdminClient) -> Future[Any]:
         first = client.describe_cluster(request_timeout=_CONTROLLER)
         try:
             answer.set_result(
-                _settled(first, _CONTROLLER) or client.list_topics("?", timeout=PATIENCE)
+                _await_future(first, _CONTROLLER) or client.list_topics("?", timeout=PATIENCE)
             )
         except KafkaException as error:
             answer.set_exception(error)
@@ -216,19 +231,19 @@ def _ask(client: AdminClient) -> Future[Any]:
     return answer
 
 
-def oauth(tokens: Tokens | None) -> Mapping[str, Any]:
+def oauth_config(tokens: TokenSource | None) -> Mapping[str, Any]:
     """librdkafka asks again, from a thread of its own, before the token expires."""
     if tokens is None:
         return {}
 
     def give(_: str) -> tuple[str, float]:
-        token = tokens.now()
+        token = tokens.get_token()
         return token.text.reveal(), token.expires
 
     return {"oauth_cb": give}
 
 
-def _look(settings: Settings) -> Listener | None:
+def _inspect_listeners(settings: KafkaSettings) -> Listener | None:
     """The first listener that takes connections, of those that are named first."""
     for server in settings.servers[:2]:
         found = look_at(server, lambda: ssl_context(settings))
@@ -237,7 +252,7 @@ def _look(settings: Settings) -> Listener | None:
     return None
 
 
-def _settled(future: Future[T], timeout: float) -> T | None:
+def _await_future(future: Future[T], timeout: float) -> T | None:
     """A future's result, or None: these answers only illustrate a plan. The wait is bounded
     because a future that a malformed answer leaves out never resolves."""
     try:
@@ -257,6 +272,6 @@ def _read_topics(description: Any) -> set[str]:
     }
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     cause = error.args[0] if error.args else error
     return cause.str() if isinstance(cause, KafkaError) else str(cause)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.diagnostics import Severity
-from kafkaform.core.schema import STRING, Attribute, list_of
+from kafkaform.core.schema import STRING, AttributeSchema, list_of
 
 from .mongey_arguments import Fault
 
@@ -18,14 +18,14 @@ OAUTHBEARER = "OAUTHBEARER"
 SPELLINGS = {"OAUTHBEARER": OAUTHBEARER, "oauthbearer": OAUTHBEARER}
 
 ATTRIBUTES = (
-    Attribute(
+    AttributeSchema(
         "sasl_token_url",
         STRING,
         "Token endpoint for oauthbearer, https; sasl_username and sasl_password are the client id "
         "and secret there.",
     ),
-    Attribute("sasl_oauth_scopes", list_of(STRING), "Scopes to ask the token endpoint for."),
-    Attribute(
+    AttributeSchema("sasl_oauth_scopes", list_of(STRING), "Scopes to ask the token endpoint for."),
+    AttributeSchema(
         "sasl_token_file",
         STRING,
         "File with the JSON web token for oauthbearer, read again before the token expires. In "
@@ -35,56 +35,56 @@ ATTRIBUTES = (
 _NAMES = tuple(attribute.name for attribute in ATTRIBUTES)
 
 
-def wanted(given: Mapping[str, Any]) -> bool:
+def uses_token(given: Mapping[str, Any]) -> bool:
     """True if this provider block logs in with a token."""
     return given.get("sasl_mechanism") in SPELLINGS
 
 
-def faults(given: Mapping[str, Any]) -> Iterator[Fault]:
+def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     """What is wrong with these attributes. given: a provider block's values."""
-    if not wanted(given):
-        yield from (_stray(name) for name in _NAMES if given.get(name))
+    if not uses_token(given):
+        yield from (_stray_fault(name) for name in _NAMES if given.get(name))
         return
     url, file = given.get("sasl_token_url"), given.get("sasl_token_file")
     if bool(url) == bool(file):
-        yield _error(
+        yield _make_fault(
             "sasl_mechanism",
             "oauthbearer needs sasl_token_url or sasl_token_file, and not both",
             "name the token endpoint, with client id and secret in sasl_username and "
             "sasl_password; or the file that holds the token",
         )
     elif url:
-        yield from _endpoint(given, str(url))
+        yield from _endpoint_faults(given, str(url))
     else:
-        yield from _file(given)
+        yield from _file_faults(given)
 
 
-def _endpoint(given: Mapping[str, Any], url: str) -> Iterator[Fault]:
-    if not safe(url):
-        yield _error(
+def _endpoint_faults(given: Mapping[str, Any], url: str) -> Iterator[Fault]:
+    if not is_safe_url(url):
+        yield _make_fault(
             "sasl_token_url",
             "sasl_token_url must begin with https:// and hold no login",
             "the client secret goes to that place; http is for an endpoint on this computer only",
         )
     if not (given.get("sasl_username") and given.get("sasl_password")):
-        yield _error(
+        yield _make_fault(
             "sasl_token_url",
             "sasl_token_url needs a client id and its secret",
             "set sasl_username and sasl_password",
         )
 
 
-def _file(given: Mapping[str, Any]) -> Iterator[Fault]:
+def _file_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     for name in ("sasl_username", "sasl_password", "sasl_oauth_scopes"):
         if given.get(name):
-            yield _error(
+            yield _make_fault(
                 name,
                 f"{name} has no effect with sasl_token_file",
                 "remove it: the token says who logs in",
             )
 
 
-def safe(url: str) -> bool:
+def is_safe_url(url: str) -> bool:
     """True for https, and for http to this very computer; never with a login in it."""
     from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
 
@@ -108,13 +108,13 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def _stray(name: str) -> Fault:
-    return _error(
+def _stray_fault(name: str) -> Fault:
+    return _make_fault(
         name,
         f'{name} belongs to sasl_mechanism = "oauthbearer"',
         'set sasl_mechanism = "oauthbearer", or remove it',
     )
 
 
-def _error(name: str, summary: str, advice: str) -> Fault:
+def _make_fault(name: str, summary: str, advice: str) -> Fault:
     return name, Severity.ERROR, summary, advice

@@ -23,9 +23,9 @@ from kafkaform.provider.contract import Secrets
 
 from .clients import NATIVE_LOGGER, fence_logs, native_config
 from .cluster_proof import Proof
-from .native import NATIVE, oauth, open_native
+from .native import NATIVE, oauth_config, open_native
 from .settings import read_settings
-from .tokens import tokens_of
+from .tokens import open_token_source
 
 NUMBER = "seq"
 WINDOW = 1_000
@@ -50,21 +50,21 @@ _ADVICE = {
 """librdkafka's name of the cause -> what to do."""
 
 
-class Entry(Struct, frozen=True):
+class NumberedRecord(Struct, frozen=True):
     """One record to publish. number: grows by one."""
 
     number: int
     value: bytes
 
 
-class Done(Struct):
+class DeliveryState(Struct):
     """What became of the records. last: the highest number that arrived; refused: why no more
     may be sent."""
 
     last: int = 0
     refused: KafkaError | None = None
 
-    def delivered(self, number: int, error: KafkaError | None, _: Message) -> None:
+    def note_delivery(self, number: int, error: KafkaError | None, _: Message) -> None:
         """librdkafka's delivery callback; it keeps the order."""
         if error is not None:
             self.fail(error)
@@ -77,7 +77,7 @@ class Done(Struct):
             self.refused = error
 
 
-class Published(Struct, frozen=True):
+class PublishResult(Struct, frozen=True):
     """before: the number of the last record that the topic already had, 0 for none; last: the
     one that it has now."""
 
@@ -91,27 +91,29 @@ def publish(
     secrets: Secrets,
     topic: str,
     key: str,
-    entries: Iterable[Entry],
-) -> Published:
+    entries: Iterable[NumberedRecord],
+) -> PublishResult:
     """Append what the topic lacks of these entries; returns when every replica in sync has it.
 
     Raises KafkaformError: no such topic, a missing right, a record that is too large.
     """
     fence_logs()
     settings = read_settings(instance, config, secrets)
-    tokens = tokens_of(settings)
+    tokens = open_token_source(settings)
     proof = open_native(settings, tokens).proof  # names the cause if nobody answers
     native = {
         **native_config(settings),
-        **oauth(tokens),
+        **oauth_config(tokens),
         "logger": logging.getLogger(NATIVE_LOGGER),
     }
-    partition, before = _standing(native, proof, topic, key)
+    partition, before = _find_last_number(native, proof, topic, key)
     todo = (entry for entry in entries if entry.number > before)
-    return Published(before, _sent(native, proof, topic, partition, key, todo) or before)
+    return PublishResult(
+        before, _send_records(native, proof, topic, partition, key, todo) or before
+    )
 
 
-def _known(client: Consumer | Producer, proof: Proof, topic: str) -> Any:
+def _read_metadata(client: Consumer | Producer, proof: Proof, topic: str) -> Any:
     """The topic's metadata, from a cluster that is proven to be the one that answered first. Raises
     OtherSystem, KafkaException."""
     found = client.list_topics(topic, timeout=PATIENCE)
@@ -124,7 +126,9 @@ def _known(client: Consumer | Producer, proof: Proof, topic: str) -> Any:
 # ── what the topic has ──────────────────────────────────────────────────────────────────
 
 
-def _standing(native: Mapping[str, Any], proof: Proof, topic: str, key: str) -> tuple[int, int]:
+def _find_last_number(
+    native: Mapping[str, Any], proof: Proof, topic: str, key: str
+) -> tuple[int, int]:
     """The partition of the key, and the number of its last record there, 0 for none."""
     reader = Consumer(
         {
@@ -138,19 +142,21 @@ def _standing(native: Mapping[str, Any], proof: Proof, topic: str, key: str) -> 
         }
     )
     try:
-        found = _known(reader, proof, topic)
+        found = _read_metadata(reader, proof, topic)
         if found.error is not None:
-            raise _refused(topic, found.error)
+            raise _make_refusal(topic, found.error)
         # The topic may get more partitions, so the last record is looked for in all of them.
-        last = max(_last(reader, TopicPartition(topic, n), key) for n in found.partitions)
+        last = max(
+            _search_last_number(reader, TopicPartition(topic, n), key) for n in found.partitions
+        )
         return zlib.crc32(key.encode()) % len(found.partitions), last
     except KafkaException as error:
-        raise _refused(topic, error.args[0]) from None
+        raise _make_refusal(topic, error.args[0]) from None
     finally:
         reader.close()
 
 
-def _bounds(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
+def _read_bounds(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
     """The first and the next offset. Of a partition that was just made, or that moves, a broker may
     not know yet that it leads it; that passes."""
     deadline = time.monotonic() + PATIENCE
@@ -165,21 +171,21 @@ def _bounds(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
             time.sleep(_PAUSE)
 
 
-def _last(reader: Consumer, place: TopicPartition, key: str) -> int:
+def _search_last_number(reader: Consumer, place: TopicPartition, key: str) -> int:
     """The highest number of this key in a partition: looked for from its end, in windows that
     double until it is found."""
-    low, high = _bounds(reader, place)
+    low, high = _read_bounds(reader, place)
     start, window = high, WINDOW
     while start > low:
         end, start = start, max(low, start - window)
-        found = max((n for n in _numbers(reader, place, key, start, end)), default=0)
+        found = max((n for n in _read_numbers(reader, place, key, start, end)), default=0)
         if found:
             return found
         window *= 2
     return 0
 
 
-def _numbers(
+def _read_numbers(
     reader: Consumer, place: TopicPartition, key: str, start: int, end: int
 ) -> Iterator[int]:
     """The numbers of this key between two offsets."""
@@ -202,7 +208,7 @@ def _numbers(
         if offset >= end:
             return
         if message.key() == key.encode():
-            yield _number(message)
+            yield _parse_number(message)
         if offset == end - 1:
             return
     raise KafkaformError(
@@ -211,7 +217,7 @@ def _numbers(
     )
 
 
-def _number(message: Message) -> int:
+def _parse_number(message: Message) -> int:
     """Of a record that somebody else wrote under our key: 0."""
     text = dict(message.headers() or ()).get(NUMBER, b"")
     return int(text) if isinstance(text, bytes) and text.isdigit() else 0
@@ -220,16 +226,16 @@ def _number(message: Message) -> int:
 # ── sending ─────────────────────────────────────────────────────────────────────────────
 
 
-def _sent(
+def _send_records(
     native: Mapping[str, Any],
     proof: Proof,
     topic: str,
     partition: int,
     key: str,
-    entries: Iterable[Entry],
+    entries: Iterable[NumberedRecord],
 ) -> int:
     """The number of the last record that is there for certain, 0 if none was to be sent."""
-    done = Done()
+    done = DeliveryState()
     writer = Producer(
         {
             **native,
@@ -244,16 +250,16 @@ def _sent(
         }
     )
     try:
-        _known(writer, proof, topic)
+        _read_metadata(writer, proof, topic)
     except KafkaException as error:
-        raise _refused(topic, error.args[0]) from None
+        raise _make_refusal(topic, error.args[0]) from None
     for entry in entries:
-        _queue(writer, topic, partition, key, entry, done)
+        _queue_record(writer, topic, partition, key, entry, done)
         if done.refused is not None:
             break
-    left = _flushed(writer, done)
+    left = _flush_records(writer, done)
     if done.refused is not None:
-        raise _refused(topic, done.refused)
+        raise _make_refusal(topic, done.refused)
     if left:
         raise KafkaformError(
             f"{left} records did not arrive in the topic {topic} within {PATIENCE:.0f} s",
@@ -262,18 +268,23 @@ def _sent(
     return done.last
 
 
-def _queue(
-    writer: Producer, topic: str, partition: int, key: str, entry: Entry, done: Done
+def _queue_record(
+    writer: Producer,
+    topic: str,
+    partition: int,
+    key: str,
+    entry: NumberedRecord,
+    done: DeliveryState,
 ) -> None:
     while done.refused is None:
-        with _fatal(done):
+        with _catch_fatal(done):
             try:
                 writer.produce(
                     topic,
                     entry.value,
                     key,
                     partition,
-                    on_delivery=partial(done.delivered, entry.number),
+                    on_delivery=partial(done.note_delivery, entry.number),
                     headers={NUMBER: str(entry.number)},
                 )
                 writer.poll(0)
@@ -282,18 +293,18 @@ def _queue(
                 writer.poll(0.1)
 
 
-def _flushed(writer: Producer, done: Done) -> int:
+def _flush_records(writer: Producer, done: DeliveryState) -> int:
     """How many records are left when all have arrived, or none does any more."""
     left, before = len(writer), len(writer) + 1
     while done.refused is None and 0 < left < before:
         left, before = 0, left
-        with _fatal(done):
+        with _catch_fatal(done):
             left = writer.flush(PATIENCE)
     return left
 
 
 @contextmanager
-def _fatal(done: Done) -> Iterator[None]:
+def _catch_fatal(done: DeliveryState) -> Iterator[None]:
     """A fatal error is raised by whatever serves callbacks next: as itself, or out of a callback,
     which then cannot end well."""
     try:
@@ -305,6 +316,6 @@ def _fatal(done: Done) -> Iterator[None]:
         done.fail(cause.args[0])
 
 
-def _refused(topic: str, error: KafkaError) -> KafkaformError:
+def _make_refusal(topic: str, error: KafkaError) -> KafkaformError:
     advice = _ADVICE.get(str(error.name()), "Run the command again; it goes on where it ended.")
     return KafkaformError(f"the topic {topic} cannot take the records: {error.str()}", advice)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kafkaform.core.schema import ANY, Attribute
+from kafkaform.core.schema import ANY, AttributeSchema
 from kafkaform.core.value import Value
 
 from ..protocol.sizes import parse_size
 
-ATTRIBUTE = Attribute(
+ATTRIBUTE = AttributeSchema(
     "reassignment_throttle",
     ANY,
     "Bytes a second that each broker may copy for a move, such as 50MiB; set before a move starts "

@@ -22,8 +22,8 @@ def tls_context(
     context = ssl.create_default_context(cafile=path, cadata=text)
     if certificate and key:
         with tempfile.TemporaryDirectory(prefix="kafkaform-") as folder:
-            chain = _file(certificate, Path(folder, "certificate.pem"))
-            private = _file(key, Path(folder, "key.pem"))
+            chain = _write_file(certificate, Path(folder, "certificate.pem"))
+            private = _write_file(key, Path(folder, "key.pem"))
             # Without a password function OpenSSL would ask at the terminal.
             _load(context, chain, private, lambda: passphrase or "")
     return context
@@ -44,7 +44,7 @@ def _must_exist(value: str | None) -> None:
         Path(value).stat()
 
 
-def _file(value: str, place: Path) -> str:
+def _write_file(value: str, place: Path) -> str:
     """A path for this value; ssl loads certificate chains from files only."""
     if not is_pem(value):
         return value

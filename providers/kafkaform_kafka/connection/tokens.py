@@ -27,7 +27,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import Secret
 
 from .pem import is_pem
-from .settings import Settings
+from .settings import KafkaSettings
 
 PATIENCE = 5.0
 """Seconds for the token endpoint to answer."""
@@ -43,7 +43,7 @@ _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)  # RFC 6750 §2.1
 _TYPE = "application/x-www-form-urlencoded"
 
 
-class Token(Struct, frozen=True):
+class LoginToken(Struct, frozen=True):
     """expires: seconds since 1970 at which the token is of no use; subject: for whom it is."""
 
     text: Secret
@@ -51,7 +51,7 @@ class Token(Struct, frozen=True):
     subject: str = ""
 
 
-class Refused(Exception):
+class TokenRefused(Exception):
     """A token endpoint said no. status: of HTTP; code: its word for the cause (RFC 6749 §5.2),
     which holds no secret; its description may, and is not passed on."""
 
@@ -61,17 +61,19 @@ class Refused(Exception):
         self.status = status
 
 
-class Tokens:
+class TokenSource:
     """A token that is valid now, for any thread that asks."""
 
-    def __init__(self, fetch: Callable[[], Token], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, fetch: Callable[[], LoginToken], clock: Callable[[], float] = time.time
+    ) -> None:
         self._fetch = fetch
         self._clock = clock
         self._lock = threading.Lock()
-        self._token: Token | None = None
+        self._token: LoginToken | None = None
         self._renew = 0.0
 
-    def now(self) -> Token:
+    def get_token(self) -> LoginToken:
         """The token. Raises ConnectError with one sentence if there is none."""
         with self._lock:
             if self._token is None or self._clock() >= self._renew:
@@ -81,50 +83,54 @@ class Tokens:
             return self._token
 
 
-def tokens_of(settings: Settings) -> Tokens | None:
+def open_token_source(settings: KafkaSettings) -> TokenSource | None:
     """The source that a provider block names; None if it logs in otherwise."""
     # A client asks from a thread of its own, and the token is a secret of the run that began it.
     here = copy_context()
     if settings.token_file:
-        return Tokens(partial(here.run, from_file, settings.token_file))
+        return TokenSource(partial(here.run, read_token_file, settings.token_file))
     if settings.token_url:
-        return Tokens(partial(here.run, from_endpoint, settings))
+        return TokenSource(partial(here.run, fetch_token, settings))
     return None
 
 
-def from_file(path: str) -> Token:
+def read_token_file(path: str) -> LoginToken:
     """The token in a file. Raises ConnectError; the file's content is never repeated."""
     try:
         with Path(path).open("rb") as file:
             text = file.read(_LARGEST + 1).decode("ascii").strip()
     except OSError as error:
-        raise _failed(f"sasl_token_file {path} cannot be read: {error.strerror}", _FILE) from None
+        raise _make_error(
+            f"sasl_token_file {path} cannot be read: {error.strerror}", _FILE
+        ) from None
     except UnicodeDecodeError:
         text = ""
-    claims = _claims(text)
+    claims = _parse_claims(text)
     if claims is None:
-        raise _failed(f"sasl_token_file {path} holds no JSON web token", _FILE)
-    token = _token(text, claims, None)
+        raise _make_error(f"sasl_token_file {path} holds no JSON web token", _FILE)
+    token = _make_token(text, claims, None)
     if token.expires <= time.time():
-        raise _failed(f"the token in sasl_token_file {path} has expired", _FILE)
+        raise _make_error(f"the token in sasl_token_file {path} has expired", _FILE)
     return token
 
 
-def from_endpoint(settings: Settings) -> Token:
+def fetch_token(settings: KafkaSettings) -> LoginToken:
     """A token for the client's own id and secret. Raises ConnectError, without the secret."""
-    url, place = str(settings.token_url), _place(str(settings.token_url))
+    url, place = str(settings.token_url), _describe_endpoint(str(settings.token_url))
     try:
-        answer = _granted(settings, url)
-    except Refused as error:
+        answer = _request_grant(settings, url)
+    except TokenRefused as error:
         advice = _LOGIN if error.status in (400, 401, 403) else _ENDPOINT
-        raise _failed(f"{place} gives no token: {error}", advice) from None
+        raise _make_error(f"{place} gives no token: {error}", advice) from None
     except (OSError, HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
-        raise _failed(f"{place} cannot be reached: {_text(cause)}", _ENDPOINT) from None
+        raise _make_error(
+            f"{place} cannot be reached: {_describe_cause(cause)}", _ENDPOINT
+        ) from None
     text = answer.get("access_token")
     if not isinstance(text, str) or _BEARER.fullmatch(text) is None:
-        raise _failed(f"{place} answers without an access_token", _ENDPOINT)
-    return _token(text, _claims(text) or {}, answer.get("expires_in"))
+        raise _make_error(f"{place} answers without an access_token", _ENDPOINT)
+    return _make_token(text, _parse_claims(text) or {}, answer.get("expires_in"))
 
 
 _FILE = "write a valid token into it (one line, three parts with dots between them)"
@@ -132,7 +138,7 @@ _ENDPOINT = "check sasl_token_url, ca_cert if its authority is your own, and the
 _LOGIN = "check sasl_username (client id), sasl_password (client secret) and sasl_oauth_scopes"
 
 
-def _granted(settings: Settings, url: str) -> Mapping[str, Any]:
+def _request_grant(settings: KafkaSettings, url: str) -> Mapping[str, Any]:
     """The endpoint's answer: first with HTTP Basic, which every server must take (RFC 6749
     §2.3.1), then in the body, which some take instead."""
     form = {"grant_type": "client_credentials"}
@@ -142,30 +148,30 @@ def _granted(settings: Settings, url: str) -> Mapping[str, Any]:
     pair = f"{quote_plus(user)}:{quote_plus(secret)}".encode()
     basic = {"Authorization": "Basic " + base64.b64encode(pair).decode()}
     try:
-        return _posted(settings, url, form, basic)
-    except Refused as error:
+        return _post_form(settings, url, form, basic)
+    except TokenRefused as error:
         if error.status != 401:
             raise
-        return _posted(settings, url, {**form, "client_id": user, "client_secret": secret}, {})
+        return _post_form(settings, url, {**form, "client_id": user, "client_secret": secret}, {})
 
 
-def _posted(
-    settings: Settings, url: str, form: Mapping[str, str], headers: Mapping[str, str]
+def _post_form(
+    settings: KafkaSettings, url: str, form: Mapping[str, str], headers: Mapping[str, str]
 ) -> Mapping[str, Any]:
     sent = {"Content-Type": _TYPE, "Accept": "application/json", **headers}
     request = Request(url, urlencode(form).encode(), sent, method="POST")
-    with _opener(settings, url).open(request, timeout=PATIENCE) as response:
+    with _build_opener(settings, url).open(request, timeout=PATIENCE) as response:
         status, body = response.status, response.read(_LARGEST)
-    answer = _object(body)
+    answer = _parse_object(body)
     # A redirection is not followed: the secret is for this place alone.
     if status != 200:
-        raise Refused(status, (answer or {}).get("error"))
+        raise TokenRefused(status, (answer or {}).get("error"))
     if answer is None:
         raise ValueError("it does not answer with a JSON object")
     return answer
 
 
-def _opener(settings: Settings, url: str) -> OpenerDirector:
+def _build_opener(settings: KafkaSettings, url: str) -> OpenerDirector:
     """Speaks HTTP and nothing else: no files, no redirections, and no proxy on this computer."""
     opener = OpenerDirector()
     if urlsplit(url).scheme == "http":
@@ -182,23 +188,23 @@ def _opener(settings: Settings, url: str) -> OpenerDirector:
     return opener
 
 
-def _claims(text: str) -> Mapping[str, Any] | None:
+def _parse_claims(text: str) -> Mapping[str, Any] | None:
     """What a JSON web token says; None if this is not one. Its signature is the broker's to
     check."""
     if len(text) > _LARGEST or _JWT.fullmatch(text) is None:
         return None
-    header, body = (_part(part) for part in text.split(".")[:2])
+    header, body = (_decode_part(part) for part in text.split(".")[:2])
     return body if header is not None and "alg" in header else None
 
 
-def _part(text: str) -> Mapping[str, Any] | None:
+def _decode_part(text: str) -> Mapping[str, Any] | None:
     try:
-        return _object(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        return _parse_object(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except ValueError:
         return None
 
 
-def _object(text: bytes) -> Mapping[str, Any] | None:
+def _parse_object(text: bytes) -> Mapping[str, Any] | None:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -206,12 +212,14 @@ def _object(text: bytes) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _token(text: str, claims: Mapping[str, Any], lifetime: Any) -> Token:
+def _make_token(text: str, claims: Mapping[str, Any], lifetime: Any) -> LoginToken:
     """lifetime: seconds, as the endpoint says it, or anything else."""
     now = time.time()
     ends = [claims["exp"]] if _is_number(claims.get("exp")) else []
     ends += [now + lifetime] if _is_number(lifetime) else []
-    return Token(Secret(text), float(min(ends, default=now + _UNTOLD)), str(claims.get("sub", "")))
+    return LoginToken(
+        Secret(text), float(min(ends, default=now + _UNTOLD)), str(claims.get("sub", ""))
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -219,17 +227,17 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NO_CLOCK
 
 
-def _place(url: str) -> str:
+def _describe_endpoint(url: str) -> str:
     """The endpoint without a query, in which somebody may have put a key."""
     parts = urlsplit(url)
     return f"the token endpoint {parts.scheme}://{parts.netloc}{parts.path}"
 
 
-def _text(cause: Any) -> str:
+def _describe_cause(cause: Any) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate is refused: {cause.verify_message}"
     return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
 
 
-def _failed(sentence: str, advice: str) -> ConnectError:
+def _make_error(sentence: str, advice: str) -> ConnectError:
     return ConnectError(f"no token to log in with: {sentence}", advice)

@@ -14,21 +14,21 @@ from ..authority.authorizer import (
     EVERYBODY,
     SOME_TOPIC,
     Access,
+    AccessQuestion,
+    AccessVerdict,
     Decision,
+    DecisionRule,
     Need,
-    Question,
-    Rule,
-    Verdict,
-    acls_of,
-    asked_first,
-    asked_of_topics,
     authorize,
     decide,
     fits,
-    index,
-    principals,
+    index_acls,
+    list_acls,
+    list_principals,
+    to_cluster_question,
+    to_topics_question,
 )
-from ..authority.effects import OTHER, told
+from ..authority.effects import OTHER, describe_acl
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import CLUSTER, Acl
 
@@ -44,7 +44,7 @@ FIRST = "the cluster is asked before the topic"
 WRITES = "who may Write to a topic needs no IdempotentWrite (KIP-679)"
 
 
-class Wanted(Struct, frozen=True):
+class AccessQuery(Struct, frozen=True):
     """What is asked. principal: None for everybody who can; operations: in this order."""
 
     resource_type: str
@@ -54,7 +54,7 @@ class Wanted(Struct, frozen=True):
     host: str | None = None
 
 
-def access_of(
+def build_access(
     sweep: Sweep,
     facts: Facts,
     super_users: Sequence[str] | None = None,
@@ -64,25 +64,25 @@ def access_of(
     declared = facts.values.get("authorizer") or EMPTY
     supers = declared.get("super_users") if super_users is None else super_users
     rule = declared.get("allow_if_no_acl") if allow_if_no_acl is None else allow_if_no_acl
-    found = (acls.acl_of(item.attributes) for item in sweep.items)
-    return Access(index(found), None if supers is None else frozenset(supers), rule)
+    found = (acls.parse_acl(item.attributes) for item in sweep.items)
+    return Access(index_acls(found), None if supers is None else frozenset(supers), rule)
 
 
-def as_seen(host: str) -> str:
+def normalize_host(host: str) -> str:
     """An address as brokers write it. Raises ValueError for a name or a network."""
     address = ip_address(host)
-    return acls.as_java(address) if isinstance(address, IPv6Address) else str(address)
+    return acls.format_java_address(address) if isinstance(address, IPv6Address) else str(address)
 
 
-def explain(access: Access, wanted: Wanted, cluster_id: str) -> FrozenMap:
+def explain_access(access: Access, wanted: AccessQuery, cluster_id: str) -> FrozenMap:
     """The answers, all ACLs of the resource, and what would have to be known for a certain one."""
     answers = [
-        (who, operation, decide(access, _question(wanted, who, operation)))
-        for who in _who(access, wanted)
+        (who, operation, decide(access, _make_question(wanted, who, operation)))
+        for who in _list_principals(access, wanted)
         for operation in wanted.operations
     ]
     if wanted.principal is None:
-        answers = [one for one in answers if one[2].verdict is not Verdict.DENIED]
+        answers = [one for one in answers if one[2].verdict is not AccessVerdict.DENIED]
     needs = dict.fromkeys(need for _, _, decision in answers for need in decision.needs)
     return FrozenMap(
         format_version="1.0",
@@ -92,56 +92,59 @@ def explain(access: Access, wanted: Wanted, cluster_id: str) -> FrozenMap:
         resource_name=wanted.resource_name,
         host=wanted.host,
         principal=wanted.principal,
-        super_users=_sorted(access.super_users),
+        super_users=_sort_names(access.super_users),
         allow_if_no_acl=access.allow_if_no_acl,
-        answers=tuple(_answer(access, wanted, *one) for one in answers),
-        acls=tuple(FrozenMap(text=told(acl), **acl.attributes) for acl in _acls(access, wanted)),
+        answers=tuple(_describe_answer(access, wanted, *one) for one in answers),
+        acls=tuple(
+            FrozenMap(text=describe_acl(acl), **acl.attributes)
+            for acl in _list_acls(access, wanted)
+        ),
         unknown=tuple(DECLARE[need] for need in needs if need in DECLARE),
     )
 
 
-def _sorted(found: frozenset[str] | None) -> tuple[str, ...] | None:
+def _sort_names(found: frozenset[str] | None) -> tuple[str, ...] | None:
     return None if found is None else tuple(sorted(found))
 
 
-def _who(access: Access, wanted: Wanted) -> tuple[str, ...]:
+def _list_principals(access: Access, wanted: AccessQuery) -> tuple[str, ...]:
     """Those who are asked about: one, or all that are named and somebody else."""
     if wanted.principal is not None:
         return (wanted.principal,)
-    asked = (_question(wanted, EVERYBODY, operation) for operation in wanted.operations)
-    named = sorted({who for question in asked for who in principals(access, question)})
+    asked = (_make_question(wanted, EVERYBODY, operation) for operation in wanted.operations)
+    named = sorted({who for question in asked for who in list_principals(access, question)})
     return (*(who for who in named if who != EVERYBODY), f"User:{OTHER}")
 
 
-def _question(wanted: Wanted, who: str, operation: str) -> Question:
-    return Question(who, wanted.host, operation, wanted.resource_type, wanted.resource_name)
+def _make_question(wanted: AccessQuery, who: str, operation: str) -> AccessQuestion:
+    return AccessQuestion(who, wanted.host, operation, wanted.resource_type, wanted.resource_name)
 
 
-def _acls(access: Access, wanted: Wanted) -> tuple[Acl, ...]:
+def _list_acls(access: Access, wanted: AccessQuery) -> tuple[Acl, ...]:
     """Every ACL of the resource, then those of the cluster, or of topics, that may decide
     instead."""
-    own = acls_of(access, wanted.resource_type, wanted.resource_name)
-    questions = [_question(wanted, EVERYBODY, operation) for operation in wanted.operations]
-    first = [question.operation for question in questions if asked_first(question)]
-    cluster = acls_of(access, "Cluster", CLUSTER) if first else ()
-    writers = access.index.writers if any(map(asked_of_topics, questions)) else {}
+    own = list_acls(access, wanted.resource_type, wanted.resource_name)
+    questions = [_make_question(wanted, EVERYBODY, operation) for operation in wanted.operations]
+    first = [question.operation for question in questions if to_cluster_question(question)]
+    cluster = list_acls(access, "Cluster", CLUSTER) if first else ()
+    writers = access.index.writers if any(map(to_topics_question, questions)) else {}
     who = writers if wanted.principal is None else {wanted.principal, EVERYBODY}
     topics = sorted(acl for name in who for acl in writers.get(name, ()))
     return (*own, *(acl for acl in cluster if any(fits(acl, one) for one in first)), *topics)
 
 
-def _answer(
-    access: Access, wanted: Wanted, who: str, operation: str, decision: Decision
+def _describe_answer(
+    access: Access, wanted: AccessQuery, who: str, operation: str, decision: Decision
 ) -> FrozenMap:
-    why = _why(decision)
-    if decision.on_cluster and decision.verdict is Verdict.ALLOWED:
+    why = _explain_decision(decision)
+    if decision.on_cluster and decision.verdict is AccessVerdict.ALLOWED:
         why = f"{why}: {FIRST}"
-        own = authorize(access, _question(wanted, who, operation))
-        if operation == "Delete" and own.verdict is not Verdict.ALLOWED:
+        own = authorize(access, _make_question(wanted, who, operation))
+        if operation == "Delete" and own.verdict is not AccessVerdict.ALLOWED:
             why = f"{why}. Not its records: brokers ask for Delete on the topic itself"
-    if decision.on_topic and decision.verdict is Verdict.ALLOWED:
+    if decision.on_topic and decision.verdict is AccessVerdict.ALLOWED:
         why = f"{why}: {WRITES}"
-    if operation == "IdempotentWrite" and decision.verdict is Verdict.DENIED:
+    if operation == "IdempotentWrite" and decision.verdict is AccessVerdict.DENIED:
         why = f"{why}, and no ACL allows Write to a topic (KIP-679)"
     return FrozenMap(
         principal=None if who.endswith(OTHER) else who,
@@ -155,20 +158,21 @@ def _answer(
     )
 
 
-def _why(decision: Decision) -> str:
-    if decision.acl is not None and decision.rule is Rule.ACL:
-        return told(decision.acl)
-    if decision.rule is Rule.UNDECLARED:
+def _explain_decision(decision: Decision) -> str:
+    if decision.acl is not None and decision.rule is DecisionRule.ACL:
+        return describe_acl(decision.acl)
+    if decision.rule is DecisionRule.UNDECLARED:
         missing = ", ".join(decision.needs)
-        other = f"; without that: {told(decision.acl)}" if decision.acl else ""
+        other = f"; without that: {describe_acl(decision.acl)}" if decision.acl else ""
         return f"not known: {missing}{other}"
     place = "the cluster" if decision.on_cluster else "this resource"
     if decision.on_topic:
         place = f"a topic called {SOME_TOPIC}, after which brokers ask"
     return {
-        Rule.SUPER_USER: "a super user may do everything",
-        Rule.NO_ACL: f"no ACL is about {place},"
-        " and allow_if_no_acl is " + ("true" if decision.verdict is Verdict.ALLOWED else "false"),
-        Rule.NO_MATCH: "there are ACLs for this resource, but none that allows it",
-        Rule.OWN: "everybody may make and see tokens of his own",
+        DecisionRule.SUPER_USER: "a super user may do everything",
+        DecisionRule.NO_ACL: f"no ACL is about {place},"
+        " and allow_if_no_acl is "
+        + ("true" if decision.verdict is AccessVerdict.ALLOWED else "false"),
+        DecisionRule.NO_MATCH: "there are ACLs for this resource, but none that allows it",
+        DecisionRule.OWN: "everybody may make and see tokens of his own",
     }[decision.rule]

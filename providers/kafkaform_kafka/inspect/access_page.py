@@ -18,7 +18,9 @@ def access_page(document: FrozenMap) -> Page:
     yield f"{what}, from {where}"
     yield ""
     if document["answers"]:
-        yield Grid((("Principal", "Operation", "Answer", "Why"), *map(_row, document["answers"])))
+        yield Grid(
+            (("Principal", "Operation", "Answer", "Why"), *map(_render_row, document["answers"]))
+        )
     else:
         yield "Nobody can."
     yield ""
@@ -35,5 +37,5 @@ def access_page(document: FrozenMap) -> Page:
         yield f"Not known: {unknown}."
 
 
-def _row(answer: FrozenMap) -> Cells:
+def _render_row(answer: FrozenMap) -> Cells:
     return answer["principal"] or ANYBODY, answer["operation"], answer["verdict"], answer["why"]

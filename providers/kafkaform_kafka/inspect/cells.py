@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafkaform.core.canonical import number_text
+from kafkaform.core.canonical import render_number
 
 NOTHING = "-"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -19,7 +19,7 @@ def cell(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(map(cell, value)) or NOTHING
-    return value if isinstance(value, str) else number_text(value)
+    return value if isinstance(value, str) else render_number(value)
 
 
 def size(number: int | None) -> str:

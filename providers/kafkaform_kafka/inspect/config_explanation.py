@@ -11,14 +11,14 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap, Value
 
-from ..cluster.brokers import answering_node
-from ..cluster.context import Context
+from ..cluster.brokers import find_answering_node
+from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..protocol import broker_keys
-from ..protocol.broker_keys import Mode
+from ..protocol.broker_keys import UpdateMode
 from ..protocol.config_faults import DESCRIBE, config_fault
 from ..protocol.config_keys import BROKER_TIMES
-from ..wire.answers import Entry, Synonym
+from ..wire.answers import ConfigEntry, Synonym
 from ..wire.configs import describe_configs
 from .configs import SOURCES
 
@@ -38,10 +38,10 @@ _KINDS = ("", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CL
 """ConfigDef's types by the protocol's number."""
 
 _CHANGES = {
-    Mode.CLUSTER: "for one broker, or for all of them",
-    Mode.BROKER: "for one broker",
-    Mode.LISTENER: "for one listener of one broker: listener.name.LISTENER.{key}",
-    Mode.READ_ONLY: "in server.properties, with a restart",
+    UpdateMode.CLUSTER: "for one broker, or for all of them",
+    UpdateMode.BROKER: "for one broker",
+    UpdateMode.LISTENER: "for one listener of one broker: listener.name.LISTENER.{key}",
+    UpdateMode.READ_ONLY: "in server.properties, with a restart",
 }
 
 
@@ -49,22 +49,22 @@ _TAG, _BREAK = re.compile(r"</?[a-z][^<>]*>"), re.compile(r"<(br/?|/?p|/?ul|/?li
 """Kafka's documentation is written for web pages."""
 
 
-def explain(context: Context, entity: str, name: str, key: str) -> FrozenMap:
+def explain_config(context: ClusterContext, entity: str, name: str, key: str) -> FrozenMap:
     """The document: the config's value, type, documentation, how it can be changed, and its levels,
     strongest first; a level without a value has `set` false. name: "" for the cluster.
 
     Raises KafkaformError for an object that cannot be read and for a key that it does not have.
     """
-    broker = name if entity == "broker" else answering_node(context)
-    entries = _entries(context, entity, broker if entity == "cluster" else name, broker)
+    broker = name if entity == "broker" else find_answering_node(context)
+    entries = _read_entries(context, entity, broker if entity == "cluster" else name, broker)
     entry = entries.get(key)
     if entry is None:
         raise KafkaformError(
-            f"{_title(entity, name)} has no config {key}",
+            f"{_make_title(entity, name)} has no config {key}",
             suggest(key, entries) or "Configs of plugins are only listed where they are set.",
         )
-    found = [*_chain(context, entity, entry, broker)]
-    levels = tuple(_levels(entity, entry, found))
+    found = [*_list_synonyms(context, entity, entry, broker)]
+    levels = tuple(_describe_levels(entity, entry, found))
     winner = next((level for level in levels if level["wins"]), None)
     return FrozenMap(
         format_version="1.0",
@@ -73,27 +73,33 @@ def explain(context: Context, entity: str, name: str, key: str) -> FrozenMap:
         entity=entity,
         name=name or None,
         key=key,
-        value=_value(entity, entry, winner),
+        value=_effective_value(entity, entry, winner),
         sensitive=entry.sensitive,
         type=_KINDS[entry.kind] if entry.kind < len(_KINDS) and entry.kind else None,
         documentation=html.unescape(_TAG.sub("", _BREAK.sub(" ", entry.doc))) or None,
-        changed=_changed(entity, entry),
-        read_only=_changed(entity, entry) == _CHANGES[Mode.READ_ONLY],
+        changed=_describe_change(entity, entry),
+        read_only=_describe_change(entity, entry) == _CHANGES[UpdateMode.READ_ONLY],
         broker=broker,
         levels=levels,
     )
 
 
-def _entries(context: Context, entity: str, name: str, broker: str) -> Mapping[str, Entry]:
+def _read_entries(
+    context: ClusterContext, entity: str, name: str, broker: str
+) -> Mapping[str, ConfigEntry]:
     if entity == "broker" and name not in context.facts.nodes:
         live = ", ".join(context.facts.nodes)
         raise KafkaformError(f"broker {name} is not live", f"The live brokers are {live}.")
-    return _described(context, _RESOURCES.get(entity, entity), name, broker)
+    return _describe_entries(context, _RESOURCES.get(entity, entity), name, broker)
 
 
-def _described(
-    context: Context, resource: str, name: str, broker: str, keys: Sequence[str] | None = None
-) -> Mapping[str, Entry]:
+def _describe_entries(
+    context: ClusterContext,
+    resource: str,
+    name: str,
+    broker: str,
+    keys: Sequence[str] | None = None,
+) -> Mapping[str, ConfigEntry]:
     answers = attempt(
         DESCRIBE,
         lambda: describe_configs(
@@ -117,7 +123,9 @@ def _described(
     return {entry.name: entry for entry in answer.configs or ()}
 
 
-def _chain(context: Context, entity: str, entry: Entry, broker: str) -> Iterator[Synonym]:
+def _list_synonyms(
+    context: ClusterContext, entity: str, entry: ConfigEntry, broker: str
+) -> Iterator[Synonym]:
     """What is set at any level, strongest first.
 
     Kafka names times in several units and lists them neither as synonyms of a topic's config nor
@@ -130,14 +138,16 @@ def _chain(context: Context, entity: str, entry: Entry, broker: str) -> Iterator
         return
     yield from (item for item in entry.synonyms if entity == "topic" and item.source == 1)
     names = [name for name, _ in family]
-    relatives = _described(context, "broker", broker, broker, names)
+    relatives = _describe_entries(context, "broker", broker, broker, names)
     hidden = 2 if entity == "cluster" else 0
     for name in names[names.index(entry.name) if entry.name in names else 0 :]:
         own = relatives[name].synonyms if name in relatives else ()
         yield from (item for item in own if item.name == name and item.source != hidden)
 
 
-def _levels(entity: str, entry: Entry, found: Iterable[Synonym]) -> Iterator[FrozenMap]:
+def _describe_levels(
+    entity: str, entry: ConfigEntry, found: Iterable[Synonym]
+) -> Iterator[FrozenMap]:
     sources = _LEVELS[entity]
     known = [item for item in found if item.source in sources]
     if not known and entry.value is not None and entry.source in sources:
@@ -149,17 +159,17 @@ def _levels(entity: str, entry: Entry, found: Iterable[Synonym]) -> Iterator[Fro
     if sorted(ranks := [strength[item.source] for item in known]) == ranks:
         rows.sort(key=lambda row: strength[row[0].source])  # else a name beats a stronger level
     for item, wins in rows:
-        yield _level(entry, item, wins=wins, there=item.source not in missing)
+        yield _describe_level(entry, item, wins=wins, there=item.source not in missing)
 
 
-def _level(entry: Entry, item: Synonym, *, wins: bool, there: bool) -> FrozenMap:
+def _describe_level(entry: ConfigEntry, item: Synonym, *, wins: bool, there: bool) -> FrozenMap:
     """A value that is never told is None although it is set."""
     source, title = SOURCES.get(item.source, SOURCES[0])
     value: Value = None if entry.sensitive else item.value
     return FrozenMap(source=source, title=title, key=item.name, value=value, set=there, wins=wins)
 
 
-def _value(entity: str, entry: Entry, winner: FrozenMap | None) -> Value:
+def _effective_value(entity: str, entry: ConfigEntry, winner: FrozenMap | None) -> Value:
     """What takes effect, in the config's own unit; None where it is never told, or where configs in
     other units stand in. A broker's own value says nothing of the cluster's."""
     if entity == "cluster":
@@ -167,15 +177,15 @@ def _value(entity: str, entry: Entry, winner: FrozenMap | None) -> Value:
     return None if entry.sensitive else entry.value
 
 
-def _changed(entity: str, entry: Entry) -> str:
+def _describe_change(entity: str, entry: ConfigEntry) -> str:
     """How the config can be changed, in a few words."""
     if entity not in ("broker", "cluster"):
         return f"for each {entity}" if entity != "client-metrics" else "for each subscription"
-    known = broker_keys.find(entry.name)
+    known = broker_keys.find_broker_key(entry.name)
     if known is None:
-        return _CHANGES[Mode.READ_ONLY] if entry.source > 3 else _CHANGES[Mode.CLUSTER]
+        return _CHANGES[UpdateMode.READ_ONLY] if entry.source > 3 else _CHANGES[UpdateMode.CLUSTER]
     return _CHANGES[known.mode].format(key=entry.name)
 
 
-def _title(entity: str, name: str) -> str:
+def _make_title(entity: str, name: str) -> str:
     return f"{entity} {name}" if name else "the cluster"

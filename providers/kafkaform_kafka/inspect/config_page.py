@@ -16,7 +16,7 @@ def config_page(document: FrozenMap) -> Page:
     name = f" {document['name']}" if document["name"] else ""
     yield f"{document['key']} of {document['entity']}{name}"
     yield ""
-    yield Grid((_HEADER, *map(_row, _levels(document))))
+    yield Grid((_HEADER, *map(_render_row, _mask_levels(document))))
     yield ""
     if not any(level["wins"] for level in document["levels"]):
         yield "Nothing sets it, and it has no default."
@@ -30,13 +30,13 @@ def config_page(document: FrozenMap) -> Page:
         yield Prose(document["documentation"])
 
 
-def _levels(document: FrozenMap) -> Iterator[FrozenMap]:
+def _mask_levels(document: FrozenMap) -> Iterator[FrozenMap]:
     for level in document["levels"]:
         hidden = document["sensitive"] and level["set"]
         yield level.with_items({"value": SENSITIVE}) if hidden else level
 
 
-def _row(level: FrozenMap) -> Cells:
+def _render_row(level: FrozenMap) -> Cells:
     if not level["set"]:
         return "", level["title"], "", "-"
     value = level["value"]

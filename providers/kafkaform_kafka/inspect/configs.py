@@ -12,12 +12,12 @@ from msgspec import Struct
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap, Value
 
-from ..protocol.broker_keys import broker_keys, find
+from ..protocol.broker_keys import broker_keys, find_broker_key
 from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 from ..protocol.faults import fault_of
 from ..wire import describe as wire
-from ..wire.describe import ConfigRow, Names, ResourceRow
-from .source import TOPICS_HIDDEN, Source, Wanted, told, unread
+from ..wire.describe import ConfigRow, NameListing, ResourceRow
+from .source import TOPICS_HIDDEN, DescribeQuery, DescribeSource, describe_fault, make_read_error
 
 AT_ONCE = 250
 SOURCES: Mapping[int, tuple[str, str]] = {
@@ -36,20 +36,20 @@ SOURCES: Mapping[int, tuple[str, str]] = {
 _GLOB = re.compile(r"[*?\[]")
 
 
-def configs(source: Source, wanted: Wanted) -> dict[str, Value]:
+def document_configs(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     """Asked by name where only names are wanted (KIP-133): a broker has hundreds of configs."""
-    names, hidden = _entities(source, wanted)
+    names, hidden = _list_entities(source, wanted)
     keys = None if not wanted.keys or any(map(_GLOB.search, wanted.keys)) else wanted.keys
-    found = config_rows(source, wanted.entity_type, names, keys)
+    found = read_config_rows(source, wanted.entity_type, names, keys)
     return {
         "entity_type": wanted.entity_type,
-        "entities": tuple(_entity(name, found[name], wanted.keys) for name in names),
+        "entities": tuple(_document_entity(name, found[name], wanted.keys) for name in names),
         "complete": hidden is None,
         "hidden": hidden,
     }
 
 
-def unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
+def find_unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
     """Those of these names and globs that are no config of Kafka's, nor of what is described."""
     kind = document["entity_type"]
     there = {row["name"] for entity in document["entities"] for row in entity["configs"]}
@@ -58,11 +58,11 @@ def unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
         key
         for key in keys
         if not any(fnmatchcase(name, key) for name in known)
-        and not (kind == "brokers" and find(key))
+        and not (kind == "brokers" and find_broker_key(key))
     )
 
 
-def own(document: FrozenMap) -> FrozenMap:
+def select_own(document: FrozenMap) -> FrozenMap:
     """The document with nothing but what is set on each entity itself."""
     mine = CONFIG_ENTITIES[document["entity_type"]].source
     entities = tuple(
@@ -76,7 +76,9 @@ def own(document: FrozenMap) -> FrozenMap:
     return document.with_items({"entities": entities})
 
 
-def _entities(source: Source, wanted: Wanted) -> tuple[tuple[str, ...], str | None]:
+def _list_entities(
+    source: DescribeSource, wanted: DescribeQuery
+) -> tuple[tuple[str, ...], str | None]:
     """The names to describe, and what may be missing among them."""
     if wanted.default:
         return ("",), None
@@ -86,33 +88,33 @@ def _entities(source: Source, wanted: Wanted) -> tuple[tuple[str, ...], str | No
     return tuple(name for name in names if fnmatchcase(name, wanted.name)), hidden
 
 
-def _topic_names(source: Source) -> tuple[tuple[str, ...], str | None]:
-    rows = source.must("Metadata", wire.topics, None)
+def _list_topic_names(source: DescribeSource) -> tuple[tuple[str, ...], str | None]:
+    rows = source.require("Metadata", wire.describe_topics, None)
     return tuple(sorted(row.name for row in rows if row.code == 0)), TOPICS_HIDDEN
 
 
-def _broker_names(source: Source) -> tuple[tuple[str, ...], str | None]:
+def _list_broker_names(source: DescribeSource) -> tuple[tuple[str, ...], str | None]:
     return source.context.facts.nodes, None
 
 
-def _group_names(source: Source) -> tuple[tuple[str, ...], str | None]:
+def _list_group_names(source: DescribeSource) -> tuple[tuple[str, ...], str | None]:
     """Groups that have configs of their own, and those that the brokers coordinate now."""
-    names = set(_named(source, "group"))
+    names = set(_list_resources(source, "group"))
     for node in source.context.facts.nodes:
-        found = source.ask("ListGroups", wire.groups, node, node=node)
-        if isinstance(found, Names) and not found.code:
+        found = source.ask("ListGroups", wire.list_groups, node, node=node)
+        if isinstance(found, NameListing) and not found.code:
             names |= set(found.names)
     return tuple(sorted(names)), "Kafka leaves out groups that this principal may not describe"
 
 
-def _metrics_names(source: Source) -> tuple[tuple[str, ...], str | None]:
-    return _named(source, "client_metrics"), None
+def _list_metrics_names(source: DescribeSource) -> tuple[tuple[str, ...], str | None]:
+    return _list_resources(source, "client_metrics"), None
 
 
-def _named(source: Source, resource: str) -> tuple[str, ...]:
-    found = source.must("ListConfigResources", wire.config_resources, resource)
+def _list_resources(source: DescribeSource, resource: str) -> tuple[str, ...]:
+    found = source.require("ListConfigResources", wire.list_configured_resources, resource)
     if found.code:
-        raise unread(fault_of("ListConfigResources", found.code, ""))
+        raise make_read_error(fault_of("ListConfigResources", found.code, ""))
     return found.names
 
 
@@ -126,42 +128,51 @@ class Entity(Struct, frozen=True):
     of brokers is set there."""
     known: Callable[[], Collection[str]]
     """The configs of such a thing in Kafka 4.3."""
-    names: Callable[[Source], tuple[tuple[str, ...], str | None]]
+    names: Callable[[DescribeSource], tuple[tuple[str, ...], str | None]]
     """Those that there are, and what may be hidden among them."""
 
 
 CONFIG_ENTITIES: Mapping[str, Entity] = {
-    "topics": Entity("topic", SOURCES[1][0], lambda: TOPIC_KEYS, _topic_names),
-    "brokers": Entity("broker", SOURCES[2][0], broker_keys, _broker_names),
-    "groups": Entity("group", SOURCES[8][0], lambda: GROUP_KEYS, _group_names),
-    "client-metrics": Entity("client_metrics", SOURCES[7][0], lambda: METRICS_KEYS, _metrics_names),
+    "topics": Entity("topic", SOURCES[1][0], lambda: TOPIC_KEYS, _list_topic_names),
+    "brokers": Entity("broker", SOURCES[2][0], broker_keys, _list_broker_names),
+    "groups": Entity("group", SOURCES[8][0], lambda: GROUP_KEYS, _list_group_names),
+    "client-metrics": Entity(
+        "client_metrics", SOURCES[7][0], lambda: METRICS_KEYS, _list_metrics_names
+    ),
 }
 """By what is typed."""
 
 
-def config_rows(
-    source: Source, entity_type: str, names: Sequence[str], keys: Sequence[str] | None = None
+def read_config_rows(
+    source: DescribeSource,
+    entity_type: str,
+    names: Sequence[str],
+    keys: Sequence[str] | None = None,
 ) -> Mapping[str, ResourceRow | Fault]:
     """A broker is asked for its own configs, any broker for all others. keys: only these."""
     found: dict[str, ResourceRow | Fault] = {}
     there = source.context.facts.nodes
     if entity_type == "brokers":
-        found.update({name: _no_broker(name) for name in names if name and name not in there})
+        found.update({name: _no_broker_fault(name) for name in names if name and name not in there})
         names = [name for name in names if name not in found]
-    for some, node in _asked(entity_type, names):
+    for some, node in _split_requests(entity_type, names):
         answer = source.ask(
             "DescribeConfigs",
-            partial(wire.configs, node=node, keys=keys),
+            partial(wire.describe_all_configs, node=node, keys=keys),
             CONFIG_ENTITIES[entity_type].resource,
             some,
             node=node,
         )
         for name in some:
-            found[name] = answer if isinstance(answer, Fault) else answer.get(name) or _left_out()
+            found[name] = (
+                answer if isinstance(answer, Fault) else answer.get(name) or _left_out_fault()
+            )
     return found
 
 
-def _asked(entity_type: str, names: Sequence[str]) -> Iterator[tuple[Sequence[str], str | None]]:
+def _split_requests(
+    entity_type: str, names: Sequence[str]
+) -> Iterator[tuple[Sequence[str], str | None]]:
     if entity_type == "brokers":
         yield from (((name,), name or None) for name in names)
         return
@@ -169,7 +180,7 @@ def _asked(entity_type: str, names: Sequence[str]) -> Iterator[tuple[Sequence[st
         yield names[start : start + AT_ONCE], None
 
 
-def _no_broker(name: str) -> Fault:
+def _no_broker_fault(name: str) -> Fault:
     return Fault(
         "NO_BROKER",
         f"no live broker has the id {name}",
@@ -178,11 +189,11 @@ def _no_broker(name: str) -> Fault:
     )
 
 
-def _left_out() -> Fault:
+def _left_out_fault() -> Fault:
     return Fault("NO_ANSWER", "the broker left it out of its answer", FaultClass.DEFINITE)
 
 
-def _entity(name: str, row: ResourceRow | Fault, keys: Sequence[str] = ()) -> FrozenMap:
+def _document_entity(name: str, row: ResourceRow | Fault, keys: Sequence[str] = ()) -> FrozenMap:
     fault = row if isinstance(row, Fault) else None
     if isinstance(row, ResourceRow) and row.code:
         fault = fault_of("DescribeConfigs", row.code, name, row.message)
@@ -193,12 +204,12 @@ def _entity(name: str, row: ResourceRow | Fault, keys: Sequence[str] = ()) -> Fr
     return FrozenMap(
         name=name,
         default=not name,
-        configs=tuple(map(_config, sorted(configs, key=lambda item: item.name))),
-        error=told(fault),
+        configs=tuple(map(_document_config, sorted(configs, key=lambda item: item.name))),
+        error=describe_fault(fault),
     )
 
 
-def _config(row: ConfigRow) -> FrozenMap:
+def _document_config(row: ConfigRow) -> FrozenMap:
     return FrozenMap(
         name=row.name,
         value=None if row.sensitive else row.value,

@@ -25,7 +25,7 @@ def document_page(document: FrozenMap) -> Page:
         yield f"Others may be hidden: {document['hidden']}."
 
 
-def _field(name: str) -> Callable[[FrozenMap], str]:
+def _make_field_renderer(name: str) -> Callable[[FrozenMap], str]:
     return lambda row: cell(row[name])
 
 
@@ -40,15 +40,15 @@ def _grid(
 # ── kinds ───────────────────────────────────────────────────────────────────────────────
 
 
-def _topics(document: FrozenMap) -> Page:
+def _render_topics(document: FrozenMap) -> Page:
     rows = document["topics"]
     columns: list[Column] = [
-        ("Topic", _field("name")),
-        ("Partitions", _field("partitions")),
-        ("RF", _field("replication_factor")),
-        ("Problems", _problems),
+        ("Topic", _make_field_renderer("name")),
+        ("Partitions", _make_field_renderer("partitions")),
+        ("RF", _make_field_renderer("replication_factor")),
+        ("Problems", _render_problems),
         ("Internal", lambda row: "yes" if row["internal"] else ""),
-        ("Id", _field("topic_id")),
+        ("Id", _make_field_renderer("topic_id")),
     ]
     if rows and "size_bytes" in rows[0]:
         columns.insert(3, ("Size", lambda row: size(row["size_bytes"])))
@@ -63,15 +63,15 @@ def _topics(document: FrozenMap) -> Page:
 
 
 _PARTITION: tuple[Column, ...] = (
-    ("Partition", _field("partition")),
+    ("Partition", _make_field_renderer("partition")),
     ("Leader", lambda row: "none" if row["leader"] is None else cell(row["leader"])),
-    ("Replicas", _field("replicas")),
-    ("In sync", _field("isr")),
-    ("Offline", _field("offline")),
+    ("Replicas", _make_field_renderer("replicas")),
+    ("In sync", _make_field_renderer("isr")),
+    ("Offline", _make_field_renderer("offline")),
 )
 
 
-def _problems(row: FrozenMap) -> str:
+def _render_problems(row: FrozenMap) -> str:
     """What is wrong with the topic's partitions, worst first."""
     found = (
         (row["leaderless"], "without leader"),
@@ -81,7 +81,7 @@ def _problems(row: FrozenMap) -> str:
     return ", ".join(f"{number} {text}" for number, text in found if number)
 
 
-def _configs(document: FrozenMap) -> Page:
+def _render_configs(document: FrozenMap) -> Page:
     """The columns of KIP-248."""
     what = _ENTITIES[document["entity_type"]]
     for entity in document["entities"]:
@@ -89,7 +89,7 @@ def _configs(document: FrozenMap) -> Page:
         yield f"CONFIGS FOR {what} {name}"
         yield ""
         if entity["error"]:
-            yield f"  They cannot be read: {_error(entity['error'])}"
+            yield f"  They cannot be read: {_render_error(entity['error'])}"
         elif entity["configs"]:
             yield _grid(entity["configs"], _CONFIG, frozenset({0}))
         else:
@@ -106,26 +106,26 @@ _ENTITIES = {
     "client-metrics": "CLIENT METRICS",
 }
 _CONFIG: tuple[Column, ...] = (
-    ("Name", _field("name")),
-    ("  Value", lambda row: f"= {_config_value(row)}"),
-    ("Sensitive", _field("sensitive")),
-    ("Read-only", _field("read_only")),
+    ("Name", _make_field_renderer("name")),
+    ("  Value", lambda row: f"= {_render_config_value(row)}"),
+    ("Sensitive", _make_field_renderer("sensitive")),
+    ("Read-only", _make_field_renderer("read_only")),
     ("Source", lambda row: cell(row["source"]).replace("_", " ").capitalize()),
 )
 
 
-def _config_value(row: FrozenMap) -> str:
+def _render_config_value(row: FrozenMap) -> str:
     if row["sensitive"]:
         return "(sensitive)"
     return "" if row["value"] is None else row["value"]
 
 
-def _error(error: FrozenMap) -> str:
+def _render_error(error: FrozenMap) -> str:
     advice = f" {error['advice']}." if error["advice"] else ""
     return f"{error['message']} ({error['code']}).{advice}"
 
 
-def _acls(document: FrozenMap) -> Page:
+def _render_acls(document: FrozenMap) -> Page:
     rows = document["acls"]
     if rows:
         yield _grid(rows, _ACL)
@@ -133,17 +133,17 @@ def _acls(document: FrozenMap) -> Page:
 
 
 _ACL: tuple[Column, ...] = (
-    ("Principal", _field("acl_principal")),
-    ("Host", _field("acl_host")),
-    ("Permission", _field("acl_permission_type")),
-    ("Operation", _field("acl_operation")),
-    ("Resource", _field("resource_type")),
-    ("Pattern", _field("resource_pattern_type_filter")),
-    ("Name", _field("resource_name")),
+    ("Principal", _make_field_renderer("acl_principal")),
+    ("Host", _make_field_renderer("acl_host")),
+    ("Permission", _make_field_renderer("acl_permission_type")),
+    ("Operation", _make_field_renderer("acl_operation")),
+    ("Resource", _make_field_renderer("resource_type")),
+    ("Pattern", _make_field_renderer("resource_pattern_type_filter")),
+    ("Name", _make_field_renderer("resource_name")),
 )
 
 
-def _quotas(document: FrozenMap) -> Page:
+def _render_quotas(document: FrozenMap) -> Page:
     rows = [
         FrozenMap(entity=entity_text(quota["entity"]), key=key, value=value, source=quota["source"])
         for quota in document["quotas"]
@@ -155,14 +155,14 @@ def _quotas(document: FrozenMap) -> Page:
 
 
 _QUOTA: tuple[Column, ...] = (
-    ("Entity", _field("entity")),
-    ("Name", _field("key")),
+    ("Entity", _make_field_renderer("entity")),
+    ("Name", _make_field_renderer("key")),
     ("  Value", lambda row: f"= {cell(row['value'])}"),
-    ("Source", _field("source")),
+    ("Source", _make_field_renderer("source")),
 )
 
 
-def _users(document: FrozenMap) -> Page:
+def _render_users(document: FrozenMap) -> Page:
     rows = [
         held.with_items({"name": u["name"]}) for u in document["users"] for held in u["credentials"]
     ]
@@ -172,61 +172,61 @@ def _users(document: FrozenMap) -> Page:
 
 
 _USER: tuple[Column, ...] = (
-    ("User", _field("name")),
-    ("Mechanism", _field("mechanism")),
-    ("Iterations", _field("iterations")),
+    ("User", _make_field_renderer("name")),
+    ("Mechanism", _make_field_renderer("mechanism")),
+    ("Iterations", _make_field_renderer("iterations")),
 )
 
 
-def _brokers(document: FrozenMap) -> Page:
+def _render_brokers(document: FrozenMap) -> Page:
     yield _grid(document["brokers"], _BROKER)
     yield f"{count(len(document['brokers']), 'broker')}."
 
 
 _BROKER: tuple[Column, ...] = (
-    ("Broker", _field("id")),
-    ("Host", _field("host")),
-    ("Port", _field("port")),
-    ("Rack", _field("rack")),
-    ("Kafka", _field("release")),
-    ("Fenced", _field("fenced")),
-    ("Controller", _field("controller")),
+    ("Broker", _make_field_renderer("id")),
+    ("Host", _make_field_renderer("host")),
+    ("Port", _make_field_renderer("port")),
+    ("Rack", _make_field_renderer("rack")),
+    ("Kafka", _make_field_renderer("release")),
+    ("Fenced", _make_field_renderer("fenced")),
+    ("Controller", _make_field_renderer("controller")),
 )
 
 
-def _cluster(document: FrozenMap) -> Page:
+def _render_cluster(document: FrozenMap) -> Page:
     cluster, authorizer = document["cluster"], document["cluster"]["authorizer"]
     rows = (
         ("Cluster id", cell(cluster["id"])),
         ("Controller", cell(cluster["controller_id"])),
         ("Brokers", cell(cluster["brokers"])),
         ("metadata.version", cell(cluster["metadata_version"])),
-        *((name, cell(level)) for name, level in _features(cluster)),
+        *((name, cell(level)) for name, level in _list_features(cluster)),
         ("We are", cell(cluster["principal"])),
         ("Our rights on it", cell(cluster["rights"])),
         ("Authorizer", cell(authorizer["class"])),
-        ("Super users", _known(authorizer["super_users"])),
-        ("Open without ACLs", _known(authorizer["allow_if_no_acl"])),
+        ("Super users", _render_known(authorizer["super_users"])),
+        ("Open without ACLs", _render_known(authorizer["allow_if_no_acl"])),
     )
     yield Grid(rows)
 
 
-def _features(cluster: FrozenMap) -> list[tuple[str, int]]:
+def _list_features(cluster: FrozenMap) -> list[tuple[str, int]]:
     return [
         (n, level) for n, level in sorted(cluster["features"].items()) if n != "metadata.version"
     ]
 
 
-def _known(value: Any) -> str:
+def _render_known(value: Any) -> str:
     return "unknown: brokers do not tell it, a provider block may" if value is None else cell(value)
 
 
 _KINDS: Mapping[str, Callable[[FrozenMap], Page]] = {
-    "topics": _topics,
-    "configs": _configs,
-    "acls": _acls,
-    "quotas": _quotas,
-    "users": _users,
-    "brokers": _brokers,
-    "cluster": _cluster,
+    "topics": _render_topics,
+    "configs": _render_configs,
+    "acls": _render_acls,
+    "quotas": _render_quotas,
+    "users": _render_users,
+    "brokers": _render_brokers,
+    "cluster": _render_cluster,
 }

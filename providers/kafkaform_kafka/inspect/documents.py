@@ -15,17 +15,17 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
-from ..cluster.brokers import answering_node
-from ..cluster.context import Context
+from ..cluster.brokers import find_answering_node
+from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
-from ..kinds.kind import Kind
+from ..kinds.kind import ResourceKind
 from ..protocol.faults import fault_of
 from ..resource_kinds import KINDS
 from ..wire import cluster as cluster_wire
 from ..wire import describe as wire
-from ..wire.describe import BrokerRow, ResourceRow, TopicRow
-from .configs import config_rows, configs
-from .source import TOPICS_HIDDEN, Source, Wanted, unread
+from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
+from .configs import document_configs, read_config_rows
+from .source import TOPICS_HIDDEN, DescribeQuery, DescribeSource, make_read_error
 
 RELEASE_SECONDS = 3.0
 """How long a broker may take to say its release: one that has just ended is listed until it is
@@ -33,42 +33,42 @@ fenced, and nothing but this one column waits for it."""
 
 
 def describe(
-    name: str, context: Context, sweep: Callable[[str, Depth], Sweep], wanted: Wanted
+    name: str, context: ClusterContext, sweep: Callable[[str, Depth], Sweep], wanted: DescribeQuery
 ) -> FrozenMap:
     """The document of this name. Raises KafkaformError if it cannot be read at all."""
     if name in OBJECTS:
         return describe_objects(OBJECTS[name], context.facts.scope_id, sweep, wanted)
-    source = Source(context, sweep)
-    return _document(name, context.facts.scope_id, ASKED[name](source, wanted))
+    source = DescribeSource(context, sweep)
+    return _make_document(name, context.facts.scope_id, ASKED[name](source, wanted))
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────
 
 
-def _topics(source: Source, wanted: Wanted) -> dict[str, Value]:
-    rows = source.must("Metadata", wire.topics, wanted.exact or None)
-    _all_there(rows, wanted)
+def _document_topics(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
+    rows = source.require("Metadata", wire.describe_topics, wanted.exact or None)
+    _require_all(rows, wanted)
     seen = sorted(
         (row for row in rows if row.code == 0 and fnmatchcase(row.name, wanted.name)),
         key=lambda row: row.name,
     )
-    sizes, why = _sizes(source, seen) if wanted.sizes else ({}, None)
+    sizes, why = _read_sizes(source, seen) if wanted.sizes else ({}, None)
     return {
-        "topics": tuple(_topic(row, sizes.get(row.name), wanted) for row in seen),
+        "topics": tuple(_document_topic(row, sizes.get(row.name), wanted) for row in seen),
         "complete": bool(wanted.exact),
         "hidden": None if wanted.exact else TOPICS_HIDDEN,
         "sizes_unknown": why,
     }
 
 
-def _all_there(rows: Iterable[TopicRow], wanted: Wanted) -> None:
+def _require_all(rows: Iterable[DescribedTopic], wanted: DescribeQuery) -> None:
     for row in rows:
         if wanted.exact and row.code:
             fault = fault_of("Metadata", row.code, row.name)
             raise KafkaformError(f'topic "{row.name}": {fault.message}', fault.advice)
 
 
-def _topic(row: TopicRow, size: int | None, wanted: Wanted) -> FrozenMap:
+def _document_topic(row: DescribedTopic, size: int | None, wanted: DescribeQuery) -> FrozenMap:
     replicas = {len(part.replicas) for part in row.partitions}
     known: dict[str, Value] = {
         "name": row.name,
@@ -96,12 +96,14 @@ def _topic(row: TopicRow, size: int | None, wanted: Wanted) -> FrozenMap:
     return FrozenMap(known)
 
 
-def _sizes(source: Source, rows: Sequence[TopicRow]) -> tuple[Mapping[str, int], str | None]:
+def _read_sizes(
+    source: DescribeSource, rows: Sequence[DescribedTopic]
+) -> tuple[Mapping[str, int], str | None]:
     """Bytes on disk of all replicas by topic, and why they are not known if they are not."""
     asked = {row.name: len(row.partitions) for row in rows}
     totals = dict.fromkeys(asked, 0)
     for node in source.context.facts.nodes if asked else ():
-        found = source.ask("DescribeLogDirs", cluster_wire.log_sizes, asked, node, node=node)
+        found = source.ask("DescribeLogDirs", cluster_wire.read_log_sizes, asked, node, node=node)
         if isinstance(found, Fault) or found is None:
             told = found.message if found else "Describe on Cluster is missing, or a disk failed"
             return {}, f"broker {node} does not tell the sizes: {told}"
@@ -121,24 +123,24 @@ RELEASES: Mapping[int, str] = {
 protocol does not tell a broker's version, but this level."""
 
 
-def _brokers(source: Source, wanted: Wanted) -> dict[str, Value]:
-    rows = source.must("DescribeCluster", wire.brokers)
-    leader = source.ask("DescribeQuorum", cluster_wire.quorum_leader)
+def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
+    rows = source.require("DescribeCluster", wire.describe_brokers)
+    leader = source.ask("DescribeQuorum", cluster_wire.find_quorum_leader)
     led = None if isinstance(leader, Fault) else leader
     seen = (row for row in rows if fnmatchcase(str(row.id), wanted.name))
     return {
-        "brokers": tuple(_broker(source, row, led) for row in seen),
+        "brokers": tuple(_document_broker(source, row, led) for row in seen),
         "complete": True,
         "hidden": None,
     }
 
 
-def _broker(source: Source, row: BrokerRow, leader: int | None) -> FrozenMap:
+def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None) -> FrozenMap:
     node = str(row.id)
     level = None
     if not row.fenced:
         patience = min(source.context.timeout, RELEASE_SECONDS)
-        asked = partial(wire.metadata_version, source.context.wire, node, timeout=patience)
+        asked = partial(wire.read_metadata_version, source.context.wire, node, timeout=patience)
         level = attempt("ApiVersions", asked, node)
     known = level if isinstance(level, int) else None
     return FrozenMap(
@@ -153,10 +155,10 @@ def _broker(source: Source, row: BrokerRow, leader: int | None) -> FrozenMap:
     )
 
 
-def _cluster(source: Source, _: Wanted) -> dict[str, Value]:
+def _document_cluster(source: DescribeSource, _: DescribeQuery) -> dict[str, Value]:
     facts = source.context.facts
-    leader = source.ask("DescribeQuorum", cluster_wire.quorum_leader)
-    features = source.ask("ApiVersions", cluster_wire.finalized_features)
+    leader = source.ask("DescribeQuorum", cluster_wire.find_quorum_leader)
+    features = source.ask("ApiVersions", cluster_wire.read_finalized_features)
     return {
         "cluster": FrozenMap(
             id=facts.scope_id,
@@ -166,7 +168,7 @@ def _cluster(source: Source, _: Wanted) -> dict[str, Value]:
             features=FrozenMap() if isinstance(features, Fault) else FrozenMap(features),
             principal=facts.principal,
             rights=facts.values.get("rights", ()),
-            authorizer=_authorizer(source),
+            authorizer=_document_authorizer(source),
         ),
         "complete": True,
         "hidden": None,
@@ -179,12 +181,12 @@ _AUTHORIZER = {
 }
 
 
-def _authorizer(source: Source) -> FrozenMap:
+def _document_authorizer(source: DescribeSource) -> FrozenMap:
     """What can be known of it: brokers tell these settings as sensitive, so that mostly only the
     provider block knows them. None is unknown."""
     declared = source.context.facts.values.get("authorizer") or FrozenMap()
-    node = answering_node(source.context)
-    found = config_rows(source, "brokers", (node,)).get(node) if node else None
+    node = find_answering_node(source.context)
+    found = read_config_rows(source, "brokers", (node,)).get(node) if node else None
     configs = found.configs if isinstance(found, ResourceRow) else ()
     told = {row.name: row.value for row in configs if not row.sensitive and row.value is not None}
     allow = told.get(_AUTHORIZER["allow_if_no_acl"])
@@ -203,17 +205,17 @@ def _authorizer(source: Source) -> FrozenMap:
 
 
 def describe_objects(
-    kind: Kind, scope_id: str, sweep: Callable[[str, Depth], Sweep], wanted: Wanted
+    kind: ResourceKind, scope_id: str, sweep: Callable[[str, Depth], Sweep], wanted: DescribeQuery
 ) -> FrozenMap:
     """The document of a kind that has one, from its listing. scope_id: the cluster's id. Raises
     KafkaformError if it cannot be listed."""
     found = sweep(kind.name, Depth.FULL)
     if found.coverage.kind is CoverageKind.FAILED and found.coverage.fault is not None:
-        raise unread(found.coverage.fault)
+        raise make_read_error(found.coverage.fault)
     assert kind.document is not None
     complete = found.coverage.kind is CoverageKind.COMPLETE
     rows = kind.document.rows(found.items, wanted.name, wanted.fields)
-    return _document(
+    return _make_document(
         kind.document.name,
         scope_id,
         {
@@ -224,18 +226,18 @@ def describe_objects(
     )
 
 
-def _document(name: str, scope_id: str, members: Mapping[str, Value]) -> FrozenMap:
+def _make_document(name: str, scope_id: str, members: Mapping[str, Value]) -> FrozenMap:
     return FrozenMap(format_version="1.0", kind=name, cluster_id=scope_id, **members)
 
 
-ASKED: Mapping[str, Callable[[Source, Wanted], dict[str, Value]]] = {
-    "topics": _topics,
-    "configs": configs,
-    "brokers": _brokers,
-    "cluster": _cluster,
+ASKED: Mapping[str, Callable[[DescribeSource, DescribeQuery], dict[str, Value]]] = {
+    "topics": _document_topics,
+    "configs": document_configs,
+    "brokers": _document_brokers,
+    "cluster": _document_cluster,
 }
 """What is typed after `describe` -> what asks the cluster for it."""
-OBJECTS: Mapping[str, Kind] = {
+OBJECTS: Mapping[str, ResourceKind] = {
     kind.document.name: kind for kind in KINDS if kind.document is not None
 }
 """What is typed after `describe` -> the kind whose objects are listed."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kafkaform.core.resource import Absent, Coverage, CoverageKind, Depth, Identity, Observed, Sweep
 from kafkaform.provider.contract import Session
 
-from ..cluster.context import Context
+from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..kinds.acl import resource_type as acls
 from ..kinds.config import resource_type as config_kinds
@@ -35,12 +35,12 @@ _LONGEST = 249
 _TOPIC, _LITERAL, _ANY = "Topic", "Literal", "*"
 
 
-def sharpened(session: Session, sweeps: Sequence[Sweep]) -> tuple[Sweep, ...]:
+def sharpen_sweeps(session: Session, sweeps: Sequence[Sweep]) -> tuple[Sweep, ...]:
     """The sweeps with what else is known: no ACLs where there is no authorizer, everything where
     it is proven that nothing is hidden; without those that the brokers are too old for."""
-    known = {sweep.kind: sweep for sweep in sweeps if _code(sweep) != UNSUPPORTED}
+    known = {sweep.kind: sweep for sweep in sweeps if _fault_code(sweep) != UNSUPPORTED}
     listed = known.get(acls.KIND)
-    open_to_all = listed is not None and _code(listed) == SWITCHED_OFF
+    open_to_all = listed is not None and _fault_code(listed) == SWITCHED_OFF
     if listed is not None and open_to_all:
         known[acls.KIND] = replace(listed, coverage=_COMPLETE)
     proofs: Mapping[str, Callable[[], bool]] = {
@@ -48,7 +48,7 @@ def sharpened(session: Session, sweeps: Sequence[Sweep]) -> tuple[Sweep, ...]:
             _has_all_named(session, known[topics.KIND])
             and (open_to_all or _sees_all_topics(session, listed))
         ),
-        config_kinds.BROKER.kind: lambda: _none_is_down(session),
+        config_kinds.BROKER.kind: lambda: _are_all_live(session),
     }
     for kind, proof in proofs.items():
         sweep = known.get(kind)
@@ -57,7 +57,7 @@ def sharpened(session: Session, sweeps: Sequence[Sweep]) -> tuple[Sweep, ...]:
     return tuple(known.values())
 
 
-def _code(sweep: Sweep) -> str:
+def _fault_code(sweep: Sweep) -> str:
     return sweep.coverage.fault.code if sweep.coverage.fault is not None else ""
 
 
@@ -75,12 +75,14 @@ def _sees_all_topics(session: Session, listed: Sweep | None) -> bool:
     if listed is None or listed.coverage.kind is not CoverageKind.COMPLETE:
         return False
     instance = next((item.identity.instance for item in listed.items), "")
-    names = dict.fromkeys(_names(acls.acl_of(item.attributes) for item in listed.items))
+    names = dict.fromkeys(
+        _make_probe_names(acls.parse_acl(item.attributes) for item in listed.items)
+    )
     asked = [Identity(instance, topics.KIND, name) for name in names]
     return all(isinstance(r, Absent | Observed) for r in session.read(asked).values())
 
 
-def _names(found: Iterable[acls.Acl]) -> Iterator[str]:
+def _make_probe_names(found: Iterable[acls.Acl]) -> Iterator[str]:
     """A name for each way in which ACLs can apply to topics."""
     made_up = secrets.token_hex(8)
     yield made_up
@@ -91,10 +93,10 @@ def _names(found: Iterable[acls.Acl]) -> Iterator[str]:
             yield name if literal else f"{name}{made_up}"[:_LONGEST]
 
 
-def _none_is_down(session: Session) -> bool:
+def _are_all_live(session: Session) -> bool:
     """Whether all registered brokers are live, where the cluster tells that."""
     context = getattr(session, "context", None)
-    if not isinstance(context, Context):
+    if not isinstance(context, ClusterContext):
         return False
-    rows = attempt("DescribeCluster", lambda: wire.brokers(context.wire, context.timeout))
+    rows = attempt("DescribeCluster", lambda: wire.describe_brokers(context.wire, context.timeout))
     return isinstance(rows, tuple) and all(row.fenced is False for row in rows)

@@ -13,8 +13,8 @@ from msgspec import Struct
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
-from ..kinds.quota.levels import Found, Quotas, ladder, sharers_text
-from ..kinds.quota.resource_type import IP, QUOTA_KEYS, exact, quotas_of
+from ..kinds.quota.levels import LevelLimit, Quotas, list_levels, sharers_text
+from ..kinds.quota.resource_type import IP, QUOTA_KEYS, index_quotas, make_exact
 
 
 class Client(Struct, frozen=True):
@@ -25,19 +25,23 @@ class Client(Struct, frozen=True):
     ip: str | None = None
 
 
-def explain(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
+def explain_quotas(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
     """The document: levels (each with its entity and all that is set on it) and limits (each key
     with the level that applies, None: nothing limits it)."""
-    quotas = quotas_of(sweep)
+    quotas = index_quotas(sweep)
     levels, limits = [], []
     if client.user is not None and client.client_id is not None:
-        rungs = {k: ladder(k, client.user, client.client_id, quotas) for k in _keys(ip=False)}
-        levels += _levels(rungs)
-        limits += [_limit(key, found) for key, found in rungs.items()]
+        rungs = {
+            k: list_levels(k, client.user, client.client_id, quotas) for k in _list_keys(ip=False)
+        }
+        levels += _describe_levels(rungs)
+        limits += [_describe_limit(key, found) for key, found in rungs.items()]
     if client.ip is not None:
-        addresses = _addresses(client.ip, quotas)
+        addresses = _describe_addresses(client.ip, quotas)
         levels += addresses
-        limits += [_address_limit(key, addresses, client.ip) for key in _keys(ip=True)]
+        limits += [
+            _describe_address_limit(key, addresses, client.ip) for key in _list_keys(ip=True)
+        ]
     return FrozenMap(
         format_version="1.0",
         kind="quota_explanation",
@@ -51,11 +55,11 @@ def explain(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
     )
 
 
-def _keys(*, ip: bool) -> tuple[str, ...]:
+def _list_keys(*, ip: bool) -> tuple[str, ...]:
     return tuple(name for name, key in QUOTA_KEYS.items() if key.ip == ip)
 
 
-def _levels(rungs: Mapping[str, tuple[Found, ...]]) -> list[FrozenMap]:
+def _describe_levels(rungs: Mapping[str, tuple[LevelLimit, ...]]) -> list[FrozenMap]:
     """The eight levels; each has the same entity in every key's ladder."""
     return [
         FrozenMap(
@@ -63,7 +67,7 @@ def _levels(rungs: Mapping[str, tuple[Found, ...]]) -> list[FrozenMap]:
             entity=same[0].entity,
             config=FrozenMap(
                 {
-                    key: exact(found.value)
+                    key: make_exact(found.value)
                     for key, found in zip(rungs, same, strict=True)
                     if found.value is not None
                 }
@@ -73,35 +77,37 @@ def _levels(rungs: Mapping[str, tuple[Found, ...]]) -> list[FrozenMap]:
     ]
 
 
-def _limit(key: str, rungs: tuple[Found, ...]) -> FrozenMap:
+def _describe_limit(key: str, rungs: tuple[LevelLimit, ...]) -> FrozenMap:
     found = next((rung for rung in rungs if rung.value is not None), None)
     if found is None:
-        return _row(key, None, None, None, None)
-    return _row(key, found.level.number, found.entity, found.value, sharers_text(*found.sharers))
+        return _make_row(key, None, None, None, None)
+    return _make_row(
+        key, found.level.number, found.entity, found.value, sharers_text(*found.sharers)
+    )
 
 
-def _addresses(ip: str, quotas: Quotas) -> list[FrozenMap]:
+def _describe_addresses(ip: str, quotas: Quotas) -> list[FrozenMap]:
     """The address itself, else the default one; they have no number."""
     entities = (FrozenMap({IP: ip}), FrozenMap({IP: None}))
     return [
         FrozenMap(
             level=None,
             entity=entity,
-            config=FrozenMap({key: exact(v) for key, v in quotas.get(entity, {}).items()}),
+            config=FrozenMap({key: make_exact(v) for key, v in quotas.get(entity, {}).items()}),
         )
         for entity in entities
     ]
 
 
-def _address_limit(key: str, levels: list[FrozenMap], ip: str) -> FrozenMap:
+def _describe_address_limit(key: str, levels: list[FrozenMap], ip: str) -> FrozenMap:
     found = next((row for row in levels if key in row["config"]), None)
     if found is None:
-        return _row(key, None, None, None, None)
+        return _make_row(key, None, None, None, None)
     value = Decimal(str(found["config"][key]))
-    return _row(key, None, found["entity"], value, f"everybody who connects from {ip}")
+    return _make_row(key, None, found["entity"], value, f"everybody who connects from {ip}")
 
 
-def _row(
+def _make_row(
     key: str,
     level: int | None,
     entity: FrozenMap | None,
@@ -114,7 +120,7 @@ def _row(
         "of": "ip" if known.ip else "client",
         "unit": known.unit,
         "scope": known.scope,
-        "value": None if value is None else exact(value),
+        "value": None if value is None else make_exact(value),
         "level": level,
         "entity": entity,
         "shared_by": shared_by,

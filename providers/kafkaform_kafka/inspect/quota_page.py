@@ -22,43 +22,46 @@ def quota_page(document: FrozenMap) -> Page:
         )
         yield ""
     if document["user"] is not None:
-        yield f"{_who('user', document['user'])}, {_who('client-id', document['client_id'])}"
+        yield (
+            f"{_render_client('user', document['user'])}, "
+            f"{_render_client('client-id', document['client_id'])}"
+        )
         numbered = [row for row in document["levels"] if row["level"] is not None]
-        yield _grid(numbered, _of(document, "client"))
+        yield _render_grid(numbered, _select_limits(document, "client"))
         yield ""
     if document["ip"] is not None:
-        yield _who("ip", document["ip"])
+        yield _render_client("ip", document["ip"])
         addresses = [row for row in document["levels"] if row["level"] is None]
-        yield _grid(addresses, _of(document, "ip"))
+        yield _render_grid(addresses, _select_limits(document, "ip"))
         yield ""
     yield "What applies (* above):"
-    yield Grid(tuple(map(_applies, document["limits"])))
+    yield Grid(tuple(map(_render_limit, document["limits"])))
 
 
-def _who(part: str, name: str) -> str:
+def _render_client(part: str, name: str) -> str:
     return entity_text({part: name})
 
 
-def _of(document: FrozenMap, whom: str) -> list[FrozenMap]:
+def _select_limits(document: FrozenMap, whom: str) -> list[FrozenMap]:
     return [limit for limit in document["limits"] if limit["of"] == whom]
 
 
-def _grid(levels: list[FrozenMap], limits: list[FrozenMap]) -> Grid:
+def _render_grid(levels: list[FrozenMap], limits: list[FrozenMap]) -> Grid:
     keys = [limit["key"] for limit in limits]
     rows: list[Cells] = [("Level", "Entity", *keys)]
     for level in levels:
         number = cell(level["level"]) if level["level"] is not None else ""
-        values = (_value(level, limit) for limit in limits)
+        values = (_render_value(level, limit) for limit in limits)
         rows.append((number, entity_text(level["entity"]), *values))
     return Grid(tuple(rows), frozenset({0}))
 
 
-def _value(level: Mapping[str, Any], limit: FrozenMap) -> str:
+def _render_value(level: Mapping[str, Any], limit: FrozenMap) -> str:
     shown = cell(level["config"].get(limit["key"]))
     return f"{shown} {WINS}" if limit["entity"] == level["entity"] else shown
 
 
-def _applies(limit: FrozenMap) -> Cells:
+def _render_limit(limit: FrozenMap) -> Cells:
     if limit["value"] is None:
         return limit["key"], "no limit", ""
     counted = f"{cell(limit['value'])} {limit['unit']} at {limit['scope']}"

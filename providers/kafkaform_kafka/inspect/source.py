@@ -12,14 +12,14 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
-from ..cluster.context import Context
+from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 
 T = TypeVar("T")
 TOPICS_HIDDEN = "Kafka leaves out topics that this principal may not describe"
 
 
-class Wanted(Struct, frozen=True):
+class DescribeQuery(Struct, frozen=True):
     """name: a glob; exact: names typed out, which must be there; partitions, sizes: ask for
     these too; entity_type and default: of configs; keys: names or globs of configs, none for all;
     fields: what an ACL or a quota must have."""
@@ -34,10 +34,10 @@ class Wanted(Struct, frozen=True):
     fields: FrozenMap = FrozenMap()
 
 
-class Source(Struct, frozen=True):
+class DescribeSource(Struct, frozen=True):
     """A session's parts, as this module needs them."""
 
-    context: Context
+    context: ClusterContext
     sweep: Callable[[str, Depth], Sweep]
 
     def ask(
@@ -48,20 +48,20 @@ class Source(Struct, frozen=True):
         asked = partial(call, context.wire, *arguments)
         return attempt(api, lambda: asked(timeout=context.timeout), node)
 
-    def must(self, api: str, call: Callable[..., T], *arguments: object) -> T:
+    def require(self, api: str, call: Callable[..., T], *arguments: object) -> T:
         """The same. Raises KafkaformError without an answer."""
         answer = self.ask(api, call, *arguments)
         if isinstance(answer, Fault):
-            raise unread(answer)
+            raise make_read_error(answer)
         return answer
 
 
-def unread(fault: Fault) -> KafkaformError:
+def make_read_error(fault: Fault) -> KafkaformError:
     """The error of a listing that failed."""
     return KafkaformError(f"{fault.message} ({fault.code}, {fault.where})", fault.advice)
 
 
-def told(fault: Fault | None) -> Value:
+def describe_fault(fault: Fault | None) -> Value:
     if fault is None:
         return None
     return FrozenMap(code=fault.code, message=fault.message, advice=fault.advice)

@@ -18,14 +18,14 @@ from kafkaform.core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
-from ..cluster.brokers import answering_node
-from ..cluster.context import Context
+from ..cluster.brokers import find_answering_node
+from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..kinds.topic.read import UNKNOWN_TOPIC
 from ..protocol.faults import fault_of
 from ..session import KafkaSession
 from ..wire import usage as wire
-from ..wire.cluster import log_sizes
+from ..wire.cluster import read_log_sizes
 from ..wire.configs import describe_configs
 from ..wire.topics import TopicRow, list_topics
 
@@ -52,21 +52,27 @@ _EMPTY, _DEAD = "Empty", "Dead"
 _COMPLETE, _VISIBLE = Coverage(CoverageKind.COMPLETE), Coverage(CoverageKind.VISIBLE_ONLY)
 
 
-def usage(session: KafkaSession, topics: Sweep | None = None) -> tuple[Sweep, ...]:
+def read_usage(session: KafkaSession, topics: Sweep | None = None) -> tuple[Sweep, ...]:
     """The cluster, its topics' and its groups' use. topics: how far the listing of topics can be
     trusted, since what is hidden there is hidden here too. A failed request fails its kind."""
     context = session.context
     rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
     seen = _VISIBLE if topics is None else topics.coverage
     return (
-        _sweep(context, CLUSTER, [(context.facts.scope_id, _cluster(context))], _COMPLETE),
-        _failed(TOPIC_USAGE, rows) if isinstance(rows, Fault) else _topics(context, rows, seen),
-        _failed(GROUP_USAGE, rows) if isinstance(rows, Fault) else _groups(context, rows),
+        _make_sweep(
+            context, CLUSTER, [(context.facts.scope_id, _read_cluster(context))], _COMPLETE
+        ),
+        _make_failed_sweep(TOPIC_USAGE, rows)
+        if isinstance(rows, Fault)
+        else _sweep_topics(context, rows, seen),
+        _make_failed_sweep(GROUP_USAGE, rows)
+        if isinstance(rows, Fault)
+        else _sweep_groups(context, rows),
     )
 
 
-def _sweep(
-    context: Context,
+def _make_sweep(
+    context: ClusterContext,
     kind: str,
     rows: Iterable[Row],
     coverage: Coverage,
@@ -77,11 +83,11 @@ def _sweep(
     return Sweep(kind, Depth.FULL, items, coverage, whole=True)
 
 
-def _failed(kind: str, fault: Fault) -> Sweep:
+def _make_failed_sweep(kind: str, fault: Fault) -> Sweep:
     return Sweep(kind, Depth.FULL, (), Coverage(CoverageKind.FAILED, fault), whole=True)
 
 
-def _each(context: Context, call: Callable[[A], T], asked: Iterable[A]) -> list[T]:
+def _map_parallel(context: ClusterContext, call: Callable[[A], T], asked: Iterable[A]) -> list[T]:
     with ThreadPoolExecutor(IN_FLIGHT, "usage") as pool:
         return list(pool.map(call, asked))
 
@@ -89,7 +95,7 @@ def _each(context: Context, call: Callable[[A], T], asked: Iterable[A]) -> list[
 # ── the cluster ─────────────────────────────────────────────────────────────────────────
 
 
-def _cluster(context: Context) -> Mapping[str, Value]:
+def _read_cluster(context: ClusterContext) -> Mapping[str, Value]:
     """brokers: how many are live; nodes: their ids; racks: id -> rack, where it has one."""
     facts = context.facts
     names = ("metadata_version", "default_replication_factor", "default_partitions")
@@ -99,12 +105,12 @@ def _cluster(context: Context) -> Mapping[str, Value]:
         "racks": facts.values.get("racks"),
         "quota_callback": facts.values.get("quota_callback"),
         **{name: facts.values.get(name) for name in names},
-        **_authorizer(context),
+        **_read_authorizer(context),
     }
 
 
-def _authorizer(context: Context) -> Mapping[str, Value]:
-    node = answering_node(context)
+def _read_authorizer(context: ClusterContext) -> Mapping[str, Value]:
+    node = find_answering_node(context)
     found = attempt(
         "DescribeConfigs",
         lambda: describe_configs(
@@ -126,26 +132,26 @@ def _authorizer(context: Context) -> Mapping[str, Value]:
 # ── topics ──────────────────────────────────────────────────────────────────────────────
 
 
-def _topics(context: Context, rows: Sequence[TopicRow], seen: Coverage) -> Sweep:
+def _sweep_topics(context: ClusterContext, rows: Sequence[TopicRow], seen: Coverage) -> Sweep:
     """end_offsets_sum, start_offsets_sum: over all partitions; bytes: of all replicas on disk.
     Where a partition has no leader, the topic's sums are not known. A topic that was made, moved
     or deleted a moment ago is looked at again, so that busy clusters are seen whole too."""
     living = [row for row in rows if row.code == 0]
     faults: list[Fault] = []
-    ends, starts = _ends_and_starts(context, living, faults)
+    ends, starts = _sum_ends_and_starts(context, living, faults)
     for pause in _PAUSES:
         lost = [row.name for row in living if row.name not in ends or row.name not in starts]
         if not lost or (pause and faults):
             break
         time.sleep(pause)
-        again = _again(context, lost)
+        again = _reread_topics(context, lost)
         gone = {row.name for row in again if row.code == UNKNOWN_TOPIC}
         living = [row for row in living if row.name not in gone]
-        more = _ends_and_starts(context, [row for row in again if row.code == 0], faults)
+        more = _sum_ends_and_starts(context, [row for row in again if row.code == 0], faults)
         ends, starts = {**ends, **more[0]}, {**starts, **more[1]}
-    sizes = _sizes(context, living)
+    sizes = _read_sizes(context, living)
     if faults and not ends and living:
-        return _failed(TOPIC_USAGE, faults[0])
+        return _make_failed_sweep(TOPIC_USAGE, faults[0])
     whole = all(row.name in ends and row.name in starts for row in living)
     values = (
         (
@@ -158,10 +164,10 @@ def _topics(context: Context, rows: Sequence[TopicRow], seen: Coverage) -> Sweep
         )
         for row in living
     )
-    return _sweep(context, TOPIC_USAGE, values, seen if whole else _VISIBLE)
+    return _make_sweep(context, TOPIC_USAGE, values, seen if whole else _VISIBLE)
 
 
-def _again(context: Context, names: Sequence[str]) -> Sequence[TopicRow]:
+def _reread_topics(context: ClusterContext, names: Sequence[str]) -> Sequence[TopicRow]:
     """These topics as they are now, those that are gone with their code; none if nobody tells."""
     found: list[TopicRow] = []
     for start in range(0, len(names), TOPICS_AT_ONCE):
@@ -174,28 +180,28 @@ def _again(context: Context, names: Sequence[str]) -> Sequence[TopicRow]:
     return found
 
 
-def _ends_and_starts(
-    context: Context, rows: Sequence[TopicRow], faults: list[Fault]
+def _sum_ends_and_starts(
+    context: ClusterContext, rows: Sequence[TopicRow], faults: list[Fault]
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
     return (
-        _sums(context, rows, wire.LATEST, faults),
-        _sums(context, rows, wire.EARLIEST, faults),
+        _sum_offsets(context, rows, wire.LATEST, faults),
+        _sum_offsets(context, rows, wire.EARLIEST, faults),
     )
 
 
-def _sums(
-    context: Context, rows: Sequence[TopicRow], at: int, faults: list[Fault]
+def _sum_offsets(
+    context: ClusterContext, rows: Sequence[TopicRow], at: int, faults: list[Fault]
 ) -> Mapping[str, int]:
     """Topic -> sum of its partitions' offsets at that time, if all of them were told."""
-    asked = list(_by_leader(rows))
+    asked = list(_group_by_leader(rows))
     found: dict[tuple[str, int], int] = {}
 
     def ask(item: tuple[str, Mapping[str, Sequence[int]]]) -> Mapping[tuple[str, int], int] | Fault:
         node, places = item
-        call = partial(wire.offsets, context.wire, places, at, node, context.timeout)
+        call = partial(wire.list_offsets, context.wire, places, at, node, context.timeout)
         return attempt("ListOffsets", call, node)
 
-    for answer in _each(context, ask, asked):
+    for answer in _map_parallel(context, ask, asked):
         if isinstance(answer, Fault):
             faults.append(answer)
         else:
@@ -208,7 +214,7 @@ def _sums(
     }
 
 
-def _by_leader(rows: Iterable[TopicRow]) -> Iterator[tuple[str, Mapping[str, Sequence[int]]]]:
+def _group_by_leader(rows: Iterable[TopicRow]) -> Iterator[tuple[str, Mapping[str, Sequence[int]]]]:
     """Broker and the partitions that it leads, so many at once as one request may name."""
     led: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for row in rows:
@@ -223,7 +229,7 @@ def _by_leader(rows: Iterable[TopicRow]) -> Iterator[tuple[str, Mapping[str, Seq
             yield str(leader), topics
 
 
-def _sizes(context: Context, rows: Sequence[TopicRow]) -> Mapping[str, int]:
+def _read_sizes(context: ClusterContext, rows: Sequence[TopicRow]) -> Mapping[str, int]:
     """Topic -> bytes of all its replicas, if all are on live brokers; nothing if one of those does
     not tell."""
     live = {int(node) for node in context.facts.nodes}
@@ -236,11 +242,11 @@ def _sizes(context: Context, rows: Sequence[TopicRow]) -> Mapping[str, int]:
     def ask(item: tuple[str, Sequence[str]]) -> object:
         node, chunk = item
         topics = {name: counts[name] for name in chunk}
-        call = partial(log_sizes, context.wire, topics, node, context.timeout)
+        call = partial(read_log_sizes, context.wire, topics, node, context.timeout)
         return attempt("DescribeLogDirs", call, node)
 
     asked = [(node, chunk) for node in context.facts.nodes for chunk in chunks]
-    for logs in _each(context, ask, asked):
+    for logs in _map_parallel(context, ask, asked):
         if not isinstance(logs, list):
             return {}
         for log in logs:
@@ -251,7 +257,7 @@ def _sizes(context: Context, rows: Sequence[TopicRow]) -> Mapping[str, int]:
 # ── groups ──────────────────────────────────────────────────────────────────────────────
 
 
-def _groups(context: Context, topics: Sequence[TopicRow]) -> Sweep:
+def _sweep_groups(context: ClusterContext, topics: Sequence[TopicRow]) -> Sweep:
     """One row for each topic that a group has committed offsets of, or is assigned now: its key
     is `group topic`, and no topic has a space in its name. Groups whose part of Kafka's own topic
     has no leader are at no broker."""
@@ -259,39 +265,39 @@ def _groups(context: Context, topics: Sequence[TopicRow]) -> Sweep:
     hidden = any(row.name == _GROUPS and min(row.leaders, default=0) < 0 for row in topics)
     for node in context.facts.nodes:
         listed = attempt(
-            "ListGroups", partial(wire.groups, context.wire, node, context.timeout), node
+            "ListGroups", partial(wire.list_groups, context.wire, node, context.timeout), node
         )
         if isinstance(listed, wire.GroupRows) and listed.code:
             listed = fault_of("ListGroups", listed.code, "", None, node)
         if isinstance(listed, Fault):
-            return _failed(GROUP_USAGE, listed)
+            return _make_failed_sweep(GROUP_USAGE, listed)
         found = [group for group in listed.groups if group.protocol in ("", wire.CONSUMER)]
         for start in range(0, len(found), GROUPS_AT_ONCE):
-            more = _some_groups(context, found[start : start + GROUPS_AT_ONCE], node)
+            more = _read_groups(context, found[start : start + GROUPS_AT_ONCE], node)
             if isinstance(more, Fault):
-                return _failed(GROUP_USAGE, more)
+                return _make_failed_sweep(GROUP_USAGE, more)
             rows += more[0]
             hidden = hidden or more[1]
     listed_all = "Describe" in (context.facts.values.get("rights") or ())
     coverage = _COMPLETE if listed_all and not hidden else _VISIBLE
-    return _sweep(context, GROUP_USAGE, sorted(rows, key=lambda row: row[0]), coverage)
+    return _make_sweep(context, GROUP_USAGE, sorted(rows, key=lambda row: row[0]), coverage)
 
 
-def _some_groups(
-    context: Context, groups: Sequence[wire.GroupRow], node: str
+def _read_groups(
+    context: ClusterContext, groups: Sequence[wire.GroupRow], node: str
 ) -> tuple[list[Row], bool] | Fault:
     """The rows of these groups, and whether one of them keeps its offsets from us."""
     names, timeout = [group.name for group in groups], context.timeout
     offsets = attempt(
-        "OffsetFetch", partial(wire.committed, context.wire, names, node, timeout), node
+        "OffsetFetch", partial(wire.fetch_committed, context.wire, names, node, timeout), node
     )
     if isinstance(offsets, Fault):
         return offsets
     described = attempt(
-        "DescribeGroups", partial(wire.members, context.wire, names, node, timeout), node
+        "DescribeGroups", partial(wire.describe_members, context.wire, names, node, timeout), node
     )
     members = {} if isinstance(described, Fault) else described
-    nothing, nobody = wire.Committed(-1, {}), wire.Members(-1, _DEAD, 0, frozenset())
+    nothing, nobody = wire.CommittedOffsets(-1, {}), wire.GroupMembers(-1, _DEAD, 0, frozenset())
     rows: list[Row] = []
     for group in groups:
         sums = offsets.get(group.name, nothing).sums
@@ -299,14 +305,14 @@ def _some_groups(
         for topic in sorted({*sums, *joined.topics}):
             values: Mapping[str, Value] = {
                 "committed_sum": sums.get(topic),
-                "members": _members(group, joined),
+                "members": _count_members(group, joined),
                 "state": group.state,
             }
             rows.append((f"{group.name} {topic}", values))
     return rows, any(offsets.get(name, nothing).code for name in names)
 
 
-def _members(group: wire.GroupRow, joined: wire.Members) -> int | None:
+def _count_members(group: wire.GroupRow, joined: wire.GroupMembers) -> int | None:
     """How many there are. Of groups of the new protocol (KIP-848) only the state is asked for,
     which says whether there are any: then it is 1."""
     if not joined.code and joined.state != _DEAD:

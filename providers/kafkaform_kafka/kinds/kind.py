@@ -49,7 +49,7 @@ class Document(Struct, frozen=True):
     """What a listing that is not complete may hide."""
 
 
-class Kind(Struct, frozen=True):
+class ResourceKind(Struct, frozen=True):
     """All that the provider has to know of one kind of object."""
 
     name: str

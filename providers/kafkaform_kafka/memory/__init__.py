@@ -3,7 +3,7 @@ Out: a simulated KRaft cluster, and a provider and sessions that reach it withou
 Must not know: Kafka clients, sockets, real clocks, plans, state files.
 """
 
-from ..kinds.topic.simulation import Topic
+from ..kinds.topic.simulation import SimulatedTopic
 from ..simulation.clock import SimulatedClock
 from ..simulation.schedule import (
     Ending,
@@ -14,11 +14,11 @@ from ..simulation.schedule import (
     late_effect,
     led_elsewhere,
     lost_reply,
+    lost_request,
     not_sent,
-    refused,
-    replaced,
-    swallowed,
-    throttled,
+    refused_items,
+    replaced_cluster,
+    throttled_items,
 )
 from .cluster import SimulatedCluster
 from .provider import MemoryProvider
@@ -32,15 +32,15 @@ __all__ = [
     "Mishap",
     "SimulatedClock",
     "SimulatedCluster",
-    "Topic",
+    "SimulatedTopic",
     "killed_after",
     "killed_before",
     "late_effect",
     "led_elsewhere",
     "lost_reply",
     "not_sent",
-    "refused",
-    "replaced",
-    "swallowed",
-    "throttled",
+    "refused_items",
+    "replaced_cluster",
+    "lost_request",
+    "throttled_items",
 ]

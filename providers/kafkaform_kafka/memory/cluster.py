@@ -16,22 +16,22 @@ from kafkaform.core.clock import Clock
 from ..connection.clients import CLIENT_ID
 from ..kinds.quota.mutation_simulation import Mutations
 from ..kinds.topic import resource_type as topics
-from ..kinds.topic.simulation import Topic, Topics
+from ..kinds.topic.simulation import SimulatedTopic, Topics
 from ..provider import PROVIDER, KafkaProvider
-from ..simulation.broker import Broker
+from ..simulation.broker import SimulatedBroker
 from ..simulation.clock import SimulatedClock
-from ..simulation.controller import Answer, Call, Item
+from ..simulation.controller import AdminAnswer, AdminCall, Item
 from ..simulation.defaults import TOPIC_DEFAULTS
-from ..simulation.rights import Right, User, user
+from ..simulation.rights import Right, User, make_user
 from ..simulation.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
-from ..simulation.world import Changes, Key, World
+from ..simulation.world import Changes, Key, SimulatedWorld
 from .outside import Outside
 from .tables import join_tables
 
 T = TypeVar("T")
 PROOF = "ProveCluster"
 """The request that asks who is there; it changes nothing and is not counted."""
-Veto = Callable[[int, str], Answer | None]
+Veto = Callable[[int, str], AdminAnswer | None]
 
 _RAISED: Mapping[Ending, Callable[[str], BaseException]] = {
     Ending.UNREACHABLE: Unreachable,
@@ -56,7 +56,7 @@ class _Late(Struct, frozen=True):
 class View(Struct, frozen=True):
     """What one broker shows to one read; veto: an error that is injected for an object."""
 
-    world: World
+    world: SimulatedWorld
     veto: Veto
 
     @property
@@ -103,8 +103,8 @@ class SimulatedCluster:
         self.elr = False
         self.move_seconds = 60.0
         self._moves: dict[Key, tuple[object, float]] = {}
-        self._brokers = {number: Broker() for number in range(1, brokers + 1)}
-        self._world = World()
+        self._brokers = {number: SimulatedBroker() for number in range(1, brokers + 1)}
+        self._world = SimulatedWorld()
         self.mutations = Mutations(self._world, lambda changes: self.commit(changes))
         self._late: list[_Late] = []
         self._looks = 0
@@ -123,12 +123,12 @@ class SimulatedCluster:
 
     def identify(self) -> str:
         """The id of whoever answers. Raises Unreachable, Lost or Killed."""
-        mishap = self.swap(PROOF)
+        mishap = self.take_swap(PROOF)
         if self._is_elsewhere(mishap):
             return self.answering.id
         return self._carry_out(mishap, lambda: self.id)
 
-    def swap(self, api: str) -> Mishap:
+    def take_swap(self, api: str) -> Mishap:
         """Every request passes here first: the swap that is due with this one, or NONE."""
         mishap = self.swaps.take(api)
         if mishap.elsewhere is not None:
@@ -145,9 +145,9 @@ class SimulatedCluster:
         return self.world.of(topics.KIND)
 
     @property
-    def world(self) -> World:
+    def world(self) -> SimulatedWorld:
         """Everything that is committed, however far brokers lag behind."""
-        self._land()
+        self._land_effects()
         return self._world
 
     @property
@@ -163,7 +163,7 @@ class SimulatedCluster:
     def grant(self, name: str, *rights: Right) -> User:
         """Make an ordinary user, or give an existing one more rights."""
         held = self.users[name].rights if name in self.users else frozenset()
-        self.users[name] = user(name, {*held, *rights})
+        self.users[name] = make_user(name, {*held, *rights})
         return self.users[name]
 
     def stop(self, broker: int) -> None:
@@ -185,19 +185,23 @@ class SimulatedCluster:
         for number in self._brokers if broker is None else (broker,):
             self._brokers[number].lag = (reads, seconds)
 
-    def write(self, api: str, items: Sequence[Item], who: User, *, validate: bool) -> list[Answer]:
+    def write(
+        self, api: str, items: Sequence[Item], who: User, *, validate: bool
+    ) -> list[AdminAnswer]:
         """Send one admin request. validate: answer as if, and change nothing.
 
         Raises Unreachable, Lost or Killed; with the last two an effect may have happened.
         """
-        mishap = self._meet(f"{api}:validate" if validate else api)
+        mishap = self._take_mishap(f"{api}:validate" if validate else api)
         if self._is_elsewhere(mishap):
             return self.answering.write(api, items, who, validate=validate)
         if not self.live:
             raise Unreachable("no broker is up")
 
-        def serve() -> list[Answer]:
-            answers, changes = self.tables.handlers[api](self._call(who, _veto(mishap)), items)
+        def serve() -> list[AdminAnswer]:
+            answers, changes = self.tables.handlers[api](
+                self._make_call(who, _make_veto(mishap)), items
+            )
             if not validate:
                 self.commit(changes)
             return answers
@@ -207,7 +211,7 @@ class SimulatedCluster:
     def look(self, api: str, node: int | None) -> View:
         """Read at one broker, or at any. Raises Unreachable, Lost or Killed."""
         self._looks += 1
-        mishap = self._meet(api)
+        mishap = self._take_mishap(api)
         if self._is_elsewhere(mishap):
             return self.answering.look(api, node)
         answering = [number for number in self.live if not self._brokers[number].hangs]
@@ -216,7 +220,7 @@ class SimulatedCluster:
             what = "does not answer" if number in self.live else "is not up"
             raise Unreachable(f"broker {number} {what}" if number else "no broker answers")
         broker, now = self._brokers[number], self.clock.monotonic()
-        return self._carry_out(mishap, lambda: View(broker.look(now), _veto(mishap)))
+        return self._carry_out(mishap, lambda: View(broker.look(now), _make_veto(mishap)))
 
     def commit(self, changes: Changes) -> None:
         """Append one atomic batch to the log."""
@@ -230,7 +234,7 @@ class SimulatedCluster:
         for broker in self._brokers.values():
             broker.commit(changes, now)
         for key, made in changes.items():
-            target = made.target if isinstance(made, Topic) else None
+            target = made.target if isinstance(made, SimulatedTopic) else None
             if target is None:
                 self._moves.pop(key, None)
             elif self._moves.get(key, (None, now))[0] != target:
@@ -242,10 +246,10 @@ class SimulatedCluster:
         made = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.id}/{self._ids}")
         return urlsafe_b64encode(made.bytes).decode("ascii").rstrip("=")
 
-    def _call(self, who: User, veto: Veto) -> Call:
+    def _make_call(self, who: User, veto: Veto) -> AdminCall:
         counts = (self.default_partitions, self.default_replication_factor)
         charge = self.mutations.charge(who.name, CLIENT_ID, self.clock.monotonic())
-        return Call(
+        return AdminCall(
             self._world,
             who,
             self.live,
@@ -258,9 +262,9 @@ class SimulatedCluster:
             self.elr,
         )
 
-    def _meet(self, api: str) -> Mishap:
-        self._land()
-        mishap = self.swap(api)
+    def _take_mishap(self, api: str) -> Mishap:
+        self._land_effects()
+        mishap = self.take_swap(api)
         if mishap == NONE:
             mishap = self.faults.take(api)
         if mishap.sent:
@@ -273,10 +277,10 @@ class SimulatedCluster:
         if mishap.delay is not None:
             looks = self._looks + mishap.reads if mishap.reads else 0
             self._late.append(_Late(self.clock.monotonic() + mishap.delay, looks, serve))
-            self._land()
+            self._land_effects()
         raise _RAISED[mishap.ending](_CAUSES[mishap.ending])
 
-    def _land(self) -> None:
+    def _land_effects(self) -> None:
         while ripe := [late for late in self._late if self._is_due(late)]:
             first = min(ripe, key=lambda late: late.due)  # of equals, the one that was sent first
             self._late.remove(first)
@@ -289,9 +293,9 @@ class SimulatedCluster:
         return late.due <= self.clock.monotonic() or 0 < late.looks <= self._looks
 
 
-def _veto(mishap: Mishap) -> Veto:
-    def answer(index: int, name: str) -> Answer | None:
+def _make_veto(mishap: Mishap) -> Veto:
+    def answer(index: int, name: str) -> AdminAnswer | None:
         hit = index >= mishap.first and fnmatchcase(name, mishap.names)
-        return Answer(mishap.code, wait=mishap.retry_after) if mishap.code and hit else None
+        return AdminAnswer(mishap.code, wait=mishap.retry_after) if mishap.code and hit else None
 
     return answer

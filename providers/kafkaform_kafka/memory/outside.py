@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.value import EMPTY
 
-from ..kinds.topic.simulation import Topic, Topics, key, placed
+from ..kinds.topic.simulation import SimulatedTopic, Topics, place_evenly, topic_key
 from ..protocol.config_values import config_map
 from ..simulation.world import Changes
 
@@ -43,37 +43,39 @@ class Outside:
         partitions: int = 1,
         replication_factor: int = 1,
         config: Mapping[str, str] = EMPTY,
-    ) -> Topic:
+    ) -> SimulatedTopic:
         """Make a topic, or replace the one that is there, with a new topic id."""
-        assignment = placed(partitions, replication_factor, self._cluster.numbers)
-        return self._keep(Topic(name, self._cluster.new_id(), assignment, config_map(config)))
+        assignment = place_evenly(partitions, replication_factor, self._cluster.numbers)
+        return self._keep(
+            SimulatedTopic(name, self._cluster.new_id(), assignment, config_map(config))
+        )
 
     def delete(self, name: str) -> None:
         """Delete a topic. Raises KeyError if there is none."""
-        self._cluster.commit({key(self._cluster.topics[name].name): None})
+        self._cluster.commit({topic_key(self._cluster.topics[name].name): None})
 
-    def recreate(self, name: str) -> Topic:
+    def recreate(self, name: str) -> SimulatedTopic:
         """Delete a topic and make it again as it was; only its id is new."""
         topic = self._cluster.topics[name]
         self.delete(name)
         return self._keep(replace(topic, id=self._cluster.new_id()))
 
-    def alter(self, name: str, config: Mapping[str, str | None]) -> Topic:
+    def alter(self, name: str, config: Mapping[str, str | None]) -> SimulatedTopic:
         """Set config overrides; None removes one."""
         topic = self._cluster.topics[name]
         merged = {**topic.config, **config}
         kept = {key: value for key, value in merged.items() if value is not None}
         return self._keep(replace(topic, config=config_map(kept)))
 
-    def grow(self, name: str, partitions: int) -> Topic:
+    def grow(self, name: str, partitions: int) -> SimulatedTopic:
         """Give a topic this many partitions in all, which must be more than it has."""
         topic = self._cluster.topics[name]
         if partitions <= topic.partitions:
             raise ValueError(f"{name} has {topic.partitions} partitions already")
         more, width = partitions - topic.partitions, topic.replication_factor
-        added = placed(more, width, self._cluster.numbers, topic.partitions)
+        added = place_evenly(more, width, self._cluster.numbers, topic.partitions)
         return self._keep(replace(topic, assignment=(*topic.assignment, *added)))
 
-    def _keep(self, topic: Topic) -> Topic:
-        self._cluster.commit({key(topic.name): topic})
+    def _keep(self, topic: SimulatedTopic) -> SimulatedTopic:
+        self._cluster.commit({topic_key(topic.name): topic})
         return topic

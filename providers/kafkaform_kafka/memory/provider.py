@@ -66,7 +66,9 @@ class MemoryProvider(Struct, frozen=True):
         user = cluster.users.get(self.user)
         if user is None:
             raise ConnectError(f"the login of {self.user} was refused", "Grant it a right first.")
-        return MemorySession(self.cluster, instance, user, _facts(cluster, user.principal, config))
+        return MemorySession(
+            self.cluster, instance, user, _make_facts(cluster, user.principal, config)
+        )
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return self.cluster.provider.review_needs(changes)
@@ -77,7 +79,7 @@ class MemoryProvider(Struct, frozen=True):
         return self.cluster.provider.review(changes, sweeps, facts)
 
 
-def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Facts:
+def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Facts:
     nodes = tuple(map(str, cluster.live))
     protect = config.get("protect_topics") is not False
     values = {
@@ -93,7 +95,7 @@ def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Fact
             samples=cluster.mutations.samples, seconds=cluster.mutations.seconds, assumed=False
         ),
         "protect": protect,
-        "operation_timeout": freeze(Decimal(str(_timeout(config)))),
+        "operation_timeout": freeze(Decimal(str(_read_timeout(config)))),
         "acl_order": config.get("acl_order") or "create_first",
         "reassignment_throttle": parse_size(config.get("reassignment_throttle")),
         "authorizer": config.get("authorizer") or EMPTY,
@@ -103,10 +105,10 @@ def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Fact
         nodes,
         principal,
         FrozenMap(values),
-        operation_timeout=_timeout(config),
+        operation_timeout=_read_timeout(config),
         protect=protect,
     )
 
 
-def _timeout(config: FrozenMap) -> float:
-    return settings.seconds(config.get("operation_timeout")) or settings.DEFAULT_TIMEOUT
+def _read_timeout(config: FrozenMap) -> float:
+    return settings.parse_seconds(config.get("operation_timeout")) or settings.DEFAULT_TIMEOUT

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..authority.required_rights import Held
+from ..authority.required_rights import HeldRights
 from ..protocol.rights import OPERATIONS
 from ..simulation.rights import CLUSTER, User
 
 
-def list_rights(who: User, names: Iterable[str]) -> Held:
+def list_rights(who: User, names: Iterable[str]) -> HeldRights:
     """What the cluster tells this user about itself and about the topics that he may see."""
     every = OPERATIONS.values()
     topics = {
@@ -18,4 +18,4 @@ def list_rights(who: User, names: Iterable[str]) -> Held:
         if who.may_on_topic("Describe", name)
     }
     cluster = frozenset(each for each in every if who.may(each, CLUSTER))
-    return Held(cluster, topics, "Delete" in cluster)
+    return HeldRights(cluster, topics, "Delete" in cluster)

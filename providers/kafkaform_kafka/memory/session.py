@@ -37,21 +37,21 @@ from kafkaform.provider.contract import Secrets
 
 from ..authority import required_rights
 from ..connection.cluster_proof import Proof
-from ..data_sources import Source, answer
+from ..data_sources import AnswerSource, answer_query
 from ..kinds.topic import move_simulation, throttles
 from ..kinds.topic import resource_type as topics
-from ..kinds.topic.move_simulation import moving
+from ..kinds.topic.move_simulation import list_moving
 from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_tickets
 from ..protocol import faults
 from ..protocol.config_faults import config_fault
-from ..simulation.controller import Answer, Item
+from ..simulation.controller import AdminAnswer, Item
 from ..simulation.rights import CLUSTER, User
 from ..simulation.schedule import Lost, Unreachable
-from ..simulation.simulated_kind import Scene
+from ..simulation.simulated_kind import ReadScene
 from ..words import WORDS
 from .cluster import SimulatedCluster, View
 from .rights import list_rights
-from .throttles import throttle_at
+from .throttles import read_throttle
 
 _NOTHING_LOST = Impact(
     "destroys 0 bytes in 0 offsets; live groups: none",
@@ -79,8 +79,8 @@ class MemorySession:
         self._closed = False
         self._connection = cluster.connection
         self._proof = Proof(instance, facts.scope_id)
-        self._hands = throttles.Hands(
-            self._throttle_at, self._alter, self._topic_id, lambda: False, {}, set()
+        self._hands = throttles.ThrottleAccess(
+            self._read_throttle, self._alter, self._read_topic_id, lambda: False, {}, set()
         )
 
     @property
@@ -101,14 +101,14 @@ class MemorySession:
         """One listing. A veto for its first item fails it whole."""
         reads = self._tables.reads.get(kind)
         if reads is None:
-            return _failed_sweep(kind, depth, _unsupported(kind))
+            return _make_failed_sweep(kind, depth, _unsupported_fault(kind))
         view = self._look(reads.listing, None)
         if isinstance(view, Fault):
-            return _failed_sweep(kind, depth, view)
+            return _make_failed_sweep(kind, depth, view)
         if vetoed := view.veto(0, ""):
             fault = faults.fault_of(reads.api, vetoed.code, "")
-            return _failed_sweep(kind, depth, fault)
-        return reads.sweep(self._scene(view), depth)
+            return _make_failed_sweep(kind, depth, fault)
+        return reads.sweep(self._make_scene(view), depth)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
         """Objects by name; those whose API is the same, from one look at one broker."""
@@ -118,38 +118,42 @@ class MemorySession:
             groups[kind.describing if kind else ""].append(identity)
         readings: dict[Identity, Reading] = {}
         for api, group in groups.items():
-            readings.update(self._readings(api, group, at))
+            readings.update(self._read_group(api, group, at))
         return readings
 
-    def _readings(
+    def _read_group(
         self, api: str, ids: Sequence[Identity], at: str | None
     ) -> Mapping[Identity, Reading]:
         if not api:
-            return {identity: Failed(identity, _unsupported(identity.kind)) for identity in ids}
+            return {
+                identity: Failed(identity, _unsupported_fault(identity.kind)) for identity in ids
+            }
         view = self._look(api, at)
         if isinstance(view, Fault):
             return {identity: Failed(identity, view) for identity in ids}
-        scene = self._scene(view)
+        scene = self._make_scene(view)
         return {
-            identity: self._reading(identity, index, view, scene)
+            identity: self._read_one(identity, index, view, scene)
             for index, identity in enumerate(ids)
         }
 
-    def _reading(self, identity: Identity, index: int, view: View, scene: Scene) -> Reading:
+    def _read_one(self, identity: Identity, index: int, view: View, scene: ReadScene) -> Reading:
         kind = self._tables.reads[identity.kind]
         if vetoed := view.veto(index, identity.key):
             return Failed(identity, faults.fault_of(kind.api, vetoed.code, identity.key))
         return kind.read(scene, identity)
 
-    def _scene(self, view: View) -> Scene:
+    def _make_scene(self, view: View) -> ReadScene:
         cluster = self._cluster.answering
-        return Scene(
+        return ReadScene(
             self._instance, self._user, self._facts, view.world, cluster.defaults, cluster.live
         )
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
         """As a real session answers, from the same reads."""
-        return answer(Source(self, self._instance, self._describe), data, arguments)
+        return answer_query(
+            AnswerSource(self, self._instance, self._describe_cluster), data, arguments
+        )
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
         """Topics of the simulated cluster hold no records."""
@@ -161,15 +165,15 @@ class MemorySession:
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         """As a real session, from the rights of its user."""
         there = self._cluster.answering.topics
-        seen = [name for name in required_rights.topics_of(steps) if name in there]
+        seen = [name for name in required_rights.list_step_topics(steps) if name in there]
         held = list_rights(self._user, seen)
-        return tuple(required_rights.missing(steps, held, self._user.principal))
+        return tuple(required_rights.judge_steps(steps, held, self._user.principal))
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         """What the controller would answer. Where it has no dry run, a fresh look stands in, as
         with a real cluster."""
         local = batch.request.name in self._tables.checks
-        found = self._checks(batch) if local else self._faults(batch)
+        found = self._check(batch) if local else self._dry_run(batch)
         return [
             Verdict(step.id, step.evidence, fault)
             for step, fault in zip(batch.steps, found, strict=True)
@@ -177,7 +181,7 @@ class MemorySession:
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         """One request, sent once; before it what its steps owe, a throttle."""
-        held = {step.id: fault for step in batch.steps if (fault := self._throttled(step))}
+        held = {step.id: fault for step in batch.steps if (fault := self._set_throttle(step))}
         ends = {name: Outcome(name, _status(fault), fault) for name, fault in held.items()}
         ready = tuple(step for step in batch.steps if step.id not in held)
         answers = self._send(replace(batch, steps=ready), secrets) if ready else []
@@ -185,10 +189,10 @@ class MemorySession:
             ends.update({step.id: Outcome(step.id, _status(answers), answers) for step in ready})
         else:
             for step, answer in zip(ready, answers, strict=True):
-                ends[step.id] = self._outcome(batch.request.name, step, answer)
+                ends[step.id] = self._make_outcome(batch.request.name, step, answer)
         return [ends[step.id] for step in batch.steps]
 
-    def _throttled(self, step: Step) -> Fault | None:
+    def _set_throttle(self, step: Step) -> Fault | None:
         ticket = parse_ticket(step.owes or "")
         return throttles.put(self._hands, ticket) if isinstance(ticket, ThrottleTicket) else None
 
@@ -199,16 +203,22 @@ class MemorySession:
         if isinstance(view, Fault):
             every = [*tickets, *owed]
             return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in every]
-        found = {o.step: o for o in throttles.standing(self._hands, limits, moving(view.topics))}
+        found = {
+            o.step: o
+            for o in throttles.report_standing(self._hands, limits, list_moving(view.topics))
+        }
         return [
-            *(move_simulation.standing(text, view.topics) for text in tickets),
-            *(found.get(text) or move_simulation.standing(text, view.topics) for text in owed),
+            *(move_simulation.report_standing(text, view.topics) for text in tickets),
+            *(
+                found.get(text) or move_simulation.report_standing(text, view.topics)
+                for text in owed
+            ),
         ]
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         """Remove throttles, from one look at all moves."""
         view = self._look(move_simulation.LISTING, None)
-        moves = view if isinstance(view, Fault) else moving(view.topics)
+        moves = view if isinstance(view, Fault) else list_moving(view.topics)
         kept = throttle_tickets(others).values()
         return list(throttles.remove(self._hands, throttle_tickets(tickets), kept, moves))
 
@@ -234,24 +244,24 @@ class MemorySession:
     def close(self) -> None:
         self._closed = True
 
-    def _faults(self, batch: Batch) -> list[Fault | None]:
+    def _dry_run(self, batch: Batch) -> list[Fault | None]:
         answers = self._send(batch, None)
         if isinstance(answers, Fault):
             return [answers for _ in batch.steps]
         return [
-            _fault(batch.request.name, step, answer)
+            _make_fault(batch.request.name, step, answer)
             for step, answer in zip(batch.steps, answers, strict=True)
         ]
 
-    def _checks(self, batch: Batch) -> list[Fault | None]:
+    def _check(self, batch: Batch) -> list[Fault | None]:
         view = self._look("DescribeTopics", None)
         if isinstance(view, Fault):
             return [view for _ in batch.steps]
-        check, scene = self._tables.checks[batch.request.name], self._scene(view)
+        check, scene = self._tables.checks[batch.request.name], self._make_scene(view)
         return [check(scene, step) for step in batch.steps]
 
-    def _outcome(self, api: str, step: Step, answer: Answer) -> Outcome:
-        fault = _fault(api, step, answer)
+    def _make_outcome(self, api: str, step: Step, answer: AdminAnswer) -> Outcome:
+        fault = _make_fault(api, step, answer)
         if fault is not None:
             return Outcome(step.id, _status(fault), fault)
         if ticket := step.payload.get("ticket"):
@@ -259,31 +269,31 @@ class MemorySession:
         made = self._tables.made.get(api)
         if made is None or answer.made is None:
             return Outcome(step.id, OutcomeStatus.APPLIED)
-        scene = self._scene(View(self._cluster.answering.world, lambda *_: None))
+        scene = self._make_scene(View(self._cluster.answering.world, lambda *_: None))
         incarnation, attributes = made(scene, answer)
         return Outcome(
             step.id, OutcomeStatus.APPLIED, incarnation=incarnation, attributes=attributes
         )
 
-    def _throttle_at(self, place: throttles.Place) -> Mapping[str, str] | Fault:
+    def _read_throttle(self, place: throttles.ThrottlePlace) -> Mapping[str, str] | Fault:
         view = self._look("DescribeConfigs", place.node)
-        return view if isinstance(view, Fault) else throttle_at(view.world, place)
+        return view if isinstance(view, Fault) else read_throttle(view.world, place)
 
     def _alter(
-        self, place: throttles.Place, put: Mapping[str, str], gone: Sequence[str]
+        self, place: throttles.ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
     ) -> Fault | None:
         api = "IncrementalAlterConfigs"
         item = {"resource": place.resource, "name": place.name, "set": put, "delete": gone}
         answers = self._request(api, [item], validate=False)
-        return answers if isinstance(answers, Fault) else _code(api, place.name, answers[0])
+        return answers if isinstance(answers, Fault) else _code_fault(api, place.name, answers[0])
 
-    def _topic_id(self, name: str) -> str | Fault | None:
+    def _read_topic_id(self, name: str) -> str | Fault | None:
         view = self._look("DescribeTopics", None)
         if isinstance(view, Fault):
             return view
         return view.topics[name].id if name in view.topics else None
 
-    def _describe(self) -> FrozenMap | Fault:
+    def _describe_cluster(self) -> FrozenMap | Fault:
         """Brokers have made-up addresses; the first one leads."""
         view = self._look("DescribeCluster", None)
         if isinstance(view, Fault):
@@ -304,56 +314,58 @@ class MemorySession:
             self._reach()
             return self._cluster.look(api, int(at) if at is not None else None)
         except ValueError:
-            return faults.not_sent("Metadata", f"there is no broker {at}")
+            return faults.not_sent_fault("Metadata", f"there is no broker {at}")
         except Unreachable as error:
-            return faults.not_sent("Metadata", str(error))
+            return faults.not_sent_fault("Metadata", str(error))
         except Lost as error:
-            return faults.lost("Metadata", str(error))
+            return faults.lost_answer_fault("Metadata", str(error))
 
-    def _send(self, batch: Batch, secrets: Secrets | None) -> list[Answer] | Fault:
+    def _send(self, batch: Batch, secrets: Secrets | None) -> list[AdminAnswer] | Fault:
         """secrets: what references stand for, None for a dry run, which has none."""
         if self._closed:
             return _CLOSED
         api = batch.request.name
         if api not in self._tables.handlers:
-            return _unsupported(api)
-        items = [_revealed(step.payload, secrets or {}) for step in batch.steps]
+            return _unsupported_fault(api)
+        items = [_reveal(step.payload, secrets or {}) for step in batch.steps]
         return self._request(api, items, validate=secrets is None)
 
-    def _request(self, api: str, items: Sequence[Item], *, validate: bool) -> list[Answer] | Fault:
+    def _request(
+        self, api: str, items: Sequence[Item], *, validate: bool
+    ) -> list[AdminAnswer] | Fault:
         try:
             self._reach()
             self._identify()
         except (Unreachable, Lost) as error:
-            return faults.not_sent(api, str(error))
+            return faults.not_sent_fault(api, str(error))
         try:
             answers = self._cluster.write(api, items, self._user, validate=validate)
         except Unreachable as error:
-            return faults.not_sent(api, str(error))
+            return faults.not_sent_fault(api, str(error))
         except Lost as error:
-            return faults.lost(api, str(error))
+            return faults.lost_answer_fault(api, str(error))
         self.prove()
         return answers
 
 
-def _revealed(value: Any, secrets: Secrets) -> Any:
+def _reveal(value: Any, secrets: Secrets) -> Any:
     """A payload as it leaves this computer: with the secrets themselves, as far as there are."""
     if isinstance(value, SecretRef):
         secret = secrets.get(str(value))
         return value if secret is None else secret.reveal()
     if isinstance(value, FrozenMap):
-        return FrozenMap({key: _revealed(item, secrets) for key, item in value.items()})
+        return FrozenMap({key: _reveal(item, secrets) for key, item in value.items()})
     return value
 
 
-def _fault(api: str, step: Step, answer: Answer) -> Fault | None:
+def _make_fault(api: str, step: Step, answer: AdminAnswer) -> Fault | None:
     if answer.code and "resource" in step.payload:
         where = (step.payload["resource"], step.payload["name"])
         return config_fault(api, *where, answer.code, answer.message, wait=answer.wait)
-    return _code(api, step.identity.key, answer)
+    return _code_fault(api, step.identity.key, answer)
 
 
-def _code(api: str, name: str, answer: Answer) -> Fault | None:
+def _code_fault(api: str, name: str, answer: AdminAnswer) -> Fault | None:
     if not answer.code:
         return None
     return faults.fault_of(api, answer.code, name, answer.message, wait=answer.wait)
@@ -364,11 +376,11 @@ def _status(fault: Fault) -> OutcomeStatus:
     return OutcomeStatus.UNKNOWN if ambiguous else OutcomeStatus.FAILED
 
 
-def _failed_sweep(kind: str, depth: Depth, fault: Fault) -> Sweep:
+def _make_failed_sweep(kind: str, depth: Depth, fault: Fault) -> Sweep:
     return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, fault))
 
 
-def _unsupported(what: str) -> Fault:
+def _unsupported_fault(what: str) -> Fault:
     return Fault(
         code="UNSUPPORTED",
         message=f"the simulated cluster does not know {what}",

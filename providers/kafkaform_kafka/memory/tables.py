@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from ..kinds.kind import Kind
+from ..kinds.kind import ResourceKind
 from ..simulation.controller import Handler
-from ..simulation.simulated_kind import Check, Made, SimulatedReads
+from ..simulation.simulated_kind import AnswerReader, SimulatedReads, StepCheck
 
 
 class Tables(Struct, frozen=True):
@@ -16,11 +16,11 @@ class Tables(Struct, frozen=True):
 
     reads: Mapping[str, SimulatedReads]
     handlers: Mapping[str, Handler]
-    checks: Mapping[str, Check]
-    made: Mapping[str, Made]
+    checks: Mapping[str, StepCheck]
+    made: Mapping[str, AnswerReader]
 
 
-def join_tables(kinds: Sequence[Kind]) -> Tables:
+def join_tables(kinds: Sequence[ResourceKind]) -> Tables:
     """The tables of these kinds."""
     parts = {kind.name: kind.simulate() for kind in kinds if kind.simulate is not None}
     return Tables(

@@ -21,7 +21,7 @@ MAX_USERS = 200
 fail over."""
 
 
-class On(StrEnum):
+class RightTarget(StrEnum):
     """The resource on which ACLs must allow a request."""
 
     CLUSTER = "Cluster"
@@ -31,7 +31,7 @@ class On(StrEnum):
     """The owner of the configs: a topic, a group, or for all others the cluster."""
 
 
-class Limits(Struct, frozen=True):
+class RequestLimits(Struct, frozen=True):
     """How much one request that changes something holds."""
 
     items: int
@@ -48,7 +48,7 @@ class Api(Struct, frozen=True):
     """The protocol's number."""
     operation: str = ""
     """What ACLs must allow; empty where no error of the API says which right is missing."""
-    on: On = On.CLUSTER
+    on: RightTarget = RightTarget.CLUSTER
     or_cluster: bool = False
     """The same operation on the cluster does as well."""
     foretold: bool = True
@@ -61,7 +61,7 @@ class Api(Struct, frozen=True):
     failed."""
     at_once: bool = False
     """Any broker answers from memory, so a silent one is given up early and another is asked."""
-    limits: Limits | None = None
+    limits: RequestLimits | None = None
     """Only for an API that changes something."""
 
     @property
@@ -74,20 +74,20 @@ class Api(Struct, frozen=True):
         """The right as advice names it, with `{name}` for the topic's name."""
         if not self.operation:
             return "a right on Cluster"
-        place = "Cluster" if self.on is On.CLUSTER else "Topic {name}"
+        place = "Cluster" if self.on is RightTarget.CLUSTER else "Topic {name}"
         whole = f", or {self.operation} on Cluster" if self.or_cluster else ""
         return f"{self.operation} on {place}{whole}"
 
 
 _READING = (
     Api("ListOffsets", 2),
-    Api("Metadata", 3, "Describe", On.TOPIC, since="2.8", at_once=True),
+    Api("Metadata", 3, "Describe", RightTarget.TOPIC, since="2.8", at_once=True),
     Api("OffsetFetch", 9),
     Api("DescribeGroups", 15),
     Api("ListGroups", 16),
     Api("ApiVersions", 18, at_once=True),
     Api("DescribeAcls", 29, "Describe", at_once=True),
-    Api("DescribeConfigs", 32, "DescribeConfigs", On.CONFIGS, at_once=True),
+    Api("DescribeConfigs", 32, "DescribeConfigs", RightTarget.CONFIGS, at_once=True),
     Api("DescribeLogDirs", 35, "Describe"),
     Api("ListPartitionReassignments", 46, "Describe", since="2.4", at_once=True),
     Api("DescribeClientQuotas", 48, "DescribeConfigs", since="2.6", at_once=True),
@@ -101,62 +101,62 @@ CREATE_TOPICS = Api(
     "CreateTopics",
     19,
     "Create",
-    On.TOPIC,
+    RightTarget.TOPIC,
     or_cluster=True,
     foretold=False,  # no broker tells who may create a topic of one name
     converged=frozenset({36}),
-    limits=Limits(200, MAX_RECORDS),
+    limits=RequestLimits(200, MAX_RECORDS),
 )
 DELETE_TOPICS = Api(
     "DeleteTopics",
     20,
     "Delete",
-    On.TOPIC,
+    RightTarget.TOPIC,
     or_cluster=True,
     since="2.8",  # by id (KIP-516)
     converged=frozenset({3, 100}),
-    limits=Limits(200, MAX_RECORDS),
+    limits=RequestLimits(200, MAX_RECORDS),
 )
-CREATE_ACLS = Api("CreateAcls", 30, "Alter", limits=Limits(1_000, MAX_RECORDS))
+CREATE_ACLS = Api("CreateAcls", 30, "Alter", limits=RequestLimits(1_000, MAX_RECORDS))
 DELETE_ACLS = Api(
-    "DeleteAcls", 31, "Alter", converged=frozenset({91}), limits=Limits(200, MAX_RECORDS)
+    "DeleteAcls", 31, "Alter", converged=frozenset({91}), limits=RequestLimits(200, MAX_RECORDS)
 )
 CREATE_PARTITIONS = Api(
     "CreatePartitions",
     37,
     "Alter",
-    On.TOPIC,
+    RightTarget.TOPIC,
     converged=frozenset({37}),
-    limits=Limits(200, MAX_RECORDS),
+    limits=RequestLimits(200, MAX_RECORDS),
 )
 ELECT_LEADERS = Api(
     "ElectLeaders",
     43,
     "Alter",
     since="2.4",  # KIP-460
-    limits=Limits(200, MAX_PARTITIONS_ELECTED),
+    limits=RequestLimits(200, MAX_PARTITIONS_ELECTED),
 )
 INCREMENTAL_ALTER_CONFIGS = Api(
     "IncrementalAlterConfigs",
     44,
     "AlterConfigs",
-    On.CONFIGS,
+    RightTarget.CONFIGS,
     since="2.3",  # KIP-339
-    limits=Limits(500, MAX_RECORDS),
+    limits=RequestLimits(500, MAX_RECORDS),
 )
 ALTER_PARTITION_REASSIGNMENTS = Api(
     "AlterPartitionReassignments",
     45,
     "Alter",
     since="2.4",  # KIP-455
-    limits=Limits(200, MAX_PARTITIONS_MOVED),
+    limits=RequestLimits(200, MAX_PARTITIONS_MOVED),
 )
 ALTER_CLIENT_QUOTAS = Api(
     "AlterClientQuotas",
     49,
     "AlterConfigs",
     since="2.6",  # KIP-546
-    limits=Limits(500, MAX_RECORDS),
+    limits=RequestLimits(500, MAX_RECORDS),
 )
 ALTER_USER_SCRAM_CREDENTIALS = Api(
     "AlterUserScramCredentials",
@@ -164,7 +164,7 @@ ALTER_USER_SCRAM_CREDENTIALS = Api(
     "Alter",
     since="2.7",  # KIP-554
     converged=frozenset({91}),
-    limits=Limits(MAX_USERS, MAX_USERS),
+    limits=RequestLimits(MAX_USERS, MAX_USERS),
 )
 
 APIS: Mapping[str, Api] = {

@@ -17,7 +17,7 @@ from msgspec import Struct
 from .config_keys import ConfigKey
 
 
-class Mode(StrEnum):
+class UpdateMode(StrEnum):
     """READ_ONLY: set in server.properties, needs a restart; LISTENER: for one broker, and only
     with a listener's prefix; BROKER: for one broker; CLUSTER: for one broker or for all."""
 
@@ -31,7 +31,7 @@ class BrokerKey(Struct, frozen=True):
     """One broker config. listener: the name carries a listener's prefix."""
 
     key: ConfigKey
-    mode: Mode
+    mode: UpdateMode
     listener: bool = False
 
     @property
@@ -311,7 +311,7 @@ _LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
 _WIDEST = {"short": 2**15 - 1}
 
 
-def find(name: str) -> BrokerKey | None:
+def find_broker_key(name: str) -> BrokerKey | None:
     """What is known of a config by its full name, or None for one of a plugin."""
     prefixed = _LISTENER.fullmatch(name)
     if prefixed is None:
@@ -322,34 +322,36 @@ def find(name: str) -> BrokerKey | None:
     if known is None:
         return None
     if base in _PER_MECHANISM:
-        mode = Mode.BROKER
-    elif known.mode is Mode.READ_ONLY or base in _LISTENER_WIDE:
+        mode = UpdateMode.BROKER
+    elif known.mode is UpdateMode.READ_ONLY or base in _LISTENER_WIDE:
         mode = known.mode
     else:
-        mode = Mode.BROKER
+        mode = UpdateMode.BROKER
     return BrokerKey(known.key, mode, listener=True)
 
 
 @cache
 def broker_keys() -> Mapping[str, BrokerKey]:
     """Name -> config, for all that a broker knows by itself, without listeners' prefixes."""
-    return {known.key.name: known for known in (*_dynamic(), *_read_only())}
+    return {known.key.name: known for known in (*_parse_dynamic(), *_parse_read_only())}
 
 
-def _dynamic() -> Iterator[BrokerKey]:
+def _parse_dynamic() -> Iterator[BrokerKey]:
     for line in _DYNAMIC.split("\n")[1:-1]:
         name, kind, mode, default, *values = line.split()
         default = "" if default == "-" else default
-        yield BrokerKey(_key(name, kind, default, *values), Mode(mode))
+        yield BrokerKey(_parse_key(name, kind, default, *values), UpdateMode(mode))
 
 
-def _read_only() -> Iterator[BrokerKey]:
+def _parse_read_only() -> Iterator[BrokerKey]:
     for kind, names in _READ_ONLY.items():
-        yield from (BrokerKey(_key(name, kind), Mode.READ_ONLY) for name in names.split())
-    yield from (BrokerKey(_key(name, "string"), Mode.READ_ONLY) for name in _AUTHORIZER)
+        yield from (
+            BrokerKey(_parse_key(name, kind), UpdateMode.READ_ONLY) for name in names.split()
+        )
+    yield from (BrokerKey(_parse_key(name, "string"), UpdateMode.READ_ONLY) for name in _AUTHORIZER)
 
 
-def _key(name: str, kind: str, default: str = "", values: str = "") -> ConfigKey:
+def _parse_key(name: str, kind: str, default: str = "", values: str = "") -> ConfigKey:
     """values: `LOW..HIGH`, either end left out, `|OTHER` for a number outside; or words with |."""
     unit = "ms" if name.endswith(".ms") else "bytes" if name.endswith(".bytes") else ""
     span, *others = values.split("|")

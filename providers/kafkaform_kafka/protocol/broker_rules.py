@@ -189,7 +189,7 @@ def misspelt_faults(config: Mapping[str, Value]) -> Faults:
 def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
     """What is wrong with this value of a known config."""
     text = str(value)
-    problem = _problem(known, text)
+    problem = _find_problem(known, text)
     if problem:
         more = f"… ({len(text):,} characters)" if len(text) > 80 else ""
         yield f"{key} = {text[:80]!r}{more}: {problem}", _range_advice(known)
@@ -197,7 +197,7 @@ def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
 
 def config_warnings(config: Mapping[str, Value], replication_factor: Value) -> Faults:
     """Legal settings that surely are not meant."""
-    minimum = config_values.integer(str(config.get("min.insync.replicas") or ""))
+    minimum = config_values.parse_integer(str(config.get("min.insync.replicas") or ""))
     if minimum is None or not isinstance(replication_factor, int):
         return
     if minimum > replication_factor:
@@ -208,7 +208,7 @@ def config_warnings(config: Mapping[str, Value], replication_factor: Value) -> F
         )
 
 
-def changed_configs(change: Change) -> FrozenMap:
+def select_changed_configs(change: Change) -> FrozenMap:
     """The config values that this change writes: all of a create's, else the changed ones."""
     after = FrozenMap((change.after or EMPTY).get("config") or EMPTY)
     if change.before is None:
@@ -221,16 +221,16 @@ def _unknown_advice(key: str) -> str:
     return REMOVED_KEYS.get(key) or suggest(key, TOPIC_KEYS) or "remove it from config"
 
 
-def _problem(key: ConfigKey, text: str) -> str:
+def _find_problem(key: ConfigKey, text: str) -> str:
     if len(text) > MAX_VALUE:
         return f"a config value can have {MAX_VALUE} characters"
     if key.kind in ("int", "long", "short"):
-        return _number_problem(key, config_values.integer(text), "a whole number")
+        return _number_problem(key, config_values.parse_integer(text), "a whole number")
     if key.kind == "double":
-        return _number_problem(key, config_values.double(text), "a number")
+        return _number_problem(key, config_values.parse_double(text), "a number")
     if key.kind == "boolean":
         return "" if text in ("true", "false") else "it must be true or false"
-    words = config_values.items(text) if key.kind == "list" else (text,)
+    words = config_values.parse_items(text) if key.kind == "list" else (text,)
     wrong = [word for word in words if key.choices and word not in key.choices]
     return f"{wrong[0]!r} is not possible here" if wrong else ""
 

@@ -43,7 +43,7 @@ def config_fault(
     return replace(fault, advice=f"grant {right}, or run as a principal that has it")
 
 
-def not_live(broker: str, live: Sequence[str]) -> Fault:
+def not_live_fault(broker: str, live: Sequence[str]) -> Fault:
     """The fault of a read that only this broker could answer."""
     return Fault(
         "BROKER_NOT_AVAILABLE",

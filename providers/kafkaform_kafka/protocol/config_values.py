@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 
-from kafkaform.core.canonical import number_text
+from kafkaform.core.canonical import render_number
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from .config_keys import TOPIC_KEYS, ConfigKey
@@ -23,7 +23,7 @@ def config_value(key: str, value: Value, find: Lookup = TOPIC_KEYS.get) -> Value
     parse is only trimmed, so that the check can show what was written. None stays None."""
     if value is None:
         return None
-    text = _text(value).strip()
+    text = _render_text(value).strip()
     known = find(key)
     return text if known is None else _FORMS[known.kind](known, text)
 
@@ -35,12 +35,12 @@ def config_map(config: Mapping[str, Value] | None, find: Lookup = TOPIC_KEYS.get
     return FrozenMap({key: config_value(key, value, find) for key, value in config.items()})
 
 
-def integer(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """The whole number that this text spells for a broker, or None."""
     return int(text) if _INTEGER.fullmatch(text) else None
 
 
-def double(text: str) -> Decimal | None:
+def parse_double(text: str) -> Decimal | None:
     """The decimal number that this text spells for a broker, or None."""
     if not _DOUBLE.fullmatch(text):
         return None
@@ -50,30 +50,30 @@ def double(text: str) -> Decimal | None:
         return None
 
 
-def items(text: str) -> tuple[str, ...]:
+def parse_items(text: str) -> tuple[str, ...]:
     """The elements of a list value, trimmed, each once, in their order (KIP-1161)."""
     parts = (part.strip() for part in text.split(","))
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
-def _text(value: Value) -> str:
+def _render_text(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | Decimal):
-        return number_text(value)
+        return render_number(value)
     if isinstance(value, tuple):
-        return ",".join(_text(item) for item in value)
+        return ",".join(_render_text(item) for item in value)
     return str(value)
 
 
 def _integer_form(_: ConfigKey, text: str) -> str:
-    number = integer(text)
+    number = parse_integer(text)
     return text if number is None else str(number)
 
 
 def _double_form(_: ConfigKey, text: str) -> str:
-    number = double(text)
-    return text if number is None else number_text(number)
+    number = parse_double(text)
+    return text if number is None else render_number(number)
 
 
 def _boolean_form(_: ConfigKey, text: str) -> str:
@@ -81,7 +81,7 @@ def _boolean_form(_: ConfigKey, text: str) -> str:
 
 
 def _list_form(key: ConfigKey, text: str) -> str:
-    parts = items(text)
+    parts = parse_items(text)
     return ",".join(parts if key.ordered else sorted(parts))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kafkaform.core.resource import Fault, FaultClass
 
 from .apis import APIS
-from .error_codes import CODES, Code
+from .error_codes import CODES, ErrorCode
 
 _TOO_OLD = 35
 
@@ -41,20 +41,22 @@ def fault_of(
 ) -> Fault:
     """The fault for one item of an answer. name: the object; message: the broker's own words;
     wait: the answer's throttle time in seconds, which counts only where nothing happened."""
-    unknown = Code(code, code_name(code), FaultClass.AMBIGUOUS, "the broker's error is unknown")
+    unknown = ErrorCode(
+        code, code_name(code), FaultClass.AMBIGUOUS, "the broker's error is unknown"
+    )
     entry = CODES.get(code, unknown)
     kind = fault_class(api, code)
     return Fault(
         code=entry.name,
-        message=_sentence(_meaning(api, entry), message, entry.cause),
+        message=_render_sentence(_find_meaning(api, entry), message, entry.cause),
         kind=kind,
         where=_where(api, broker),
-        advice=_advice(api, code, name, entry),
+        advice=_choose_advice(api, code, name, entry),
         retry_after=wait if kind is FaultClass.NOT_APPLIED else 0.0,
     )
 
 
-def lost(api: str, cause: str, broker: str = "", *, timed_out: bool = False) -> Fault:
+def lost_answer_fault(api: str, cause: str, broker: str = "", *, timed_out: bool = False) -> Fault:
     """The fault for a request whose answer never came: it may have been carried out."""
     return Fault(
         code=CLIENT_TIMEOUT if timed_out else ANSWER_LOST,
@@ -65,7 +67,7 @@ def lost(api: str, cause: str, broker: str = "", *, timed_out: bool = False) -> 
     )
 
 
-def not_sent(api: str, cause: str, broker: str = "") -> Fault:
+def not_sent_fault(api: str, cause: str, broker: str = "") -> Fault:
     """The fault for a request that never left this computer."""
     return Fault(
         code="NOT_SENT",
@@ -76,7 +78,7 @@ def not_sent(api: str, cause: str, broker: str = "") -> Fault:
     )
 
 
-def right_for(api: str, name: str, code: int = 0) -> str:
+def name_right(api: str, name: str, code: int = 0) -> str:
     """The right that this API needs for this object, as ACLs call it. code: the error that says
     so, where the API serves resources of several kinds."""
     right = APIS[api].right if api in APIS else "a right on Cluster"
@@ -85,14 +87,14 @@ def right_for(api: str, name: str, code: int = 0) -> str:
     return right.format(name=name)
 
 
-def _meaning(api: str, entry: Code) -> str:
+def _find_meaning(api: str, entry: ErrorCode) -> str:
     since = APIS[api].since if api in APIS else ""
     if entry.number != _TOO_OLD or not since:
         return entry.meaning
     return f"the broker does not support {api}, which needs Kafka {since}"
 
 
-def _sentence(meaning: str, message: str | None, cause: str) -> str:
+def _render_sentence(meaning: str, message: str | None, cause: str) -> str:
     text = (message or "").strip()
     if text.startswith(_DUMP):
         text = ""
@@ -100,9 +102,9 @@ def _sentence(meaning: str, message: str | None, cause: str) -> str:
     return f"{said} (likely cause: {cause})" if cause else said
 
 
-def _advice(api: str, code: int, name: str, entry: Code) -> str:
+def _choose_advice(api: str, code: int, name: str, entry: ErrorCode) -> str:
     if code in (29, 30, 31):
-        return f"grant {right_for(api, name, code)}, or run as a principal that has it"
+        return f"grant {name_right(api, name, code)}, or run as a principal that has it"
     return entry.advice
 
 

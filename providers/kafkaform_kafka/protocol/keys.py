@@ -15,7 +15,7 @@ def join(fields: Iterable[str]) -> str:
     plain = SEPARATOR.join(fields)
     if ESCAPE not in plain and plain.count(SEPARATOR) == len(fields) - 1:
         return intern(plain)  # as almost all are; many, and each is met in state, log and cluster
-    return SEPARATOR.join(_escaped(field) for field in fields)
+    return SEPARATOR.join(_escape(field) for field in fields)
 
 
 def split(text: str) -> tuple[str, ...]:
@@ -31,14 +31,14 @@ def split(text: str) -> tuple[str, ...]:
             fields.append("")
             continue
         if character == ESCAPE:
-            character = _unescaped(next(characters, ""))
+            character = _unescape(next(characters, ""))
         fields[-1] += character
     return tuple(fields)
 
 
-def _escaped(field: str) -> str:
+def _escape(field: str) -> str:
     return field.replace(ESCAPE, ESCAPE * 2).replace(SEPARATOR, ESCAPE + SEPARATOR)
 
 
-def _unescaped(character: str) -> str:
+def _unescape(character: str) -> str:
     return character if character in (SEPARATOR, ESCAPE) and character else ESCAPE + character

@@ -27,6 +27,6 @@ OPERATIONS = {
 }
 
 
-def names(codes: Iterable[int]) -> tuple[str, ...]:
+def decode_operations(codes: Iterable[int]) -> tuple[str, ...]:
     """The operations' names in the order of their codes; unknown ones are left out."""
     return tuple(OPERATIONS[code] for code in sorted(codes) if code in OPERATIONS)

@@ -25,7 +25,7 @@ def parse_size(value: Any) -> int | None:
     return size if size > 0 else None
 
 
-def size_text(size: float) -> str:
+def render_size(size: float) -> str:
     """`1.2 GB`, in decimal units."""
     power = 0
     while size >= 1000 and power < len(_UNITS) - 1:

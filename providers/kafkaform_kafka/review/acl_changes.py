@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Block, BlockKind, Change, Review
+from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 from kafkaform.core.value import EMPTY
 
@@ -19,29 +19,37 @@ from ..authority.authorizer import (
     PREFIXED,
     SOME_TOPIC,
     Access,
-    Question,
-    Verdict,
-    covered,
+    AccessQuestion,
+    AccessVerdict,
     decide,
-    index,
+    has_acl,
+    index_acls,
 )
-from ..authority.calibration import Oneself, list_rights, mismatches, oneself
-from ..authority.effects import IDEMPOTENT, OTHER, Both, Effect, both, effect, pattern
-from ..authority.lockout import UNPROVEN_ACCESS, GuardedPlan, find_sight_losses, lockouts
+from ..authority.calibration import OwnPrincipal, find_mismatches, identify_self, list_rights
+from ..authority.effects import (
+    IDEMPOTENT,
+    OTHER,
+    AccessPair,
+    Effect,
+    compute_effect,
+    describe_pattern,
+    pair_access,
+)
+from ..authority.lockout import UNPROVEN_ACCESS, GuardedPlan, find_lockouts, find_sight_losses
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import DENY, Acl
 from ..kinds.kind import KindRights
 from ..kinds.topic import resource_type as topics
 from ..protocol import rights
 
-Found = Iterator[tuple[Identity, Block]]
+FoundBlocks = Iterator[tuple[Identity, Blocker]]
 
 OPEN_ACCESS = "open-access"
 MANY, SHOWN = 5, 5
 """From so many ACL changes on, a plan sums up who gains and loses, and names so many."""
 
 
-class Acls(Struct, frozen=True):
+class AclChanges(Struct, frozen=True):
     """The ACL changes of a plan. created, deleted: what it will do, by identity; live: what is
     there now."""
 
@@ -74,29 +82,34 @@ def review(
     if not mine:
         return Review()
     if sweep is None or sweep.coverage.kind is not CoverageKind.COMPLETE:
-        return Review(blocks=dict(_unread(mine)), warnings=(UNREAD,))
-    plan = _acls(mine, sweep)
-    before, after = (_access(found, facts) for found in (plan.live, plan.after))
-    me = oneself(before, sweeps.get(rights.KIND), facts)
-    effects = _effects(plan, before, after)
+        return Review(blocks=dict(_block_unread(mine)), warnings=(UNREAD,))
+    plan = _collect_acls(mine, sweep)
+    before, after = (_build_access(found, facts) for found in (plan.live, plan.after))
+    me = identify_self(before, sweeps.get(rights.KIND), facts)
+    effects = _compute_effects(plan, before, after)
     guarded = GuardedPlan(changes, plan.created, plan.deleted, kind_rights)
     caught = [
-        *lockouts(guarded, before, me, facts),
+        *find_lockouts(guarded, before, me, facts),
         *find_sight_losses(guarded, before, after, me, list_rights(sweeps.get(rights.KIND))),
     ]
-    wrong = mismatches(before, me, sweeps.get(rights.KIND))
+    wrong = find_mismatches(before, me, sweeps.get(rights.KIND))
     return Review(
-        blocks=_first((identity, block) for identity, block in caught if not block.waiver),
-        unless=_grouped(
+        blocks=_select_first((identity, block) for identity, block in caught if not block.waiver),
+        unless=_group_by_waiver(
             (
                 *(pair for pair in caught if pair[1].waiver),
                 *((identity, UNPROVEN) for identity in effects if wrong),
-                *_openings(plan, before, after, me, sweeps.get(topics.KIND)),
+                *_find_openings(plan, before, after, me, sweeps.get(topics.KIND)),
             )
         ),
         notes={identity: found.notes for identity, found in effects.items()},
         losses={identity: found.losses for identity, found in effects.items() if found.losses},
-        warnings=(*wrong, *_unread_words(plan.live), *_undeclared(facts), *_summary(effects)),
+        warnings=(
+            *wrong,
+            *_warn_unread_words(plan.live),
+            *_warn_undeclared(facts),
+            *_summarize_effects(effects),
+        ),
     )
 
 
@@ -108,29 +121,37 @@ def _concerns(change: Change) -> bool:
     return change.identity.kind == acls.KIND and made and change.blocked is None
 
 
-def _unread(changes: Sequence[Change]) -> Iterator[tuple[Identity, Block]]:
+def _block_unread(changes: Sequence[Change]) -> Iterator[tuple[Identity, Blocker]]:
     """What can take rights is blocked where the rights are not known."""
     for change in changes:
-        acl = acls.acl_of(change.before or change.after or EMPTY)
+        acl = acls.parse_acl(change.before or change.after or EMPTY)
         if change.action is Action.DELETE or acl.permission == DENY:
             reason = "the ACLs could not all be read, so nobody can tell what this would take"
             advice = "let somebody apply this who has Describe on Cluster"
-            yield change.identity, Block(BlockKind.GUARD, reason, advice)
+            yield change.identity, Blocker(BlockerKind.GUARD, reason, advice)
 
 
-def _acls(changes: Sequence[Change], sweep: Sweep) -> Acls:
-    return Acls(
-        {c.identity: acls.acl_of(c.after or EMPTY) for c in changes if c.action is Action.CREATE},
-        {c.identity: acls.acl_of(c.before or EMPTY) for c in changes if c.action is Action.DELETE},
-        tuple(acls.acl_of(item.attributes) for item in sweep.items),
+def _collect_acls(changes: Sequence[Change], sweep: Sweep) -> AclChanges:
+    return AclChanges(
+        {
+            c.identity: acls.parse_acl(c.after or EMPTY)
+            for c in changes
+            if c.action is Action.CREATE
+        },
+        {
+            c.identity: acls.parse_acl(c.before or EMPTY)
+            for c in changes
+            if c.action is Action.DELETE
+        },
+        tuple(acls.parse_acl(item.attributes) for item in sweep.items),
     )
 
 
-def _access(found: Iterable[Acl], facts: Facts) -> Access:
+def _build_access(found: Iterable[Acl], facts: Facts) -> Access:
     declared = facts.values.get("authorizer") or EMPTY
     supers = declared.get("super_users")
     return Access(
-        index(found),
+        index_acls(found),
         None if supers is None else frozenset(supers),
         declared.get("allow_if_no_acl"),
     )
@@ -139,25 +160,25 @@ def _access(found: Iterable[Acl], facts: Facts) -> Access:
 # ── gains and losses ────────────────────────────────────────────────────────────────────
 
 
-def _effects(plan: Acls, before: Access, after: Access) -> dict[Identity, Effect]:
-    worlds = _assumed(before, after)
+def _compute_effects(plan: AclChanges, before: Access, after: Access) -> dict[Identity, Effect]:
+    worlds = _assume_defaults(before, after)
     made = {**dict.fromkeys(plan.created, True), **dict.fromkeys(plan.deleted, False)}
     found = {**plan.created, **plan.deleted}
     effects = {
-        identity: effect(found[identity], worlds, created=created)
+        identity: compute_effect(found[identity], worlds, created=created)
         for identity, created in made.items()
     }
     for identity, acl in plan.created.items():
-        closed = _closed(acl, effects[identity], before, after)
-        effects[identity] = _closed_to_producers(acl, closed, before, after)
+        closed = _note_closed(acl, effects[identity], before, after)
+        effects[identity] = _note_closed_to_producers(acl, closed, before, after)
     for identity, acl in plan.deleted.items():
-        effects[identity] = _open(acl, effects[identity], before, after)
+        effects[identity] = _note_open(acl, effects[identity], before, after)
     return effects
 
 
-def _assumed(before: Access, after: Access) -> Both:
+def _assume_defaults(before: Access, after: Access) -> AccessPair:
     """What is not declared is taken as Kafka's own default, which a warning says."""
-    return both(
+    return pair_access(
         *(
             Access(one.index, one.super_users or frozenset(), one.allow_if_no_acl is True)
             for one in (before, after)
@@ -165,14 +186,14 @@ def _assumed(before: Access, after: Access) -> Both:
     )
 
 
-def _unread_words(live: Sequence[Acl]) -> tuple[str, ...]:
+def _warn_unread_words(live: Sequence[Acl]) -> tuple[str, ...]:
     unknown = sum(not acls.is_known(acl) for acl in live)
     if not unknown:
         return ()
     return (f"ACLs with words that are newer than this version, and not counted in: {unknown}",)
 
 
-def _undeclared(facts: Facts) -> tuple[str, ...]:
+def _warn_undeclared(facts: Facts) -> tuple[str, ...]:
     declared = facts.values.get("authorizer") or EMPTY
     missing = [n for n in ("super_users", "allow_if_no_acl") if declared.get(n) is None]
     unknown = []
@@ -189,12 +210,14 @@ def _undeclared(facts: Facts) -> tuple[str, ...]:
     return tuple(unknown)
 
 
-def _summary(effects: Mapping[Identity, Effect]) -> tuple[str, ...]:
+def _summarize_effects(effects: Mapping[Identity, Effect]) -> tuple[str, ...]:
     if len(effects) < MANY:
         return ()
     gain = sorted({who for found in effects.values() for who in found.gainers})
     lose = sorted({who for found in effects.values() for who in found.losers})
-    said = [f"{verb} by {_list(who)}" for verb, who in (("gained", gain), ("lost", lose)) if who]
+    said = [
+        f"{verb} by {_join_names(who)}" for verb, who in (("gained", gain), ("lost", lose)) if who
+    ]
     partial = any(found.partial for found in effects.values())
     more = "; not all who are concerned were asked about" if partial else ""
     if not said:
@@ -202,41 +225,41 @@ def _summary(effects: Mapping[Identity, Effect]) -> tuple[str, ...]:
     return (f"{len(effects)} changes of ACLs: rights are {'; '.join(said)}{more}",)
 
 
-def _list(who: Sequence[str]) -> str:
+def _join_names(who: Sequence[str]) -> str:
     more = len(who) - SHOWN
     return ", ".join(who[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _closed(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
+def _note_closed(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
     """The first ACL of a resource that stood open takes it from everybody else."""
-    if before.allow_if_no_acl is not True or not _only(acl, after, before):
+    if before.allow_if_no_acl is not True or not _is_only_acl(acl, after, before):
         return found
-    closed = f"everybody whom no ACL names loses {pattern(acl)}, which stood open"
+    closed = f"everybody whom no ACL names loses {describe_pattern(acl)}, which stood open"
     if acl.resource_type == "Cluster":
         closed += ", and with it creating and deleting topics that have ACLs"
-    elif acl.resource_type == "Topic" and not covered(after.index, "Cluster", acls.CLUSTER):
+    elif acl.resource_type == "Topic" and not has_acl(after.index, "Cluster", acls.CLUSTER):
         closed += ", but may still create and delete it, as the cluster itself has no ACL"
     return replace(found, notes=(*found.notes, closed), losses=(*found.losses, closed))
 
 
-def _open(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
+def _note_open(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
     """The last ACL of a resource, where no ACL means that everybody may."""
-    if before.allow_if_no_acl is not True or not _only(acl, before, after):
+    if before.allow_if_no_acl is not True or not _is_only_acl(acl, before, after):
         return found
     more = ", and may create and delete every topic" if acl.resource_type == "Cluster" else ""
-    opened = f"everybody gains everything on {pattern(acl)}{more}"
+    opened = f"everybody gains everything on {describe_pattern(acl)}{more}"
     return replace(found, notes=(*found.notes, opened))
 
 
-def _closed_to_producers(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
+def _note_closed_to_producers(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
     """The first ACL of the topic that brokers ask for on behalf of idempotent producers of any
     topic: in an open cluster it shuts out those who write without an ACL."""
-    somebody = Question(f"User:{OTHER}", OTHER, IDEMPOTENT, "Cluster", acls.CLUSTER)
-    mine = acl.resource_type == "Topic" and covered(index([acl]), "Topic", SOME_TOPIC)
+    somebody = AccessQuestion(f"User:{OTHER}", OTHER, IDEMPOTENT, "Cluster", acls.CLUSTER)
+    mine = acl.resource_type == "Topic" and has_acl(index_acls([acl]), "Topic", SOME_TOPIC)
     if before.allow_if_no_acl is not True or not mine or acl.resource_name == acls.EVERYTHING:
         return found
     had, has = (decide(one, somebody).verdict for one in (before, after))
-    if had is not Verdict.ALLOWED or has is Verdict.ALLOWED:
+    if had is not AccessVerdict.ALLOWED or has is AccessVerdict.ALLOWED:
         return found
     shut = (
         "everybody without an ACL of Write loses IdempotentWrite, whatever topic they write to: "
@@ -245,13 +268,13 @@ def _closed_to_producers(acl: Acl, found: Effect, before: Access, after: Access)
     return replace(found, notes=(*found.notes, shut), losses=(*found.losses, shut))
 
 
-def _only(acl: Acl, one: Access, other: Access) -> bool:
+def _is_only_acl(acl: Acl, one: Access, other: Access) -> bool:
     """Whether the ACL's resource has an ACL in the one world and none in the other."""
-    kind, name = acl.resource_type, _general(acl)
-    return covered(one.index, kind, name) and not covered(other.index, kind, name)
+    kind, name = acl.resource_type, _generalize_name(acl)
+    return has_acl(one.index, kind, name) and not has_acl(other.index, kind, name)
 
 
-def _general(acl: Acl) -> str:
+def _generalize_name(acl: Acl) -> str:
     """A name that the ACL covers, and no narrower pattern."""
     if acl.pattern_type == PREFIXED:
         return acl.resource_name + OTHER
@@ -261,31 +284,35 @@ def _general(acl: Acl) -> str:
 # ── what the user may accept ────────────────────────────────────────────────────────────
 
 
-def _openings(plan: Acls, before: Access, after: Access, me: Oneself, live: Sweep | None) -> Found:
+def _find_openings(
+    plan: AclChanges, before: Access, after: Access, me: OwnPrincipal, live: Sweep | None
+) -> FoundBlocks:
     for identity, acl in plan.deleted.items():
-        opened = _opened(acl, before, after, me, live)
+        opened = _find_opened(acl, before, after, me, live)
         if opened:
             more = ", and create and delete every topic" * (acl.resource_type == "Cluster")
-            yield identity, _open_block(opened, more, before.allow_if_no_acl)
+            yield identity, _make_open_block(opened, more, before.allow_if_no_acl)
 
 
-def _first(found: Found) -> dict[Identity, Block]:
-    blocks: dict[Identity, Block] = {}
+def _select_first(found: FoundBlocks) -> dict[Identity, Blocker]:
+    blocks: dict[Identity, Blocker] = {}
     for identity, block in found:
         blocks.setdefault(identity, block)
     return blocks
 
 
-def _grouped(found: Iterable[tuple[Identity, Block]]) -> dict[Identity, tuple[Block, ...]]:
+def _group_by_waiver(
+    found: Iterable[tuple[Identity, Blocker]],
+) -> dict[Identity, tuple[Blocker, ...]]:
     """The first block for each waiver of a change."""
-    blocks: dict[Identity, dict[str, Block]] = {}
+    blocks: dict[Identity, dict[str, Blocker]] = {}
     for identity, block in found:
         blocks.setdefault(identity, {}).setdefault(block.waiver, block)
     return {identity: tuple(by_waiver.values()) for identity, by_waiver in blocks.items()}
 
 
-UNPROVEN = Block(
-    BlockKind.GUARD,
+UNPROVEN = Blocker(
+    BlockerKind.GUARD,
     "the cluster decides otherwise than its ACLs say (see the warning), so nobody can tell what "
     "this would do",
     "find out why; --accept-unproven-access changes ACLs all the same",
@@ -293,7 +320,7 @@ UNPROVEN = Block(
 )
 
 
-def _open_block(what: str, more: str, rule: bool | None) -> Block:
+def _make_open_block(what: str, more: str, rule: bool | None) -> Blocker:
     """more: what everybody may do besides."""
     why = (
         f"allow.everyone.if.no.acl.found = true, so everybody may then do everything with it{more}"
@@ -301,8 +328,8 @@ def _open_block(what: str, more: str, rule: bool | None) -> Block:
         else "allow_if_no_acl is not declared, and if it is true everybody may then do everything "
         f"with it{more}"
     )
-    return Block(
-        BlockKind.GUARD,
+    return Blocker(
+        BlockerKind.GUARD,
         f"it is the last ACL of {what}; {why}",
         "keep an ACL there"
         + ("" if rule else ", declare authorizer { allow_if_no_acl = false } if that is so,")
@@ -311,34 +338,36 @@ def _open_block(what: str, more: str, rule: bool | None) -> Block:
     )
 
 
-def _opened(acl: Acl, before: Access, after: Access, me: Oneself, live: Sweep | None) -> str:
+def _find_opened(
+    acl: Acl, before: Access, after: Access, me: OwnPrincipal, live: Sweep | None
+) -> str:
     """The resource that has an ACL now and none afterwards, or an empty text."""
     if before.allow_if_no_acl is False:
         return ""
     kind = acl.resource_type
-    general = _general(acl)
-    for name in (general, *_live(acl, live)):
-        lost = covered(before.index, kind, name) and not covered(after.index, kind, name)
-        if lost and _exists(kind, name, before, me, live):
-            return pattern(acl) if name == general else f"{kind} {name}"
+    general = _generalize_name(acl)
+    for name in (general, *_list_live_topics(acl, live)):
+        lost = has_acl(before.index, kind, name) and not has_acl(after.index, kind, name)
+        if lost and _may_exist(kind, name, before, me, live):
+            return describe_pattern(acl) if name == general else f"{kind} {name}"
     return ""
 
 
-def _live(acl: Acl, live: Sweep | None) -> Iterator[str]:
+def _list_live_topics(acl: Acl, live: Sweep | None) -> Iterator[str]:
     """The live topics that a wide ACL covers."""
-    if acl.resource_type != "Topic" or not _general(acl).endswith(OTHER):
+    if acl.resource_type != "Topic" or not _generalize_name(acl).endswith(OTHER):
         return
-    prefix = _general(acl).removesuffix(OTHER)
+    prefix = _generalize_name(acl).removesuffix(OTHER)
     for item in live.items if live else ():
         if item.identity.key.startswith(prefix):
             yield item.identity.key
 
 
-def _exists(kind: str, name: str, before: Access, me: Oneself, live: Sweep | None) -> bool:
+def _may_exist(kind: str, name: str, before: Access, me: OwnPrincipal, live: Sweep | None) -> bool:
     """Whether the resource may be there: only topics that we would see are known not to be."""
     if kind != "Topic" or live is None or live.coverage.kind is CoverageKind.FAILED:
         return True
     if any(item.identity.key == name for item in live.items):
         return True
-    question = Question(me.principal, None, "Describe", kind, name)
-    return not me.root and decide(me.access(before), question).verdict is not Verdict.ALLOWED
+    question = AccessQuestion(me.principal, None, "Describe", kind, name)
+    return not me.root and decide(me.access(before), question).verdict is not AccessVerdict.ALLOWED

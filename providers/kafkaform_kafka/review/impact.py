@@ -15,11 +15,11 @@ from kafkaform.core.resource import Fault, Identity
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ..cluster.brokers import live_nodes
-from ..cluster.context import Context
+from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..connection.native import Native
 from ..kinds.topic import resource_type as topics
-from ..wire.cluster import log_sizes
+from ..wire.cluster import read_log_sizes
 
 MAX_GROUPS = 1_000
 """Groups that are looked into; a cluster with more of them gets no `groups` figure."""
@@ -28,7 +28,7 @@ PATIENCE = 5.0
 
 
 def assess(
-    context: Context, native: Native, changes: Sequence[Change]
+    context: ClusterContext, native: Native, changes: Sequence[Change]
 ) -> Mapping[Identity, Impact]:
     """The impact of each topic deletion among the changes."""
     doomed = {
@@ -40,20 +40,20 @@ def assess(
         return {}
     counts = {identity.key: count for identity, count in doomed.items()}
     with ThreadPoolExecutor(3, "impact") as pool:  # each may wait in vain for a broker that died
-        sizes = pool.submit(_bytes, context, counts)
-        spans = pool.submit(native.offset_spans, counts)
-        groups = pool.submit(native.live_groups, counts.keys(), MAX_GROUPS)
+        sizes = pool.submit(_read_sizes, context, counts)
+        spans = pool.submit(native.read_offset_spans, counts)
+        groups = pool.submit(native.list_live_groups, counts.keys(), MAX_GROUPS)
     figures = sizes.result(), spans.result(), groups.result()
-    return {identity: _impact(identity.key, *figures) for identity in doomed}
+    return {identity: _make_impact(identity.key, *figures) for identity in doomed}
 
 
-def _bytes(context: Context, counts: Mapping[str, int]) -> Mapping[str, int] | None:
+def _read_sizes(context: ClusterContext, counts: Mapping[str, int]) -> Mapping[str, int] | None:
     """Topic -> size of its data, counted once however many replicas it has, if all partitions are
     on live brokers; None if one of those does not tell."""
     timeout = min(context.timeout, PATIENCE)
     largest: dict[tuple[str, int], int] = defaultdict(int)
     for node in live_nodes(context):
-        call = partial(log_sizes, context.wire, counts, node, timeout)
+        call = partial(read_log_sizes, context.wire, counts, node, timeout)
         logs = attempt("DescribeLogDirs", call, node)
         if isinstance(logs, Fault) or logs is None:
             return None
@@ -67,7 +67,7 @@ def _bytes(context: Context, counts: Mapping[str, int]) -> Mapping[str, int] | N
     }
 
 
-def _impact(
+def _make_impact(
     name: str,
     sizes: Mapping[str, int] | None,
     spans: Mapping[str, int],

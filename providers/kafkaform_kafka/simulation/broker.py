@@ -6,7 +6,7 @@ from collections import deque
 
 from msgspec import Struct
 
-from .world import Changes, World
+from .world import Changes, SimulatedWorld
 
 
 class _Unseen(Struct):
@@ -17,7 +17,7 @@ class _Unseen(Struct):
     due: float
 
 
-class Broker:
+class SimulatedBroker:
     """Shows batches whole and in the order of the log. lag: (reads, seconds) for which later
     writes stay unseen; up: whether the cluster lists it; hangs: whether it answers nobody."""
 
@@ -25,7 +25,7 @@ class Broker:
         self.up = True
         self.hangs = False
         self.lag: tuple[int, float] = (0, 0.0)
-        self._world = World()
+        self._world = SimulatedWorld()
         self._unseen: deque[_Unseen] = deque()
 
     def commit(self, changes: Changes, now: float) -> None:
@@ -36,7 +36,7 @@ class Broker:
         else:
             self._world.apply(changes)
 
-    def look(self, now: float) -> World:
+    def look(self, now: float) -> SimulatedWorld:
         """What one read at this time shows."""
         while self._unseen and not self._unseen[0].reads and self._unseen[0].due <= now:
             self._world.apply(self._unseen.popleft().changes)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..protocol.broker_rules import MAX_RECORDS
 from .rights import User
-from .world import Changes, Key, World
+from .world import Changes, Key, SimulatedWorld
 
 Item = Mapping[str, Any]
 """One step's payload, as the resource types make them."""
@@ -25,7 +25,7 @@ Charge = Callable[[int], float]
 refused."""
 
 
-class Answer(Struct, frozen=True):
+class AdminAnswer(Struct, frozen=True):
     """code: 0 or Kafka's error code; made: the object as it is after the request; wait: seconds."""
 
     code: int = 0
@@ -34,26 +34,26 @@ class Answer(Struct, frozen=True):
     wait: float = 0.0
 
 
-class Call(Struct, frozen=True):
+class AdminCall(Struct, frozen=True):
     """One request's surroundings. veto: an error that is injected for item number and name;
     new_id: makes topic ids; charge: takes an item's mutations from the quota; now: seconds; elr:
     eligible leader replicas are on."""
 
-    world: World
+    world: SimulatedWorld
     user: User
     brokers: tuple[int, ...]
     defaults: tuple[int, int]
     deletable: bool
     new_id: Callable[[], str]
-    veto: Callable[[int, str], Answer | None]
+    veto: Callable[[int, str], AdminAnswer | None]
     charge: Charge
     now: float = 0.0
     elr: bool = False
 
 
-Result = tuple[list[Answer], Changes]
-Handler = Callable[[Call, Sequence[Item]], Result]
-Verdict = tuple[Answer, Any, int]
+RequestResult = tuple[list[AdminAnswer], Changes]
+Handler = Callable[[AdminCall, Sequence[Item]], RequestResult]
+ItemVerdict = tuple[AdminAnswer, Any, int]
 """An item's answer, the object that it makes, and how many metadata records that costs."""
 
 
@@ -62,16 +62,16 @@ class Refusal(Exception):
 
     def __init__(self, code: int, message: str = "", wait: float = 0.0) -> None:
         super().__init__(message)
-        self.answer = Answer(code, message, wait=wait)
+        self.answer = AdminAnswer(code, message, wait=wait)
 
 
-def batch(
-    call: Call,
+def run_batch(
+    call: AdminCall,
     items: Sequence[Item],
     key_of: Callable[[Item], Key],
-    handle: Callable[[Item], Verdict],
+    handle: Callable[[Item], ItemVerdict],
     twice: int | None = 42,
-) -> Result:
+) -> RequestResult:
     """One atomic batch. key_of: the object that an item is about, whose name a veto matches;
     twice: the error code of items that name one object, None if that is allowed."""
     keys = [key_of(item) for item in items]
@@ -79,22 +79,22 @@ def batch(
     answers, changes, records = [], Changes(), 0
     for index, (item, key) in enumerate(zip(items, keys, strict=True)):
         if key in doubled:
-            answers.append(Answer(twice or 0, f"the request names {key[1]} twice"))
+            answers.append(AdminAnswer(twice or 0, f"the request names {key[1]} twice"))
             continue
         vetoed = call.veto(index, key[1])
-        answer, made, cost = (vetoed, None, 0) if vetoed else _guarded(handle, item)
+        answer, made, cost = (vetoed, None, 0) if vetoed else _handle_item(handle, item)
         answers.append(answer)
         if cost:
             changes[key] = made
             records += cost
     if records > MAX_RECORDS:
-        return whole(items, 44, "The request would make too many metadata records.")
+        return refuse_all(items, 44, "The request would make too many metadata records.")
     return answers, changes
 
 
-def whole(items: Sequence[Item], code: int, message: str) -> Result:
+def refuse_all(items: Sequence[Item], code: int, message: str) -> RequestResult:
     """The same refusal for every item, and no change."""
-    return [Answer(code, message) for _ in items], {}
+    return [AdminAnswer(code, message) for _ in items], {}
 
 
 def require(allowed: bool, code: int) -> None:
@@ -103,7 +103,7 @@ def require(allowed: bool, code: int) -> None:
         raise Refusal(code)
 
 
-def _guarded(handle: Callable[[Item], Verdict], item: Item) -> Verdict:
+def _handle_item(handle: Callable[[Item], ItemVerdict], item: Item) -> ItemVerdict:
     try:
         return handle(item)
     except Refusal as refusal:

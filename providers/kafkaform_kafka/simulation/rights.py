@@ -43,7 +43,7 @@ class User(Struct, frozen=True):
         return self.may(operation, f"topic:{name}")
 
 
-def user(name: str, rights: Iterable[Right] = ()) -> User:
+def make_user(name: str, rights: Iterable[Right] = ()) -> User:
     """An ordinary user with these rights and no others."""
     return User(name, rights=frozenset(rights))
 

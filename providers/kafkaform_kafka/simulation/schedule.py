@@ -72,7 +72,7 @@ def late_effect(seconds: float, reads: int = 0) -> Mishap:
     return Mishap(Ending.LOST, delay=seconds, reads=reads)
 
 
-def swallowed() -> Mishap:
+def lost_request() -> Mishap:
     """No answer comes and nothing ever happens."""
     return Mishap(Ending.LOST, delay=None)
 
@@ -88,7 +88,7 @@ def killed_after(seconds: float = 0, reads: int = 0) -> Mishap:
     return Mishap(Ending.KILLED, delay=seconds, reads=reads)
 
 
-def replaced(other: Any, *, done: bool) -> Mishap:
+def replaced_cluster(other: Any, *, done: bool) -> Mishap:
     """The cluster dies with this request, which it has carried out or not, and another one answers
     at its address."""
     return Mishap(Ending.LOST, delay=0 if done else None, elsewhere=other)
@@ -99,12 +99,12 @@ def led_elsewhere(other: Any) -> Mishap:
     return Mishap(elsewhere=other, beneath=True)
 
 
-def throttled(retry_after: float, first: int = 0) -> Mishap:
+def throttled_items(retry_after: float, first: int = 0) -> Mishap:
     """The mutation quota is used up from item `first` on (THROTTLING_QUOTA_EXCEEDED)."""
     return Mishap(code=89, first=first, retry_after=retry_after)
 
 
-def refused(code: int, names: str = "*") -> Mishap:
+def refused_items(code: int, names: str = "*") -> Mishap:
     """The items whose name matches get this error code; the others are served."""
     return Mishap(code=code, names=names)
 

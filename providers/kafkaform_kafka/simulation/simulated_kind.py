@@ -11,19 +11,19 @@ from kafkaform.core.change import Step
 from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from .controller import Answer, Handler
+from .controller import AdminAnswer, Handler
 from .rights import User
-from .world import World
+from .world import SimulatedWorld
 
 
-class Scene(Struct, frozen=True):
+class ReadScene(Struct, frozen=True):
     """Who looks, at what. world: as one broker shows it to one read; defaults: broker-wide topic
     configs; live: numbers of the brokers that are up."""
 
     instance: str
     user: User
     facts: Facts
-    world: World
+    world: SimulatedWorld
     defaults: Mapping[str, str]
     live: tuple[int, ...]
 
@@ -40,14 +40,14 @@ class SimulatedReads(Struct, frozen=True):
     """The same for reads by name; kinds of one name are read in one look."""
     api: str
     """The name that faults give."""
-    sweep: Callable[[Scene, Depth], Sweep]
+    sweep: Callable[[ReadScene, Depth], Sweep]
     """Never raises."""
-    read: Callable[[Scene, Identity], Reading]
+    read: Callable[[ReadScene, Identity], Reading]
     """Never raises."""
 
 
-Check = Callable[[Scene, Step], Fault | None]
-Made = Callable[[Scene, Answer], tuple[str | None, FrozenMap | None]]
+StepCheck = Callable[[ReadScene, Step], Fault | None]
+AnswerReader = Callable[[ReadScene, AdminAnswer], tuple[str | None, FrozenMap | None]]
 
 
 class SimulatedKind(Struct, frozen=True):
@@ -56,7 +56,7 @@ class SimulatedKind(Struct, frozen=True):
     reads: SimulatedReads
     handlers: Mapping[str, Handler] = EMPTY
     """API -> what the controller does with its requests."""
-    checks: Mapping[str, Check] = EMPTY
+    checks: Mapping[str, StepCheck] = EMPTY
     """API without a dry run -> what stands in for it."""
-    made: Mapping[str, Made] = EMPTY
+    made: Mapping[str, AnswerReader] = EMPTY
     """API -> incarnation and attributes that the answer to an applied step tells."""

@@ -13,7 +13,7 @@ Changes = dict[Key, Any]
 """One atomic batch: the object as it is afterwards, None if it is gone."""
 
 
-class World:
+class SimulatedWorld:
     """kind -> key -> object. Objects are frozen; only `apply` changes the world."""
 
     def __init__(self) -> None:

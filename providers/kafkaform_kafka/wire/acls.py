@@ -12,7 +12,7 @@ from typing import Any
 from kafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from msgspec import Struct
 
-from .answers import Answer
+from .answers import ItemAnswer
 from .client import Wire
 
 ANY = 1
@@ -40,10 +40,10 @@ class AclRows(Struct, frozen=True):
     rows: tuple[AclRow, ...]
 
 
-class Deleted(Struct, frozen=True):
+class DeletedAcls(Struct, frozen=True):
     """What became of one filter: its answer, and the ACLs that it matched and deleted."""
 
-    answer: Answer
+    answer: ItemAnswer
     matched: tuple[AclRow, ...] = ()
 
 
@@ -52,8 +52,8 @@ def describe_acls(
 ) -> AclRows:
     """All ACLs of the cluster, or this one if it is there. timeout: seconds, the client's own:
     the request carries none; node: the broker whose view is wanted."""
-    fields = _filter(only) if only else _EVERYTHING
-    response = wire.send(DescribeAclsRequest(**fields, **_version(only)), timeout, node)
+    fields = _make_filter(only) if only else _EVERYTHING
+    response = wire.send(DescribeAclsRequest(**fields, **_choose_version(only)), timeout, node)
     rows = (
         AclRow(
             found.resource_type,
@@ -70,7 +70,7 @@ def describe_acls(
     return AclRows(response.error_code, response.error_message, tuple(rows))
 
 
-def create_acls(wire: Wire, acls: Sequence[AclRow], timeout: float) -> tuple[Answer, ...]:
+def create_acls(wire: Wire, acls: Sequence[AclRow], timeout: float) -> tuple[ItemAnswer, ...]:
     """Create them all; an answer for each, in order. An ACL that is there is a success."""
     row = CreateAclsRequest.AclCreation
     creations = [
@@ -85,16 +85,16 @@ def create_acls(wire: Wire, acls: Sequence[AclRow], timeout: float) -> tuple[Ans
         )
         for acl in acls
     ]
-    response = wire.send(CreateAclsRequest(creations=creations, **_version(*acls)), timeout)
-    return tuple(Answer(item.error_code, item.error_message) for item in response.results)
+    response = wire.send(CreateAclsRequest(creations=creations, **_choose_version(*acls)), timeout)
+    return tuple(ItemAnswer(item.error_code, item.error_message) for item in response.results)
 
 
-def delete_acls(wire: Wire, acls: Sequence[AclRow], timeout: float) -> tuple[Deleted, ...]:
+def delete_acls(wire: Wire, acls: Sequence[AclRow], timeout: float) -> tuple[DeletedAcls, ...]:
     """Delete exactly these; an answer for each, in order. One that is gone matches nothing."""
     row = DeleteAclsRequest.DeleteAclsFilter
-    filters = [row(**_filter(acl)) for acl in acls]
-    response = wire.send(DeleteAclsRequest(filters=filters, **_version(*acls)), timeout)
-    return tuple(_deleted(item) for item in response.filter_results)
+    filters = [row(**_make_filter(acl)) for acl in acls]
+    response = wire.send(DeleteAclsRequest(filters=filters, **_choose_version(*acls)), timeout)
+    return tuple(_parse_deleted(item) for item in response.filter_results)
 
 
 _EVERYTHING: dict[str, Any] = {
@@ -108,7 +108,7 @@ _EVERYTHING: dict[str, Any] = {
 }
 
 
-def _filter(acl: AclRow) -> dict[str, Any]:
+def _make_filter(acl: AclRow) -> dict[str, Any]:
     """A filter in which every field is given, so that it matches this ACL and no other."""
     return {
         "resource_type_filter": acl.resource_type,
@@ -121,17 +121,17 @@ def _filter(acl: AclRow) -> dict[str, Any]:
     }
 
 
-def _version(*acls: AclRow | None) -> dict[str, int]:
+def _choose_version(*acls: AclRow | None) -> dict[str, int]:
     newer = any(acl is not None and acl.resource_type >= _USER for acl in acls)
     return {"min_version": 3 if newer else 1}
 
 
-def _deleted(item: Any) -> Deleted:
+def _parse_deleted(item: Any) -> DeletedAcls:
     """The filter's own error, or else the first of its matches'."""
     failed = next((acl for acl in item.matching_acls if acl.error_code), item)
     told = item if item.error_code else failed
-    return Deleted(
-        Answer(told.error_code, told.error_message),
+    return DeletedAcls(
+        ItemAnswer(told.error_code, told.error_message),
         tuple(
             AclRow(
                 acl.resource_type,

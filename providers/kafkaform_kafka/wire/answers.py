@@ -16,7 +16,7 @@ class Synonym(Struct, frozen=True):
     source: int
 
 
-class Entry(Struct, frozen=True):
+class ConfigEntry(Struct, frozen=True):
     """One config. source: 1 is a topic's own override, 5 the built-in default, others in
     between; below: the value that takes effect without this entry, if it was asked for and the
     broker lists one; sensitive: the broker does not tell the value; synonyms: all that is set at
@@ -33,7 +33,7 @@ class Entry(Struct, frozen=True):
     doc: str = ""
 
 
-class Answer(Struct, frozen=True):
+class ItemAnswer(Struct, frozen=True):
     """One item's answer. code: 0 is success; topic_id and what follows: only where the broker
     gave it, and only to those who may see it."""
 
@@ -42,12 +42,12 @@ class Answer(Struct, frozen=True):
     topic_id: str | None = None
     partitions: int | None = None
     replication_factor: int | None = None
-    configs: tuple[Entry, ...] | None = None
+    configs: tuple[ConfigEntry, ...] | None = None
 
 
-class Answers(Struct, frozen=True):
+class ItemAnswers(Struct, frozen=True):
     """items: name, topic id for deletes, or resource and name for configs -> answer; throttle:
     seconds the broker asks to wait."""
 
-    items: Mapping[Any, Answer]
+    items: Mapping[Any, ItemAnswer]
     throttle: float

@@ -28,7 +28,7 @@ from kafka.errors import RequestTimedOutError as TimedOut
 
 from ..connection.cluster_proof import Proof
 from ..protocol.apis import APIS
-from .pool import PER_BROKER, Elsewhere, Guarded, open_client, text_of
+from .pool import PER_BROKER, Elsewhere, Guarded, describe_error, open_client
 
 _PAUSE = 0.05
 _HANDSHAKE = "Handshake failed"
@@ -80,7 +80,7 @@ class Wire:
             )
         except (KafkaError, OSError) as error:
             self._refuse()
-            raise NotSent(text_of(error)) from None
+            raise NotSent(describe_error(error)) from None
         self._closed = False
         self._missed: dict[str | None, float] = {}
         self._failures: dict[int | None, str] = {}
@@ -97,7 +97,7 @@ class Wire:
         while True:
             tries -= 1
             try:
-                return self._once(request, timeout, patience, node)
+                return self._send_once(request, timeout, patience, node)
             except AnswerLost as lost:
                 if lost.timed_out and node is not None:
                     self._missed[node] = time.monotonic()
@@ -105,16 +105,16 @@ class Wire:
                     raise
                 patience = timeout if lost.timed_out else patience
 
-    def _once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
+    def _send_once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
         """patience: seconds to wait for the answer."""
         if self._closed:
             raise NotSent("the session is closed")
         manager = self._admin._manager
-        reach = min(timeout, self._reach(node))
+        reach = min(timeout, self._choose_reach(node))
         changes = request.API_KEY in CHANGES
         self._refuse()
         try:
-            connection = manager.run(_connection, manager, reach, node, self._failures, changes)
+            connection = manager.run(_get_connection, manager, reach, node, self._failures, changes)
         except NotSent:
             self._refuse()
             if reach != _PAUSE:
@@ -128,7 +128,7 @@ class Wire:
             self._refuse()
         return answer
 
-    def _reach(self, node: str | None) -> float:
+    def _choose_reach(self, node: str | None) -> float:
         """Seconds for which it is worth to wait for this broker."""
         if node not in self._missed:
             return math.inf
@@ -169,16 +169,16 @@ async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
     try:
         return await connection.send_request(guarded, request_timeout_ms=timeout * 1000)
     except IncompatibleBrokerVersion as error:
-        raise Unsupported(text_of(error)) from None
+        raise Unsupported(describe_error(error)) from None
     except (KafkaError, OSError) as error:
         if not guarded.left:
-            raise NotSent(text_of(error)) from None
+            raise NotSent(describe_error(error)) from None
         if isinstance(error, (TimedOut, KafkaTimeoutError)):
             raise AnswerLost(f"waited {timeout:g} s", timed_out=True) from None
-        raise AnswerLost(text_of(error), timed_out=False) from None
+        raise AnswerLost(describe_error(error), timed_out=False) from None
 
 
-async def _connection(
+async def _get_connection(
     manager: Any,
     timeout: float,
     node: str | None,
@@ -201,18 +201,18 @@ async def _connection(
             target = manager.least_loaded_node() if node is None else int(node)
             if target is not None:
                 connection = manager.get_connection(target)
-                await manager.wait_for(connection.init_future, _milliseconds(until))
+                await manager.wait_for(connection.init_future, _count_milliseconds(until))
                 failures.pop(target, None)
                 if prove and not connection.paused:
-                    await connection.prove(_milliseconds(deadline))
+                    await connection.prove(_count_milliseconds(deadline))
                 if not connection.paused:
                     return connection
                 cause, until = f"broker {target} throttles us", deadline
         except (NodeNotReadyError, KafkaTimeoutError) as error:
             # These only say that it is too early, or too late, for another attempt.
-            early = text_of(error)
+            early = describe_error(error)
         except (KafkaError, OSError) as error:
-            cause = text_of(error)
+            cause = describe_error(error)
             if isinstance(error, Elsewhere):
                 raise NotSent(cause) from None
             if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
@@ -251,11 +251,11 @@ async def _connect_all(manager: Any, seconds: float) -> Set[str]:
             begun.append(manager.get_connection(place.node_id, refresh_metadata_on_err=False))
     for connection in begun:
         with suppress(KafkaError, OSError):
-            await manager.wait_for(connection.init_future, _milliseconds(deadline))
+            await manager.wait_for(connection.init_future, _count_milliseconds(deadline))
         connection.close()
     return {f"{place.host}:{place.port}" for place in places}
 
 
-def _milliseconds(deadline: float) -> float:
+def _count_milliseconds(deadline: float) -> float:
     """Until then, at least one and at most what one broker gets."""
     return 1000 * min(PER_BROKER, max(0.001, deadline - time.monotonic()))

@@ -18,7 +18,7 @@ from .client import Wire
 class ClusterRow(Struct, frozen=True):
     """brokers: id -> rack or None, live ones only; operations: codes of what we may do with the
     cluster; hosts: id -> host and port of the listener that was asked. The answer's controller
-    is left out: a KRaft broker names any live broker there (see `quorum_leader`)."""
+    is left out: a KRaft broker names any live broker there (see `find_quorum_leader`)."""
 
     code: int
     message: str | None
@@ -65,7 +65,7 @@ def describe_cluster(wire: Wire, timeout: float, node: str | None = None) -> Clu
     )
 
 
-def cluster_operations(wire: Wire, timeout: float) -> frozenset[int] | None:
+def read_cluster_operations(wire: Wire, timeout: float) -> frozenset[int] | None:
     """Codes of what we may do with the cluster; None if it does not say."""
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=True, include_fenced_brokers=False
@@ -74,13 +74,13 @@ def cluster_operations(wire: Wire, timeout: float) -> frozenset[int] | None:
     return None if operations is None else frozenset(operations)
 
 
-def quorum_leader(wire: Wire, timeout: float) -> int | None:
+def find_quorum_leader(wire: Wire, timeout: float) -> int | None:
     """Id of the node that leads the metadata quorum, or None if we are not told."""
-    found = leadership(wire, timeout)
+    found = read_leadership(wire, timeout)
     return None if found is None else found.leader
 
 
-def leadership(wire: Wire, timeout: float) -> Leadership | None:
+def read_leadership(wire: Wire, timeout: float) -> Leadership | None:
     """Who leads the metadata quorum, or None if we are not told."""
     topic = DescribeQuorumRequest.TopicData
     request = DescribeQuorumRequest(
@@ -101,7 +101,7 @@ def leadership(wire: Wire, timeout: float) -> Leadership | None:
     return None if response.error_code else next(leaders, None)
 
 
-def finalized_features(wire: Wire, timeout: float) -> Mapping[str, int]:
+def read_finalized_features(wire: Wire, timeout: float) -> Mapping[str, int]:
     """Feature name -> level that the whole cluster runs at, such as metadata.version."""
     request = ApiVersionsRequest(
         client_software_name="kafkaform", client_software_version="1", min_version=3
@@ -111,7 +111,7 @@ def finalized_features(wire: Wire, timeout: float) -> Mapping[str, int]:
     return {row.name: row.max_version_level for row in rows}
 
 
-def log_sizes(
+def read_log_sizes(
     wire: Wire, topics: Mapping[str, int], node: str, timeout: float
 ) -> Sequence[LogSize] | None:
     """Sizes of these topics' logs on one broker, or None if it does not tell. topics: name ->

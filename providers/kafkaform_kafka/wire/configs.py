@@ -12,7 +12,7 @@ from kafka.protocol.admin import (
 )
 from msgspec import Struct
 
-from .answers import Answer, Answers, Entry, Synonym
+from .answers import ConfigEntry, ItemAnswer, ItemAnswers, Synonym
 from .client import AnswerLost, Wire
 
 TYPES = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
@@ -20,7 +20,7 @@ _RESOURCES = {code: name for name, code in TYPES.items()}
 SET, DELETE = 0, 1
 
 
-class Listed(Struct, frozen=True):
+class ResourceNames(Struct, frozen=True):
     """code: 0, or why nothing is told."""
 
     code: int
@@ -38,7 +38,7 @@ def describe_configs(
     docs: bool = False,
     source: int | None = None,
     node: str | None = None,
-) -> Mapping[str, Answer]:
+) -> Mapping[str, ItemAnswer]:
     """The configs of these resources by name. keys: only these; synonyms: fill in what lies below;
     docs: fill in type and documentation; source: keep only entries from there; node: the broker
     to ask, needed for a broker's own configs; timeout: seconds."""
@@ -58,11 +58,13 @@ def describe_configs(
     )
     response = wire.send(request, timeout, node)
     return {
-        row.resource_name: Answer(
+        row.resource_name: ItemAnswer(
             row.error_code,
             row.error_message,
             configs=tuple(
-                _entry(entry) for entry in row.configs if source in (None, entry.config_source)
+                _parse_entry(entry)
+                for entry in row.configs
+                if source in (None, entry.config_source)
             ),
         )
         for row in response.results
@@ -76,18 +78,18 @@ def alter_configs(
     *,
     validate_only: bool,
     node: str | None = None,
-) -> Answers:
+) -> ItemAnswers:
     """Set and remove configs, all or none of each resource. changes: payloads with resource,
     name, set and delete; timeout: seconds, the client's own: the request carries none. The
     answers are keyed by resource and name, since a topic and a group can have one name."""
     request = IncrementalAlterConfigsRequest(
-        resources=[_alteration(change) for change in changes],
+        resources=[_make_alteration(change) for change in changes],
         validate_only=validate_only,
     )
     response = wire.send(request, timeout, node)
-    return Answers(
+    return ItemAnswers(
         {
-            (_RESOURCES.get(row.resource_type), row.resource_name): Answer(
+            (_RESOURCES.get(row.resource_type), row.resource_name): ItemAnswer(
                 row.error_code, row.error_message
             )
             for row in response.responses
@@ -96,7 +98,7 @@ def alter_configs(
     )
 
 
-def list_config_resources(wire: Wire, resource: str, timeout: float) -> Listed:
+def list_config_resources(wire: Wire, resource: str, timeout: float) -> ResourceNames:
     """Names of the resources of this kind that have configs. timeout: seconds.
 
     Raises Unsupported where the broker cannot list this kind: before Kafka 4.1 it lists client
@@ -107,10 +109,10 @@ def list_config_resources(wire: Wire, resource: str, timeout: float) -> Listed:
         request = ListConfigResourcesRequest(resource_types=[TYPES[resource]], min_version=1)
     response = wire.send(request, timeout)
     names = tuple(row.resource_name for row in response.config_resources or ())
-    return Listed(response.error_code, names)
+    return ResourceNames(response.error_code, names)
 
 
-def _alteration(change: Mapping[str, Any]) -> Any:
+def _make_alteration(change: Mapping[str, Any]) -> Any:
     row = IncrementalAlterConfigsRequest.AlterConfigsResource
     operations = [
         *((key, SET, value) for key, value in sorted(change["set"].items())),
@@ -126,14 +128,14 @@ def _alteration(change: Mapping[str, Any]) -> Any:
     )
 
 
-def _entry(row: Any) -> Entry:
+def _parse_entry(row: Any) -> ConfigEntry:
     """Synonyms are what would take effect in turn, the entry itself first. Raises AnswerLost: the
     decoder lets an entry without a name pass."""
     if row.name is None:
         raise AnswerLost("an answer with a config that has no name", timed_out=False)
     synonyms = tuple(Synonym(s.name, s.value, s.source) for s in row.synonyms or ())
     below = next((item.value for item in synonyms if item.name != row.name), None)
-    return Entry(
+    return ConfigEntry(
         row.name,
         row.value,
         row.config_source,

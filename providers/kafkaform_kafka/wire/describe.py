@@ -29,7 +29,7 @@ class PartitionRow(Struct, frozen=True):
     offline: tuple[int, ...]
 
 
-class TopicRow(Struct, frozen=True):
+class DescribedTopic(Struct, frozen=True):
     name: str
     code: int
     topic_id: str | None
@@ -65,14 +65,16 @@ class BrokerRow(Struct, frozen=True):
     fenced: bool | None
 
 
-class Names(Struct, frozen=True):
+class NameListing(Struct, frozen=True):
     """A listing of names, or its error code."""
 
     code: int
     names: tuple[str, ...] = ()
 
 
-def topics(wire: Wire, names: Sequence[str] | None, timeout: float) -> tuple[TopicRow, ...]:
+def describe_topics(
+    wire: Wire, names: Sequence[str] | None, timeout: float
+) -> tuple[DescribedTopic, ...]:
     """Partitions of these topics, or of all that we may see (None); timeout: seconds."""
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
@@ -81,7 +83,7 @@ def topics(wire: Wire, names: Sequence[str] | None, timeout: float) -> tuple[Top
         min_version=10,
     )
     return tuple(
-        TopicRow(
+        DescribedTopic(
             row.name,
             row.error_code,
             id_text(row.topic_id),
@@ -101,7 +103,7 @@ def topics(wire: Wire, names: Sequence[str] | None, timeout: float) -> tuple[Top
     )
 
 
-def configs(
+def describe_all_configs(
     wire: Wire,
     resource: str,
     names: Sequence[str],
@@ -141,7 +143,7 @@ def configs(
     }
 
 
-def brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
+def describe_brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
     """Every broker that is registered, by id; fenced ones only where the cluster tells them
     (DescribeCluster v2)."""
     request = DescribeClusterRequest(
@@ -154,7 +156,7 @@ def brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
     )
 
 
-def metadata_version(wire: Wire, node: str, timeout: float) -> int | None:
+def read_metadata_version(wire: Wire, node: str, timeout: float) -> int | None:
     """The highest level of metadata.version that this broker's software supports."""
     request = ApiVersionsRequest(
         client_software_name="kafkaform", client_software_version="1", min_version=3
@@ -163,15 +165,15 @@ def metadata_version(wire: Wire, node: str, timeout: float) -> int | None:
     return next((row.max_version for row in rows if row.name == "metadata.version"), None)
 
 
-def config_resources(wire: Wire, resource: str, timeout: float) -> Names:
+def list_configured_resources(wire: Wire, resource: str, timeout: float) -> NameListing:
     """Names of the resources of this type that have configs of their own."""
     request = ListConfigResourcesRequest(resource_types=[TYPES[resource]], min_version=1)
     response = wire.send(request, timeout)
     rows = response.config_resources or ()
-    return Names(response.error_code, tuple(sorted(row.resource_name for row in rows)))
+    return NameListing(response.error_code, tuple(sorted(row.resource_name for row in rows)))
 
 
-def groups(wire: Wire, node: str, timeout: float) -> Names:
+def list_groups(wire: Wire, node: str, timeout: float) -> NameListing:
     """Names of the groups that this broker coordinates."""
     response = wire.send(ListGroupsRequest(states_filter=[], types_filter=[]), timeout, node)
-    return Names(response.error_code, tuple(sorted(row.group_id for row in response.groups)))
+    return NameListing(response.error_code, tuple(sorted(row.group_id for row in response.groups)))

@@ -16,13 +16,13 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataRequest
 
-from .answers import Answer, Entry
+from .answers import ConfigEntry, ItemAnswer
 from .client import Wire
 
 VERSION = 4
 """The only one that is read here: the first with lengths of variable size."""
 METADATA_VERSION = 11
-"""From here on a request is written as `named` writes it."""
+"""From here on a request is written as `encode_metadata_request` writes it."""
 OWN = 1
 """The source of a topic's own override."""
 TOPIC = 2
@@ -41,12 +41,12 @@ class _Response:
     def decode(self, data: Any) -> _Answers:
         """Raises ValueError for what is no such answer, as kafka-python expects."""
         try:
-            return _answers(bytes(data.read()), self._source)
+            return _parse_answers(bytes(data.read()), self._source)
         except IndexError:
             raise ValueError("the answer ends early") from None
 
 
-class _Header:
+class _FastHeader:
     """A request's header that asks for another class of answer."""
 
     def __init__(self, header: Any, response: _Response) -> None:
@@ -69,10 +69,12 @@ class _Request(DescribeConfigsRequest, init=False):  # type: ignore[misc, call-a
 
     def with_header(self, **given: Any) -> None:
         super().with_header(**given)
-        self._header = _Header(self._header, _Response(OWN))
+        self._header = _FastHeader(self._header, _Response(OWN))
 
     def encode(self, version: Any = None, header: bool = False, framed: bool = False) -> bytes:
-        return _sent(asked(self.names), self._header if header else None, framed)
+        return _frame_request(
+            encode_describe_request(self.names), self._header if header else None, framed
+        )
 
 
 class NamedTopics(MetadataRequest, init=False):  # type: ignore[misc, call-arg]  # untyped
@@ -85,53 +87,53 @@ class NamedTopics(MetadataRequest, init=False):  # type: ignore[misc, call-arg] 
         self.names, self.operations = names, operations
 
     def encode(self, version: Any = None, header: bool = False, framed: bool = False) -> bytes:
-        data = named(self.names, self.operations)
-        return _sent(data, self._header if header else None, framed)
+        data = encode_metadata_request(self.names, self.operations)
+        return _frame_request(data, self._header if header else None, framed)
 
 
 class _Answers:
     """throttle_time_ms: what kafka-python looks for in every answer."""
 
-    def __init__(self, throttle_time_ms: int, results: Mapping[str, Answer]) -> None:
+    def __init__(self, throttle_time_ms: int, results: Mapping[str, ItemAnswer]) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.results = results
 
 
 def describe_own(
     wire: Wire, names: Sequence[str], timeout: float, node: str | None = None
-) -> Mapping[str, Answer]:
+) -> Mapping[str, ItemAnswer]:
     """The overrides of these topics by name. timeout: seconds. Raises what `Wire.send` does:
     Unsupported for a broker that lacks this version."""
     answers: _Answers = wire.send(_Request(names), timeout, node)
     return answers.results
 
 
-def asked(names: Sequence[str]) -> bytes:
+def encode_describe_request(names: Sequence[str]) -> bytes:
     """The request for all configs of these topics, without synonyms and documentation."""
     rows = []
     for name in names:
         text = name.encode()
-        rows.append(TOPIC.to_bytes(1, "big") + _written(len(text) + 1) + text + b"\0\0")
-    return _written(len(names) + 1) + b"".join(rows) + b"\0\0\0"
+        rows.append(TOPIC.to_bytes(1, "big") + _encode_number(len(text) + 1) + text + b"\0\0")
+    return _encode_number(len(names) + 1) + b"".join(rows) + b"\0\0\0"
 
 
-def named(names: Sequence[str], operations: bool) -> bytes:
+def encode_metadata_request(names: Sequence[str], operations: bool) -> bytes:
     """The request for the metadata of these topics, which makes none."""
-    rows = [_written(len(names) + 1)]
+    rows = [_encode_number(len(names) + 1)]
     for name in names:
         text = name.encode()
-        rows.append(b"\0" * 16 + _written(len(text) + 1) + text + b"\0")  # no id, no tags
+        rows.append(b"\0" * 16 + _encode_number(len(text) + 1) + text + b"\0")  # no id, no tags
     return b"".join(rows) + bytes((False, operations, 0))
 
 
-def _sent(data: bytes, header: Any, framed: bool) -> bytes:
+def _frame_request(data: bytes, header: Any, framed: bool) -> bytes:
     if header is not None:
         data = bytes(header.encode(flexible=True)) + data
     return len(data).to_bytes(4, "big") + data if framed else data
 
 
-def _written(number: int) -> bytes:
-    """A number of variable size: the reverse of `_number`."""
+def _encode_number(number: int) -> bytes:
+    """A number of variable size: the reverse of `_parse_number`."""
     data = bytearray()
     while number > 127:
         data.append(number & 127 | 128)
@@ -140,66 +142,66 @@ def _written(number: int) -> bytes:
     return bytes(data)
 
 
-def _answers(data: bytes, source: int) -> _Answers:
+def _parse_answers(data: bytes, source: int) -> _Answers:
     throttle = int.from_bytes(data[:4], "big")
-    count, at = _number(data, 4)
-    results: dict[str, Answer] = {}
+    count, at = _parse_number(data, 4)
+    results: dict[str, ItemAnswer] = {}
     for _ in range(count - 1):
         code = int.from_bytes(data[at : at + 2], "big", signed=True)
-        message, at = _text(data, at + 2)
-        name, at = _text(data, at + 1)  # past the resource's type
-        entries, at = _entries(data, at, source)
-        at = _past_tags(data, at)
-        results[name or ""] = Answer(code, message, configs=tuple(entries))
-    if _past_tags(data, at) != len(data):
+        message, at = _parse_text(data, at + 2)
+        name, at = _parse_text(data, at + 1)  # past the resource's type
+        entries, at = _parse_entries(data, at, source)
+        at = _skip_tags(data, at)
+        results[name or ""] = ItemAnswer(code, message, configs=tuple(entries))
+    if _skip_tags(data, at) != len(data):
         raise ValueError("the answer has another length than it says")
     return _Answers(throttle, results)
 
 
-def _entries(data: bytes, at: int, source: int) -> tuple[list[Entry], int]:
+def _parse_entries(data: bytes, at: int, source: int) -> tuple[list[ConfigEntry], int]:
     """One topic's entries from this source. Lengths are mostly one byte, and this is the loop
     that everything waits for, so it takes them itself."""
     entries = []
-    count, at = _number(data, at)
+    count, at = _parse_number(data, at)
     for _ in range(count - 1):
         begin = at
         size = data[at]
-        size, at = (size, at + 1) if size < 128 else _number(data, at)
+        size, at = (size, at + 1) if size < 128 else _parse_number(data, at)
         at += size - 1
         size = data[at]
-        size, at = (size, at + 1) if size < 128 else _number(data, at)
+        size, at = (size, at + 1) if size < 128 else _parse_number(data, at)
         at += size - 1 if size else 0
         if data[at + 1] == source:
-            name, value_at = _text(data, begin)
-            value, _ = _text(data, value_at)
+            name, value_at = _parse_text(data, begin)
+            value, _ = _parse_text(data, value_at)
             sensitive, read_only = bool(data[at + 2]), bool(data[at])
-            entries.append(Entry(name or "", value, source, None, sensitive, read_only))
-        at = _past_synonyms(data, at + 3)
-        size, at = _number(data, at + 1)  # the documentation, after the type
-        at = _past_tags(data, at + (size - 1 if size else 0))
+            entries.append(ConfigEntry(name or "", value, source, None, sensitive, read_only))
+        at = _skip_synonyms(data, at + 3)
+        size, at = _parse_number(data, at + 1)  # the documentation, after the type
+        at = _skip_tags(data, at + (size - 1 if size else 0))
     return entries, at
 
 
-def _past_synonyms(data: bytes, at: int) -> int:
-    count, at = _number(data, at)
+def _skip_synonyms(data: bytes, at: int) -> int:
+    count, at = _parse_number(data, at)
     for _ in range(count - 1):
-        _, at = _text(data, at)
-        _, at = _text(data, at)
-        at = _past_tags(data, at + 1)
+        _, at = _parse_text(data, at)
+        _, at = _parse_text(data, at)
+        at = _skip_tags(data, at + 1)
     return at
 
 
-def _past_tags(data: bytes, at: int) -> int:
-    count, at = _number(data, at)
+def _skip_tags(data: bytes, at: int) -> int:
+    count, at = _parse_number(data, at)
     for _ in range(count):
-        _, at = _number(data, at)
-        size, at = _number(data, at)
+        _, at = _parse_number(data, at)
+        size, at = _parse_number(data, at)
         at += size
     return at
 
 
-def _text(data: bytes, at: int) -> tuple[str | None, int]:
-    size, at = _number(data, at)
+def _parse_text(data: bytes, at: int) -> tuple[str | None, int]:
+    size, at = _parse_number(data, at)
     if not size:
         return None, at
     end = at + size - 1
@@ -208,7 +210,7 @@ def _text(data: bytes, at: int) -> tuple[str | None, int]:
     return data[at:end].decode(), end
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _parse_number(data: bytes, at: int) -> tuple[int, int]:
     """An unsigned number of variable size, and the place after it. It has 32 bits: one without an
     end would grow with the answer, and the time that it takes with its square."""
     number = data[at]

@@ -11,7 +11,7 @@ from kafka.protocol.admin import (
 )
 from msgspec import Struct
 
-from .answers import Answer
+from .answers import ItemAnswer
 from .client import Wire
 from .topics import ANSWER_MARGIN
 
@@ -53,7 +53,7 @@ class PartitionAnswers(Struct, frozen=True):
 
     code: int
     message: str | None
-    items: Mapping[Partition, Answer]
+    items: Mapping[Partition, ItemAnswer]
 
 
 def alter_reassignments(
@@ -83,7 +83,7 @@ def alter_reassignments(
         response.error_code,
         response.error_message,
         {
-            (row.name, part.partition_index): Answer(part.error_code, part.error_message)
+            (row.name, part.partition_index): ItemAnswer(part.error_code, part.error_message)
             for row in response.responses or ()
             for part in row.partitions
         },
@@ -129,7 +129,7 @@ def elect_leaders(
         response.error_code,
         None,
         {
-            (row.topic, part.partition_id): Answer(part.error_code, part.error_message)
+            (row.topic, part.partition_id): ItemAnswer(part.error_code, part.error_message)
             for row in response.replica_election_results or ()
             for part in row.partition_result
         },

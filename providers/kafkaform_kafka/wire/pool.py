@@ -51,13 +51,13 @@ class _Answer:
     def parse_header(self, data: bytearray) -> Any:
         if _ENDLESS in data.translate(_MORE):
             raise KafkaProtocolError("an answer with a number that does not end")
-        return _understood(self._kind.parse_header, data)
+        return _read_guarded(self._kind.parse_header, data)
 
     def decode(self, data: Any) -> Any:
-        return _understood(self._kind.decode, data)
+        return _read_guarded(self._kind.decode, data)
 
 
-class _Header:
+class _GuardedHeader:
     """A request's header that asks for a guarded class of answer."""
 
     def __init__(self, header: Any) -> None:
@@ -95,15 +95,17 @@ class Guarded:
         self._request.API_VERSION = version
 
     @property
-    def header(self) -> _Header:
-        return _Header(self._request.header)
+    def header(self) -> _GuardedHeader:
+        return _GuardedHeader(self._request.header)
 
 
-def _understood(read: Callable[[Any], Any], data: Any) -> Any:
+def _read_guarded(read: Callable[[Any], Any], data: Any) -> Any:
     try:
         return read(data)
     except _NONSENSE as error:
-        raise KafkaProtocolError(f"an answer that makes no sense: {text_of(error)}") from None
+        raise KafkaProtocolError(
+            f"an answer that makes no sense: {describe_error(error)}"
+        ) from None
 
 
 class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
@@ -125,7 +127,9 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
             if self.sasl_enabled:
                 await self._sasl_authenticate(timeout_at)
             if self.proof is not None:
-                self._hear(await self._send_request(_whoever(), timeout_at=timeout_at))
+                self._hear(
+                    await self._send_request(_make_identity_request(), timeout_at=timeout_at)
+                )
         except Exception as error:  # noqa: BLE001  # whoever waits for the connection gets it
             self.close(error)
         else:
@@ -136,7 +140,9 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
         if self.proof is None:
             return
         try:
-            self._hear(await self.send_request(_whoever(), request_timeout_ms=milliseconds))
+            self._hear(
+                await self.send_request(_make_identity_request(), request_timeout_ms=milliseconds)
+            )
         except Elsewhere as error:
             self.close(error)
             raise
@@ -152,7 +158,7 @@ class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types
     """The connection leads to another cluster; `Proof.refuse` says so to people."""
 
 
-def _whoever() -> Any:
+def _make_identity_request() -> Any:
     return DescribeClusterRequest(
         include_cluster_authorized_operations=False, include_fenced_brokers=False
     )
@@ -193,5 +199,5 @@ def open_client(proof: Proof | None, **config: Any) -> Any:
     return KafkaNetClient(net, manager)
 
 
-def text_of(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     return str(error) or type(error).__name__

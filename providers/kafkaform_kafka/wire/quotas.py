@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kafkaform.core.value import FrozenMap
 
-from .answers import Answer
+from .answers import ItemAnswer
 from .client import Wire
 
 
@@ -33,7 +33,7 @@ class QuotaRows(Struct, frozen=True):
 class QuotaAnswers(Struct, frozen=True):
     """items: entity -> its answer; throttle: seconds the broker asks to wait."""
 
-    items: Mapping[FrozenMap, Answer]
+    items: Mapping[FrozenMap, ItemAnswer]
     throttle: float
 
 
@@ -46,7 +46,7 @@ def describe_quotas(wire: Wire, timeout: float, node: str | None = None) -> Quot
         response.error_code,
         response.error_message,
         tuple(
-            QuotaRow(_entity(row), {item.key: item.value for item in row.values})
+            QuotaRow(_parse_entity(row), {item.key: item.value for item in row.values})
             for row in response.entries or ()
         ),
     )
@@ -58,19 +58,19 @@ def alter_quotas(
     """Set and remove limits, all or none of each entity. changes: payloads with entity, set and
     remove; timeout: seconds, the client's own: the request carries none."""
     request = AlterClientQuotasRequest(
-        entries=[_entry(change) for change in changes], validate_only=validate_only
+        entries=[_make_entry(change) for change in changes], validate_only=validate_only
     )
     response = wire.send(request, timeout)
     return QuotaAnswers(
         {
-            FrozenMap(_entity(row)): Answer(row.error_code, row.error_message)
+            FrozenMap(_parse_entity(row)): ItemAnswer(row.error_code, row.error_message)
             for row in response.entries
         },
         response.throttle_time_ms / 1000,
     )
 
 
-def _entry(change: Mapping[str, Any]) -> Any:
+def _make_entry(change: Mapping[str, Any]) -> Any:
     row = AlterClientQuotasRequest.EntryData
     return row(
         entity=[
@@ -87,5 +87,5 @@ def _entry(change: Mapping[str, Any]) -> Any:
     )
 
 
-def _entity(row: Any) -> dict[str, str | None]:
+def _parse_entity(row: Any) -> dict[str, str | None]:
     return {part.entity_type: part.entity_name for part in row.entity}

@@ -15,7 +15,7 @@ from kafka.protocol.admin import (
 from msgspec import Struct
 
 from ..protocol.scram import SaltedPassword
-from .answers import Answer, Answers
+from .answers import ItemAnswer, ItemAnswers
 from .client import Wire
 
 
@@ -79,7 +79,7 @@ def describe_scram(
 
 def alter_scram(
     wire: Wire, upsertions: Sequence[Upsertion], deletions: Sequence[Deletion], timeout: float
-) -> Answers:
+) -> ItemAnswers:
     """Set and delete credentials, each user named once. timeout: seconds, the client's own: the
     request carries none."""
     request = AlterUserScramCredentialsRequest
@@ -102,7 +102,7 @@ def alter_scram(
         ),
         timeout,
     )
-    return Answers(
-        {item.user: Answer(item.error_code, item.error_message) for item in response.results},
+    return ItemAnswers(
+        {item.user: ItemAnswer(item.error_code, item.error_message) for item in response.results},
         response.throttle_time_ms / 1000,
     )

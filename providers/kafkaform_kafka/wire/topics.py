@@ -9,7 +9,7 @@ from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest, D
 from kafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
-from .answers import Answer, Answers, Entry
+from .answers import ConfigEntry, ItemAnswer, ItemAnswers
 from .client import Wire
 from .fast_decoding import NamedTopics
 from .topic_ids import id_text, parse_id
@@ -37,25 +37,25 @@ class TopicRow(Struct, frozen=True):
 
 def create_topics(
     wire: Wire, topics: Sequence[Mapping[str, Any]], timeout: float, *, validate_only: bool
-) -> Answers:
+) -> ItemAnswers:
     """Create topics, or only ask whether it would work. topics: payloads with name, partitions
     (-1: default), replication_factor, assignment or None, configs; timeout: seconds."""
     request = CreateTopicsRequest(
-        topics=[_new_topic(topic) for topic in topics],
+        topics=[_make_new_topic(topic) for topic in topics],
         timeout_ms=int(timeout * 1000),
         validate_only=validate_only,
         min_version=5,
     )
     response = wire.send(request, timeout + ANSWER_MARGIN)
-    return Answers(
-        {topic.name: _created(topic) for topic in response.topics},
+    return ItemAnswers(
+        {topic.name: _parse_created(topic) for topic in response.topics},
         response.throttle_time_ms / 1000,
     )
 
 
 def create_partitions(
     wire: Wire, topics: Sequence[Mapping[str, Any]], timeout: float, *, validate_only: bool
-) -> Answers:
+) -> ItemAnswers:
     """Raise partition counts. topics: payloads with name, count (the new total) and assignment
     (of the new partitions) or None; timeout: seconds."""
     row = CreatePartitionsRequest.CreatePartitionsTopic
@@ -64,7 +64,7 @@ def create_partitions(
             row(
                 name=topic["name"],
                 count=topic["count"],
-                assignments=_added(topic["assignment"]),
+                assignments=_make_assignments(topic["assignment"]),
             )
             for topic in topics
         ],
@@ -72,13 +72,13 @@ def create_partitions(
         validate_only=validate_only,
     )
     response = wire.send(request, timeout + ANSWER_MARGIN)
-    return Answers(
-        {row.name: Answer(row.error_code, row.error_message) for row in response.results},
+    return ItemAnswers(
+        {row.name: ItemAnswer(row.error_code, row.error_message) for row in response.results},
         response.throttle_time_ms / 1000,
     )
 
 
-def delete_topics(wire: Wire, topic_ids: Sequence[str], timeout: float) -> Answers:
+def delete_topics(wire: Wire, topic_ids: Sequence[str], timeout: float) -> ItemAnswers:
     """Delete topics by id and by nothing else; the broker answers in any order."""
     row = DeleteTopicsRequest.DeleteTopicState
     request = DeleteTopicsRequest(
@@ -87,9 +87,9 @@ def delete_topics(wire: Wire, topic_ids: Sequence[str], timeout: float) -> Answe
         min_version=6,
     )
     response = wire.send(request, timeout + ANSWER_MARGIN)
-    return Answers(
+    return ItemAnswers(
         {
-            id_text(row.topic_id) or "": Answer(row.error_code, row.error_message)
+            id_text(row.topic_id) or "": ItemAnswer(row.error_code, row.error_message)
             for row in response.responses
         },
         response.throttle_time_ms / 1000,
@@ -114,10 +114,10 @@ def list_topics(
     )
     request = everything if names is None else NamedTopics(names, operations)
     response = wire.send(request, timeout, node)
-    return tuple(_row(row, operations) for row in response.topics)
+    return tuple(_parse_row(row, operations) for row in response.topics)
 
 
-def _new_topic(topic: Mapping[str, Any]) -> Any:
+def _make_new_topic(topic: Mapping[str, Any]) -> Any:
     row = CreateTopicsRequest.CreatableTopic
     assignment = topic["assignment"]
     return row(
@@ -135,11 +135,11 @@ def _new_topic(topic: Mapping[str, Any]) -> Any:
     )
 
 
-def _created(row: Any) -> Answer:
+def _parse_created(row: Any) -> ItemAnswer:
     """Those who may not describe the topic's configs get -1 counts and an empty list, which
     does not mean that there are no configs."""
     withheld = bool(row.topic_config_error_code) or row.configs is None
-    return Answer(
+    return ItemAnswer(
         code=row.error_code,
         message=row.error_message,
         topic_id=id_text(getattr(row, "topic_id", None)),
@@ -147,18 +147,20 @@ def _created(row: Any) -> Answer:
         replication_factor=row.replication_factor if row.replication_factor > 0 else None,
         configs=None
         if withheld
-        else tuple(Entry(entry.name, entry.value, entry.config_source) for entry in row.configs),
+        else tuple(
+            ConfigEntry(entry.name, entry.value, entry.config_source) for entry in row.configs
+        ),
     )
 
 
-def _added(assignment: Sequence[Sequence[int]] | None) -> list[Any] | None:
+def _make_assignments(assignment: Sequence[Sequence[int]] | None) -> list[Any] | None:
     if assignment is None:
         return None
     row = CreatePartitionsRequest.CreatePartitionsTopic.CreatePartitionsAssignment
     return [row(broker_ids=list(replicas)) for replicas in assignment]
 
 
-def _row(row: Any, operations: bool) -> TopicRow:
+def _parse_row(row: Any, operations: bool) -> TopicRow:
     partitions = sorted(row.partitions, key=lambda partition: partition.partition_index)
     return TopicRow(
         name=row.name,

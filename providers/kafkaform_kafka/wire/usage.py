@@ -32,14 +32,14 @@ class GroupRows(Struct, frozen=True):
     groups: tuple[GroupRow, ...] = ()
 
 
-class Committed(Struct, frozen=True):
+class CommittedOffsets(Struct, frozen=True):
     """What a group has committed: topic -> sum over its partitions."""
 
     code: int
     sums: Mapping[str, int]
 
 
-class Members(Struct, frozen=True):
+class GroupMembers(Struct, frozen=True):
     """How many members a group has, and the topics that they were assigned partitions of. state:
     `Dead` also for groups of another protocol."""
 
@@ -49,7 +49,7 @@ class Members(Struct, frozen=True):
     topics: frozenset[str]
 
 
-def offsets(
+def list_offsets(
     wire: Wire, places: Mapping[str, Sequence[int]], time: int, node: str, timeout: float
 ) -> Mapping[tuple[str, int], int]:
     """Topic and partition -> offset at that time. places: topic -> partitions that this broker
@@ -77,7 +77,7 @@ def offsets(
     }
 
 
-def groups(wire: Wire, node: str, timeout: float) -> GroupRows:
+def list_groups(wire: Wire, node: str, timeout: float) -> GroupRows:
     """The groups that this broker coordinates, as far as we may see them; timeout: seconds."""
     response = wire.send(ListGroupsRequest(states_filter=[], types_filter=[]), timeout, node)
     return GroupRows(
@@ -89,16 +89,16 @@ def groups(wire: Wire, node: str, timeout: float) -> GroupRows:
     )
 
 
-def committed(
+def fetch_committed(
     wire: Wire, names: Sequence[str], node: str, timeout: float
-) -> Mapping[str, Committed]:
+) -> Mapping[str, CommittedOffsets]:
     """What these groups, which this broker coordinates, have committed; timeout: seconds."""
     group = OffsetFetchRequest.OffsetFetchRequestGroup
     request = OffsetFetchRequest(
         groups=[group(group_id=name, topics=None) for name in names], min_version=8, max_version=9
     )
     return {
-        row.group_id: Committed(
+        row.group_id: CommittedOffsets(
             row.error_code,
             {
                 topic.name: sum(
@@ -113,32 +113,36 @@ def committed(
     }
 
 
-def members(wire: Wire, names: Sequence[str], node: str, timeout: float) -> Mapping[str, Members]:
+def describe_members(
+    wire: Wire, names: Sequence[str], node: str, timeout: float
+) -> Mapping[str, GroupMembers]:
     """The members of these groups of the classic protocol; timeout: seconds."""
     request = DescribeGroupsRequest(groups=list(names), include_authorized_operations=False)
     return {
-        row.group_id: Members(
+        row.group_id: GroupMembers(
             row.error_code,
             row.group_state,
             len(row.members),
             frozenset(
-                topic for one in row.members for topic in assigned(bytes(one.member_assignment))
+                topic
+                for one in row.members
+                for topic in parse_assignment(bytes(one.member_assignment))
             ),
         )
         for row in wire.send(request, timeout, node).groups
     }
 
 
-def assigned(data: bytes) -> tuple[str, ...]:
+def parse_assignment(data: bytes) -> tuple[str, ...]:
     """The topics of a member's assignment (ConsumerProtocolAssignment: version, then topics with
     their partitions). Other protocols have other bytes there: what does not fit names none."""
     try:
-        return tuple(_topics(data))
+        return tuple(_parse_topics(data))
     except (struct.error, UnicodeDecodeError):
         return ()
 
 
-def _topics(data: bytes) -> Iterator[str]:
+def _parse_topics(data: bytes) -> Iterator[str]:
     (count,), at = struct.unpack_from(">i", data, 2), 6
     for _ in range(count):
         (size,) = struct.unpack_from(">h", data, at)

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from kafkaform.cli.command_tree import commands
+from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.errors import UsageError
-from kafkaform.workflow.alter.amendments import DRAFTS, wanted_of
-from kafkaform.workflow.alter.config_lists import Pair, keys, pairs
+from kafkaform.workflow.alter.amendments import DRAFTS, read_alteration
+from kafkaform.workflow.alter.config_lists import Pair, parse_keys, parse_pairs
 
 from ...conftest import Broker
 from ...kit.commands.bare import Bare
@@ -40,7 +40,7 @@ PASSWORD = "p4ssw0rd-of-a-test"
 )
 def test_brackets_keep_commas(text: str, found: list[tuple[str, str, int]]) -> None:
     """As KIP-248 says; positions count characters from 1."""
-    assert pairs(text, "--add-config") == tuple(Pair(*item) for item in found)
+    assert parse_pairs(text, "--add-config") == tuple(Pair(*item) for item in found)
 
 
 @pytest.mark.parametrize(
@@ -57,16 +57,16 @@ def test_brackets_keep_commas(text: str, found: list[tuple[str, str, int]]) -> N
 def test_faults_in_lists_have_a_position(text: str, position: int, told: str) -> None:
     """They name the character and repeat no value."""
     with pytest.raises(UsageError) as caught:
-        pairs(text, "--add-config")
+        parse_pairs(text, "--add-config")
     assert f"character {position}: " in caught.value.message
     assert told in caught.value.message
 
 
 def test_names_to_delete() -> None:
     """Commas separate them, and a value is a mistake."""
-    assert keys("a, b,a", "--delete-config") == ("a", "b")
+    assert parse_keys("a, b,a", "--delete-config") == ("a", "b")
     with pytest.raises(UsageError):
-        keys("a=1", "--delete-config")
+        parse_keys("a=1", "--delete-config")
 
 
 # ── without a configuration ─────────────────────────────────────────────────────────────
@@ -176,7 +176,7 @@ def test_what_is_refused(
 def test_who_is_not_named(here: Here, entity: str) -> None:
     """Only where there is a default entity is its flag advised."""
     said = here.fails("alter", entity, "--add-config", "a=1", "--bootstrap-server=127.0.0.1:1")
-    command = commands().commands["alter"].commands[entity]
+    command = get_commands().commands["alter"].commands[entity]
     flags = {flag for parameter in command.params for flag in parameter.opts}
     assert f"no {entity} is named" in said
     assert ("--entity-default" in said) == ("--entity-default" in flags)
@@ -186,7 +186,7 @@ def test_who_is_not_named(here: Here, entity: str) -> None:
 def test_a_limit_that_is_none(value: str) -> None:
     """How a limit is lifted is said in flags: there is no config to leave it out of."""
     with pytest.raises(UsageError) as caught:
-        wanted = wanted_of("user", ["ci"], [f"producer_byte_rate={value}"], [])
+        wanted = read_alteration("user", ["ci"], [f"producer_byte_rate={value}"], [])
         list(DRAFTS["user"](wanted, "ci"))
     assert "character 1: producer_byte_rate is not a number above 0" in caught.value.message
     assert "--delete-config producer_byte_rate lifts it" in caught.value.advice
@@ -496,5 +496,5 @@ def test_json_lines(folder: Folder) -> None:
 def test_every_entity_has_the_flags_of_an_apply() -> None:
     """How it is asked, locked and shown is the same everywhere."""
     wanted = {"auto_approve", "no_wait", "state", "lock_timeout", "json", "bootstrap_server"}
-    for name, command in commands().commands["alter"].commands.items():
+    for name, command in get_commands().commands["alter"].commands.items():
         assert wanted <= {parameter.name for parameter in command.params}, name

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from msgspec.structs import replace
 
-from kafkaform.audit.event import Kind
+from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.resource import Fault, FaultClass, Identity
@@ -187,8 +187,8 @@ def test_a_record_of_megabytes_is_published_without_its_body(folder: Folder) -> 
     says so, and what follows it arrives."""
     folder.create("audit")
     log = story.journal(LocalSink(folder.path / LOG), "run-1")
-    log.write(Kind.STATE, FrozenMap(reason="x" * 2_000_000))
-    log.write(Kind.STATE, FrozenMap(reason="small"))
+    log.write(RecordKind.STATE, FrozenMap(reason="x" * 2_000_000))
+    log.write(RecordKind.STATE, FrozenMap(reason="small"))
     folder.declare("a")
     said = folder.done("audit", "publish", "--to-topic", f"{folder.prefix}audit")
     assert "Published 2 records" in said.out

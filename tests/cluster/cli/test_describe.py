@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.command_tree import commands
+from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.render.page import fitted, lines
-from kafkaform.render.text import wrapped
+from kafkaform.render.text import wrap_text
 from kafkaform_kafka.inspect.access_page import access_page
 from kafkaform_kafka.inspect.cells import size
 from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import ASKED, OBJECTS
-from kafkaform_kafka.kinds.quota.document import quota_source
+from kafkaform_kafka.kinds.quota.document import name_quota_source
 from kafkaform_kafka.wire import describe as wire
 
 from ...conftest import Broker
@@ -100,9 +100,9 @@ def test_a_narrow_terminal_keeps_the_columns() -> None:
 
 def test_cells_are_broken_between_words() -> None:
     """After blanks and commas where there are any, and never inside a wide character."""
-    assert wrapped("Describe,Alter,Create and more", 16) == ["Describe,Alter,", "Create and more"]
-    assert wrapped("日本語日本語", 5) == ["日本", "語日", "本語"]
-    assert wrapped("", 5) == [""]
+    assert wrap_text("Describe,Alter,Create and more", 16) == ["Describe,Alter,", "Create and more"]
+    assert wrap_text("日本語日本語", 5) == ["日本", "語日", "本語"]
+    assert wrap_text("", 5) == [""]
 
 
 def test_an_explanation_fits_a_narrow_terminal() -> None:
@@ -147,7 +147,7 @@ def test_sizes(number: int | None, shown: str) -> None:
 )
 def test_quota_sources_are_those_of_kip_248(entity: dict[str, str | None], level: str) -> None:
     """Eight levels and the two of addresses."""
-    assert quota_source(entity) == level
+    assert name_quota_source(entity) == level
 
 
 def test_quotas_for_people() -> None:
@@ -167,7 +167,7 @@ def test_quotas_for_people() -> None:
 
 def test_every_kind_is_a_command() -> None:
     """What can be described can be typed."""
-    assert set(commands().commands["describe"].commands) == {*ASKED, *OBJECTS}
+    assert set(get_commands().commands["describe"].commands) == {*ASKED, *OBJECTS}
 
 
 # ── a real cluster ──────────────────────────────────────────────────────────────────────
@@ -259,7 +259,7 @@ def test_only_named_configs_travel(bare: Bare, monkeypatch: pytest.MonkeyPatch) 
     """The names stand in the request, so that a broker's hundreds of configs stay where they
     are."""
     asked: list[Any] = []
-    real = wire.configs
+    real = wire.describe_all_configs
 
     def configs(*arguments: Any, keys: Any = None, **named: Any) -> Any:
         asked.append(keys)
@@ -267,7 +267,7 @@ def test_only_named_configs_travel(bare: Bare, monkeypatch: pytest.MonkeyPatch) 
         assert [row.name for one in answer.values() for row in one.configs] == ["node.id"]
         return answer
 
-    monkeypatch.setattr(wire, "configs", configs)
+    monkeypatch.setattr(wire, "describe_all_configs", configs)
     bare.document("configs", "node.id", "--entity-type=brokers", "--entity-name=1")
     assert asked == [("node.id",)]
 

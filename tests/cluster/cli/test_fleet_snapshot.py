@@ -24,15 +24,15 @@ from confluent_kafka.admin import (
 )
 
 from kafkaform.core.errors import StorageError, UsageError
-from kafkaform.core.objects import Found
+from kafkaform.core.objects import StoredObject
 from kafkaform.core.progress import Event, Progress
-from kafkaform.fleet.landed.register import read as read_register
+from kafkaform.fleet.landed.register import read_register as read_register
 from kafkaform.inventory import place as places
 from kafkaform.workflow.configuration.evaluation import Inputs
 from kafkaform.workflow.fleet import snapshot as fleetsnapshot
 from kafkaform.workflow.fleet import states
 from kafkaform.workflow.fleet.register_file import read_fleet
-from kafkaform.workflow.fleet.snapshot import snapshot
+from kafkaform.workflow.fleet.snapshot import take_snapshot
 from kafkaform.workflow.fleet.summary import Summary
 
 from ...conftest import Broker
@@ -76,7 +76,7 @@ class Fleet:
 
     def take(self, **options: Any) -> Summary:
         path = self.folder.write("fleet.hcl", self.text)
-        return snapshot(read_fleet(path, Inputs()), **options)
+        return take_snapshot(read_fleet(path, Inputs()), **options)
 
     def files(self) -> dict[str, bytes]:
         landing = self.root / "landing"
@@ -149,7 +149,7 @@ def test_a_cluster_its_state_and_its_log(fleet: Fleet) -> None:
     fleet.state("main")
     taken = fleet.take()
     mine, lineage = folder.prefix, taken.states[0].lineage
-    assert taken.exit_code == 0, list(taken.lines())
+    assert taken.exit_code == 0, list(taken.render_lines())
     assert (taken.clusters[0].status, taken.states[0].errors) == ("read", ())
     live = fleet.rows("live", "eu", taken.snapshot)
     state = fleet.rows("state", lineage, taken.snapshot)
@@ -218,7 +218,7 @@ def test_who_may_not_see(fleet: Fleet, stranger: Login, monkeypatch: pytest.Monk
     assert meta["coverage"]["kafka_topic"] == "visible_only"
     assert meta["coverage"]["kafka_acl"] == "failed" and "kafka_acl" in meta["error"]
     assert "complete" not in {meta["coverage"][k] for k in ("kafka_quota", "topic_usage")}
-    shown = "\n".join(taken.lines())
+    shown = "\n".join(taken.render_lines())
     assert "partial" in shown and "more may be hidden of" in shown
 
 
@@ -322,7 +322,7 @@ def test_a_cluster_that_is_not_there(fleet: Fleet, monkeypatch: pytest.MonkeyPat
         assert meta["error"] and not meta["complete"] and "sha256" not in meta
         assert f"live/{name}/{taken.snapshot}.jsonl" not in fleet.files()
     assert b"Canary" not in b"".join(fleet.files().values())
-    shown = [*taken.lines()]
+    shown = [*taken.render_lines()]
     lines = {line.split()[0]: n for n, line in enumerate(shown)}
     for name in ("deaf", "closed", "unset", "refused"):
         assert "failed   nothing was read" in shown[lines[name]]
@@ -514,7 +514,7 @@ def test_a_fault_of_ours(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("eu", "us"):
         fleet.cluster(name)
         fleet.state(name.upper())
-    real_capture, real_known = fleetsnapshot.capture, states._known
+    real_capture, real_known = fleetsnapshot.capture_cluster, states._read_known
 
     def capture(session: Any, reader: Any, named: Any, task: str, report: Any) -> Any:
         if task == "us":
@@ -526,8 +526,8 @@ def test_a_fault_of_ours(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
             raise ZeroDivisionError("Canary-text")
         return real_known(entry)
 
-    monkeypatch.setattr(fleetsnapshot, "capture", capture)
-    monkeypatch.setattr(states, "_known", known)
+    monkeypatch.setattr(fleetsnapshot, "capture_cluster", capture)
+    monkeypatch.setattr(states, "_read_known", known)
     taken = fleet.take()
     assert [one.status for one in taken.clusters] == ["read", "failed"]
     assert [one.recorded for one in taken.states] == [1, None]
@@ -546,7 +546,7 @@ def test_some_of_the_fleet(fleet: Fleet) -> None:
     assert [(event.done, event.total) for event in told] == [(0, 1), (1, 1)] and told[-1].finished
     with pytest.raises(UsageError, match="eu-2"):
         fleet.take(only=("eu-2",))
-    document: Mapping[str, Any] = taken.document()
+    document: Mapping[str, Any] = taken.make_document()
     assert document["complete"] is True and document["clusters"][0]["status"] == "read"
 
 
@@ -571,7 +571,7 @@ def test_a_store_as_the_place(fleet: Fleet) -> None:
     keys = [entry.key for entry in place.names("landing")]
     stem = f"landing/live/eu/{taken.snapshot}"
     assert keys == [f"{stem}.jsonl", f"{stem}.meta.json", f"landing/register/{taken.snapshot}.json"]
-    found: Found | None = place.read(f"{stem}.meta.json")
+    found: StoredObject | None = place.read(f"{stem}.meta.json")
     assert found and json.loads(found.data)["rows"] == taken.clusters[0].objects
     assert not (fleet.folder.path / "data").exists()
 

@@ -23,13 +23,13 @@ from confluent_kafka.admin import (
 from msgspec.structs import replace
 
 from kafkaform.apply.provenance import find_origin
-from kafkaform.audit.chain import seal
+from kafkaform.audit.chain import seal_record
 from kafkaform.audit.event import Record, decode, encode
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.state import codec
-from kafkaform.state.edit import put
+from kafkaform.state.edit import put_row
 from kafkaform.workflow.stores import open_store
 from kafkaform.workflow.workspace import read_log
 
@@ -279,7 +279,7 @@ def test_a_successor_stays(rights: Rights) -> None:
     rights.create("a")
     state = codec.decode(path.read_bytes(), STATE)
     (row,) = (row for row in old.objects.values() if row.owners == ("kafka_acl.a",))
-    path.write_bytes(codec.encode(put(state, row)))
+    path.write_bytes(codec.encode(put_row(state, row)))
     _refused(folder, "does not show")
     assert rights.live() == {"a", "b"}
 
@@ -291,7 +291,7 @@ def test_what_was_let_go_is_not_taken_back_by_hand(rights: Rights) -> None:
     _rm(rights)
     state = codec.decode(path.read_bytes(), STATE)
     (row,) = (row for row in old.objects.values() if row.owners == ("kafka_acl.a",))
-    path.write_bytes(codec.encode(put(state, row)))
+    path.write_bytes(codec.encode(put_row(state, row)))
     _refused(folder, "does not show")
     assert rights.live() == {"a", "b"}
 
@@ -344,7 +344,9 @@ def rewrite(folder: Folder, body: Callable[[Record], FrozenMap]) -> None:
     head, lines = GENESIS, []
     for line in log.read_bytes().splitlines():
         old = decode(line)
-        new = seal(head, time=old.time, run=old.run, actor=old.actor, kind=old.kind, body=body(old))
+        new = seal_record(
+            head, time=old.time, run=old.run, actor=old.actor, kind=old.kind, body=body(old)
+        )
         lines.append(encode(new) + b"\n")
         head = Head(new.seq, new.hash)
     log.write_bytes(b"".join(lines))

@@ -48,7 +48,7 @@ def signalled():
 end_on_signals()
 threading.Thread(target=signalled).start()
 try:
-    Console.standard().ask("Really? ")
+    Console.make_standard().ask("Really? ")
 except Ended as ended:
     sys.exit(ended.exit_code)
 """

@@ -23,21 +23,21 @@ from confluent_kafka.admin import (
 )
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
+from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.secret import Secret
 from kafkaform_kafka.authority.authorizer import (
     Access,
-    Question,
-    Verdict,
-    asked_first,
-    asked_of_topics,
+    AccessQuestion,
+    AccessVerdict,
     authorize,
     authorize_any,
     decide,
-    index,
+    index_acls,
+    to_cluster_question,
+    to_topics_question,
 )
 from kafkaform_kafka.connection import clients
-from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.wire.client import Wire
 from kafkaform_kafka.wire.topic_ids import parse_id
@@ -86,7 +86,7 @@ class Cluster:
 
     open: bool
     wires: Mapping[str, Wire]
-    root: Settings
+    root: KafkaSettings
     ids: dict[str, UUID]
     tokens: dict[str, str]
 
@@ -100,12 +100,12 @@ def running(open_: bool) -> Iterator[Cluster]:
     """A broker that nobody else uses, because its ACLs concern everybody."""
     name = f"access-{os.getpid()}"
     rule = ("allow.everyone.if.no.acl.found", str(open_).lower())
-    options = sandbox.Options(name, config=(rule, *ASKABLE), ready_within=90.0)
+    options = sandbox.SandboxOptions(name, config=(rule, *ASKABLE), ready_within=90.0)
     folder = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=folder) as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", home)
         try:
-            made = _populated(sandbox.up(options, probe), open_)
+            made = _populated(sandbox.up(options, count_brokers), open_)
             yield made
             for wire in made.wires.values():
                 wire.close()
@@ -152,8 +152,8 @@ def create(cluster: Cluster, name: str) -> None:
         time.sleep(0.05)
 
 
-def _settings(box: sandbox.Sandbox, user: str, mechanism: str, password: str) -> Settings:
-    return Settings(
+def _settings(box: sandbox.Sandbox, user: str, mechanism: str, password: str) -> KafkaSettings:
+    return KafkaSettings(
         "kafka",
         (box.bootstrap,),
         "SASL_PLAINTEXT",
@@ -164,7 +164,7 @@ def _settings(box: sandbox.Sandbox, user: str, mechanism: str, password: str) ->
     )
 
 
-def _wire(settings: Settings) -> Wire:
+def _wire(settings: KafkaSettings) -> Wire:
     return Wire(clients.pure_config(settings), clients.PATIENCE)
 
 
@@ -173,10 +173,10 @@ def expected(access: Access, probe: Probe) -> bool:
     asks for besides."""
     asks = authorize if probe.alone else decide
     who = f"User:{probe.user}"
-    answers = [asks(access, Question(who, HOST, *right)).verdict for right in probe.rights]
-    besides = probe.besides and decide(access, Question(who, HOST, *probe.besides)).verdict
-    assert Verdict.UNKNOWN not in (*answers, besides), "everything is declared here"
-    return Verdict.ALLOWED in answers and besides in (None, Verdict.ALLOWED)
+    answers = [asks(access, AccessQuestion(who, HOST, *right)).verdict for right in probe.rights]
+    besides = probe.besides and decide(access, AccessQuestion(who, HOST, *probe.besides)).verdict
+    assert AccessVerdict.UNKNOWN not in (*answers, besides), "everything is declared here"
+    return AccessVerdict.ALLOWED in answers and besides in (None, AccessVerdict.ALLOWED)
 
 
 def sent(cluster: Cluster) -> list[Probe]:
@@ -232,7 +232,7 @@ def compare(cluster: Cluster, chance: random.Random) -> Iterator[Compared]:
         some = size >= 0
         tokens = tuple(cluster.tokens)
         acls = random_acls(chance, size, tokens) if some else random_writers(chance, -size)
-        access = Access(index(acls), SUPER_USERS, cluster.open)
+        access = Access(index_acls(acls), SUPER_USERS, cluster.open)
         settled(cluster, acls)
         found, wrong = agreed(cluster, access)
         probes = tuple(one for one in found if one.user != "admin")
@@ -246,14 +246,16 @@ def deciding(access: Access, probe: Probe) -> Iterator[tuple[str, str, bool]]:
     who = f"User:{probe.user}"
 
     def held(right: Right) -> bool:
-        return authorize(access, Question(who, HOST, *right)).verdict is Verdict.ALLOWED
+        return authorize(access, AccessQuestion(who, HOST, *right)).verdict is AccessVerdict.ALLOWED
 
-    asked = [Question(who, HOST, *right) for right in probe.rights]
-    more = [] if probe.alone else [one for one in map(asked_first, asked) if one is not None]
+    asked = [AccessQuestion(who, HOST, *right) for right in probe.rights]
+    more = (
+        [] if probe.alone else [one for one in map(to_cluster_question, asked) if one is not None]
+    )
     doors = {Right(q.operation, q.resource_type, q.resource_name) for q in (*asked, *more)}
     anywhere = any(
-        authorize_any(access, later).verdict is Verdict.ALLOWED
-        for later in map(asked_of_topics, asked)
+        authorize_any(access, later).verdict is AccessVerdict.ALLOWED
+        for later in map(to_topics_question, asked)
         if later is not None and not probe.alone
     )
     besides = probe.besides is None or held(probe.besides)

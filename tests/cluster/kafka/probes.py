@@ -45,7 +45,7 @@ from kafkaform_kafka.kinds.acl.resource_type import (
     RESOURCE_TYPES,
     SUPPORTED,
     Acl,
-    listed,
+    list_reported_operations,
 )
 from kafkaform_kafka.protocol import rights
 from kafkaform_kafka.wire.client import Wire
@@ -598,7 +598,7 @@ def sights(user: str, wire: Wire, tokens: Mapping[str, str]) -> Iterator[Probe]:
 
 def told(user: str, wire: Wire, topics: Sequence[str]) -> Iterator[Probe]:
     """What the broker says that we may do, with the cluster and with topics that are there."""
-    held = rights.names(describe_cluster(wire, SECONDS).operations)
+    held = rights.decode_operations(describe_cluster(wire, SECONDS).operations)
     yield from _told(user, "Cluster", "kafka-cluster", held)
     row = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
@@ -608,11 +608,13 @@ def told(user: str, wire: Wire, topics: Sequence[str]) -> Iterator[Probe]:
     )
     for topic in wire.send(request, SECONDS).topics:
         if topic.error_code == 0:
-            yield from _told(user, "Topic", topic.name, rights.names(topic.authorized_operations))
+            yield from _told(
+                user, "Topic", topic.name, rights.decode_operations(topic.authorized_operations)
+            )
 
 
 def _told(user: str, kind: str, name: str, held: Sequence[str]) -> Iterator[Probe]:
     """Those who may not describe something are told that they may do nothing with it."""
-    for operation in listed(kind) if held else ("Describe",):
+    for operation in list_reported_operations(kind) if held else ("Describe",):
         right = Right(operation, kind, name)
         yield Probe(user, "authorized operations", (right,), operation in held, alone=True)

@@ -26,10 +26,15 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.connection.settings import Settings
-from kafkaform_kafka.inspect.access_explanation import Wanted, access_of, explain
+from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.inspect.access_explanation import AccessQuery, build_access, explain_access
 from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, Acl, acl_of, listed
+from kafkaform_kafka.kinds.acl.resource_type import (
+    SUPPORTED,
+    Acl,
+    list_reported_operations,
+    parse_acl,
+)
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.acls import AclRow, AclRows, create_acls
 from kafkaform_kafka.wire.topics import list_topics
@@ -166,7 +171,7 @@ def test_who_may_not_look_is_told_so(ci: KafkaSession, stranger: Login, prefix: 
 
 
 def test_who_may_not_change_is_told_before_and_after(
-    admin: KafkaSession, user: Settings, prefix: str
+    admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """With Describe alone the dry run names the right that is missing; so does the broker."""
     with role(admin, prefix, 'role = "custom"\n  operations = ["Describe"]\n  cluster = true'):
@@ -222,7 +227,7 @@ def test_a_rule_that_is_too_new_is_left_alone(
 
 def test_what_resources_know_is_what_the_broker_says(admin: KafkaSession, prefix: str) -> None:
     """A super user may do everything, and the broker lists what that is."""
-    assert set(admin.facts.values["rights"]) == set(listed("Cluster"))
+    assert set(admin.facts.values["rights"]) == set(list_reported_operations("Cluster"))
     apply(admin, new(prefix))
     wire = admin._context.wire
     (row,) = eventually(
@@ -241,7 +246,7 @@ def test_a_data_source_lists_and_filters(admin: KafkaSession, prefix: str) -> No
     arguments = FrozenMap({**dict.fromkeys(acls.NAMES), **given})
     answer = admin.query("kafka_acls", arguments)
     assert answer["complete"] is True
-    assert {acl_of(found) for found in answer["list"]} >= {*rules}
+    assert {parse_acl(found) for found in answer["list"]} >= {*rules}
     drop(admin, *rules)
 
 
@@ -255,7 +260,7 @@ def broker(exclusive_broker: Broker) -> Broker:
 
 
 @pytest.fixture
-def user(broker: Any, prefix: str) -> Iterator[Settings]:
+def user(broker: Any, prefix: str) -> Iterator[KafkaSettings]:
     """A user of this test's own, without rights."""
     with new_login(broker, prefix) as made:
         yield login(broker, made)
@@ -265,7 +270,7 @@ def user(broker: Any, prefix: str) -> Iterator[Settings]:
 def role(admin: KafkaSession, name: str, body: str) -> Iterator[list[Acl]]:
     """The rules of a role of this user, in force."""
     block = f'resource "kafka_access" "x" {{\n  principal = "User:{name}"\n  {body}\n}}\n'
-    rules = [acl_of(item.attributes) for item in desired(BLOCK + block).declared]
+    rules = [parse_acl(item.attributes) for item in desired(BLOCK + block).declared]
     assert rules and {o.status for o in make(admin, *rules)} == {OutcomeStatus.APPLIED}
     wait(admin, Observed, *rules)
     try:
@@ -275,7 +280,7 @@ def role(admin: KafkaSession, name: str, body: str) -> Iterator[list[Acl]]:
         wait(admin, Absent, *rules)
 
 
-def produce(user: Settings, topic: str, transactional: str = "") -> None:
+def produce(user: KafkaSettings, topic: str, transactional: str = "") -> None:
     """Write a record, idempotently. Raises KafkaException."""
     config: dict[str, Any] = {
         **native_config(user),
@@ -296,7 +301,7 @@ def produce(user: Settings, topic: str, transactional: str = "") -> None:
         producer.commit_transaction(8)
 
 
-def consume(user: Settings, topic: str, group: str) -> None:
+def consume(user: KafkaSettings, topic: str, group: str) -> None:
     """Read a record as a member of a group. Raises KafkaException."""
     config = {"group.id": group, "auto.offset.reset": "earliest", "log_level": 0}
     consumer = Consumer({**native_config(user), **config})
@@ -319,7 +324,7 @@ def works(attempt: Callable[[], None], fault: type[Exception] = KafkaException) 
 
 
 def test_a_producer_works_with_its_role_and_not_without(
-    admin: KafkaSession, user: Settings, prefix: str
+    admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """An idempotent producer needs nothing on the cluster."""
     apply(admin, new(prefix))
@@ -329,7 +334,7 @@ def test_a_producer_works_with_its_role_and_not_without(
 
 
 def test_a_transactional_producer_works_with_its_role(
-    admin: KafkaSession, user: Settings, prefix: str
+    admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """And a producer's role is not enough for it."""
     apply(admin, new(prefix))
@@ -342,7 +347,7 @@ def test_a_transactional_producer_works_with_its_role(
 
 
 def test_a_consumer_works_with_its_role(
-    broker: Any, admin: KafkaSession, user: Settings, prefix: str
+    broker: Any, admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """And its topics alone are not enough for a group."""
     apply(admin, new(prefix))
@@ -355,7 +360,7 @@ def test_a_consumer_works_with_its_role(
 
 
 def test_a_streams_application_makes_and_cleans_its_own_topics(
-    admin: KafkaSession, user: Settings, prefix: str
+    admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """It creates, writes, reads and purges topics that begin with its application id and a dash,
     and no others."""
@@ -374,7 +379,7 @@ def test_a_streams_application_makes_and_cleans_its_own_topics(
 
 
 def test_an_admin_may_do_all_that_kafkaform_does(
-    admin: KafkaSession, user: Settings, prefix: str
+    admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """Topics, configs, ACLs and quotas, without reading or writing a record."""
     with role(admin, prefix, 'role = "admin"\n  topics = ["*"]'):
@@ -401,15 +406,17 @@ def test_an_admin_may_do_all_that_kafkaform_does(
 
 def explained(session: KafkaSession, who: str, topic: str) -> FrozenMap:
     """What `explain access` says of deleting this topic."""
-    access = access_of(session.sweep(acls.KIND, Depth.FULL), session.facts, ["User:admin"], False)
-    wanted = Wanted("Topic", topic, ("Delete",), who)
-    (answer,) = explain(access, wanted, "")["answers"]
+    access = build_access(
+        session.sweep(acls.KIND, Depth.FULL), session.facts, ["User:admin"], False
+    )
+    wanted = AccessQuery("Topic", topic, ("Delete",), who)
+    (answer,) = explain_access(access, wanted, "")["answers"]
     assert isinstance(answer, FrozenMap)
     return answer
 
 
 def test_delete_on_the_cluster_deletes_a_topic_that_denies_it(
-    admin: KafkaSession, user: Settings, prefix: str
+    admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """The dry run, the explanation and the broker agree: a DENY on the topic stops nobody who has
     Delete on the cluster. Without it all three name the DENY."""
@@ -446,7 +453,7 @@ def test_delete_on_the_cluster_deletes_a_topic_that_denies_it(
 
 
 def test_who_may_not_read_acls_is_judged_by_what_is_told(
-    admin: KafkaSession, user: Settings, prefix: str
+    admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """Delete on the cluster would give Describe on it, so without that it is not there either,
     unless a DENY hides it: the advice says what to do then."""

@@ -8,10 +8,10 @@ import pytest
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from kafkaform_kafka.protocol import broker_keys
-from kafkaform_kafka.protocol.broker_keys import Mode
+from kafkaform_kafka.protocol.broker_keys import UpdateMode
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.answers import Entry
+from kafkaform_kafka.wire.answers import ConfigEntry
 from kafkaform_kafka.wire.configs import TYPES, describe_configs
 
 KINDS = {
@@ -36,7 +36,7 @@ UNLISTED = 20
 """Configs that are marked as internal, which a broker keeps to itself."""
 
 
-def listed(session: KafkaSession, resource: str, name: str, node: str | None) -> list[Entry]:
+def listed(session: KafkaSession, resource: str, name: str, node: str | None) -> list[ConfigEntry]:
     """Everything that the broker tells, with types."""
     wire = session.context.wire
     answers = describe_configs(wire, resource, [name], 10, synonyms=True, docs=True, node=node)
@@ -68,7 +68,7 @@ def test_the_table_has_every_config_that_a_broker_lists(admin: KafkaSession) -> 
         known = table[name]
         if not known.secret or entry.kind:  # an authorizer's own configs have no type
             assert KINDS[entry.kind] == known.key.kind, name
-        assert entry.read_only is (known.mode is Mode.READ_ONLY), name
+        assert entry.read_only is (known.mode is UpdateMode.READ_ONLY), name
         assert entry.sensitive is known.secret, name
 
 
@@ -77,7 +77,7 @@ def test_the_table_knows_kafkas_defaults(admin: KafkaSession) -> None:
     built_in = 5
     for entry in listed(admin, "broker", "1", "1"):
         known = broker_keys.broker_keys().get(entry.name)
-        if known is None or known.mode is Mode.READ_ONLY or entry.value is None:
+        if known is None or known.mode is UpdateMode.READ_ONLY or entry.value is None:
             continue
         last = entry.synonyms[-1] if entry.synonyms else None
         if last is not None and last.source == built_in and last.name == entry.name:
@@ -88,16 +88,16 @@ def test_modes_are_the_brokers_own(admin: KafkaSession) -> None:
     """Each dynamic config is taken for one broker, for all or for a listener, as the table says."""
     entries = {entry.name: entry for entry in listed(admin, "broker", "1", "1")}
     for name, known in broker_keys.broker_keys().items():
-        if known.mode is Mode.READ_ONLY or known.secret or name in THROTTLES:
+        if known.mode is UpdateMode.READ_ONLY or known.secret or name in THROTTLES:
             continue
         value = entries[name].value or known.key.default
         if value == "" and known.key.kind not in ("list", "string"):
             continue  # a class or type without a value has none that a broker would take
         shared = may_set(admin, "", name, value)
         alone = may_set(admin, "1", name, value)
-        if known.mode is Mode.CLUSTER:
+        if known.mode is UpdateMode.CLUSTER:
             assert shared is None, (name, shared)
-        elif known.mode is Mode.BROKER:
+        elif known.mode is UpdateMode.BROKER:
             assert "broker id must be specified" in (shared or ""), (name, shared)
             assert alone is None, (name, alone)
         else:
@@ -107,8 +107,8 @@ def test_modes_are_the_brokers_own(admin: KafkaSession) -> None:
 @pytest.mark.parametrize("name", ["num.partitions", "log.dirs", "auto.create.topics.enable"])
 def test_read_only_configs_are_refused_by_brokers_too(admin: KafkaSession, name: str) -> None:
     """What a plan refuses as read-only, a broker would refuse in the dry run."""
-    found = broker_keys.find(name)
-    assert found is not None and found.mode is Mode.READ_ONLY
+    found = broker_keys.find_broker_key(name)
+    assert found is not None and found.mode is UpdateMode.READ_ONLY
     for resource in ("", "1"):
         assert "dynamically" in (may_set(admin, resource, name, "1") or "")
 
@@ -116,26 +116,28 @@ def test_read_only_configs_are_refused_by_brokers_too(admin: KafkaSession, name:
 @pytest.mark.parametrize(
     ("name", "mode", "secret"),
     [
-        ("listener.name.tls.ssl.keystore.password", Mode.BROKER, True),
-        ("listener.name.tls.ssl.keystore.location", Mode.BROKER, False),
-        ("listener.name.client.plain.sasl.jaas.config", Mode.BROKER, True),
-        ("listener.name.client.max.connections", Mode.CLUSTER, False),
-        ("listener.name.client.connections.max.reauth.ms", Mode.BROKER, False),
-        ("listener.name.client.ssl.principal.mapping.rules", Mode.READ_ONLY, False),
-        ("super.users", Mode.READ_ONLY, True),
+        ("listener.name.tls.ssl.keystore.password", UpdateMode.BROKER, True),
+        ("listener.name.tls.ssl.keystore.location", UpdateMode.BROKER, False),
+        ("listener.name.client.plain.sasl.jaas.config", UpdateMode.BROKER, True),
+        ("listener.name.client.max.connections", UpdateMode.CLUSTER, False),
+        ("listener.name.client.connections.max.reauth.ms", UpdateMode.BROKER, False),
+        ("listener.name.client.ssl.principal.mapping.rules", UpdateMode.READ_ONLY, False),
+        ("super.users", UpdateMode.READ_ONLY, True),
     ],
 )
-def test_a_listeners_config_follows_the_plain_one(name: str, mode: Mode, secret: bool) -> None:
+def test_a_listeners_config_follows_the_plain_one(
+    name: str, mode: UpdateMode, secret: bool
+) -> None:
     """The prefix moves a config from the broker to one listener, and opens some for changes."""
-    found = broker_keys.find(name)
+    found = broker_keys.find_broker_key(name)
     assert found is not None
     assert (found.mode, found.secret) == (mode, secret)
 
 
 def test_a_plugins_config_is_not_known() -> None:
     """Neither alone nor behind a listener's prefix."""
-    assert broker_keys.find("my.plugin.level") is None
-    assert broker_keys.find("listener.name.client.my.plugin.level") is None
+    assert broker_keys.find_broker_key("my.plugin.level") is None
+    assert broker_keys.find_broker_key("listener.name.client.my.plugin.level") is None
 
 
 @pytest.mark.parametrize(

@@ -124,11 +124,11 @@ def test_the_native_client_is_proven(session: KafkaSession, proxy: Proxy) -> Non
     """What it tells of records and groups counts only if the session's cluster answers before and
     after."""
     native = session._native
-    assert native.offset_spans({"no-such-topic": 1}) == {}
-    assert native.live_groups(frozenset(), 1000) is not None
+    assert native.read_offset_spans({"no-such-topic": 1}) == {}
+    assert native.list_live_groups(frozenset(), 1000) is not None
     proxy.tamper = _elsewhere
     with pytest.raises(OtherSystem):
-        native.offset_spans({"no-such-topic": 1})
+        native.read_offset_spans({"no-such-topic": 1})
 
 
 def test_a_foreign_id_is_not_taken_back() -> None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.session import KafkaSession, open_session
 
 from ...kit.kafka import doors
@@ -41,14 +41,16 @@ def stranger() -> doors.Authority:
     return doors.authority("somebody else")
 
 
-def through(house: Doors, door: str, protocol: str, *login: str | None, **more: Any) -> Settings:
+def through(
+    house: Doors, door: str, protocol: str, *login: str | None, **more: Any
+) -> KafkaSettings:
     """Settings for one listener. login: mechanism, user, password."""
     hidden = [Secret(text) if text else None for text in login[2:]]
     where = (house.at(door),)
-    return Settings("kafka", where, protocol, *login[:2], *hidden, timeout=5.0, **more)
+    return KafkaSettings("kafka", where, protocol, *login[:2], *hidden, timeout=5.0, **more)
 
 
-def admin(house: Doors, door: str, protocol: str, mechanism: str, **more: Any) -> Settings:
+def admin(house: Doors, door: str, protocol: str, mechanism: str, **more: Any) -> KafkaSettings:
     """The super user by password."""
     return through(house, door, protocol, mechanism, "admin", house.box.admin_password, **more)
 
@@ -60,7 +62,7 @@ def token_file(tmp_path: Path, token: str) -> str:
     return str(path)
 
 
-def works(settings: Settings) -> KafkaSession:
+def works(settings: KafkaSettings) -> KafkaSession:
     """A session on which both clients have been answered as a super user."""
     session = open_session(settings)
     assert "Alter" in session.facts.values["rights"]
@@ -68,7 +70,7 @@ def works(settings: Settings) -> KafkaSession:
     return session
 
 
-def refusal(settings: Settings) -> str:
+def refusal(settings: KafkaSettings) -> str:
     """Message and advice of a connection that fails, in time, in one line, without secrets."""
     started = time.monotonic()
     with pytest.raises(ConnectError) as caught:
@@ -129,7 +131,7 @@ def test_with_tokens_from_an_endpoint_which_both_clients_renew(house: Doors) -> 
         for _ in range(3):
             time.sleep(2.5)
             eventually(lambda: session.sweep("kafka_topic", Depth.NAMES).coverage.fault, _is_none)
-            eventually(lambda: session._native.live_groups({"none"}, 10), _is_some)
+            eventually(lambda: session._native.list_live_groups({"none"}, 10), _is_some)
         session.close()
         assert first == 1
         assert 2 <= len(endpoint.asked) <= 12
@@ -228,7 +230,7 @@ def test_a_client_certificate_of_an_unknown_authority(
 
 def test_a_port_where_nobody_listens(house: Doors) -> None:
     """Refused at once by the computer, said after two seconds at most."""
-    said = refusal(Settings("kafka", ("127.0.0.1:1",), "PLAINTEXT"))
+    said = refusal(KafkaSettings("kafka", ("127.0.0.1:1",), "PLAINTEXT"))
     assert "127.0.0.1:1" in said and "Connection refused" in said
 
 
@@ -236,7 +238,7 @@ def test_a_port_where_nobody_listens(house: Doors) -> None:
 def test_a_port_where_something_else_listens(protocol: str) -> None:
     """A mail server says its name to everybody who connects."""
     with greeting(b"220 mail.example.com ESMTP ready\r\n") as address:
-        said = refusal(Settings("kafka", (address,), protocol))
+        said = refusal(KafkaSettings("kafka", (address,), protocol))
     assert f"{address}: what listens there is not Kafka -> check host and port" in said
 
 
@@ -244,17 +246,17 @@ def test_a_port_where_something_else_listens(protocol: str) -> None:
 def test_a_port_that_never_answers() -> None:
     """A server that hangs takes connections as well; the wait has an end."""
     with greeting(b"") as address:
-        said = refusal(Settings("kafka", (address,), "PLAINTEXT"))
+        said = refusal(KafkaSettings("kafka", (address,), "PLAINTEXT"))
     assert f"{address}: the broker closed the connection, or did not answer" in said
 
 
 def test_a_host_that_does_not_exist(house: Doors) -> None:
     """The name is in the message."""
-    said = refusal(Settings("kafka", ("no-such-host.invalid:9092",), "PLAINTEXT"))
+    said = refusal(KafkaSettings("kafka", ("no-such-host.invalid:9092",), "PLAINTEXT"))
     assert "no-such-host.invalid" in said and "check the host names" in said
 
 
-MIXED_UP: list[tuple[Callable[[Doors], Settings], str, str]] = [
+MIXED_UP: list[tuple[Callable[[Doors], KafkaSettings], str, str]] = [
     (
         lambda house: through(house, "CLIENT", "PLAINTEXT"),
         "speaks SASL_PLAINTEXT, and this connection PLAINTEXT",
@@ -290,7 +292,7 @@ MIXED_UP: list[tuple[Callable[[Doors], Settings], str, str]] = [
 
 @pytest.mark.parametrize(("settings", "said", "todo"), MIXED_UP)
 def test_a_protocol_that_is_not_the_listeners(
-    house: Doors, settings: Callable[[Doors], Settings], said: str, todo: str
+    house: Doors, settings: Callable[[Doors], KafkaSettings], said: str, todo: str
 ) -> None:
     """The listener shows what it is, so nobody has to guess; TLS is not given up lightly."""
     found = refusal(settings(house))
@@ -337,7 +339,7 @@ def test_a_token_endpoint_that_fails_later_is_named_too(house: Doors) -> None:
     assert f"{endpoint.url} cannot be reached" in found.coverage.fault.message
 
 
-def by_endpoint(house: Doors, endpoint: Endpoint) -> Settings:
+def by_endpoint(house: Doors, endpoint: Endpoint) -> KafkaSettings:
     """A token of that endpoint."""
     login = ("OAUTHBEARER", CLIENT, SECRET)
     return through(house, "OAUTH", "SASL_PLAINTEXT", *login, token_url=endpoint.url)

@@ -70,7 +70,7 @@ def ask(session: KafkaSession, api: str, body: dict[str, Any]) -> list[tuple[int
 @pytest.mark.usefixtures("broker")
 def test_the_table_is_that_of_kafka_4_3() -> None:
     """The names and their order come from the very jar that the sandbox runs."""
-    (jar,) = (path for path in jars.class_path(lambda _: None, _no_repository)
+    (jar,) = (path for path in jars.find_class_path(lambda _: None, _no_repository)
               if Path(path).name.startswith("kafka-clients"))  # fmt: skip
     names = enum_names(Path(jar), "org/apache/kafka/common/protocol/Errors")
     assert names.pop(1) == "NONE"

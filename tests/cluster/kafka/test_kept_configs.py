@@ -10,8 +10,8 @@ import pytest
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Absent, Facts, Observed
 from kafkaform_kafka.kinds.topic import throttles
-from kafkaform_kafka.kinds.topic.configs import untouched
-from kafkaform_kafka.protocol.broker_keys import Mode, broker_keys
+from kafkaform_kafka.kinds.topic.configs import is_foreign_config
+from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import (
     GROUP_KEYS,
     IRREMOVABLE,
@@ -113,7 +113,7 @@ def test_every_other_config_of_a_topic_is_shown_and_removed(
 @pytest.mark.parametrize("key", sorted(NEEDS_TIERED_STORAGE))
 def test_a_config_of_tiered_storage_is_no_exception(key: str, admin: KafkaSession) -> None:
     """A broker without tiered storage refuses some of them, so that they are not set above."""
-    assert not untouched("topic", key, admin.facts)
+    assert not is_foreign_config("topic", key, admin.facts)
 
 
 @pytest.mark.parametrize("key", THROTTLES["topic"])
@@ -149,13 +149,13 @@ def test_what_the_cluster_refuses_to_remove_is_the_exception_and_nothing_else(
 ) -> None:
     """Every dynamic config of a broker and of all brokers, with and without an exception."""
     assert admin.facts.values["elr"] is True
-    modes = (Mode.CLUSTER, Mode.BROKER) if name else (Mode.CLUSTER,)
+    modes = (UpdateMode.CLUSTER, UpdateMode.BROKER) if name else (UpdateMode.CLUSTER,)
     keys = [key for key, known in broker_keys().items() if known.mode in modes]
     answers = {key: code(admin, "broker", name, delete=(key,), dry=True) for key in keys}
     assert {key: found for key, found in answers.items() if found} == dict.fromkeys(
         IRREMOVABLE["broker"], INVALID_CONFIG
     )
-    kept = {key for key in keys if untouched("broker", key, admin.facts)}
+    kept = {key for key in keys if is_foreign_config("broker", key, admin.facts)}
     assert kept == {*IRREMOVABLE["broker"], *THROTTLES["broker"]}
 
 
@@ -170,7 +170,7 @@ def test_no_config_of_a_group_or_of_client_metrics_stays(admin: KafkaSession, pr
         assert sent["delete"] == tuple(sorted(config))
         assert code(admin, resource, prefix, delete=sent["delete"]) == 0
     for resource, keys in (("group", GROUP_KEYS), ("client_metrics", METRICS_KEYS)):
-        assert not [key for key in keys if untouched(resource, key, admin.facts)]
+        assert not [key for key in keys if is_foreign_config(resource, key, admin.facts)]
 
 
 def test_a_move_of_ours_uses_no_throttle_that_would_be_removed() -> None:

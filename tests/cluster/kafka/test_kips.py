@@ -79,7 +79,7 @@ def own_configs(wire: Wire, name: str) -> dict[str, str | None]:
 def test_there_is_no_zookeeper() -> None:
     """A cluster is reached by its brokers alone: no setting names another way."""
     assert "bootstrap_servers" in CONFIG.attributes
-    assert not [name for name in CONFIG.names() if "zookeeper" in name.lower()]
+    assert not [name for name in CONFIG.list_names() if "zookeeper" in name.lower()]
 
 
 def test_no_names_is_nothing_and_null_is_everything(wire: Wire, live: Observed) -> None:
@@ -273,7 +273,7 @@ def test_an_empty_text_is_a_value(wire: Wire, live: Observed) -> None:
 
 def test_an_acl_without_the_right_names_it(ci: KafkaSession) -> None:
     """Making an ACL needs Alter on the cluster: who lacks it is told so, and nothing is made."""
-    rule = acls.acl_of_key(acl_key())
+    rule = acls.parse_acl_key(acl_key())
     change = replace(
         new("unused"),
         identity=Identity("kafka", acls.KIND, rule.key),

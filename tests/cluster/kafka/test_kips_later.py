@@ -26,12 +26,12 @@ from kafka.protocol.metadata import MetadataRequest
 from msgspec.structs import replace
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
+from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.resource import Absent, Depth, FaultClass, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import native_config
 from kafkaform_kafka.inspect.documents import describe
-from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.protocol import rights
 from kafkaform_kafka.session import KafkaSession
@@ -168,9 +168,9 @@ def test_configs_are_no_resource() -> None:
 def test_configs_are_told_by_name(admin: KafkaSession, live: str) -> None:
     """KIP-133: null is all, else those that are named; one that there is not is left out."""
     wire = admin.context.wire
-    every = wire_describe.configs(wire, "topic", [live], TIMEOUT)[live].configs
+    every = wire_describe.describe_all_configs(wire, "topic", [live], TIMEOUT)[live].configs
     assert len(every) > 20
-    named = wire_describe.configs(
+    named = wire_describe.describe_all_configs(
         wire, "topic", [live], TIMEOUT, keys=["segment.ms", "retention.ms", "no.such"]
     )
     assert {row.name for row in named[live].configs} == {"segment.ms", "retention.ms"}
@@ -190,8 +190,8 @@ def test_what_a_newer_broker_tells_is_unknown_and_shown() -> None:
 def _described(context: Any, row: ResourceRow) -> FrozenMap:
     patch = pytest.MonkeyPatch()
     with patch.context() as instead:
-        instead.setattr(wire_describe, "configs", lambda *_, **__: {"t": row})
-        return describe("configs", context, _unasked, Wanted(exact=("t",)))
+        instead.setattr(wire_describe, "describe_all_configs", lambda *_, **__: {"t": row})
+        return describe("configs", context, _unasked, DescribeQuery(exact=("t",)))
 
 
 def _unasked(kind: str, depth: Depth) -> Sweep:
@@ -207,7 +207,7 @@ def generous(own_brokers: None) -> Iterator[Any]:
     name = f"tests-auto-{os.getpid()}"
     config = (("auto.create.topics.enable", "true"),)
     try:
-        yield sandbox.up(sandbox.Options(name, config=config), probe)
+        yield sandbox.up(sandbox.SandboxOptions(name, config=config), count_brokers)
     finally:
         sandbox.down(name)
 
@@ -218,7 +218,7 @@ def test_asking_for_a_topic_never_makes_it(generous: Any) -> None:
     session = connect(generous, "admin")
     wire = session.context.wire
     try:
-        (row,) = wire_describe.topics(wire, ["asked"], TIMEOUT)
+        (row,) = wire_describe.describe_topics(wire, ["asked"], TIMEOUT)
         (listed,) = list_topics(wire, ["asked"], TIMEOUT)
         assert (row.code, listed.code) == (UNKNOWN_TOPIC, UNKNOWN_TOPIC)
         assert isinstance(read(session, "asked"), Absent)

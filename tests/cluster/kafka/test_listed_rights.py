@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kafkaform.core.resource import Absent, Depth, Identity, Observed, Sweep
 from kafkaform.core.value import EMPTY
-from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, listed
+from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, list_reported_operations
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.memory.session import MemorySession
 from kafkaform_kafka.protocol import rights
@@ -27,7 +27,7 @@ def test_a_super_user_may_do_everything(admin: KafkaSession, prefix: str) -> Non
     apply(admin, new(prefix))
     eventually(lambda: read(admin, prefix), lambda found: isinstance(found, Observed))
     found = held(admin.sweep(rights.KIND, Depth.FULL))
-    assert set(found[CLUSTER]) == set(listed("Cluster"))
+    assert set(found[CLUSTER]) == set(list_reported_operations("Cluster"))
     assert set(found[f"Topic|{prefix}"]) == set(SUPPORTED["Topic"])
 
 

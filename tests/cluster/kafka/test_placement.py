@@ -15,7 +15,7 @@ from confluent_kafka import Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
+from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Fault, Observed
 from kafkaform_kafka.connection.clients import native_config
@@ -38,7 +38,7 @@ def three(own_brokers: None) -> Iterator[Any]:
     """Three brokers in racks r1, r2 and r3, for this file alone."""
     name = f"tests-three-{os.getpid()}"
     try:
-        yield sandbox.up(sandbox.Options(name, brokers=3), probe)
+        yield sandbox.up(sandbox.SandboxOptions(name, brokers=3), count_brokers)
     finally:
         sandbox.down(name)
 
@@ -49,8 +49,8 @@ def session(three: Any) -> Iterator[KafkaSession]:
     opened = connect(three, "admin", servers=tuple(three.bootstrap.split(",")))
     yield opened
     for broker in "123":
-        place = throttles.Place("broker", broker, throttles.RATES, "")
-        send_throttles.alter(opened.context, place, {}, throttles.RATES)
+        place = throttles.ThrottlePlace("broker", broker, throttles.RATES, "")
+        send_throttles.alter_throttle(opened.context, place, {}, throttles.RATES)
     opened.close()
 
 
@@ -125,7 +125,10 @@ def fill(three: Any, name: str, partitions: int = 3, megabytes: int = 6) -> None
 def rates(session: KafkaSession, name: str) -> list[str]:
     """Every throttle value that is set on a broker or on this topic."""
     ticket = ThrottleTicket(name, "", 0, (1, 2, 3))
-    found = [send_throttles.live(session.context, place) for place in throttles.places(ticket)]
+    found = [
+        send_throttles.read_throttle(session.context, place)
+        for place in throttles.list_places(ticket)
+    ]
     return [value for live in found if isinstance(live, dict) for value in live.values()]
 
 
@@ -294,14 +297,17 @@ def test_somebody_elses_throttle_is_neither_overwritten_nor_removed(
     done(folder.apply())
     throttled(folder)
     folder.write(topic(name, replica_assignment="[[2]]"))
-    place = throttles.Place("broker", "2", throttles.RATES[:1], str(SLOW))
-    assert send_throttles.alter(session.context, place, {throttles.RATES[0]: str(SLOW)}, ()) is None
+    place = throttles.ThrottlePlace("broker", "2", throttles.RATES[:1], str(SLOW))
+    assert (
+        send_throttles.alter_throttle(session.context, place, {throttles.RATES[0]: str(SLOW)}, ())
+        is None
+    )
     eventually(lambda: rates(session, name), lambda found: found == [str(SLOW)])
     try:
         assert "THROTTLED_BY_OTHERS" in done(folder.apply(), 1)
         assert rates(session, name) == [str(SLOW)] and kinds(folder, "obligation") == []
     finally:
-        send_throttles.alter(session.context, place, {}, throttles.RATES[:1])
+        send_throttles.alter_throttle(session.context, place, {}, throttles.RATES[:1])
     eventually(lambda: rates(session, name), lambda found: found == [])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
+from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.change import Action, Evidence, OutcomeStatus
 from kafkaform.core.resource import FaultClass
 from kafkaform.sandbox import lifecycle
@@ -65,11 +65,11 @@ def strict(
         ("delete.topic.enable", "false"),
     )
     name = f"strict-{os.getpid()}"
-    options = sandbox.Options(name, config=config, classpath=(Path(jar),))
+    options = sandbox.SandboxOptions(name, config=config, classpath=(Path(jar),))
     with pytest.MonkeyPatch.context() as patch:
         logins = lifecycle.configuration._logins
         patch.setattr(lifecycle.configuration, "_logins", lambda box: _open(logins(box)))
-        box = sandbox.up(options, probe)
+        box = sandbox.up(options, count_brokers)
     yield box
     sandbox.down(name)
 

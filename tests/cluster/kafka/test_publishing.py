@@ -27,7 +27,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform_kafka.connection import publishing
 from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.connection.publishing import Entry, Published, publish
+from kafkaform_kafka.connection.publishing import NumberedRecord, PublishResult, publish
 
 from ...kit.kafka.logins import Login, admin_login
 from ...kit.kafka.sessions import eventually, grant, login
@@ -61,10 +61,10 @@ class Shelf:
 
     def publish(
         self,
-        entries: Sequence[Entry] | Iterator[Entry],
+        entries: Sequence[NumberedRecord] | Iterator[NumberedRecord],
         key: str = LINEAGE,
         user: Login | None = None,
-    ) -> Published:
+    ) -> PublishResult:
         config, secrets = self.connection(user)
         return publish("kafka", config, secrets, self.name, key, iter(entries))
 
@@ -115,8 +115,8 @@ def shelf(broker: Any, prefix: str) -> Iterator[Shelf]:
             future.result(SECONDS)
 
 
-def entries(count: int, first: int = 1, size: int = 10) -> list[Entry]:
-    return [Entry(n, b"%d:" % n + b"x" * size) for n in range(first, count + 1)]
+def entries(count: int, first: int = 1, size: int = 10) -> list[NumberedRecord]:
+    return [NumberedRecord(n, b"%d:" % n + b"x" * size) for n in range(first, count + 1)]
 
 
 def upto(count: int) -> list[int]:
@@ -126,9 +126,9 @@ def upto(count: int) -> list[int]:
 def test_all_then_nothing_then_the_new_ones(shelf: Shelf) -> None:
     """What the topic has is found in the topic, so that each record goes there once."""
     shelf.make()
-    assert shelf.publish(entries(5)) == Published(0, 5)
-    assert shelf.publish(entries(5)) == Published(5, 5)
-    assert shelf.publish(entries(8)) == Published(5, 8)
+    assert shelf.publish(entries(5)) == PublishResult(0, 5)
+    assert shelf.publish(entries(5)) == PublishResult(5, 5)
+    assert shelf.publish(entries(8)) == PublishResult(5, 8)
     assert shelf.values() == [(e.number, e.value) for e in entries(8)]
 
 
@@ -140,10 +140,10 @@ def test_states_share_a_topic_and_its_partitions(
     monkeypatch.setattr(publishing, "WINDOW", 2)
     shelf.make(3)
     shelf.publish(entries(3))
-    assert shelf.publish(entries(7), OTHER) == Published(0, 7)
-    assert shelf.publish(entries(4)) == Published(3, 4)
+    assert shelf.publish(entries(7), OTHER) == PublishResult(0, 7)
+    assert shelf.publish(entries(4)) == PublishResult(3, 4)
     shelf.grow(4)
-    assert shelf.publish(entries(6)) == Published(4, 6)
+    assert shelf.publish(entries(6)) == PublishResult(4, 6)
     assert sorted(shelf.numbers()) == upto(6) and sorted(shelf.numbers(OTHER)) == upto(7)
 
 
@@ -152,7 +152,7 @@ def test_what_breaks_off_is_gone_on_with(shelf: Shelf) -> None:
     on behind it without a gap and without a second copy."""
     shelf.make()
 
-    def breaking() -> Iterator[Entry]:
+    def breaking() -> Iterator[NumberedRecord]:
         yield from entries(200)
         raise KafkaformError("record 201 was changed")
 
@@ -240,15 +240,17 @@ def test_three_rights_are_enough(shelf: Shelf, stranger: Login) -> None:
     try:
         eventually(
             lambda: _published(shelf, stranger, entries(3)),
-            lambda done: isinstance(done, Published),
+            lambda done: isinstance(done, PublishResult),
         )
-        assert shelf.publish(entries(5), user=stranger) == Published(3, 5)
+        assert shelf.publish(entries(5), user=stranger) == PublishResult(3, 5)
     finally:
         revoke()
     assert shelf.numbers() == upto(5)
 
 
-def _published(shelf: Shelf, stranger: Login, given: Sequence[Entry]) -> Published | str:
+def _published(
+    shelf: Shelf, stranger: Login, given: Sequence[NumberedRecord]
+) -> PublishResult | str:
     """ACLs reach a broker a moment after they were made."""
     try:
         return shelf.publish(given, user=stranger)
@@ -261,7 +263,7 @@ def test_a_record_that_the_topic_does_not_take(shelf: Shelf) -> None:
     config is named, and once it is raised the rest follows."""
     shelf.make(largest=20_000)
     noise = random.Random(1).randbytes(60_000)  # which no compression makes smaller
-    large = [*entries(3), Entry(4, noise), *entries(400, first=5)]
+    large = [*entries(3), NumberedRecord(4, noise), *entries(400, first=5)]
     said = refused(lambda: shelf.publish(large))
     assert "max.message.bytes" in said
     there = shelf.numbers()
@@ -289,8 +291,8 @@ class Moving:
 def test_a_leader_that_is_new_is_waited_for() -> None:
     """A partition just made, or moved; whatever else is wrong is told at once."""
     place, moves = TopicPartition("t", 0), KafkaError.NOT_LEADER_FOR_PARTITION
-    assert publishing._bounds(Moving(moves, moves), place) == (0, 7)
+    assert publishing._read_bounds(Moving(moves, moves), place) == (0, 7)
     refused = Moving(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(KafkaException):
-        publishing._bounds(refused, place)
+        publishing._read_bounds(refused, place)
     assert refused.codes == []

@@ -11,7 +11,7 @@ import pytest
 
 from kafkaform.core.resource import Depth
 from kafkaform_kafka.kinds.quota import resource_type as quotas
-from kafkaform_kafka.kinds.quota.levels import applying
+from kafkaform_kafka.kinds.quota.levels import find_applying
 
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.quota_user import Entity, account, limits, opened
@@ -51,8 +51,8 @@ def test_the_broker_goes_by_each_of_the_eight_levels(box: Any) -> None:
             rates = [2**power for power in range(count)]
             quota.set(*((e, {RATE: float(r)}) for e, r in zip(given, rates, strict=True)))
             with account(box, name) as user, opened(user) as session:
-                seen = quotas.quotas_of(session.sweep(quotas.KIND, Depth.FULL))
-                found = applying(RATE, name, name, seen)
+                seen = quotas.index_quotas(session.sweep(quotas.KIND, Depth.FULL))
+                found = find_applying(RATE, name, name, seen)
                 assert found is not None
                 assert (found.level.number, found.value) == (number, Decimal(rates[-1]))
                 assert 0.5 < enforced(user, name, rates[-1]) <= 1, number

@@ -13,14 +13,14 @@ from kafkaform.core.change import Action
 from kafkaform.core.clock import Clock, SystemClock
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.plan.build import Header, make_plan
+from kafkaform.plan.build import PlanHeader, make_plan
 from kafkaform.plan.model import Options, Plan
-from kafkaform.plan.observe import Look, gather
-from kafkaform.state.model import new_state
+from kafkaform.plan.observe import Look, read_world
+from kafkaform.state.model import make_state
 from kafkaform_kafka.connection.clients import pure_config
-from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.quota import resource_type as quotas
-from kafkaform_kafka.kinds.quota.levels import applying
+from kafkaform_kafka.kinds.quota.levels import find_applying
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.session import KafkaSession
@@ -54,14 +54,14 @@ def quota(broker: Any) -> Iterator[Limits]:
 
 
 @pytest.fixture
-def user(broker: Any, prefix: str) -> Iterator[Settings]:
+def user(broker: Any, prefix: str) -> Iterator[KafkaSettings]:
     """The login of this test's own user."""
     with account(broker, prefix) as settings:
         yield settings
 
 
 @pytest.fixture
-def session(user: Settings) -> Iterator[KafkaSession]:
+def session(user: KafkaSettings) -> Iterator[KafkaSession]:
     """A session of this test's own user."""
     with opened(user) as session:
         yield session
@@ -96,7 +96,7 @@ def test_a_limit_that_is_no_number_is_told_as_such(
         quota.send((entity, {RATE: value}))
 
     def seen() -> Decimal:
-        listed = quotas.quotas_of(admin.sweep(quotas.KIND, Depth.FULL))
+        listed = quotas.index_quotas(admin.sweep(quotas.KIND, Depth.FULL))
         return listed.get(entity, {}).get(RATE, Decimal(0))
 
     assert eventually(seen, Decimal.is_nan)
@@ -125,7 +125,7 @@ def test_the_window_is_told_to_those_who_may_see_it(admin: KafkaSession, ci: Kaf
 # ── which level it enforces ─────────────────────────────────────────────────────────────
 
 
-def enforced(settings: Settings, client_id: str, rate: int) -> float:
+def enforced(settings: KafkaSettings, client_id: str, rate: int) -> float:
     """Spends a second's more than the burst of this rate in a dry run; the seconds that the
     broker then asks a second dry run to wait: a little under 1 if this very rate applies."""
     wire = Wire({**pure_config(settings), "client_id": client_id}, 8)
@@ -147,7 +147,7 @@ def enforced(settings: Settings, client_id: str, rate: int) -> float:
 
 
 def test_the_broker_enforces_the_level_that_is_found(
-    quota: Limits, user: Settings, session: KafkaSession
+    quota: Limits, user: KafkaSettings, session: KafkaSession
 ) -> None:
     """From the least specific level up, each new one takes over, here and at the broker.
 
@@ -169,8 +169,8 @@ def test_the_broker_enforces_the_level_that_is_found(
         ]
         rates = [2**power for power in range(count)]
         quota.set(*((e, {RATE: float(r)}) for e, r in zip(given, rates, strict=True)))
-        seen = quotas.quotas_of(session.sweep(quotas.KIND, Depth.FULL))
-        found = applying(RATE, name, client_id, seen)
+        seen = quotas.index_quotas(session.sweep(quotas.KIND, Depth.FULL))
+        found = find_applying(RATE, name, client_id, seen)
         assert found is not None
         assert (found.level.number, found.value) == (number, Decimal(rates[-1]))
         assert 0.5 < enforced(user, client_id, rates[-1]) <= 1, number
@@ -183,11 +183,11 @@ def planned(session: KafkaSession, *partitions: int) -> Plan:
     """The plan of a configuration with new topics of so many partitions."""
     names = (f"{session.facts.principal}-{number}"[5:] for number in range(len(partitions)))
     said = desired(*(declared(*each) for each in zip(names, partitions, strict=True)))
-    state = new_state("lineage")
+    state = make_state("lineage")
     sessions = {KAFKA: session}
-    world = gather(sessions, said, state, SystemClock())
+    world = read_world(sessions, said, state, SystemClock())
     look = Look(sessions, world)
-    header = Header("2026-01-01T00:00:00Z", "0")
+    header = PlanHeader("2026-01-01T00:00:00Z", "0")
     return make_plan(said, world, state, (), {KAFKA: PROVIDER}, look, Options(), header)
 
 
@@ -271,6 +271,6 @@ def test_the_simulated_cluster_tells_what_a_real_one_tells(
         cluster.mutations.limit(entity, Decimal("0.5"))
     simulated = MemoryProvider(cluster).open(KAFKA, EMPTY, {})
     seen, same = (
-        quotas.quotas_of(one.sweep(quotas.KIND, Depth.FULL)) for one in (session, simulated)
+        quotas.index_quotas(one.sweep(quotas.KIND, Depth.FULL)) for one in (session, simulated)
     )
     assert {FrozenMap(entity): seen[FrozenMap(entity)] for entity in entities} == same

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import FaultClass, Observed
-from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.session import KafkaSession, open_session
 
 from ...kit.kafka import sessions as cluster
@@ -18,7 +18,7 @@ __all__ = ["user"]
 
 
 def test_a_connect_worker_keeps_its_topics_and_its_group(
-    admin: KafkaSession, user: Settings, prefix: str
+    admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """It makes, writes and reads its internal topics as a member of its group, and no others."""
     own, other = f"{prefix}-offsets", f"{prefix}2-offsets"
@@ -38,7 +38,7 @@ def test_a_connect_worker_keeps_its_topics_and_its_group(
 
 
 def test_a_custom_role_is_its_operations(
-    broker: Any, admin: KafkaSession, user: Settings, prefix: str
+    broker: Any, admin: KafkaSession, user: KafkaSettings, prefix: str
 ) -> None:
     """Who may look at a topic and its configs sees them, and neither writes nor reads records."""
     apply(admin, new(prefix))

@@ -15,8 +15,8 @@ from kafka.net.connection import KafkaConnection
 
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.wire import client, cluster, configs, topics
-from kafkaform_kafka.wire.answers import Answers
-from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire, _connection, _exchange
+from kafkaform_kafka.wire.answers import ItemAnswers
+from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire, _exchange, _get_connection
 from kafkaform_kafka.wire.topic_ids import id_text, parse_id
 
 from ...kit.kafka.logins import Login
@@ -53,7 +53,7 @@ def payload(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, **usual, **more}
 
 
-def create(wire: Wire, *payloads: dict[str, Any]) -> Answers:
+def create(wire: Wire, *payloads: dict[str, Any]) -> ItemAnswers:
     """CreateTopics for real."""
     return topics.create_topics(wire, payloads, TIMEOUT, validate_only=False)
 
@@ -160,7 +160,7 @@ def test_the_cluster_describes_itself(wire: Wire) -> None:
     assert len(described.cluster_id) == 22
     assert described.brokers
     assert described.operations
-    assert "metadata.version" in cluster.finalized_features(wire, TIMEOUT)
+    assert "metadata.version" in cluster.read_finalized_features(wire, TIMEOUT)
 
 
 def test_a_request_for_an_unknown_broker_is_never_sent(wire: Wire) -> None:
@@ -222,9 +222,9 @@ def test_why_it_failed_is_told_when_it_is_too_early_to_try_again() -> None:
     manager = _Backing(KafkaConnectionError("Handshake failed: another authority"))
     for node in (None, "1", None):
         with pytest.raises(NotSent, match="another authority"):
-            asyncio.run(_connection(manager, 0.001, node, failures))
+            asyncio.run(_get_connection(manager, 0.001, node, failures))
     with pytest.raises(NotSent, match="NodeNotReady"):
-        asyncio.run(_connection(manager, 0.001, None, {}))
+        asyncio.run(_get_connection(manager, 0.001, None, {}))
 
 
 class _Refusing(_Backing):
@@ -239,11 +239,11 @@ def test_a_broker_that_refuses_is_known_after_seconds(monkeypatch: pytest.Monkey
     monkeypatch.setattr(client, "_REFUSED", 0.2)
     begun = time.monotonic()
     with pytest.raises(NotSent, match="refused"):
-        asyncio.run(_connection(_Refusing(KafkaConnectionError()), 60.0, "1", {}))
+        asyncio.run(_get_connection(_Refusing(KafkaConnectionError()), 60.0, "1", {}))
     assert time.monotonic() - begun < 30
     begun = time.monotonic()
     with pytest.raises(NotSent, match="refused"):
-        asyncio.run(_connection(_Refusing(KafkaConnectionError()), 1.0, None, {}))
+        asyncio.run(_get_connection(_Refusing(KafkaConnectionError()), 1.0, None, {}))
     assert time.monotonic() - begun > 0.9
 
 
@@ -272,7 +272,7 @@ def test_a_broker_that_throttles_is_waited_for(monkeypatch: pytest.MonkeyPatch) 
     """It lives, and asks for patience."""
     monkeypatch.setattr(client, "_SILENT", 0.05)
     connection = _Throttled(50)
-    assert asyncio.run(_connection(connection, 60.0, "1", {})) is connection
+    assert asyncio.run(_get_connection(connection, 60.0, "1", {})) is connection
 
 
 class _Line:
@@ -313,7 +313,7 @@ class _Tried(Wire):
     def __init__(self, *ends: object) -> None:
         self.ends, self.waited, self._missed = [*ends], list[float](), {}
 
-    def _once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
+    def _send_once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
         self.waited.append(patience)
         end = self.ends.pop(0)
         if isinstance(end, Exception):

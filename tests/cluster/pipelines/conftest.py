@@ -26,9 +26,9 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kafkaform.audit.chain import verify
+from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import Record, decode
-from kafkaform.audit.line import held
+from kafkaform.audit.line import read_line
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
@@ -136,9 +136,9 @@ class World:
             state = ObjectBackend(objects).load().state
             assert state is not None and ObjectBackend(objects).holder() is None
             sink = ObjectSink(objects)
-            verdict = verify(sink.lines(), state.audit_head)
+            verdict = verify_log(sink.lines(), state.audit_head)
             assert verdict.ok, verdict.problem
-            records = [decode(held(line)) for line in sink.lines()]
+            records = [decode(read_line(line)) for line in sink.lines()]
         ends = sum(record.kind in ("outcome", "recover") for record in records)
         assert sum(record.kind == "intent" for record in records) == ends
         return records

@@ -200,7 +200,7 @@ def test_the_suite_is_complete() -> None:
         for name, thing in vars(module).items()
         if isfunction(thing) and thing.__module__ == module.__name__ and name[0] != "_"
     }
-    assert written == {check.__name__ for check in CHECKS} | {conformance.fitting.__name__}
+    assert written == {check.__name__ for check in CHECKS} | {conformance.select_checks.__name__}
 
 
 def test_simulated_defaults_are_a_real_brokers(broker: Broker, stranger: Login) -> None:

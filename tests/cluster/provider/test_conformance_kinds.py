@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaform.provider.conformance import CHECKS, Check, fitting
+from kafkaform.provider.conformance import CHECKS, Check, select_checks
 from kafkaform.provider.workbench import Violation
 
 from ...kit.kafka.kind_systems import ALWAYS, SAMPLES, KindSystem, System
@@ -45,7 +45,7 @@ def test_what_is_left_out_is_declared(kind: str) -> None:
     """Every check of the suite is run, or is declared unfit with a reason: and then it could not
     pass."""
     fixture = KindSystem(SimulatedSystem(), SAMPLES[kind])
-    fit = fitting(fixture)
+    fit = select_checks(fixture)
     assert {check.__name__ for check in fit} | fixture.unfit.keys() == {c.__name__ for c in CHECKS}
     for check in CHECKS:
         if check not in fit:
@@ -66,9 +66,9 @@ def test_a_declaration_that_cannot_be_is_refused(unfit: dict[str, str]) -> None:
     fixture = KindSystem(SimulatedSystem(), replace(next(iter(SAMPLES.values())), unfit={}))
     fixture.unfit = unfit
     with pytest.raises(Violation):
-        fitting(fixture)
+        select_checks(fixture)
 
 
 def test_topics_are_left_nothing_out() -> None:
     """The kind with incarnations passes all of it."""
-    assert fitting(SimulatedSystem()) == CHECKS
+    assert select_checks(SimulatedSystem()) == CHECKS

@@ -50,37 +50,37 @@ def named(bench: Bench, name: str, **given: object) -> FrozenMap:
 
 def updated(bench: Bench, attributes: FrozenMap, wish: FrozenMap) -> tuple[Step, ...]:
     before = bench.wait_seen(attributes)
-    target = bench.target(attributes.with_items(wish), before)
-    return bench.steps(bench.change(Action.UPDATE, attributes, before, target))
+    target = bench.compute_target(attributes.with_items(wish), before)
+    return bench.list_steps(bench.make_change(Action.UPDATE, attributes, before, target))
 
 
 def deleted(bench: Bench, attributes: FrozenMap, before: Observed) -> tuple[Step, ...]:
-    return bench.steps(bench.change(Action.DELETE, attributes, before, None))
+    return bench.list_steps(bench.make_change(Action.DELETE, attributes, before, None))
 
 
 def bad_creates(bench: Bench, prefix: str) -> Iterator[Sequence[Step]]:
     for number, given in enumerate(BAD):
         good = named(bench, f"{prefix}-good-{number}")
         bad = named(bench, f"{prefix}-bad-{number}").with_items(given)
-        yield [bench.creation(good), bench.creation(bad)]
+        yield [bench.make_creation(good), bench.make_creation(bad)]
 
 
 def names_that_collide(bench: Bench, prefix: str) -> Iterator[Sequence[Step]]:
     first, second = named(bench, f"{prefix}.a"), named(bench, f"{prefix}_a")
-    yield [bench.creation(first)]
-    yield [bench.creation(second)]
-    yield [bench.creation(first)]
-    yield [bench.creation(named(bench, f"{prefix}{mark}new")) for mark in "._"]
+    yield [bench.make_creation(first)]
+    yield [bench.make_creation(second)]
+    yield [bench.make_creation(first)]
+    yield [bench.make_creation(named(bench, f"{prefix}{mark}new")) for mark in "._"]
 
 
 def named_twice(bench: Bench, prefix: str) -> Iterator[Sequence[Step]]:
-    other, twice = (bench.creation(named(bench, f"{prefix}-{n}")) for n in ("other", "twice"))
+    other, twice = (bench.make_creation(named(bench, f"{prefix}-{n}")) for n in ("other", "twice"))
     yield [twice, other, replace(twice, id="again")]
 
 
 def over_the_record_cap(bench: Bench, prefix: str) -> Iterator[Sequence[Step]]:
-    yield [bench.creation(named(bench, f"{prefix}-a", partitions=10_001))]
-    yield [bench.creation(named(bench, f"{prefix}-{n}", partitions=5_000)) for n in "ab"]
+    yield [bench.make_creation(named(bench, f"{prefix}-a", partitions=10_001))]
+    yield [bench.make_creation(named(bench, f"{prefix}-{n}", partitions=5_000)) for n in "ab"]
 
 
 def changes_of_what_is_gone(bench: Bench, prefix: str) -> Iterator[Sequence[Step]]:
@@ -135,7 +135,7 @@ def transcript(fixture: Fixture, script: Script, prefix: str) -> list[list[tuple
     lines = []
     with Bench(fixture) as bench:
         for steps in script(bench, prefix):
-            batch = bench.batch(steps)
+            batch = bench.make_batch(steps)
             dry = [v.fault.code if v.fault else "passed" for v in bench.preflight(batch)]
             wet = [f"{o.status} {o.fault.code if o.fault else ''}" for o in bench.send(batch)]
             lines.append([(step.id, *said) for step, *said in zip(steps, dry, wet, strict=True)])
@@ -151,14 +151,14 @@ def forbidden(fixture: Fixture, prefix: str) -> list[list[tuple[str, ...]]]:
         fixture.make(attributes)
         before = bench.wait_seen(attributes)
         for steps in (
-            [bench.creation(named(bench, f"{prefix}-new"))],
-            [bench.creation(attributes)],
+            [bench.make_creation(named(bench, f"{prefix}-new"))],
+            [bench.make_creation(attributes)],
             updated(bench, attributes, partitions(2)),
             updated(bench, attributes, config(flush_ms="1")),
             deleted(bench, attributes, before),
             deleted(bench, attributes, replace(before, incarnation="AAAAAAAAAAAAAAAAAAAABQ")),
         ):
-            (outcome,) = nobody.send(nobody.batch(steps))
+            (outcome,) = nobody.send(nobody.make_batch(steps))
             lines.append([(str(outcome.status), outcome.fault.code if outcome.fault else "")])
     return lines
 

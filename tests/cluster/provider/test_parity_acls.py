@@ -155,7 +155,7 @@ def test_data_sources_filter_alike(real: RealSystem) -> None:
         session.apply(Batch("1", INSTANCE, steps[0].request, steps), {})
         assert settled(system.clock, session, rules) == ["Observed"] * 2
         answer = session.query("kafka_acls", arguments)
-        mine = [acls.acl_of(row) for row in answer["list"]]
+        mine = [acls.parse_acl(row) for row in answer["list"]]
         answers.append(([a for a in mine if a.principal == f"User:{name}"], answer["complete"]))
         gone = tuple(step(session, Action.DELETE, rule) for rule in rules)
         session.apply(Batch("1", INSTANCE, gone[0].request, gone), {})

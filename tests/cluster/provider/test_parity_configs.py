@@ -15,7 +15,7 @@ from kafkaform.core.resource import Absent, Hidden, Identity, Observed
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Session
-from kafkaform_kafka.kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, Scope
+from kafkaform_kafka.kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, ConfigScope
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.provider import TYPES
 
@@ -39,7 +39,7 @@ _NAMED: Mapping[str, Mapping[str, Any]] = {
 
 
 def alter(
-    scope: Scope,
+    scope: ConfigScope,
     key: str,
     put: Mapping[str, str],
     *gone: str,
@@ -52,7 +52,7 @@ def alter(
     identity = Identity("kafka", scope.kind, key)
     payload: dict[str, Any] = {
         "resource": scope.resource,
-        "name": scope.name(key),
+        "name": scope.resource_name(key),
         "set": FrozenMap(put),
         "delete": gone,
     }
@@ -200,7 +200,7 @@ def test_both_answer_and_show_the_same(
     ("scope", "key"), [(BROKER, "1"), (DEFAULTS, "default"), (GROUP, "g"), (METRICS, "m")]
 )
 def test_who_may_not_is_told_the_same(
-    broker: Broker, stranger: Login, scope: Scope, key: str
+    broker: Broker, stranger: Login, scope: ConfigScope, key: str
 ) -> None:
     """Without rights nothing is shown and nothing is done, and the missing right is named."""
     cluster = SimulatedCluster(brokers=1)

@@ -44,7 +44,7 @@ def alter(entity: dict[str, str | None], put: dict[str, object], *gone: str) -> 
     change = quota.changed(quota.declared({quota.PRODUCE: 1}, user="x"), None)
     (step,) = quotas.TYPE.steps(change, FACTS)
     payload = FrozenMap(entity=FrozenMap(entity), set=FrozenMap(put), remove=gone)
-    identity = Identity("kafka", quotas.KIND, quotas.key_of(entity))
+    identity = Identity("kafka", quotas.KIND, quotas.entity_key(entity))
     return replace(step, id=f"{identity}", identity=identity, payload=payload)
 
 

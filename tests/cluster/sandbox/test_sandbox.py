@@ -14,12 +14,12 @@ from confluent_kafka.cimpl import NewTopic
 from typer.testing import CliRunner
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import app, probe
+from kafkaform.cli.commands.sandbox import app, count_brokers
 from kafkaform.core.errors import ConnectError, KafkaformError, UsageError
-from kafkaform.core.progress import Event, Message, silent
+from kafkaform.core.progress import Event, Message, ignore_event
 from kafkaform.sandbox import lifecycle, ports, process
-from kafkaform.sandbox.condition import State
-from kafkaform.sandbox.options import Options
+from kafkaform.sandbox.condition import SandboxState
+from kafkaform.sandbox.options import SandboxOptions
 from kafkaform.sandbox.record import Ports, Sandbox
 from kafkaform.sandbox.start import PortTaken
 
@@ -66,7 +66,9 @@ def invoke(*arguments: str) -> str:
 @pytest.fixture(scope="module")
 def one(module_home: Path, own_brokers: None) -> Iterator[Sandbox]:
     """One broker that the tests of this module share."""
-    yield sandbox.up(Options("one", config=(("num.partitions", "5"),)), probe, silent)
+    yield sandbox.up(
+        SandboxOptions("one", config=(("num.partitions", "5"),)), count_brokers, ignore_event
+    )
     sandbox.down("one")
 
 
@@ -84,23 +86,23 @@ def test_status_and_env_of_a_running_sandbox(one: Sandbox) -> None:
     shown = invoke("status", "--name", "one")
     assert "running" in shown
     assert "1 of 1 alive" in shown
-    assert sandbox.status("one").data_bytes > 0
+    assert sandbox.read_status("one").data_bytes > 0
     everything = invoke("env", "--name", "one")
     for form in sandbox.Format:
         assert invoke("env", "--name", "one", "--format", form.value) in everything
-    assert sandbox.properties_file(one).read_text() in everything
+    assert sandbox.locate_properties(one).read_text() in everything
 
 
 def test_up_again_finds_it_running(one: Sandbox) -> None:
     """The same `up` twice is one sandbox; with other options it is refused."""
-    assert sandbox.up(one.options(), probe, silent) == one
+    assert sandbox.up(one.make_options(), count_brokers, ignore_event) == one
     with pytest.raises(UsageError, match="--tls, --config"):
-        sandbox.up(Options("one", tls=True), probe, silent)
+        sandbox.up(SandboxOptions("one", tls=True), count_brokers, ignore_event)
 
 
 def test_passwords_are_on_no_command_line(one: Sandbox) -> None:
     """Everybody on the computer can list processes and must not learn a password that way."""
-    (own,) = one.processes()
+    (own,) = one.list_processes()
     command = Path(f"/proc/{own.pid}/cmdline")
     if not command.exists():
         pytest.skip("no /proc on this system")
@@ -111,7 +113,7 @@ def test_passwords_are_on_no_command_line(one: Sandbox) -> None:
 @pytest.mark.usefixtures("own_brokers")
 def test_three_brokers_with_tls(home: Path) -> None:
     """Three brokers in three racks answer over TLS, after a check of their certificate."""
-    box = sandbox.up(Options("three", brokers=3, tls=True), probe, silent)
+    box = sandbox.up(SandboxOptions("three", brokers=3, tls=True), count_brokers, ignore_event)
     try:
         client = admin(box, "admin", box.admin_password, "SCRAM-SHA-512", tls=True)
         described = client.describe_cluster(request_timeout=20).result()
@@ -128,24 +130,24 @@ def test_three_brokers_with_tls(home: Path) -> None:
         stopped = sandbox.down("three")
     assert stopped is not None
     assert len(stopped.ended) == 3
-    assert not any(map(process.alive, box.processes()))
+    assert not any(map(process.is_alive, box.list_processes()))
     assert not box.folder.exists()
 
 
 @pytest.mark.usefixtures("own_brokers")
 def test_kept_data_survives_down_and_a_crash(home: Path) -> None:
     """Topics are there again after `down --keep-data` and after a crash, at the same address."""
-    wanted = Options("kept", keep_data=True)
-    box = sandbox.up(wanted, probe, silent)
+    wanted = SandboxOptions("kept", keep_data=True)
+    box = sandbox.up(wanted, count_brokers, ignore_event)
     try:
         create_topic(admin(box, "admin", box.admin_password, "PLAIN"), "precious")
         stopped = sandbox.down("kept")
         assert stopped is not None and stopped.data_kept
-        again = sandbox.up(wanted, probe, silent)
+        again = sandbox.up(wanted, count_brokers, ignore_event)
         assert (again.bootstrap, again.cluster_id) == (box.bootstrap, box.cluster_id)
-        process.end(again.processes(), grace=0)
-        assert sandbox.status("kept").state is State.CRASHED
-        third = sandbox.up(wanted, probe, silent)
+        process.end_processes(again.list_processes(), grace=0)
+        assert sandbox.read_status("kept").state is SandboxState.CRASHED
+        third = sandbox.up(wanted, count_brokers, ignore_event)
         client = admin(third, "admin", third.admin_password, "PLAIN")
         assert replicas_of(client, "precious") == [1]
     finally:
@@ -157,11 +159,15 @@ def test_kept_data_survives_down_and_a_crash(home: Path) -> None:
 def test_broker_that_refuses_its_configuration_is_explained(home: Path) -> None:
     """The error shows the broker's own words without a stack trace, and nothing runs on."""
     with pytest.raises(KafkaformError) as caught:
-        sandbox.up(Options("bad", config=(("log.retention.ms", "soon"),)), probe, silent)
+        sandbox.up(
+            SandboxOptions("bad", config=(("log.retention.ms", "soon"),)),
+            count_brokers,
+            ignore_event,
+        )
     assert "Invalid value soon for configuration log.retention.ms" in caught.value.message
     assert "\tat " not in caught.value.message
-    found = sandbox.status("bad")
-    assert (found.state, found.alive) == (State.FAILED, ())
+    found = sandbox.read_status("bad")
+    assert (found.state, found.alive) == (SandboxState.FAILED, ())
     assert sandbox.down("bad") is not None
 
 
@@ -169,11 +175,11 @@ def test_broker_that_refuses_its_configuration_is_explained(home: Path) -> None:
 def test_sandbox_that_is_not_ready_in_time_is_cleaned_up(home: Path) -> None:
     """After the deadline its processes are gone, and the error has the last log lines."""
     with pytest.raises(ConnectError) as caught:
-        sandbox.up(Options("late", ready_within=1.0), lambda _: 0, silent)
+        sandbox.up(SandboxOptions("late", ready_within=1.0), lambda _: 0, ignore_event)
     assert "0 of 1 brokers answered within 1 seconds" in caught.value.message
-    found = sandbox.status("late")
-    assert (found.state, found.alive) == (State.FAILED, ())
-    assert sandbox.last_lines(found.sandbox, 5) is not None
+    found = sandbox.read_status("late")
+    assert (found.state, found.alive) == (SandboxState.FAILED, ())
+    assert sandbox.read_last_lines(found.sandbox, 5) is not None
     sandbox.down("late")
 
 
@@ -183,14 +189,14 @@ def test_port_that_was_taken_meanwhile_is_no_failure(
 ) -> None:
     """Between the look at a port and the broker's start anybody may take it: others are tried."""
     told: list[Event] = []
-    real = ports.allocate
+    real = ports.allocate_ports
     with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = Ports(other.getsockname()[1], *ports.free(2))
+        taken = Ports(other.getsockname()[1], *ports.find_free_ports(2))
         answers = [(taken,)]
         monkeypatch.setattr(
-            ports, "allocate", lambda *asked: answers.pop() if answers else real(*asked)
+            ports, "allocate_ports", lambda *asked: answers.pop() if answers else real(*asked)
         )
-        box = sandbox.up(Options("taken"), probe, told.append)
+        box = sandbox.up(SandboxOptions("taken"), count_brokers, told.append)
     try:
         assert box.brokers[0].ports.client != taken.client
         assert Message("somebody else has taken one of its ports: trying others") in told
@@ -209,7 +215,7 @@ def test_port_that_is_always_taken_is_explained(
         starts.append(prepared)
         raise PortTaken("Socket server failed to bind to 127.0.0.1:9092", "choose another")
 
-    monkeypatch.setattr(lifecycle, "start", refused)
+    monkeypatch.setattr(lifecycle, "start_sandbox", refused)
     with pytest.raises(ConnectError, match="failed to bind"):
-        sandbox.up(Options("fixed"), probe, silent)
+        sandbox.up(SandboxOptions("fixed"), count_brokers, ignore_event)
     assert len(starts) == 3

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafkaform.cli.app import run
+from kafkaform.cli.app import run_command_line
 
 from ...conftest import Broker
 from ..kafka.logins import Login, admin_login
@@ -110,7 +110,7 @@ class Folder:
     def run(self, *arguments: str) -> Said:
         """Type a command that reads nothing from a terminal."""
         self.capsys.readouterr()
-        code = run(arguments)
+        code = run_command_line(arguments)
         captured = self.capsys.readouterr()
         said = Said(code, captured.out, captured.err)
         assert "Traceback" not in said.text

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.app import run
+from kafkaform.cli.app import run_command_line
 
 from .folder import Said
 
@@ -34,7 +34,7 @@ class Here:
         data = stdin.encode() if isinstance(stdin, str) else stdin
         self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8"))
         self.capsys.readouterr()
-        code = run(arguments)
+        code = run_command_line(arguments)
         captured = self.capsys.readouterr()
         said = Said(code, captured.out, captured.err)
         assert "Traceback" not in said.text

@@ -10,7 +10,14 @@ from kafkaform.core.diagnostics import has_errors
 from kafkaform.plan.model import Options, Plan
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.import_all import Stock, Wanted, proven, read_tree, take_stock, written
+from kafkaform.workflow.import_all import (
+    ImportFilter,
+    Stock,
+    prove_text,
+    read_tree,
+    render_stock,
+    take_stock,
+)
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.planning import plan_changes
 from kafkaform.workflow.workspace import Workspace
@@ -39,7 +46,7 @@ class Desk:
     def space(self) -> Workspace:
         """The folder, opened."""
         configuration = read_configuration(self.path, Inputs(), Registry())
-        desired = configuration.desired()
+        desired = configuration.evaluate_desired()
         assert not has_errors(desired.diagnostics), desired.diagnostics
         provider = MemoryProvider(self.cluster, self.user)
         return Workspace(
@@ -51,15 +58,15 @@ class Desk:
             self.cluster.clock,
         )
 
-    def stock(self, wanted: Wanted | None = None) -> Stock:
-        return take_stock(self.space(), wanted or Wanted())
+    def stock(self, wanted: ImportFilter | None = None) -> Stock:
+        return take_stock(self.space(), wanted or ImportFilter())
 
-    def generate(self, wanted: Wanted | None = None) -> str:
+    def generate(self, wanted: ImportFilter | None = None) -> str:
         """What the command writes, put into the folder."""
         space = self.space()
-        stock = take_stock(space, wanted or Wanted())
+        stock = take_stock(space, wanted or ImportFilter())
         tree = read_tree(space)
-        text = proven(space, tree, written(space, tree, stock), stock, GENERATED)
+        text = prove_text(space, tree, render_stock(space, tree, stock), stock, GENERATED)
         self.write(GENERATED, text)
         return text
 

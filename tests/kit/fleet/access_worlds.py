@@ -12,7 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.fleet.access.operation_bits import ASKED, BITS
-from kafkaform_kafka.authority.authorizer import Access, Question, Verdict, decide, index
+from kafkaform_kafka.authority.authorizer import (
+    Access,
+    AccessQuestion,
+    AccessVerdict,
+    decide,
+    index_acls,
+)
 from kafkaform_kafka.kinds.acl.resource_type import KIND, Acl
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -42,7 +48,7 @@ class World(Struct, frozen=True):
     @property
     def access(self) -> Access:
         supers = None if self.super_users is None else frozenset(self.super_users)
-        return Access(index(self.acls), supers, self.allow_if_no_acl)
+        return Access(index_acls(self.acls), supers, self.allow_if_no_acl)
 
     def live(self) -> Iterator[dict[str, Any]]:
         """Rows of `live`."""
@@ -172,17 +178,17 @@ def shown(name: str, pattern_type: str) -> str:
 
 def verdict(
     access: Access, operation: str, kind: str, name: str, principal: str, host: str
-) -> Verdict:
-    return decide(access, Question(principal, host, operation, kind, name)).verdict
+) -> AccessVerdict:
+    return decide(access, AccessQuestion(principal, host, operation, kind, name)).verdict
 
 
-def told(row: Mapping[str, Any], operation: str) -> Verdict:
+def told(row: Mapping[str, Any], operation: str) -> AccessVerdict:
     """What a row of effective_permissions says."""
     bit = 1 << BITS[operation]
     assert not row["effective_mask"] & row["unknown_mask"]
     if row["effective_mask"] & bit:
-        return Verdict.ALLOWED
-    return Verdict.UNKNOWN if row["unknown_mask"] & bit else Verdict.DENIED
+        return AccessVerdict.ALLOWED
+    return AccessVerdict.UNKNOWN if row["unknown_mask"] & bit else AccessVerdict.DENIED
 
 
 def reaches_every_topic(acl: Acl) -> bool:

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.connection.publishing import Entry, publish
+from kafkaform_kafka.connection.publishing import NumberedRecord, publish
 
 from ..kafka.sessions import eventually, login
 
@@ -53,15 +53,15 @@ class Copy:
             sasl_password=password,
         )
         secrets: Any = {str(password): login(self.broker, "admin").password}
-        entries = (Entry(number, line) for number, line in enumerate(lines, 1))
+        entries = (NumberedRecord(number, line) for number, line in enumerate(lines, 1))
         publish("kafka", config, secrets, self.name, lineage, entries)
 
     def disturb(self) -> None:
         """Something else writes, too: what it takes back is not there, and its marks are no
         records. Returns when the marks are there, which come after the answer."""
-        from kafkaform.fleet.landed.topic_source import Reader
+        from kafkaform.fleet.landed.topic_source import TopicReader
 
-        reader = Reader(self.name)
+        reader = TopicReader(self.name)
         before = reader.latestOffset({}, ReadAllAvailable())
         writer = Producer({**self.native, "transactional.id": self.name, "log_level": 0})
         writer.init_transactions(SECONDS)

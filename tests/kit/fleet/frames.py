@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafkaform.fleet.tables.schemas import schema
+from kafkaform.fleet.tables.schemas import build_schema
 
 
 def frame(spark: SparkSession, table: str, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
@@ -19,7 +19,7 @@ def frame(spark: SparkSession, table: str, rows: Iterable[Mapping[str, Any]]) ->
 
     Raises KeyError: a row has a member that is no column.
     """
-    columns = schema(table)
+    columns = build_schema(table)
     data = []
     for row in rows:
         unknown = row.keys() - set(columns.names)

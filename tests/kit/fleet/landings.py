@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kafkaform.audit.chain import seal
-from kafkaform.audit.event import encode, timestamp
+from kafkaform.audit.chain import seal_record
+from kafkaform.audit.event import encode, render_time
 from kafkaform.core.canonical import dumps
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.landing import FORMAT, META, ROWS
@@ -25,7 +25,7 @@ HOUR = 3600.0
 
 def at(hours: float) -> str:
     """RFC 3339, so many hours after START."""
-    return timestamp(START + hours * HOUR)
+    return render_time(START + hours * HOUR)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def log(
         when = members.get("_time", at(head.seq))
         actor = members.get("_actor", "ada@ci")
         frozen = FrozenMap({n: freeze(v) for n, v in {**body, "lineage": lineage}.items()})
-        record = seal(head, time=when, run=run, actor=actor, kind=kind, body=frozen)
+        record = seal_record(head, time=when, run=run, actor=actor, kind=kind, body=frozen)
         lines.append(encode(record))
         head = Head(record.seq, record.hash)
     return lines

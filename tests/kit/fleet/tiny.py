@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kafkaform.fleet.access.operation_bits import mask_of
-from kafkaform.fleet.tables.reader import Gold, current
+from kafkaform.fleet.access.operation_bits import make_mask
+from kafkaform.fleet.tables.reader import Gold, read_current
 
 from .landings import Landing, log, row, step
 
@@ -30,7 +30,7 @@ ACL = {
     "resource_pattern_type_filter": "Prefixed",
 }
 KEY = "|".join(ACL.values())
-READ = mask_of(("Read", "Describe"))
+READ = make_mask(("Read", "Describe"))
 
 
 def landed(root: Path, hours: float = 1, clusters: str = "ab") -> Path:
@@ -59,8 +59,8 @@ def expected() -> dict[str, list[str]]:
 
 def rows(root: str) -> dict[str, list[str]]:
     """What the current build says, in an order of its own."""
-    gold = Gold(current(root))
-    return {name: in_order(gold.rows(sql)) for name, sql in ASKED.items()}
+    gold = Gold(read_current(root))
+    return {name: in_order(gold.read_rows(sql)) for name, sql in ASKED.items()}
 
 
 def in_order(found: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
+from kafkaform.cli.commands.sandbox import count_brokers
 
 OWN = 1
 """ConfigSource of a topic's own override."""
@@ -48,7 +48,8 @@ def own_sandbox(
         patch.setenv("XDG_STATE_HOME", home)
         try:
             yield sandbox.up(
-                sandbox.Options(name, brokers, config=config, ready_within=90.0), probe
+                sandbox.SandboxOptions(name, brokers, config=config, ready_within=90.0),
+                count_brokers,
             )
         finally:
             sandbox.down(name)

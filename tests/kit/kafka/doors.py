@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
-from kafkaform.core.progress import silent
+from kafkaform.cli.commands.sandbox import count_brokers
+from kafkaform.core.progress import ignore_event
 from kafkaform.sandbox import lifecycle, lock, ports, start
 
 HOST = "127.0.0.1"
@@ -123,18 +123,18 @@ def authority(name: str) -> Authority:
 @contextmanager
 def opened(name: str) -> Iterator[Doors]:
     """Start the broker; end it afterwards."""
-    options = sandbox.Options(name, tls=True)
-    with lock.hold(name):
+    options = sandbox.SandboxOptions(name, tls=True)
+    with lock.hold_lock(name):
         prepared = lifecycle._prepare(options, None)
         folder, own, tokens = prepared.folder, authority("test authority"), Tokens(new_key())
-        found = ports.free(len(_DOORS))
+        found = ports.find_free_ports(len(_DOORS))
         numbers = dict(zip(_DOORS, found, strict=True))
         _write(folder, own, tokens)
         _extend(folder / "broker-1.properties", prepared, numbers)
         urls = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={_jwks(folder)}"
         with mock.patch.dict(os.environ, {"JAVA_TOOL_OPTIONS": urls}):
-            runtime = lifecycle._runtime(options, silent)
-            box = start.start(prepared, runtime, 60, probe, silent)
+            runtime = lifecycle._find_runtime(options, ignore_event)
+            box = start.start_sandbox(prepared, runtime, 60, count_brokers, ignore_event)
     numbers |= {"CLIENT": box.brokers[0].ports.client, "TLS": box.brokers[0].ports.tls or 0}
     try:
         yield Doors(box, numbers, own, tokens)

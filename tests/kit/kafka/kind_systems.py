@@ -189,13 +189,13 @@ class KindSystem:
 
     def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
         with Bench(self) as bench:
-            for outcome in bench.make_true(bench.planned(Edit("", wish=given), attributes)):
+            for outcome in bench.apply_change(bench.plan_edit(Edit("", wish=given), attributes)):
                 assert outcome.status is OutcomeStatus.APPLIED
 
     def recreate(self, attributes: FrozenMap) -> None:
         with Bench(self) as bench:
             live = bench.wait_seen(attributes)
-            bench.make_true(bench.change(Action.DELETE, attributes, live, None))
+            bench.apply_change(bench.make_change(Action.DELETE, attributes, live, None))
             bench.wait(attributes, lambda r: isinstance(r, Absent), "is absent")
         self.make(attributes)
 
@@ -203,7 +203,7 @@ class KindSystem:
         """Remove what is left of every object that was thought of."""
         with Bench(self) as bench:
             for attributes in self._given:
-                identity = bench.identity(attributes)
+                identity = bench.make_identity(attributes)
                 live = bench.read([identity])[identity]
                 if isinstance(live, Observed):
-                    bench.make_true(bench.change(Action.DELETE, attributes, live, None))
+                    bench.apply_change(bench.make_change(Action.DELETE, attributes, live, None))

@@ -21,7 +21,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import pure_config
-from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import Wire
@@ -89,7 +89,7 @@ def limits(broker: Any) -> Iterator[Limits]:
 @contextmanager
 def account(
     broker: Any, name: str, on_cluster: str = "ALL", password: str = ""
-) -> Iterator[Settings]:
+) -> Iterator[KafkaSettings]:
     """The login of a new user, who may do this with the cluster and everything with topics whose
     names begin with his."""
     client = open_client(broker, admin_login(broker))
@@ -105,7 +105,7 @@ def account(
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[KafkaSession]:
+def opened(settings: KafkaSettings) -> Iterator[KafkaSession]:
     """A session of a user whom the broker is only just getting to know."""
     session = connected(settings)
     eventually(
@@ -119,7 +119,7 @@ def opened(settings: Settings) -> Iterator[KafkaSession]:
     session.close()
 
 
-def connected(settings: Settings) -> KafkaSession:
+def connected(settings: KafkaSettings) -> KafkaSession:
     """A session as soon as the broker knows the user."""
     deadline = time.monotonic() + PATIENCE
     while True:

@@ -23,7 +23,7 @@ from kafkaform.core.change import Action, Batch, Change, Outcome, Verdict
 from kafkaform.core.resource import Identity, Reading
 from kafkaform.core.secret import Secret
 from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.provider import TYPES
 from kafkaform_kafka.session import KafkaSession, open_session
 
@@ -33,7 +33,7 @@ from .logins import Login, admin_login
 T = TypeVar("T")
 
 
-def login(broker: Any, user: Login | str = "admin", **more: Any) -> Settings:
+def login(broker: Any, user: Login | str = "admin", **more: Any) -> KafkaSettings:
     """Settings for `admin`, or for a user of the test."""
     assert isinstance(user, Login) or user == "admin", user
     who = user if isinstance(user, Login) else admin_login(broker)
@@ -48,7 +48,7 @@ def login(broker: Any, user: Login | str = "admin", **more: Any) -> Settings:
     }
     given = {**usual, **more}
     hidden = None if given["password"] is None else Secret(given["password"])
-    return Settings(**{**given, "password": hidden})
+    return KafkaSettings(**{**given, "password": hidden})
 
 
 def connect(broker: Any, user: Login | str = "admin", **more: Any) -> KafkaSession:

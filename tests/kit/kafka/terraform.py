@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from kafkaform.core.resource import Desired
-from kafkaform.language.desired import Inputs, ProviderInfo, Schemas, TypeInfo, build, load
+from kafkaform.language.desired import (
+    ProviderInfo,
+    Schemas,
+    TypeInfo,
+    VariableInputs,
+    build_desired,
+    load_tree,
+)
 from kafkaform_kafka.provider import PROVIDER
 
 BLOCK = 'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
@@ -18,8 +25,8 @@ TYPES = {
 def desired(text: str, *, checked: bool = False) -> Desired:
     """What a file declares. checked: the provider looks at its block too, not its schema alone."""
     provider = ProviderInfo(PROVIDER.config, *([PROVIDER.check] if checked else []))
-    tree = load({"main.tf": text.encode()})
-    return build(tree, Inputs({}), Schemas(TYPES, {}, {"kafka": provider}))
+    tree = load_tree({"main.tf": text.encode()})
+    return build_desired(tree, VariableInputs({}), Schemas(TYPES, {}, {"kafka": provider}))
 
 
 def faults(text: str, *, checked: bool = False) -> list[str]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
-from kafkaform.core.progress import silent
+from kafkaform.cli.commands.sandbox import count_brokers
+from kafkaform.core.progress import ignore_event
 from kafkaform.sandbox import lifecycle, record, start
-from kafkaform.sandbox.process import alive
+from kafkaform.sandbox.process import is_alive
 
 from .clusters import HELD, client, own_sandbox
 
@@ -63,7 +63,7 @@ class Brokers:
         """SIGKILL, at once and without a goodbye."""
         self._signal(numbers, signal.SIGKILL)
         deadline = time.monotonic() + PATIENCE
-        while any(alive(broker.process) for broker in self._some(numbers)):
+        while any(is_alive(broker.process) for broker in self._some(numbers)):
             assert time.monotonic() < deadline, "a broker survived SIGKILL"
             self._reap(numbers)
             time.sleep(0.01)
@@ -79,8 +79,8 @@ class Brokers:
         """Start all that are dead again, and wait until all are known."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            self._launch(broker.id for broker in self.box.brokers if not alive(broker.process))
-            if probe(self.box) == COUNT and all(map(self._lists_all, self.ids)):
+            self._launch(broker.id for broker in self.box.brokers if not is_alive(broker.process))
+            if count_brokers(self.box) == COUNT and all(map(self._lists_all, self.ids)):
                 return
             assert time.monotonic() < deadline, "the brokers did not come back"
             time.sleep(0.1)
@@ -95,20 +95,20 @@ class Brokers:
             return False
 
     def _launch(self, numbers: Iterable[int]) -> None:
-        runtime = lifecycle._runtime(self.box.options(), silent)
+        runtime = lifecycle._find_runtime(self.box.make_options(), ignore_event)
         for broker in self._some(numbers):
-            self.box = start._run(self.box, broker, runtime)
+            self.box = start._launch_broker(self.box, broker, runtime)
 
     def _some(self, numbers: Iterable[int]) -> list[record.Broker]:
         return [self.box.brokers[number - 1] for number in numbers]
 
     def _signal(self, numbers: Iterable[int], number: int) -> None:
         for broker in self._some(numbers):
-            if broker.process is not None and alive(broker.process):
+            if broker.process is not None and is_alive(broker.process):
                 os.kill(broker.process.pid, number)
 
     def _reap(self, numbers: Iterable[int]) -> None:
-        """A killed child of ours that nobody asks for stays a zombie, which `alive` sees
+        """A killed child of ours that nobody asks for stays a zombie, which `is_alive` sees
         through; this only tidies up."""
         for broker in self._some(numbers):
             if broker.process is not None:

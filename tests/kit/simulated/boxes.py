@@ -42,7 +42,7 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.schema import STRING, Attribute, schema
+from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
@@ -110,11 +110,11 @@ def _step(
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "A box.",
-        Attribute("name", STRING, "Its name.", required=True),
-        Attribute("place", STRING, "Where it stands."),
-        Attribute("label", STRING, "What is written on it."),
+        AttributeSchema("name", STRING, "Its name.", required=True),
+        AttributeSchema("place", STRING, "Where it stands."),
+        AttributeSchema("label", STRING, "What is written on it."),
     ),
     key=lambda attributes: str(attributes["name"]),
     canonical=lambda attributes, facts: attributes,
@@ -342,9 +342,9 @@ class BoxSession:
         try:
             return self.depot.wires.carry(api, serve)
         except Unreachable as error:
-            return faults.not_sent(api, str(error))
+            return faults.not_sent_fault(api, str(error))
         except Lost as error:
-            return faults.lost(api, str(error))
+            return faults.lost_answer_fault(api, str(error))
 
 
 def _standing(ticket: str, boxes: Mapping[str, Box]) -> Outcome:

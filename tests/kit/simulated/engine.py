@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from kafkaform.apply.obligations import told
+from kafkaform.apply.obligations import describe_work
 from kafkaform.apply.recover import Recovered
 from kafkaform.apply.report import Work
 from kafkaform.apply.stop import Stop
-from kafkaform.audit.chain import verify
+from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import Record
-from kafkaform.audit.index import Index
+from kafkaform.audit.index import LogIndex
 from kafkaform.cli.terminal.run_command import advise
 from kafkaform.cli.terminal.signals import stop_on_signals
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import digest
 from kafkaform.core.diagnostics import Range
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.progress import Report as ReportTo
-from kafkaform.core.progress import silent
+from kafkaform.core.progress import Reporter as ReportTo
+from kafkaform.core.progress import ignore_event
 from kafkaform.core.resource import (
     Declared,
     Desired,
@@ -44,14 +44,14 @@ from kafkaform.plan.codec import decode, encode, to_data
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.state.codec import encode as encode_state
-from kafkaform.state.model import Row, State, new_state
+from kafkaform.state.model import Row, State, make_state
 from kafkaform.workflow import planning, workspace
-from kafkaform.workflow.configuration.data_answers import Asking
+from kafkaform.workflow.configuration.data_answers import DataAnswers
 from kafkaform.workflow.configuration.evaluation import Inputs
 from kafkaform.workflow.events import DryRun, Note, PlanChosen, RunEvent
 from kafkaform.workflow.operations import apply_changes, destroy
 from kafkaform.workflow.run import Applied
-from kafkaform_kafka.memory import Mishap, SimulatedClock, SimulatedCluster, Topic
+from kafkaform_kafka.memory import Mishap, SimulatedClock, SimulatedCluster, SimulatedTopic
 from kafkaform_kafka.simulation.schedule import Unreachable
 from kafkaform_kafka.simulation.world import Changes
 
@@ -159,7 +159,7 @@ def desired(
 
 # ── the world ───────────────────────────────────────────────────────────────────────────
 
-Mutation = Callable[[str, Topic | None, Topic | None], None]
+Mutation = Callable[[str, SimulatedTopic | None, SimulatedTopic | None], None]
 """(name, before, after): one topic's change by the engine, just before it is committed."""
 
 
@@ -189,13 +189,13 @@ class WatchedCluster(SimulatedCluster):
         self.fate = Fate()
         self.depot = boxes.Depot(self)
 
-    def _meet(self, api: str) -> Mishap:
+    def _take_mishap(self, api: str) -> Mishap:
         self.fate.surprise(api)
-        return super()._meet(api)
+        return super()._take_mishap(api)
 
     def carry(self, api: str, serve: Callable[[Mishap], T]) -> T:
         """Send one request that topics have nothing to do with. Raises what `write` does."""
-        mishap = self._meet(api)
+        mishap = self._take_mishap(api)
         if not self.live:
             raise Unreachable("no broker is up")
         return self._carry_out(mishap, lambda: serve(mishap))
@@ -203,7 +203,7 @@ class WatchedCluster(SimulatedCluster):
     @contextmanager
     def others(self) -> Iterator[Any]:
         """Edits inside are made by somebody else."""
-        self._land()
+        self._land_effects()
         self._others = True
         try:
             yield self.outside
@@ -213,7 +213,7 @@ class WatchedCluster(SimulatedCluster):
     def commit(self, changes: Changes) -> None:
         for key, after in changes.items():
             name, before = key[1], self._world.get(key)
-            if not isinstance(before or after, Topic):
+            if not isinstance(before or after, SimulatedTopic):
                 continue
             if not self._others:
                 self.on_own(name, before, after)
@@ -230,7 +230,7 @@ class Screen:
     gap: Callable[[Plan], None] = lambda plan: None
     shown: Callable[[Plan], None] = lambda plan: None
     answer: bool = True
-    progress: ReportTo = silent
+    progress: ReportTo = ignore_event
     plans: list[Plan] = field(default_factory=list)
     recoveries: list[Recovered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -245,7 +245,7 @@ class Screen:
             case Recovered():
                 self.recoveries.append(event)
             case Work():
-                self.notes.append(told(event))
+                self.notes.append(describe_work(event))
             case Note():
                 self.notes.append(event.text)
             case DryRun():
@@ -264,7 +264,7 @@ class Configuration:
 
     folder: Path = Path("/")
     inputs: Inputs = field(default_factory=Inputs)
-    asking: Asking = field(default_factory=lambda: Asking(cast(Any, None)))
+    asking: DataAnswers = field(default_factory=lambda: DataAnswers(cast(Any, None)))
 
     def secret(self, ref: SecretRef) -> Secret | None:
         return None
@@ -287,13 +287,13 @@ class House:
 
     @property
     def state(self) -> State:
-        return self.backend.load().state or new_state("")
+        return self.backend.load().state or make_state("")
 
     def row(self, name: str, kind: str = "kafka_topic") -> Row | None:
         return self.state.objects.get(identity(name, kind))
 
     @property
-    def index(self) -> Index:
+    def index(self) -> LogIndex:
         """The whole log, every record checked against the state's anchor."""
         return workspace.read_log(cast(Any, self.sink), self.backend.load().state)
 
@@ -303,7 +303,7 @@ class House:
     def check_log(self) -> None:
         """The chain holds, and the state's anchor is in it."""
         state = self.backend.load().state
-        verdict = verify(self.sink.lines(), state.audit_head if state else None)
+        verdict = verify_log(self.sink.lines(), state.audit_head if state else None)
         assert verdict.ok, verdict
 
 
@@ -319,7 +319,7 @@ def house(*, brokers: int = 1, beside: House | None = None) -> House:
 
 def begin(where: House, lineage: str = "lineage") -> None:
     """An earlier run left a state without objects."""
-    where.backend.data = encode_state(new_state(lineage))
+    where.backend.data = encode_state(make_state(lineage))
 
 
 # ── processes ───────────────────────────────────────────────────────────────────────────

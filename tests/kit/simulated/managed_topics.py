@@ -9,7 +9,7 @@ from kafkaform.audit.event import Record
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Desired
 from kafkaform.workflow.run import Applied
-from kafkaform_kafka.memory import refused
+from kafkaform_kafka.memory import refused_items
 
 from .engine import House, apply, house
 
@@ -84,7 +84,7 @@ def blinded(where: House, api: str) -> Callable[[], None]:
 
     def blind(records: Sequence[Record]) -> None:
         if records[0].kind == "intent" and records[0].body["phase"].endswith(api):
-            faults.schedule(refused(5), "DescribeTopics", times=10_000)
+            faults.schedule(refused_items(5), "DescribeTopics", times=10_000)
 
     on_append(where, blind)
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.progress import silent
+from kafkaform.core.progress import ignore_event
 from kafkaform.fleet.spark import java
 from kafkaform.sandbox import download, jars
-from kafkaform.sandbox.places import cache
+from kafkaform.sandbox.places import get_cache_folder
 
 LIST = Path(__file__).with_name("minidfs.txt")
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
@@ -31,7 +31,7 @@ def serving(folder: Path) -> Iterator[str]:
     """Its address. folder: an empty one."""
     details, log = folder / "details.json", folder / "log"
     where = (f"-Dtest.build.data={folder}/data", f"-Djava.io.tmpdir={folder}")
-    words = [str(java.find(cache()).home / "bin/java"), *SMALL, *where]
+    words = [str(java.find_java(get_cache_folder()).home / "bin/java"), *SMALL, *where]
     words += ["-cp", os.pathsep.join(map(str, _class_path())), MANAGER, "-format"]
     words += ["-datanodes", "1", "-D", "dfs.replication=1", "-writeDetails", str(details)]
     with (
@@ -49,9 +49,9 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def _class_path() -> Iterator[Path]:
-    pinned = tuple(jars.parse(line) for line in LIST.read_text().splitlines() if line[0] != "#")
+    pinned = tuple(jars.parse_jar(line) for line in LIST.read_text().splitlines() if line[0] != "#")
     try:
-        yield from jars.ensure(pinned, silent, download.repository)
+        yield from jars.ensure_jars(pinned, ignore_event, download.open_repository)
     except ConnectError as error:
         pytest.skip(f"the jars of HDFS are not here: {error}")
     spark = find_spec("pyspark")

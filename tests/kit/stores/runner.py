@@ -20,10 +20,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kafkaform.audit.chain import verify
-from kafkaform.audit.event import Kind, Record, decode
+from kafkaform.audit.chain import verify_log
+from kafkaform.audit.event import Record, RecordKind, decode
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.line import held
+from kafkaform.audit.line import read_line
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, Locked, exit_code
@@ -32,8 +32,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import Backend, Lease, LockInfo
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
-from kafkaform.state.edit import with_head
-from kafkaform.state.model import State, new_state
+from kafkaform.state.edit import set_head
+from kafkaform.state.model import State, make_state
 
 from . import s3
 
@@ -93,19 +93,19 @@ def run(place: Place, name: str, timeout: float, pauses: str = "") -> None:
         journal = Journal(sink, clock, name, "runner", LINEAGE)
         if journal.head.seq != (end.seq if end else 0):
             raise Locked("another run went on with this log while it was opened")
-        state = loaded.state or new_state(LINEAGE)
+        state = loaded.state or make_state(LINEAGE)
         if end is not None:
             _let_settle(lease, end, clock)
             end = _closed(place, journal, end)
         state, version = _caught_up(backend, state, loaded.version, end)
         _pause(pauses, "intent")
-        intent = journal.write(Kind.INTENT, FrozenMap(serial=state.serial + 1))
+        intent = journal.write(RecordKind.INTENT, FrozenMap(serial=state.serial + 1))
         _pause(pauses, "ensure")
         lease.ensure(PATIENCE)
         sure = clock.monotonic()
         place.say("witness", lambda: f"send {intent.seq} {clock.monotonic() - sure:.3f}")
         _pause(pauses, "outcome")
-        done = journal.write(Kind.OUTCOME, FrozenMap(serial=state.serial + 1, of=intent.seq))
+        done = journal.write(RecordKind.OUTCOME, FrozenMap(serial=state.serial + 1, of=intent.seq))
         _pause(pauses, "save")
         _caught_up(backend, state, version, done)
 
@@ -119,18 +119,18 @@ def _pause(pauses: str, here: str) -> None:
 
 def _let_settle(lease: Lease, end: Record, clock: SystemClock) -> None:
     """As the command does: whoever lost the lock may have sent something at its last moment."""
-    if lease.taken_over is not None and end.kind == Kind.INTENT:
+    if lease.taken_over is not None and end.kind == RecordKind.INTENT:
         clock.sleep(max(0.0, lease.taken_over + PATIENCE - clock.monotonic()))
 
 
 def _closed(place: Place, journal: Journal, end: Record) -> Record:
     """The last record, after a run that died between intent and outcome was recovered."""
-    if end.kind != Kind.INTENT:
+    if end.kind != RecordKind.INTENT:
         return end
     place.say("witness", f"recover {end.seq}")
     sent = any(line.startswith(f"send {end.seq} ") for line in place.said("witness"))
     serial = int(end.body["serial"]) - (not sent)
-    return journal.write(Kind.RECOVER, FrozenMap(serial=serial, of=end.seq))
+    return journal.write(RecordKind.RECOVER, FrozenMap(serial=serial, of=end.seq))
 
 
 def _caught_up(
@@ -139,7 +139,7 @@ def _caught_up(
     """The state with what the log says is done."""
     if end is None or int(end.body["serial"]) <= state.serial:
         return state, version
-    state = with_head(replace_serial(state, int(end.body["serial"])), Head(end.seq, end.hash))
+    state = set_head(replace_serial(state, int(end.body["serial"])), Head(end.seq, end.hash))
     return state, backend.save(state, version)
 
 
@@ -210,21 +210,21 @@ def judge(place: Place) -> tuple[Mapping[str, int], tuple[str, ...]]:
     """What happened, and which promises were broken. Nobody may run meanwhile."""
     backend = place.backend()
     sink = ObjectSink(backend.objects)
-    verdict = verify(sink.lines())
-    records = [decode(held(line)) for line in sink.lines()]
+    verdict = verify_log(sink.lines())
+    records = [decode(read_line(line)) for line in sink.lines()]
     state = backend.load().state
     said = place.said("witness")
     broken = [] if verdict.ok else [f"the log does not verify: {verdict.problem}"]
     broken += [*_of_the_log(records), *_of_the_witness(records, said)]
     serial = state.serial if state else 0
-    reached = int(records[-1].body["serial"]) - (records[-1].kind == Kind.INTENT)
+    reached = int(records[-1].body["serial"]) - (records[-1].kind == RecordKind.INTENT)
     # A run that was killed before its save leaves that to the next one, which knows it by the log.
     if serial not in (reached, reached - 1):
         broken.append(f"the state has serial {serial}, the log says {reached}")
     counts = {
         "records": len(records),
         "sent": sum(line.startswith("send") for line in said),
-        "recovered": sum(record.kind == Kind.RECOVER for record in records),
+        "recovered": sum(record.kind == RecordKind.RECOVER for record in records),
         "frozen between the check and the send": sum(map(_was_frozen, said)),
     }
     return counts, tuple(broken)
@@ -235,7 +235,7 @@ def _of_the_log(records: list[Record]) -> Iterator[str]:
     pending: Record | None = None
     serial = 0
     for record in records:
-        if record.kind == Kind.INTENT:
+        if record.kind == RecordKind.INTENT:
             if pending is not None:
                 yield f"intents {pending.seq} and {record.seq} are open at once"
             if record.body["serial"] != serial + 1:
@@ -244,18 +244,18 @@ def _of_the_log(records: list[Record]) -> Iterator[str]:
             continue
         if pending is None or record.body["of"] != pending.seq:
             yield f"record {record.seq} ends an intent that is not open"
-        elif record.kind == Kind.OUTCOME and record.run != pending.run:
+        elif record.kind == RecordKind.OUTCOME and record.run != pending.run:
             yield f"record {record.seq} is an outcome of another run's intent"
         pending, serial = None, int(record.body["serial"])
 
 
 def _of_the_witness(records: list[Record], said: list[str]) -> Iterator[str]:
     """What was sent has an intent and was sent once, and never after it was recovered."""
-    intents = {record.seq for record in records if record.kind == Kind.INTENT}
+    intents = {record.seq for record in records if record.kind == RecordKind.INTENT}
     applied = {
         int(record.body["of"])
         for before, record in zip(records, records[1:], strict=False)
-        if record.kind != Kind.INTENT and record.body["serial"] == before.body["serial"]
+        if record.kind != RecordKind.INTENT and record.body["serial"] == before.body["serial"]
     }
     sent: set[int] = set()
     recovered: set[int] = set()

@@ -12,7 +12,7 @@ from random import Random
 
 from confluent_kafka.admin import AdminClient
 
-from kafkaform.audit.event import Kind, decode
+from kafkaform.audit.event import RecordKind, decode
 
 from ...kit import promises
 from ...kit.commands.process_folder import Folder, finish
@@ -120,7 +120,7 @@ def strike_at_intent(process: Running, folder: Folder, number: int) -> bool:
         now = _size(folder)
         if now != seen:
             seen = now
-            if _last_kind(folder.log.read_bytes()) == Kind.INTENT:
+            if _last_kind(folder.log.read_bytes()) == RecordKind.INTENT:
                 process.send_signal(number)
                 return True
         time.sleep(0.001)

@@ -15,9 +15,9 @@ from uuid import uuid4
 
 import pytest
 
-from kafkaform.audit.chain import verify
+from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import decode
-from kafkaform.audit.line import held
+from kafkaform.audit.line import read_line
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
@@ -171,9 +171,9 @@ def _sound(computer: Computer) -> list[str]:
     sink, backend = ObjectSink(objects), ObjectBackend(objects)
     state = backend.load().state
     assert state is not None
-    verdict = verify(sink.lines(), state.audit_head)
+    verdict = verify_log(sink.lines(), state.audit_head)
     assert verdict.ok, verdict.problem
-    kinds = [decode(held(line)).kind for line in sink.lines()]
+    kinds = [decode(read_line(line)).kind for line in sink.lines()]
     assert kinds.count("intent") == kinds.count("outcome") + kinds.count("recover")
     assert backend.holder() is None
     return kinds

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import CreateTopicsRequest
 
-from kafkaform.cli.app import run
+from kafkaform.cli.app import run_command_line
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Absent, Observed
 from kafkaform_kafka.kinds.topic import send as topics
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire import describe as wire_describe
-from kafkaform_kafka.wire.answers import Answers
+from kafkaform_kafka.wire.answers import ItemAnswers
 from kafkaform_kafka.wire.client import AnswerLost, NotSent
 
 from ...kit.commands.process_folder import Folder
@@ -80,7 +80,7 @@ def test_a_create_that_two_controllers_get_is_ours(
     broker asks the next one, and for that one the topic exists. With no new controller it is
     somebody else's, also if it is exactly as wanted."""
 
-    def sent_on(*request: Any, validate_only: bool) -> Answers:
+    def sent_on(*request: Any, validate_only: bool) -> ItemAnswers:
         answers = created(*request, validate_only=validate_only)
         if validate_only:
             return answers
@@ -97,7 +97,7 @@ def test_a_create_that_two_controllers_get_is_ours(
     # Two, because a broker that was killed before may not be known everywhere yet.
     wanted = f'name = "{name}"\n  partitions = 2\n  replication_factor = 2'
     folder.write(f'resource "kafka_topic" "t" {{\n  {wanted}\n}}')
-    code = run(["apply", "-auto-approve"])
+    code = run_command_line(["apply", "-auto-approve"])
     brokers.revive()
     state = folder.state()
     assert state is not None
@@ -106,12 +106,12 @@ def test_a_create_that_two_controllers_get_is_ours(
     assert ("does not manage it" in folder.plan().out) is not dies
 
 
-def _answered(ask: Any) -> Answers:
+def _answered(ask: Any) -> ItemAnswers:
     """What a broker's own repetition gets in the end."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            answers: Answers = ask()
+            answers: ItemAnswers = ask()
             if all(each.code == TOPIC_ALREADY_EXISTS for each in answers.items.values()):
                 return answers
         except (AnswerLost, NotSent):
@@ -274,7 +274,7 @@ def incarnation(session: KafkaSession, name: str) -> str | None:
 def leaderless(session: KafkaSession, name: str) -> bool:
     """A connection to a broker that was just killed may still be tried once."""
     try:
-        (row,) = wire_describe.topics(session.context.wire, [name], 10.0)
+        (row,) = wire_describe.describe_topics(session.context.wire, [name], 10.0)
     except (AnswerLost, NotSent):
         return False
     return all(part.leader is None for part in row.partitions)

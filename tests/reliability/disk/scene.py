@@ -20,7 +20,7 @@ from kafkaform.core.errors import KafkaformError, exit_code
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform_kafka.memory import MemoryProvider, Topic
+from kafkaform_kafka.memory import MemoryProvider, SimulatedTopic
 from kafkaform_kafka.simulation.world import Changes
 
 from ...kit import promises
@@ -67,7 +67,7 @@ def world(cluster: WatchedCluster) -> World:
     return {("kafka_topic", name): _thing(found) for name, found in cluster.topics.items()}
 
 
-def _thing(found: Topic) -> Thing:
+def _thing(found: SimulatedTopic) -> Thing:
     attributes = {
         "name": found.name,
         "partitions": found.partitions,
@@ -114,7 +114,7 @@ def applied(where: House, said: Desired) -> Ended:
         return Ended(exit_code(error), f"{error.message} {error.advice}")
     except Died:
         return Ended(-1)
-    error = done.report.error() if done.report is not None else None
+    error = done.report.make_error() if done.report is not None else None
     return Ended(exit_code(error), error.message) if error else Ended(0)
 
 

@@ -13,15 +13,15 @@ from random import Random
 import pytest
 from msgspec import Struct
 
-from kafkaform.audit.event import Kind, state_body
+from kafkaform.audit.event import RecordKind, make_state_edit
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Desired
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.codec import decode, encode
-from kafkaform.state.edit import commit, with_head, without_address
-from kafkaform.workflow.state_transfer import touched
+from kafkaform.state.edit import count_change, drop_address, set_head
+from kafkaform.workflow.state_transfer import compare_rows
 
 from ...kit.promises import LOG, STATE, Before
 from ...kit.simulated import engine
@@ -164,11 +164,13 @@ def _let_go(where: House, folder: Path, address: str) -> None:
     loaded = backend.load()
     assert loaded.state is not None
     journal = Journal(LocalSink(folder / LOG), where.clock, "edit", "ada", loaded.state.lineage)
-    after = without_address(loaded.state, address)
-    rows = touched(loaded.state, after)
-    record = journal.write(Kind.STATE, state_body(9, loaded.version or "", "state rm", rows))
-    anchored = with_head(after, Head(record.seq, record.hash))
-    backend.save(commit(loaded.state, anchored), loaded.version)
+    after = drop_address(loaded.state, address)
+    rows = compare_rows(loaded.state, after)
+    record = journal.write(
+        RecordKind.STATE, make_state_edit(9, loaded.version or "", "state rm", rows)
+    )
+    anchored = set_head(after, Head(record.seq, record.hash))
+    backend.save(count_change(loaded.state, anchored), loaded.version)
 
 
 def test_the_log_is_deleted(where: House, tmp_path: Path) -> None:

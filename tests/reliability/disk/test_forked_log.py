@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from kafkaform.audit.chain import seal, verify
-from kafkaform.audit.event import Record, decode, encode, timestamp
-from kafkaform.audit.line import held
+from kafkaform.audit.chain import seal_record, verify_log
+from kafkaform.audit.event import Record, decode, encode, render_time
+from kafkaform.audit.line import read_line
 from kafkaform.audit.sinks.local import LocalSink
-from kafkaform.cli.app import run
+from kafkaform.cli.app import run_command_line
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.local import FileLease, LocalBackend
-from kafkaform.workflow.log_repair import mend
+from kafkaform.workflow.log_repair import mend_log
 from kafkaform.workflow.stores import Store
 
 from ...kit.promises import LOG, STATE
@@ -72,13 +72,13 @@ def test_no_fork_loses_anything(tmp_path: Path) -> None:
         folder.mkdir()
         where = _at(folder, at)
         data = (folder / LOG).read_bytes()
-        if verify(data.splitlines()).ok:
+        if verify_log(data.splitlines()).ok:
             continue
         forks += 1
         refused = applied(where, SECOND)
         assert refused.code == 9 and "kafkaform audit mend" in refused.said, (at, refused)
         assert (folder / LOG).read_bytes() == data
-        found = mend(store(folder), where.clock, 0)
+        found = mend_log(store(folder), where.clock, 0)
         assert found is not None and found.others
         assert (folder / ".kafkaform" / found.kept).read_bytes() == data
         _check_whole(records(data), list(found.others), LocalSink(folder / LOG))
@@ -89,14 +89,14 @@ def test_no_fork_loses_anything(tmp_path: Path) -> None:
         assert (index.open_intents, index.unsaved, index.obligations) == ((), (), ())
         assert alike(world(where.cluster), wanted), at
         assert {i.key for i in where.state.objects} == {"a", "b", "d"}, at
-        assert mend(store(folder), where.clock, 0) is None
+        assert mend_log(store(folder), where.clock, 0) is None
     assert forks > 10
 
 
 def _check_whole(before: list[Record], others: list[Record], sink: LocalSink) -> None:
     """One branch byte for byte, then the record that tells of it, then plans of that branch once
     more, then the others with what they said and what they were."""
-    after = [decode(held(line)) for line in sink.lines()]
+    after = [decode(read_line(line)) for line in sink.lines()]
     gone = {record.hash for record in others}
     stays = [record for record in before if record.hash not in gone]
     assert after[: len(stays)] == stays
@@ -120,14 +120,14 @@ def test_the_commands(
     copy is; a second time it finds nothing to do."""
     _at(tmp_path, ("after append", 2))
     monkeypatch.chdir(tmp_path)
-    assert run(["audit", "verify"]) == 9
+    assert run_command_line(["audit", "verify"]) == 9
     told = capsys.readouterr().err.replace("│", " ")
     assert "kafkaform audit mend" in " ".join(told.split())
-    assert run(["audit", "mend"]) == 0
+    assert run_command_line(["audit", "mend"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "outcome kafka_topic" in said and "kept in .kafkaform/forked-" in said
-    assert run(["audit", "verify"]) == 0
-    assert run(["audit", "mend"]) == 0
+    assert run_command_line(["audit", "verify"]) == 0
+    assert run_command_line(["audit", "mend"]) == 0
     assert "nothing to mend" in capsys.readouterr().out
 
 
@@ -161,7 +161,7 @@ def test_what_is_no_fork_is_not_mended(tmp_path: Path, what: str) -> None:
     log.write_bytes(DAMAGES[what](log.read_bytes()))
     before = log.read_bytes()
     with pytest.raises(StorageError):
-        mend(store(tmp_path), where.clock, 0)
+        mend_log(store(tmp_path), where.clock, 0)
     assert log.read_bytes() == before
     assert not list((tmp_path / ".kafkaform").glob("*forked*"))
 
@@ -169,12 +169,14 @@ def test_what_is_no_fork_is_not_mended(tmp_path: Path, what: str) -> None:
 def test_a_fork_is_no_torn_end(tmp_path: Path) -> None:
     """What the other run wrote last is whole, so it is never set aside as the rest of a crash."""
     where = lived(tmp_path, [FIRST])
-    log, head = tmp_path / LOG, verify(where.sink.lines()).head
+    log, head = tmp_path / LOG, verify_log(where.sink.lines()).head
     body = FrozenMap(lineage=where.state.lineage, objects=(), reason="state rm")
     with log.open("ab") as file:
         for at in (1.0, 2.0):
-            time = timestamp(where.clock.now() + at)
-            record = seal(head, time=time, run=f"run-{at}", actor="a", kind="state", body=body)
+            time = render_time(where.clock.now() + at)
+            record = seal_record(
+                head, time=time, run=f"run-{at}", actor="a", kind="state", body=body
+            )
             file.write(encode(record) + b"\n")
     before = log.read_bytes()
     ended = applied(where, SECOND)

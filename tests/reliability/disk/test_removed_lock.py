@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.audit.event import Kind
+from kafkaform.audit.event import RecordKind
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import Locked
 from kafkaform.core.resource import Desired
@@ -153,7 +153,7 @@ def test_a_run_goes_on_with_what_it_has_read(tmp_path: Path) -> None:
     where = lived(tmp_path, [FIRST])
     found, state, sink = where.index, where.state, LocalSink(tmp_path / LOG)
     opened = open_journal(sink, where.clock, "run-1", state, found, Held())
-    opened.write(Kind.STATE, FrozenMap(reason="state mv", objects=()))
+    opened.write(RecordKind.STATE, FrozenMap(reason="state mv", objects=()))
     with pytest.raises(Locked, match="another run goes on"):
         open_journal(LocalSink(tmp_path / LOG), where.clock, "run-2", state, found, Held())
 
@@ -185,7 +185,7 @@ def test_an_append_that_is_under_way_is_not_torn(tmp_path: Path) -> None:
     sink, other = LocalSink(log), LocalSink(log)
     sink.append([b"one"])
     assert other.claim() == b"one"
-    with sink._alone():
+    with sink._open_alone():
         with log.open("ab") as file:
             file.write(b"tw")
         with pytest.raises(Locked, match="another run goes on"):

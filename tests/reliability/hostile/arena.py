@@ -142,11 +142,11 @@ def _live(folder: str, place: Path, commands: Sequence[Any]) -> None:
     os.chdir(folder)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     try:
-        from kafkaform.cli.app import run
+        from kafkaform.cli.app import run_command_line
 
         for words, typed in commands:
             sys.stdin = io.TextIOWrapper(io.BytesIO(typed.encode()), "utf-8")
-            os.write(9, b"%d\n" % _typed(words, run))
+            os.write(9, b"%d\n" % _typed(words, run_command_line))
     except BaseException:  # noqa: BLE001  # a child that lives on would read the next job
         traceback.print_exc()
     finally:
@@ -164,7 +164,7 @@ def _typed(words: Sequence[str], run: Any) -> int:
     from kafkaform.render.diagnostics import render_diagnostics
     from kafkaform.render.human import human
     from kafkaform.render.jsonplan import to_json
-    from kafkaform.render.markdown import markdown
+    from kafkaform.render.markdown import render_markdown
 
     from ...test_cases import plan_of, workspace_of
 
@@ -173,7 +173,7 @@ def _typed(words: Sequence[str], run: Any) -> int:
     except KafkaformError as error:
         sys.stderr.write(render_diagnostics(error.diagnostics))
         return 1
-    sys.stdout.write("\n".join((human(plan), markdown(plan), dumps(to_json(plan)))))
+    sys.stdout.write("\n".join((human(plan), render_markdown(plan), dumps(to_json(plan)))))
     return 0
 
 

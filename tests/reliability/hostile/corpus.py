@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
-from kafkaform.audit.chain import glances
+from kafkaform.audit.chain import read_glances
 from kafkaform.core.errors import KafkaformError
 from kafkaform.plan.codec import decode, encode
 from kafkaform.state import codec as states
@@ -168,7 +168,7 @@ def _files(on: Stage) -> Iterator[Input]:
     readers: Mapping[str, Callable[[bytes], object]] = {
         "no plan": lambda data: decode(data, "p.json"),
         "no state": lambda data: states.decode(data, "s.json"),
-        "no log": lambda data: list(glances(data.splitlines() or [b""], "log")),
+        "no log": lambda data: list(read_glances(data.splitlines() or [b""], "log")),
     }
     whole = encode(flips.plan())
     for kind, read in readers.items():

@@ -13,7 +13,7 @@ import pytest
 
 from kafkaform.core import canonical
 from kafkaform.core.nouns import from_data
-from kafkaform.plan.approval import seal
+from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
@@ -149,7 +149,7 @@ def sealed_plan(body: Any, *, approve: bool) -> bytes:
         plan = canonical.loads(json.dumps(body["plan"]))
         if approve:
             with contextlib.suppress(ValueError, KeyError, TypeError):
-                plan = to_data(seal(from_data(Plan, plan)))
+                plan = to_data(seal_plan(from_data(Plan, plan)))
         whole = {"format": canonical.loads(json.dumps(body["format"])), "plan": plan}
         return f"{canonical.dumps({**whole, 'checksum': canonical.digest(whole)})}\n".encode()
     except (KeyError, TypeError, ValueError, OverflowError):

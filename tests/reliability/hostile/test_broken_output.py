@@ -164,11 +164,11 @@ from kafkaform.cli import app
 from kafkaform.workflow import applying
 
 edited.simulate(pytest.MonkeyPatch(), cluster_of())
-begin = applying._begin
+begin = applying._record_begin
 def lost(*words):
     begin(*words)
     os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
-applying._begin = lost
+applying._record_begin = lost
 app.main(sys.argv[1:])
 """
 """Standard output fails between the approval and the first request."""

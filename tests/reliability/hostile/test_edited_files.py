@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import KafkaformError, StorageError
-from kafkaform.core.nouns import Misfit, parse
+from kafkaform.core.nouns import Misfit, parse_json
 from kafkaform.fleet.landed import register
 from kafkaform.fleet.tables import manifest
 from kafkaform.sandbox import places, record
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import lease, local
-from kafkaform.workflow.fleet.register import plain
-from kafkaform_kafka.connection.tokens import from_file
+from kafkaform.workflow.fleet.register import make_document
+from kafkaform_kafka.connection.tokens import read_token_file
 
 from ...kit.commands.here import Here
 from ...kit.sandbox_homes import move_home
@@ -41,10 +41,10 @@ SANDBOX = {
     **{"config": [["k", "v"]], "classpath": ["/x"], "keep_data": False, "usable": True},
     "reason": "",
 }
-REGISTER = plain(
+REGISTER = make_document(
     register.Register(
-        (register.Cluster("a", "id", super_users=("User:a",)),),
-        (register.State("s", "l"),),
+        (register.RegisteredCluster("a", "id", super_users=("User:a",)),),
+        (register.RegisteredState("s", "l"),),
         (register.Owner("o", ("t.*",), ("User:o",)),),
         ("User:x",),
         register.Rates("EUR", 1.5),
@@ -69,15 +69,16 @@ def test_whoever_holds_a_lock_is_somebody() -> None:
         held = local._read_owner(data)
         assert type(held) is LockInfo and type(held.pid) is int and str(held)
     for data in texts(NOTE):
-        note = lease.noted(data, 60.0)
+        note = lease.decode_note(data, 60.0)
         assert note.ended in ("", lease.RELEASED, lease.BROKEN) and type(note.holder) is LockInfo
         assert note.seconds > 0
     for wrong in (10**400, -1, 0, "NaN"):
         assert (
-            lease.noted(json.dumps({**NOTE, "lease_seconds": wrong}).encode(), 60.0).seconds == 60
+            lease.decode_note(json.dumps({**NOTE, "lease_seconds": wrong}).encode(), 60.0).seconds
+            == 60
         )
     written = lease.Note(LockInfo(**HOLDER), 120.0)
-    assert lease.noted(lease.written(written), 60.0) == written
+    assert lease.decode_note(lease.encode_note(written), 60.0) == written
 
 
 def test_a_sandbox_record_is_believed_or_refused(
@@ -86,34 +87,34 @@ def test_a_sandbox_record_is_believed_or_refused(
     """What is read can be shown and ended: ports are ports, and a process is none of the system's.
     The message names the file and the member."""
     move_home(monkeypatch, tmp_path)
-    places.private_folder(places.run_folder("x"))
-    file = places.run_folder("x") / record.FILE
+    places.make_private_folder(places.get_run_folder("x"))
+    file = places.get_run_folder("x") / record.FILE
     refused = 0
     for data in texts(SANDBOX):
         file.write_bytes(data)
         try:
-            found = record.load("x")
+            found = record.load_sandbox("x")
         except KafkaformError as error:
             refused += 1
             assert str(file) in error.message and error.advice
         else:
-            assert found is not None and found.bootstrap and found.options().name == "x"
-            assert all(process.pid > 1 for process in found.processes())
+            assert found is not None and found.bootstrap and found.make_options().name == "x"
+            assert all(process.pid > 1 for process in found.list_processes())
     assert refused > 300
     file.unlink()
     file.mkdir()
     with pytest.raises(KafkaformError, match="directory"):
-        record.load("x")
+        record.load_sandbox("x")
 
 
 def test_a_register_is_believed_or_refused() -> None:
     """`fleet` reads the register that lies there, or says which member of it is wrong."""
     landed = json.dumps({"taken": "2026-01-01T00:00:00Z", **REGISTER})
-    assert register.read(landed).rates == register.Rates("EUR", 1.5)
+    assert register.read_register(landed).rates == register.Rates("EUR", 1.5)
     refused = 0
     for data in texts(REGISTER):
         try:
-            register.read(data.decode("utf-8", "surrogateescape"))
+            register.read_register(data.decode("utf-8", "surrogateescape"))
         except StorageError as error:
             refused += 1
             assert error.message.startswith("the register ") and error.advice
@@ -122,13 +123,13 @@ def test_a_register_is_believed_or_refused() -> None:
 
 def test_a_manifest_is_believed_or_refused() -> None:
     """So is the manifest of a build."""
-    read = manifest._decoded(json.dumps(MANIFEST).encode(), "root", "b")
+    read = manifest._decode(json.dumps(MANIFEST).encode(), "root", "b")
     assert read.owed == {"t": None, "u": frozenset({"a"})} and read.tables["t"].seconds == 5e-05
-    assert manifest._decoded(manifest.encode(read), "root", "b") == read
+    assert manifest._decode(manifest.encode(read), "root", "b") == read
     refused = 0
     for data in texts(MANIFEST):
         try:
-            manifest._decoded(data, "root", "b")
+            manifest._decode(data, "root", "b")
         except (Misfit, StorageError) as error:
             refused += 1
             assert str(error)
@@ -139,7 +140,7 @@ def test_json_of_others() -> None:
     """Numbers stay exact, and what is no JSON is a Misfit with its reason."""
     for data in BYTES[:2] + BYTES[4:]:
         with pytest.raises(Misfit, match="it is "):
-            parse(data)
+            parse_json(data)
 
 
 @pytest.mark.parametrize("key", ["ssl.truststore.location", "ssl.truststore.certificates"])
@@ -157,4 +158,4 @@ def test_a_token_that_says_no_time(tmp_path: Path, exp: str) -> None:
     parts = ('{"alg":"none"}', f'{{"sub":"a","exp":{exp}}}')
     coded = [base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts]
     (tmp_path / "token").write_text(".".join((*coded, "")))
-    assert 0 < from_file(str(tmp_path / "token")).expires - time.time() <= 300
+    assert 0 < read_token_file(str(tmp_path / "token")).expires - time.time() <= 300

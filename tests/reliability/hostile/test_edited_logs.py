@@ -16,7 +16,7 @@ import pytest
 from kafkaform.audit.chain import check_bodies
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import PlanRefused, StorageError
-from kafkaform.plan.codec import decode, recorded
+from kafkaform.plan.codec import decode, read_recorded_plan
 from kafkaform.provider.registry import Registry
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
@@ -256,7 +256,7 @@ def test_each_record_is_taken_or_named(past: Past) -> None:
         try:
             check_bodies(edited.chained_log(log).splitlines(), "log")
             if body["kind"] == "plan":
-                recorded(body_of(body), "run")
+                read_recorded_plan(body_of(body), "run")
         except StorageError as error:
             refused += 1
             assert error.advice and "record" in error.message or "plan of run" in error.message

@@ -22,10 +22,10 @@ from kafkaform.core import canonical
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.approval import seal
+from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import decode, encode
 from kafkaform.state import codec as states
-from kafkaform.state.edit import put
+from kafkaform.state.edit import put_row
 
 from ...kit.commands.folder import Folder
 from ...kit.commands.here import Here
@@ -161,7 +161,7 @@ def test_edits_that_were_sealed_again(folder: Folder) -> None:
 def _approved_again(data: bytes) -> bytes:
     """The same plan with the approval that follows from it, if it still is a plan."""
     try:
-        return encode(seal(decode(data, "")))
+        return encode(seal_plan(decode(data, "")))
     except (PlanRefused, LookupError):
         return data
 
@@ -298,7 +298,7 @@ def test_a_row_by_hand_deletes_nothing(folder: Folder) -> None:
             origin=origin,
             protected="no",
         )
-        path.write_bytes(states.encode(put(state, forged)))
+        path.write_bytes(states.encode(put_row(state, forged)))
         said = folder.run("apply", "--auto-approve")
         assert said.code == (4 if incarnation == theirs else 0), said.text
         assert folder.topics() == {"a": 1, "theirs": 1}

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit.event import Kind
+from kafkaform.audit.event import RecordKind
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, StorageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform.state.model import new_state
+from kafkaform.state.model import make_state
 from kafkaform.workflow.plan_files import load_plan, save_file
 from kafkaform.workflow.workspace import read_log
 
@@ -70,9 +70,9 @@ def _apply(folder: Path) -> None:
         backend.check_writable()
         sink.check_writable()
         log = story.journal(sink, "r")
-        log.write(Kind.STATE, FrozenMap(n=1))
-        version = backend.save(new_state("lineage"), loaded.version)
-        backend.save(replace(new_state("lineage"), serial=1), version)
+        log.write(RecordKind.STATE, FrozenMap(n=1))
+        version = backend.save(make_state("lineage"), loaded.version)
+        backend.save(replace(make_state("lineage"), serial=1), version)
 
 
 def _plan(folder: Path) -> None:

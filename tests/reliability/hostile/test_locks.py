@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.clock import SystemClock
-from kafkaform.plan.observe import gather
+from kafkaform.plan.observe import read_world
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.workflow import planning
@@ -88,9 +88,9 @@ def test_what_an_apply_creates_meanwhile_blocks_no_plan(
         if len(looked) == 1:
             words = [sys.executable, "-m", "kafkaform", "apply", "--auto-approve", "-q"]
             subprocess.run(words, cwd=folder.path, check=True, capture_output=True, timeout=60)
-        return gather(*given, **more)
+        return read_world(*given, **more)
 
-    monkeypatch.setattr(planning, "gather", late)
+    monkeypatch.setattr(planning, "read_world", late)
     assert "No changes" in folder.done("plan", "--detailed-exitcode").out
     assert len(looked) == 2
 
@@ -111,12 +111,12 @@ PAUSED = """
 import sys
 from kafkaform.apply.ledger import Ledger
 from kafkaform.cli.app import run
-record = Ledger.record
+record = Ledger.record_outcomes
 def late(*given):
     print("answered", flush=True)
     sys.stdin.readline()
     return record(*given)
-Ledger.record = late
+Ledger.record_outcomes = late
 sys.exit(run(["apply", "--auto-approve", "-q"]))
 """
 

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from kafkaform.core.change import Action
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
-from kafkaform.render.markdown import markdown
+from kafkaform.render.markdown import render_markdown
 
 from ...kit.commands.folder import Folder
 from ...unit.render.hostile import HOSTILE
@@ -137,8 +137,8 @@ def test_five_hundred_names_are_only_text(start: int) -> None:
     """A comment about such names has the structure that it has for as many plain names, and no
     HTML but our own. Fifty at a time, since a comment is cut where it grows too long."""
     some = names(500)[start : start + 50]
-    shape = structure(PARSER.parse(markdown(of([f"{n}plain" for n in range(len(some))]))))
-    comment = markdown(of(some))
+    shape = structure(PARSER.parse(render_markdown(of([f"{n}plain" for n in range(len(some))]))))
+    comment = render_markdown(of(some))
     assert_inert(comment)
     tokens = PARSER.parse(comment)
     assert structure(tokens) == shape
@@ -186,7 +186,7 @@ def test_templates_in_names_stay_text(start: int) -> None:
 def assert_not_computed(texts: list[str]) -> None:
     some = [text.replace("##", "#") for text in texts]  # which is a command of build logs
     subject = of(some)
-    shown = words(MarkdownIt("commonmark").enable("table").parse(markdown(subject)))
+    shown = words(MarkdownIt("commonmark").enable("table").parse(render_markdown(subject)))
     terminal = human(subject, colour=False)
     for text in some:
         assert text in shown and text.replace("\\", "\\\\") in terminal

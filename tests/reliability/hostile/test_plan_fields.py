@@ -21,8 +21,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.change import (
-    Block,
-    BlockKind,
+    Blocker,
+    BlockerKind,
     Change,
     Impact,
     Ownership,
@@ -34,7 +34,7 @@ from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Desired, Facts, Identity, Lifecycle, Output, Pending
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.approval import seal
+from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Options, OutputChange, Plan, PlanInstance, Removal, Unmanaged
 
@@ -54,7 +54,7 @@ NOUNS: Mapping[str, type[Any]] = {
     "row": Ownership,
     "step": Step,
     "request": Request,
-    "block": Block,
+    "block": Blocker,
     "impact": Impact,
     "output change": OutputChange,
     "output": Output,
@@ -182,13 +182,13 @@ def test_the_plan_has_something_in_every_corner() -> None:
     assert any(c.theirs for c in true.changes) and any(c.blocked for c in true.changes)
     assert any(c.action.value == "noop" and c.drift for c in true.changes)
     assert any(step.owes for c in true.changes for step in c.steps)
-    assert decode(encode(true), "") == true == seal(true)
+    assert decode(encode(true), "") == true == seal_plan(true)
 
 
 # ── edits ───────────────────────────────────────────────────────────────────────────────
 
 SAMPLES: Mapping[type[Any], Any] = {
-    Block: Block(BlockKind.PROTECTED, "because"),
+    Blocker: Blocker(BlockerKind.PROTECTED, "because"),
     Impact: Impact("destroys"),
     Range: Range("x.hcl", 1, 1, 1, 1),
     Diagnostic: Diagnostic(Severity.WARNING, "careful"),

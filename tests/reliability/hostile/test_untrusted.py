@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.workflow.configuration.untrusted import variable
+from kafkaform.workflow.configuration.untrusted import name_variable
 from kafkaform_kafka.connection.settings import CONFIG
 
 from ...kit.commands.folder import Folder
@@ -80,7 +80,7 @@ def test_no_other_secret_is_sent(here: Here, listener: Listener, secret: str) ->
         "sasl_password": "reader",
     }
     for name, text in given.items():
-        here.monkeypatch.setenv(variable("kafka", name), text)
+        here.monkeypatch.setenv(name_variable("kafka", name), text)
     here.write("main.kf.hcl", login(listener.address).replace("PIPELINE_PASSWORD", secret) + TOPIC)
     said = here.fails(*PLAN)
     assert "cannot reach Kafka" in said  # the listener is no broker
@@ -322,7 +322,7 @@ def trusting(folder: Folder) -> None:
         "sasl_password": folder.broker.admin_password,
     }
     for name, text in given.items():
-        folder.monkeypatch.setenv(variable("kafka", name), text)
+        folder.monkeypatch.setenv(name_variable("kafka", name), text)
 
 
 def test_the_review_is_good_for_the_apply(folder: Folder) -> None:
@@ -396,7 +396,7 @@ def test_providers_are_those_that_are_allowed(here: Here, allowed: str | None, t
 def test_paths_in_the_environment_are_not_the_files_business(here: Here, tmp_path: Path) -> None:
     """A certificate that the environment names is taken, and the same name in a file is sound."""
     here.monkeypatch.setenv(BOOTSTRAP, "127.0.0.1:1")
-    here.monkeypatch.setenv(variable("kafka", "ca_cert"), "/nowhere/ca.pem")
+    here.monkeypatch.setenv(name_variable("kafka", "ca_cert"), "/nowhere/ca.pem")
     text = block('bootstrap_servers = ["127.0.0.1:1"]\nca_cert = "/nowhere/ca.pem"')
     here.write("main.kf.hcl", text + TOPIC)
     assert "/nowhere/ca.pem" in here.fails(*PLAN)

@@ -32,9 +32,9 @@ from kafkaform_kafka.memory import (
     Mishap,
     SimulatedClock,
     SimulatedCluster,
-    Topic,
+    SimulatedTopic,
     led_elsewhere,
-    replaced,
+    replaced_cluster,
 )
 
 from ...kit import promises
@@ -68,8 +68,8 @@ WRITES = frozenset(
     }
 )
 HOWS: dict[str, Callable[[SimulatedCluster], Mishap]] = {
-    "died before": lambda other: replaced(other, done=False),
-    "died after": lambda other: replaced(other, done=True),
+    "died before": lambda other: replaced_cluster(other, done=False),
+    "died after": lambda other: replaced_cluster(other, done=True),
     "led elsewhere": led_elsewhere,
 }
 """What becomes of the request with which the swap comes."""
@@ -96,9 +96,9 @@ class Watched(SimulatedCluster):
         super().__init__(clock=clock, cluster_id=cluster_id)
         self.passed: list[str] = []
 
-    def swap(self, api: str) -> Mishap:
+    def take_swap(self, api: str) -> Mishap:
         self.passed.append(api)
-        return super().swap(api)
+        return super().take_swap(api)
 
 
 @dataclass
@@ -152,7 +152,7 @@ class Lane:
 
     def _space(self) -> Workspace:
         configuration = read_configuration(self.folder, Inputs(), Registry())
-        desired = configuration.desired()
+        desired = configuration.evaluate_desired()
         assert not has_errors(desired.diagnostics), desired.diagnostics
         providers: dict[str, Any] = dict.fromkeys(desired.providers, MemoryProvider(self.cluster))
         state, log = self.folder / promises.STATE, self.folder / promises.LOG
@@ -191,7 +191,7 @@ def twin(of: SimulatedCluster) -> SimulatedCluster:
 
 
 def _own(cluster: SimulatedCluster, thing: Any) -> Any:
-    return replace(thing, id=cluster.new_id()) if isinstance(thing, Topic) else thing
+    return replace(thing, id=cluster.new_id()) if isinstance(thing, SimulatedTopic) else thing
 
 
 def other_cluster(lane: Lane, what: str) -> SimulatedCluster:

@@ -17,7 +17,7 @@ import pytest
 from kafka import KafkaAdminClient
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
+from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.sandbox import ports
 
 from ...kit import promises
@@ -276,8 +276,8 @@ def _instead(box: sandbox.Sandbox) -> Iterator[sandbox.Sandbox]:
     """A new cluster on the ports of this one, which is stopped meanwhile."""
     sandbox.down(box.name, keep_data=True)
     try:
-        same = mock.patch.object(ports, "allocate", return_value=(box.brokers[0].ports,))
+        same = mock.patch.object(ports, "allocate_ports", return_value=(box.brokers[0].ports,))
         with same, own_sandbox(f"{box.name}-other", config=HELD) as other:
             yield other
     finally:
-        assert sandbox.up(box.options(), probe).bootstrap == box.bootstrap
+        assert sandbox.up(box.make_options(), count_brokers).bootstrap == box.bootstrap

@@ -13,10 +13,10 @@ from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsResponse
 
 from kafkaform_kafka.connection.clients import pure_config
-from kafkaform_kafka.memory import throttled
+from kafkaform_kafka.memory import throttled_items
 from kafkaform_kafka.wire.acls import describe_acls
 from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
-from kafkaform_kafka.wire.fast_decoding import OWN, VERSION, _answers
+from kafkaform_kafka.wire.fast_decoding import OWN, VERSION, _parse_answers
 
 from ...kit.kafka.sessions import connect, login
 from ...kit.proxy.faults import Fault
@@ -109,7 +109,7 @@ def test_a_broker_that_asks_for_weeks() -> None:
     """A throttle that is longer than anybody would wait is not waited for: the create failed,
     and its intent is closed."""
     where = built(desired(topic("z")))
-    where.cluster.faults.schedule(throttled(2_147_483.0), "CreateTopics", times=99)
+    where.cluster.faults.schedule(throttled_items(2_147_483.0), "CreateTopics", times=99)
     start = where.clock.monotonic()
     done = apply(where, desired(topic("z"), topic("a")))
     assert codes(done) == {"a#1": "THROTTLING_QUOTA_EXCEEDED"}
@@ -121,7 +121,7 @@ def test_a_number_without_an_end() -> None:
     """The short way to read configs ends at the sixth byte of a number of variable size: it would
     take hours for a frame full of them."""
     with pytest.raises(ValueError, match="no end"):
-        _answers(bytes(4) + b"\xff" * 5_000_000, OWN)
+        _parse_answers(bytes(4) + b"\xff" * 5_000_000, OWN)
 
 
 @given(st.binary(max_size=200), st.integers(0, 200), st.binary(max_size=12))
@@ -137,6 +137,6 @@ def test_no_bytes_break_the_short_way(noise: bytes, at: int, put: bytes) -> None
     data = whole.encode(version=VERSION)
     for each in (noise, data[:at] + put + data[at:], data[:at] + put + data[at + len(put) :]):
         try:
-            _answers(bytes(each), OWN)
+            _parse_answers(bytes(each), OWN)
         except (IndexError, ValueError):
             continue

@@ -15,7 +15,7 @@ from kafka import KafkaAdminClient
 
 from kafkaform import sandbox
 from kafkaform.core.errors import ConfigurationError
-from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.session import open_session
 
 from ...kit import promises
@@ -222,6 +222,6 @@ def test_a_list_of_one_cluster(two: Two) -> None:
     session.close()
 
 
-def _both(two: Two, *servers: str) -> Settings:
+def _both(two: Two, *servers: str) -> KafkaSettings:
     given = {"mechanism": "SCRAM-SHA-256", "password": PASSWORD, "username": USER}
     return login(two.boxes[0], "admin", **given, servers=servers)

@@ -9,9 +9,9 @@ from typing import Any
 
 from kafkaform.audit.event import decode
 from kafkaform.core.resource import Depth, Identity, Observed
-from kafkaform.plan.observe import destination
+from kafkaform.plan.observe import compute_destination
 from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.read import _acl
+from kafkaform_kafka.kinds.acl.read import _decode_acl
 from kafkaform_kafka.kinds.config.resource_type import CLUSTER
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram
@@ -68,7 +68,7 @@ def _ours(identity: Identity, name: str, key: str | None) -> bool:
 
 def _thing(session: KafkaSession, item: Observed) -> Thing:
     kind = PROVIDER.types[item.identity.kind]
-    attributes = kind.canonical(destination(item), session.facts)
+    attributes = kind.canonical(compute_destination(item), session.facts)
     compared = COMPARED.get(item.identity.kind, ("config",))
     return Thing({name: attributes[name] for name in compared}, item.incarnation)
 
@@ -123,7 +123,7 @@ def _config(item: Any, _: Mapping[str, str]) -> Name:
 
 def _quota(item: Any, _: Mapping[str, str]) -> Name:
     entity = {part.entity_type: part.entity_name for part in item.entity}
-    return quotas.KIND, quotas.key_of(entity)
+    return quotas.KIND, quotas.entity_key(entity)
 
 
 def _scram(item: Any, _: Mapping[str, str]) -> Name:
@@ -141,7 +141,7 @@ def _new_acl(item: Any, _: Mapping[str, str]) -> Name:
         item.operation,
         item.permission_type,
     )
-    return acls.KIND, _acl(row).key
+    return acls.KIND, _decode_acl(row).key
 
 
 def _old_acl(item: Any, _: Mapping[str, str]) -> Name:
@@ -154,7 +154,7 @@ def _old_acl(item: Any, _: Mapping[str, str]) -> Name:
         item.operation,
         item.permission_type,
     )
-    return acls.KIND, _acl(row).key
+    return acls.KIND, _decode_acl(row).key
 
 
 _NAMES: dict[str, Callable[[Any, Mapping[str, str]], Name]] = {

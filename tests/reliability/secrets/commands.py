@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform.cli.command_tree import commands
+from kafkaform.cli.command_tree import get_commands
 
 LINES: Mapping[str, tuple[str, ...]] = {
     "init": (),
@@ -114,7 +114,7 @@ LITERALS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 
 def every_command(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[str]:
     """All commands that typer knows, with the groups that they are in."""
-    inner = getattr(group or commands(), "commands", None)
+    inner = getattr(group or get_commands(), "commands", None)
     if inner is None:
         yield " ".join(path)
         return

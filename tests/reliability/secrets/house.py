@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from kafkaform.cli.app import run
+from kafkaform.cli.app import run_command_line
 from kafkaform.provider.registry import Registry
-from kafkaform.syntax.write import quote
+from kafkaform.syntax.write import quote_string
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 PROVIDER = """
@@ -186,7 +186,7 @@ class House:
 
     def write(self, secret: str, version: int, *, literal: bool = False) -> None:
         """Declare everything. literal: with the secret itself where references belong."""
-        said = dict.fromkeys(REFERENCES, quote(secret)) if literal else REFERENCES
+        said = dict.fromkeys(REFERENCES, quote_string(secret)) if literal else REFERENCES
         filled = {**said, "version": version}
         (self.folder / "main.kf.hcl").write_text(PROVIDER % filled, "utf-8")
         (self.folder / "objects.kf.hcl").write_text(OBJECTS % filled, "utf-8")
@@ -222,7 +222,7 @@ class House:
             patch.object(sys, "stdout", out),
             patch.object(sys, "stderr", err),
         ):
-            code = run(words)
+            code = run_command_line(words)
         streams = {}
         for name, stream in (("stdout", out), ("stderr", err)):
             stream.flush()

@@ -13,7 +13,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Plan
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import with_head
+from kafkaform.state.edit import set_head
 
 from ...kit.simulated.engine import House
 
@@ -44,7 +44,7 @@ def rewritten(where: House, made: Plan, old: Plan) -> None:
     where.sink.whole[:] = lines
     assert state.audit_head is not None
     seq = state.audit_head.seq
-    where.backend.data = encode(with_head(state, Head(seq, heads[seq])))
+    where.backend.data = encode(set_head(state, Head(seq, heads[seq])))
 
 
 _MEMBERS = ("seq", "time", "run", "actor", "kind", "body", "prev")

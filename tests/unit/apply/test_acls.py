@@ -9,10 +9,10 @@ import pytest
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Declared, Desired
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.lower import lower
+from kafkaform.plan.lower import lower_plan
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
-from kafkaform_kafka.memory import killed_after, refused
+from kafkaform_kafka.memory import killed_after, refused_items
 
 from ...kit.simulated.engine import (
     PLACE,
@@ -80,7 +80,7 @@ def test_another_field_is_another_rule_made_before_the_old_one_goes() -> None:
     where = built(declared(block(old, "x"), block(acl("b"))))
     wanted = plan(where, declared(block(new, "x"), block(acl("b"))))
     assert [str(c.action) for c in wanted.effective] == ["delete", "create"]
-    assert [b.request.name for w in lower(wanted) for b in w.batches] == [
+    assert [b.request.name for w in lower_plan(wanted) for b in w.batches] == [
         "CreateAcls",
         "DeleteAcls",
     ]
@@ -107,7 +107,7 @@ def test_delete_first_is_kip_4s_order_where_a_resource_gets_new_rules() -> None:
 def test_a_delete_that_fails_first_does_not_stop_the_create() -> None:
     """In the literal order too, every item stands for itself; part 2 is not begun."""
     where = built(said(acl("a"), acl("b"), acl("c"), acl_order="delete_first"))
-    where.cluster.faults.schedule(refused(31), "DeleteAcls")
+    where.cluster.faults.schedule(refused_items(31), "DeleteAcls")
     done = apply(where, said(acl("a", "Write"), acl("c"), acl_order="delete_first"))
     by_key = statuses(done)
     assert by_key[f"{acl('a').key}#1"] is OutcomeStatus.FAILED
@@ -135,15 +135,15 @@ def test_denials_come_first_and_a_resource_in_one_request() -> None:
     """All rules of a topic travel together, what is denied at their head."""
     where = built(said())
     wanted = plan(where, said(acl("a"), acl("b"), acl("a", "Write", "Deny"), acl("a", "Alter")))
-    ((batch,),) = [w.batches for w in lower(wanted)]
-    assert [acls.acl_of(s.payload).permission for s in batch.steps] == ["Deny", *["Allow"] * 3]
+    ((batch,),) = [w.batches for w in lower_plan(wanted)]
+    assert [acls.parse_acl(s.payload).permission for s in batch.steps] == ["Deny", *["Allow"] * 3]
 
 
 def test_what_is_denied_stays_denied_while_an_allow_remains() -> None:
     """One ALLOW that could not be deleted keeps every DENY."""
     rules = (acl("a"), acl("b"), acl("a", "All", "Deny"))
     where = built(said(*rules, acl("z")))
-    where.cluster.faults.schedule(refused(31, f"*{acl('b').key[5:]}"), "DeleteAcls")
+    where.cluster.faults.schedule(refused_items(31, f"*{acl('b').key[5:]}"), "DeleteAcls")
     done = apply(where, said(acl("z")))
     by_key = statuses(done)
     assert by_key[f"{acl('a').key}#1"] is OutcomeStatus.APPLIED

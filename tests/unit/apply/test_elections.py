@@ -15,13 +15,20 @@ from kafkaform.core.errors import Blocked, DryRunRefused, PlanRefused, UsageErro
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
-from kafkaform.workflow.alter.elections import electing, electing_plan
+from kafkaform.workflow.alter.elections import make_election, plan_election
 from kafkaform.workflow.applying import run_apply
 from kafkaform.workflow.connection import Connection
-from kafkaform.workflow.run import Applied, Ask
+from kafkaform.workflow.run import Applied, ApplyRequest
 from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
-from kafkaform_kafka.kinds.topic.simulation import key
-from kafkaform_kafka.memory import Killed, Topic, killed_after, killed_before, lost_reply, refused
+from kafkaform_kafka.kinds.topic.simulation import topic_key
+from kafkaform_kafka.memory import (
+    Killed,
+    SimulatedTopic,
+    killed_after,
+    killed_before,
+    lost_reply,
+    refused_items,
+)
 
 from ...kit.simulated.engine import (
     KAFKA,
@@ -50,21 +57,21 @@ def led_by_others(*, partitions: int = 3, brokers: int = 3) -> House:
     return where
 
 
-def commit(where: House, topic: Topic) -> None:
+def commit(where: House, topic: SimulatedTopic) -> None:
     with where.cluster.others():
-        where.cluster.commit({key(topic.name): topic})
+        where.cluster.commit({topic_key(topic.name): topic})
 
 
 def elect(where: House, *names: str, gap: Any = None) -> Applied:
     """What `alter topic NAMES --elect-preferred` does."""
     where.screen = Screen(gap or (lambda plan: None))
     found = Connection(where.providers[KAFKA], SAID.providers[KAFKA], {})
-    wanted = electing(names or ("orders",), others=False)
-    ask = Ask(
+    wanted = make_election(names or ("orders",), others=False)
+    ask = ApplyRequest(
         approve=where.screen.approve,
         command="alter",
         instance=KAFKA,
-        make=lambda scene: electing_plan(scene, found, wanted),
+        make=lambda scene: plan_election(scene, found, wanted),
         again=advise("alter"),
     )
     return finish(
@@ -181,7 +188,7 @@ def test_other_first_replicas_are_not_elected_unseen() -> None:
 def test_no_advice_of_another_command() -> None:
     """An `alter` has neither a --exclude nor an approval that could be given to it."""
     where = led_by_others()
-    where.cluster.faults.schedule(refused(5), "DescribeTopics", times=100)
+    where.cluster.faults.schedule(refused_items(5), "DescribeTopics", times=100)
     with pytest.raises(Blocked) as caught:
         elect(where)
     assert "--exclude" not in caught.value.advice
@@ -191,7 +198,7 @@ def test_no_advice_of_another_command() -> None:
     console = Console(colour=False, errors_colour=False, interactive=False, width=80)
     for shown in (TextScreen(console, command="alter"), JsonScreen(console, command="alter")):
         with pytest.raises(UsageError) as refused_:
-            shown.approve(where.screen.plans[0])
+            shown.ask_approval(where.screen.plans[0])
         assert refused_.value.advice == "Use --auto-approve."
 
 
@@ -201,13 +208,13 @@ def test_a_missing_topic_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no topic"):
         elect(where, "orderz")
     with pytest.raises(UsageError, match="stands alone"):
-        electing(("orders",), others=True)
+        make_election(("orders",), others=True)
 
 
 def test_a_refused_election_fails() -> None:
     """The step is told as failed, under the name that Kafka gives."""
     where = led_by_others()
-    where.cluster.faults.schedule(refused(80), API)
+    where.cluster.faults.schedule(refused_items(80), API)
     done = elect(where)
     assert done.report is not None
     (result,) = done.report.results

@@ -16,10 +16,10 @@ from kafkaform_kafka.memory import (
     Mishap,
     late_effect,
     lost_reply,
+    lost_request,
     not_sent,
-    refused,
-    swallowed,
-    throttled,
+    refused_items,
+    throttled_items,
 )
 
 from ...kit.simulated.engine import TIMEOUT, apply, desired, house, plan, removed, topic
@@ -47,7 +47,7 @@ PATIENCE = TIMEOUT + MARGIN_SECONDS
 
 def code_of(done: Applied) -> int:
     """The exit code of this apply."""
-    error = done.report.error() if done.report else None
+    error = done.report.make_error() if done.report else None
     return exit_code(error) if error else 0
 
 
@@ -126,7 +126,7 @@ MANY = desired(
 def test_what_fails_takes_its_dependents_and_the_deletions_with_it(code: int) -> None:
     """Independent steps go on, nothing is deleted after a failure, what succeeded is kept."""
     where = built(desired(topic("old"), topic("z")))
-    where.cluster.faults.schedule(refused(code, names="b"), "CreateTopics")
+    where.cluster.faults.schedule(refused_items(code, names="b"), "CreateTopics")
     done = apply(where, MANY)
     assert statuses(done) == {
         "a#1": APPLIED,
@@ -143,7 +143,7 @@ def test_what_fails_takes_its_dependents_and_the_deletions_with_it(code: int) ->
 def test_the_next_apply_finishes_what_is_left() -> None:
     """Nothing that was applied is sent again."""
     where = built(desired(topic("old"), topic("z")))
-    where.cluster.faults.schedule(refused(44, names="b"), "CreateTopics")
+    where.cluster.faults.schedule(refused_items(44, names="b"), "CreateTopics")
     apply(where, MANY)
     again = apply(where, MANY)
     assert statuses(again).keys() == {"b#1", "c#1", "d#1", "old#1"}
@@ -153,7 +153,7 @@ def test_the_next_apply_finishes_what_is_left() -> None:
 def test_the_second_step_of_a_change_may_fail_alone() -> None:
     """The row has what succeeded; the plan that follows asks for the rest."""
     where = built(desired(topic("a")))
-    where.cluster.faults.schedule(refused(44), "IncrementalAlterConfigs")
+    where.cluster.faults.schedule(refused_items(44), "IncrementalAlterConfigs")
     done = apply(where, desired(topic("a", 2, MS)))
     assert statuses(done) == {"a#1": APPLIED, "a#2": FAILED}
     row = where.row("a")
@@ -166,7 +166,7 @@ def test_the_second_step_of_a_change_may_fail_alone() -> None:
 def test_a_failed_update_leaves_the_row_as_it_was() -> None:
     """The state never says more than what was applied."""
     where = built(desired(topic("a", 1, MS)))
-    where.cluster.faults.schedule(refused(44), "IncrementalAlterConfigs")
+    where.cluster.faults.schedule(refused_items(44), "IncrementalAlterConfigs")
     apply(where, desired(topic("a", 1, {"retention.ms": "2"})))
     row = where.row("a")
     assert row is not None and row.attributes["config"] == MS
@@ -237,7 +237,7 @@ def test_deletions_go_last_and_backwards() -> None:
 def test_what_is_throttled_is_sent_again_when_the_broker_said() -> None:
     """Only the steps that were refused, in a new attempt with its own intent and outcome."""
     where = built(desired(topic("z")))
-    where.cluster.faults.schedule(throttled(3.0, first=1), "CreateTopics")
+    where.cluster.faults.schedule(throttled_items(3.0, first=1), "CreateTopics")
     start = where.clock.monotonic()
     done = apply(where, desired(topic("z"), topic("a"), topic("b"), topic("c")))
     assert complete(done) and where.clock.monotonic() - start >= 3
@@ -252,7 +252,7 @@ def test_what_is_throttled_is_sent_again_when_the_broker_said() -> None:
 def test_a_broker_that_never_has_time_is_left() -> None:
     """The waiting is bounded; what is left is failed, and exit code 5."""
     where = built(desired(topic("z")))
-    where.cluster.faults.schedule(throttled(30.0), "CreateTopics", times=99)
+    where.cluster.faults.schedule(throttled_items(30.0), "CreateTopics", times=99)
     start = where.clock.monotonic()
     done = apply(where, desired(topic("z"), topic("a")))
     assert codes(done) == {"a#1": "THROTTLING_QUOTA_EXCEEDED"} and code_of(done) == 5
@@ -293,7 +293,7 @@ def test_a_swallowed_request_is_failed_after_the_deadline(what: str) -> None:
     """Not before: until then the effect might still land."""
     api, said = WISHES[what]
     where = built(desired(topic("z"), topic("d")))
-    where.cluster.faults.schedule(swallowed(), api)
+    where.cluster.faults.schedule(lost_request(), api)
     start = where.clock.monotonic()
     done = apply(where, said)
     assert set(codes(done).values()) == {"TRANSPORT"} and code_of(done) == 5
@@ -337,7 +337,7 @@ def test_a_broker_that_lags_does_not_fake_an_outcome() -> None:
     where.cluster.lag(seconds=6, broker=2)
     with where.cluster.others() as others:
         others.alter("a", {"retention.ms": "3"})
-    where.cluster.faults.schedule(swallowed(), "IncrementalAlterConfigs")
+    where.cluster.faults.schedule(lost_request(), "IncrementalAlterConfigs")
     done = apply(where, desired(topic("a", 1, {"retention.ms": "2"})))
     assert statuses(done) == {"a#2": FAILED}
     assert where.cluster.topics["a"].config == {"retention.ms": "3"}
@@ -352,7 +352,7 @@ def test_a_topic_is_not_called_deleted_because_one_broker_never_saw_it() -> None
     with where.cluster.others() as others:
         others.grow("z", 2)
     gone = desired(topic("z", 2), removed=(removed("kafka_topic.a", destroy=True),))
-    where.cluster.faults.schedule(swallowed(), "DeleteTopics")
+    where.cluster.faults.schedule(lost_request(), "DeleteTopics")
     between(where, "DeleteTopics", lambda: where.cluster.stop(1))
     done = apply(where, gone)
     assert "a" in where.cluster.topics and where.row("a") is not None
@@ -397,7 +397,7 @@ def test_another_topic_after_a_lost_answer_is_a_conflict() -> None:
             others.create("a", 7)
 
     between(where, "CreateTopics", others_create)
-    where.cluster.faults.schedule(swallowed(), "CreateTopics")
+    where.cluster.faults.schedule(lost_request(), "CreateTopics")
     done = apply(where, desired(topic("z"), topic("a")))
     assert codes(done) == {"a#1": "CONFLICT"}
     assert where.row("a") is None and where.cluster.topics["a"].partitions == 7
@@ -471,7 +471,7 @@ def test_one_refusal_in_the_dry_run_and_nothing_is_sent() -> None:
     """All refusals are named together; no run has begun."""
     where = built(desired(topic("z")))
     before = writes(where)
-    where.cluster.faults.schedule(refused(44, names="[ab]"), "CreateTopics:validate")
+    where.cluster.faults.schedule(refused_items(44, names="[ab]"), "CreateTopics:validate")
     with pytest.raises(DryRunRefused) as caught:
         apply(where, desired(topic("z"), topic("a"), topic("b"), topic("c")))
     assert [d.address for d in caught.value.diagnostics] == ["kafka_topic.a", "kafka_topic.b"]
@@ -487,7 +487,7 @@ def test_the_second_dry_run_refuses_what_had_to_wait() -> None:
         topic("b", depends_on=("kafka_topic.a",)),
         topic("c", depends_on=("kafka_topic.b",)),
     )
-    where.cluster.faults.schedule(refused(44, names="b"), "CreateTopics:validate", skip=1)
+    where.cluster.faults.schedule(refused_items(44, names="b"), "CreateTopics:validate", skip=1)
     done = apply(where, said)
     assert statuses(done) == {"a#1": APPLIED, "b#1": SKIPPED, "c#1": SKIPPED}
     assert codes(done)["b#1"] == "POLICY_VIOLATION" and code_of(done) == 5

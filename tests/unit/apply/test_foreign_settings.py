@@ -12,7 +12,7 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.config.simulation import configs_of
+from kafkaform_kafka.kinds.config.simulation import make_configs
 
 from ...model.test_worlds import Simulated, simulated
 from ...model.worlds import KAFKA, Thing
@@ -193,7 +193,7 @@ def test_what_others_usually_own_is_ours_if_it_alone_is_declared(
     if kind == "kafka_topic_config":
         cluster.outside.alter(key, {config: first})
     else:
-        cluster.commit({(kind, key): configs_of(kind, {config: first})})
+        cluster.commit({(kind, key): make_configs(kind, {config: first})})
     [change] = town.plan().changes
     assert change.action is Action.UPDATE
     assert [item.path for item in change.drift] == [("config", config)]

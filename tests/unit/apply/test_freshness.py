@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.approval import seal
+from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.model import Plan
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import put
-from kafkaform_kafka.memory import refused
+from kafkaform.state.edit import put_row
+from kafkaform_kafka.memory import refused_items
 
 from ...kit.simulated.engine import (
     House,
@@ -40,7 +40,7 @@ def hand(where: House, **members: Any) -> None:
     """Somebody else's run changes the row of `a`."""
     row = where.row("a")
     assert row is not None
-    changed = put(where.state, replace(row, **members))
+    changed = put_row(where.state, replace(row, **members))
     where.backend.data = encode(replace(changed, serial=changed.serial + 1))
 
 
@@ -182,7 +182,7 @@ def test_an_unreadable_object_refuses() -> None:
     where = built(FIRST)
 
     def meanwhile(shown: Plan) -> None:
-        where.cluster.faults.schedule(refused(29, names="a"), "DescribeTopics")
+        where.cluster.faults.schedule(refused_items(29, names="a"), "DescribeTopics")
 
     with pytest.raises(PlanRefused, match="could not be read") as refusal:
         apply(where, desired(topic("a", 3, MS), topic("b"), topic("n")), gap=meanwhile)
@@ -195,7 +195,7 @@ def test_a_cause_is_told_once() -> None:
     where = built(FIRST)
 
     def meanwhile(shown: Plan) -> None:
-        where.cluster.faults.schedule(refused(29), "DescribeTopics")
+        where.cluster.faults.schedule(refused_items(29), "DescribeTopics")
 
     said = desired(topic("a", 3, MS), topic("b", 4), topic("n"))
     with pytest.raises(PlanRefused, match="kafka_topic.a and 1 more: ") as refusal:
@@ -291,7 +291,7 @@ def test_a_plan_that_was_altered_is_refused(alter: Callable[[Plan], Plan], seale
     said = desired(topic("a", 3, MS), topic("b"), topic("n"))
     altered = alter(plan(where, said))
     if sealed:
-        altered = seal(altered)
+        altered = seal_plan(altered)
     with pytest.raises(PlanRefused, match="altered"):
         apply(where, said, saved=altered)
 
@@ -309,7 +309,7 @@ def test_a_row_that_was_written_by_hand_deletes_nothing() -> None:
     forged = replace(
         row, identity=identity("foreign"), owners=("kafka_topic.f",), incarnation=foreign.id
     )
-    where.backend.data = encode(put(where.state, forged))
+    where.backend.data = encode(put_row(where.state, forged))
     said = desired(*FIRST.declared, removed=(removed("kafka_topic.f", destroy=True),))
     with pytest.raises(PlanRefused, match="audit log does not show"):
         apply(where, said)

@@ -10,15 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.owed import NEVER_SENT, UNFOUNDED
-from kafkaform.audit.event import Kind, Record
+from kafkaform.audit.event import Record, RecordKind
 from kafkaform.audit.journal import Journal
 from kafkaform.core.errors import AppliedInPart, KafkaformError, PlanRefused
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import markdown
-from kafkaform_kafka.kinds.topic.throttles import RATES, Place
+from kafkaform.render.markdown import render_markdown
+from kafkaform_kafka.kinds.topic.throttles import RATES, ThrottlePlace
 from kafkaform_kafka.memory import Killed, killed_before, lost_reply
 from kafkaform_kafka.words import WORDS
 
@@ -35,7 +35,7 @@ def ended() -> House:
     return where
 
 
-def forge(where: House, kind: Kind, body: Mapping[str, Any], run: str) -> Record:
+def forge(where: House, kind: RecordKind, body: Mapping[str, Any], run: str) -> Record:
     """Somebody who can write to the log adds a record that fits its chain."""
     journal = Journal(cast(Any, where.sink), where.clock, run, "eve", where.state.lineage)
     return journal.write(kind, FrozenMap(body))
@@ -45,7 +45,7 @@ def operators(where: House) -> None:
     """An operator throttles all brokers by the same rate, with Kafka's own tool."""
     session = cast(Any, where.providers[KAFKA].open(KAFKA, FrozenMap(operation_timeout=4), {}))
     for broker in ("1", "2", "3"):
-        place = Place("broker", broker, RATES, BYTES)
+        place = ThrottlePlace("broker", broker, RATES, BYTES)
         assert session.inner._alter(place, dict.fromkeys(RATES, BYTES), ()) is None
 
 
@@ -67,7 +67,7 @@ def test_a_plan_lists_the_removal_in_every_form() -> None:
     assert f"kafka_topic.t: the throttle that run {one.run} set for the move" in text
     assert "No changes" not in text and text.rstrip().endswith("1 throttle to remove.")
     assert "its move has ended: this apply removes it" in text and "Approval: " in text
-    assert one.run in markdown(shown, words={KAFKA: WORDS}).split("Throttles to remove")[1]
+    assert one.run in render_markdown(shown, words={KAFKA: WORDS}).split("Throttles to remove")[1]
     assert to_json(shown)["kafkaform"]["removals"][0]["ticket"] == one.ticket
     assert not shown.idle and not shown.changes
 
@@ -94,7 +94,7 @@ def test_a_removal_alone_is_a_run_of_its_own() -> None:
     where = ended()
     number = len(where.sink.records)
     done = apply(where, wanted(3))
-    assert done.report is not None and done.report.error() is None
+    assert done.report is not None and done.report.make_error() is None
     kinds = [record.kind for record in where.sink.records[number:]]
     order = ["run_begin", "plan", "approval", "validate", "discharged", "run_end"]
     assert [kind for kind in kinds if kind != "verify"] == ["discharged", *order]
@@ -150,7 +150,7 @@ def test_a_removal_that_fails_is_said_and_stays_owed() -> None:
     shown = plan(where, wanted(3))
     where.cluster.faults.schedule(lost_reply(), "IncrementalAlterConfigs")
     done = apply(where, wanted(3), expect=shown.token)
-    assert done.report is not None and isinstance(done.report.error(), AppliedInPart)
+    assert done.report is not None and isinstance(done.report.make_error(), AppliedInPart)
     assert owed(where) == ["throttle"]
     again = plan(where, wanted(3))
     assert again.removals == shown.removals
@@ -189,39 +189,41 @@ def intent(where: House, run: str, **members: Any) -> None:
     """An intent after it, with the outcome that closes it."""
     (true,) = where.records("intent")[-1:]
     body = true.body.with_items(members)
-    forge(where, Kind.INTENT, body, run)
-    forge(where, Kind.OUTCOME, body.with_items({"outcome": "failed", "ticket": None}), run)
+    forge(where, RecordKind.INTENT, body, run)
+    forge(where, RecordKind.OUTCOME, body.with_items({"outcome": "failed", "ticket": None}), run)
 
 
 def _alone(where: House) -> None:
-    forge(where, Kind.OBLIGATION, claimed(where), "forged")
+    forge(where, RecordKind.OBLIGATION, claimed(where), "forged")
 
 
 def _called_a_move(where: House) -> None:
-    forge(where, Kind.OBLIGATION, claimed(where, what="move"), "forged")
+    forge(where, RecordKind.OBLIGATION, claimed(where, what="move"), "forged")
 
 
 def _with_an_intent(where: House) -> None:
-    forge(where, Kind.OBLIGATION, claimed(where), "forged")
+    forge(where, RecordKind.OBLIGATION, claimed(where), "forged")
     intent(where, "forged")
 
 
 def _of_a_true_run(where: House) -> None:
     run = where.records("run_begin")[-1].run
-    forge(where, Kind.OBLIGATION, claimed(where), run)
+    forge(where, RecordKind.OBLIGATION, claimed(where), run)
     intent(where, run)
 
 
 def _with_a_plan_that_nobody_approved(where: House) -> None:
     (true,) = where.records("plan")[-1:]
-    forge(where, Kind.PLAN, true.body, "forged")
+    forge(where, RecordKind.PLAN, true.body, "forged")
     _with_an_intent(where)
 
 
 def _with_a_plan_of_another_approval(where: House) -> None:
     plans, approvals = where.records("plan"), where.records("approval")
-    forge(where, Kind.PLAN, plans[-1].body, "forged")
-    forge(where, Kind.APPROVAL, approvals[0].body.with_items({"approval": "0" * 64}), "forged")
+    forge(where, RecordKind.PLAN, plans[-1].body, "forged")
+    forge(
+        where, RecordKind.APPROVAL, approvals[0].body.with_items({"approval": "0" * 64}), "forged"
+    )
     _with_an_intent(where)
 
 
@@ -230,8 +232,8 @@ def _with_a_step_written_into_the_plan(where: House) -> None:
     (change,) = true.body["plan"]["changes"]
     steps = tuple(step.with_items({"owes": ticket(where)}) for step in change["steps"])
     altered = true.body["plan"].with_items({"changes": (change.with_items({"steps": steps}),)})
-    forge(where, Kind.PLAN, true.body.with_items({"plan": altered}), "forged")
-    forge(where, Kind.APPROVAL, where.records("approval")[-1].body, "forged")
+    forge(where, RecordKind.PLAN, true.body.with_items({"plan": altered}), "forged")
+    forge(where, RecordKind.APPROVAL, where.records("approval")[-1].body, "forged")
     _with_an_intent(where)
 
 
@@ -290,9 +292,9 @@ def test_a_true_obligation_that_was_altered_is_not_ours(member: str) -> None:
     """Cluster, object and ticket are those of the approved step, or nothing is removed."""
     where = ended()
     (true,) = [r for r in where.records("obligation") if r.body["what"] == "throttle"]
-    forge(where, Kind.DISCHARGED, true.body.with_items({"discharges": true.seq}), true.run)
+    forge(where, RecordKind.DISCHARGED, true.body.with_items({"discharges": true.seq}), true.run)
     other = {"ticket": ticket(where).replace(BYTES, "7")}.get(member, "other")
-    forge(where, Kind.OBLIGATION, true.body.with_items({member: other}), true.run)
+    forge(where, RecordKind.OBLIGATION, true.body.with_items({member: other}), true.run)
     assert plan(where, wanted(3)).removals == ()
     apply(where, wanted(3))
     assert set_there(where) == ["*"] * 2 + [BYTES] * 6
@@ -315,16 +317,21 @@ def test_a_plan_of_older_rules_is_believed_for_what_it_owes() -> None:
     make again."""
     where = ended()
     (true,) = [r for r in where.records("obligation") if r.body["what"] == "throttle"]
-    forge(where, Kind.DISCHARGED, true.body.with_items({"discharges": true.seq}), true.run)
+    forge(where, RecordKind.DISCHARGED, true.body.with_items({"discharges": true.seq}), true.run)
     recorded, old = where.records("plan")[-1].body, "a" * 64
     data = recorded["plan"].without(["rule"]).with_items({"approval": old})
-    forge(where, Kind.PLAN, recorded.with_items({"plan": data, "approval": old}), "older")
+    forge(where, RecordKind.PLAN, recorded.with_items({"plan": data, "approval": old}), "older")
     approved = where.records("approval")[-1].body.with_items({"approval": old})
-    forge(where, Kind.APPROVAL, approved, "older")
-    forge(where, Kind.OBLIGATION, true.body, "older")
+    forge(where, RecordKind.APPROVAL, approved, "older")
+    forge(where, RecordKind.OBLIGATION, true.body, "older")
     (sent,) = [r for r in where.records("intent") if r.body["step"].endswith("#3")]
-    forge(where, Kind.INTENT, sent.body, "older")
-    forge(where, Kind.OUTCOME, sent.body.with_items({"outcome": "failed", "ticket": None}), "older")
+    forge(where, RecordKind.INTENT, sent.body, "older")
+    forge(
+        where,
+        RecordKind.OUTCOME,
+        sent.body.with_items({"outcome": "failed", "ticket": None}),
+        "older",
+    )
     (one,) = plan(where, wanted(3)).removals
     assert one.run == "older"
     assert complete(apply(where, wanted(3))) and set_there(where) == []

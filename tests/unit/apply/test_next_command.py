@@ -10,7 +10,7 @@ from kafkaform.apply.again import Again
 from kafkaform.cli.terminal.run_command import advise
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, KafkaformError, PlanRefused, exit_code
-from kafkaform_kafka.memory import not_sent, refused, swallowed
+from kafkaform_kafka.memory import lost_request, not_sent, refused_items
 
 from ...kit.simulated.engine import apply, desired, topic
 from ...kit.simulated.managed_topics import MS, between, built, statuses
@@ -48,13 +48,13 @@ def test_what_could_not_be_read_midway_is_applied_in_part() -> None:
     where = built(desired(topic("z")))
 
     def act() -> None:
-        where.cluster.faults.schedule(refused(29, names="z"), "DescribeTopics")
+        where.cluster.faults.schedule(refused_items(29, names="z"), "DescribeTopics")
 
     between(where, "CreateTopics", act)
     done = apply(where, desired(topic("z", 1, MS), topic("a")))
     assert statuses(done) == {"a#1": OutcomeStatus.APPLIED, "z#2": OutcomeStatus.SKIPPED}
     assert done.report is not None
-    error = done.report.error(Again())
+    error = done.report.make_error(Again())
     assert error is not None and exit_code(error) == 5
     assert "1 step not sent: what the plan touches could not be read" in error.message
     assert error.advice.endswith("Run `kafkaform apply` again.")
@@ -66,7 +66,7 @@ def test_what_never_left_is_no_failure_and_not_unknown() -> None:
     where.cluster.faults.schedule(not_sent(), "CreateTopics")
     done = apply(where, desired(topic("z"), topic("a")))
     assert done.report is not None
-    error = done.report.error(Again())
+    error = done.report.make_error(Again())
     assert error is not None and exit_code(error) == 5 and error.message == "1 step not applied"
 
 
@@ -87,7 +87,7 @@ def test_a_plan_that_is_refused_before_anything_was_sent_is_refused() -> None:
 def test_whoever_does_not_answer_a_dry_run_is_asked_once() -> None:
     """Each further request would be waited for as long; nothing that was not checked is sent."""
     where = built(desired(topic("z"), topic("y")))
-    where.cluster.faults.schedule(swallowed(), "CreateTopics:validate")
+    where.cluster.faults.schedule(lost_request(), "CreateTopics:validate")
     before = where.cluster.requests.copy()
     with pytest.raises(DryRunRefused) as caught:
         apply(where, desired(topic("z", 1, MS), topic("y", 2), topic("a")))

@@ -13,7 +13,7 @@ from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import PlanRefused, exit_code
 from kafkaform.core.resource import Lifecycle
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import drop
+from kafkaform.state.edit import drop_row
 from kafkaform_kafka.memory import (
     Killed,
     Mishap,
@@ -21,7 +21,7 @@ from kafkaform_kafka.memory import (
     killed_before,
     late_effect,
     lost_reply,
-    swallowed,
+    lost_request,
 )
 
 from ...kit.simulated.boxes import KIND, Box
@@ -70,7 +70,7 @@ def test_a_move_is_started_and_left() -> None:
     begin = where.clock.monotonic()
     done = apply(where, THERE)
     assert statuses(done) == {"x#2": STARTED} and complete(done)
-    assert done.report is not None and done.report.error() is None
+    assert done.report is not None and done.report.make_error() is None
     assert where.clock.monotonic() == begin and place(where) == "hall"
     assert owed(where) == [TICKET] and where.index.open_intents == ()
     end = where.records("run_end")[-1].body
@@ -122,7 +122,7 @@ def test_a_move_that_fails_at_once_is_a_failed_step() -> None:
 
     where.sink.after_append = stopped
     done = apply(where, THERE)
-    error = done.report.error() if done.report else None
+    error = done.report.make_error() if done.report else None
     assert statuses(done) == {"x#2": FAILED} and error is not None and exit_code(error) == 5
     assert discharged(where) == [(TICKET, "failed")]
     where.sink.after_append = lambda records: None
@@ -187,7 +187,7 @@ def test_a_move_that_cannot_be_asked_about_stays_open() -> None:
 def test_a_move_of_an_object_that_the_state_lost_is_asked_about() -> None:
     """The log alone says that this provider instance still owes something."""
     where, _ = moving()
-    where.backend.data = encode(drop(where.state, identity("x", KIND)))
+    where.backend.data = encode(drop_row(where.state, identity("x", KIND)))
     arrive(where)
     assert complete(apply(where, desired()))
     assert discharged(where) == [(TICKET, "applied")] and owed(where) == []
@@ -259,7 +259,7 @@ def test_a_lost_answer_is_found_moving(mishap: Mishap) -> None:
 def test_a_swallowed_move_is_failed_after_the_deadline() -> None:
     """Neither there nor on its way, when nothing can land any more."""
     where = built(HERE)
-    where.cluster.faults.schedule(swallowed(), "MoveBox")
+    where.cluster.faults.schedule(lost_request(), "MoveBox")
     begin = where.clock.monotonic()
     assert statuses(apply(where, THERE)) == {"x#2": FAILED}
     assert where.clock.monotonic() - begin >= TIMEOUT + MARGIN_SECONDS
@@ -271,7 +271,7 @@ def test_the_old_place_of_a_moving_box_is_no_proof_of_a_move_back() -> None:
     where = built(HERE)
     depot = where.cluster.depot
     depot.put(depot.move("x", "cellar"))
-    where.cluster.faults.schedule(swallowed(), "MoveBox")
+    where.cluster.faults.schedule(lost_request(), "MoveBox")
     assert statuses(apply(where, HERE)) == {"x#2": FAILED}
     assert depot.boxes["x"].bound == "cellar"
 

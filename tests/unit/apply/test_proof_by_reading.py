@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.apply.judge import Judgement, judge
+from kafkaform.apply.judge import Judgement, judge_step
 from kafkaform.apply.report import Result
-from kafkaform.apply.settle import settle
-from kafkaform.apply.verify import visible
+from kafkaform.apply.settle import settle_results
+from kafkaform.apply.verify import is_visible
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus, PathChange
 from kafkaform.core.resource import Absent, Facts, Fault, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -30,7 +30,7 @@ def update(kind: str, before: dict[str, str], after: dict[str, str]) -> Change:
         configs.KIND: FrozenMap(topic="t"),
         quotas.KIND: FrozenMap(entity=FrozenMap(user="t")),
     }[kind]
-    key = "t" if kind == configs.KIND else quotas.key_of({"user": "t"})
+    key = "t" if kind == configs.KIND else quotas.entity_key({"user": "t"})
     change = Change(
         identity(key, kind),
         f"{kind}.t",
@@ -54,8 +54,8 @@ def test_the_last_config_is_gone_as_it_should_be(kind: str) -> None:
     """What is only its configs is absent after that: recovery and verification say done alike."""
     change = update(kind, {KEYS[kind]: "1000"}, {})
     (step,), gone = change.steps, Absent(change.identity)
-    assert judge(change, step, gone, TYPES[kind], FACTS) is Judgement.DONE
-    assert visible(change, gone, TYPES[kind], FACTS, None)
+    assert judge_step(change, step, gone, TYPES[kind], FACTS) is Judgement.DONE
+    assert is_visible(change, gone, TYPES[kind], FACTS, None)
 
 
 def test_a_lost_answer_is_settled_so() -> None:
@@ -66,7 +66,7 @@ def test_a_lost_answer_is_settled_so() -> None:
     change = update(configs.KIND, {KEYS[configs.KIND]: "1000"}, {})
     lost = Fault("NO_ANSWER", "no answer", FaultClass.AMBIGUOUS)
     unknown = Outcome(change.steps[0].id, OutcomeStatus.UNKNOWN, lost)
-    (found,) = settle(
+    (found,) = settle_results(
         [Result(change, change.steps[0], unknown)], session, TYPES, 5.0, cluster.clock
     )
     assert found.outcome.status is OutcomeStatus.APPLIED
@@ -76,8 +76,8 @@ def test_a_value_that_is_not_there_was_not_written() -> None:
     """An object that is gone does not hold what an update set: somebody else was there."""
     change = update(configs.KIND, {KEYS[configs.KIND]: "1000"}, {KEYS[configs.KIND]: "2000"})
     (step,), gone = change.steps, Absent(change.identity)
-    assert judge(change, step, gone, configs.TYPE, FACTS) is Judgement.OTHER
-    assert not visible(change, gone, configs.TYPE, FACTS, None)
+    assert judge_step(change, step, gone, configs.TYPE, FACTS) is Judgement.OTHER
+    assert not is_visible(change, gone, configs.TYPE, FACTS, None)
 
 
 def test_a_login_that_is_gone_has_no_new_password() -> None:
@@ -85,5 +85,5 @@ def test_a_login_that_is_gone_has_no_new_password() -> None:
     change = login.raised("u")
     change = replace(change, steps=scram.TYPE.steps(change, FACTS))
     (step,), gone = change.steps, Absent(change.identity)
-    assert judge(change, step, gone, scram.TYPE, FACTS) is Judgement.OTHER
-    assert not visible(change, gone, scram.TYPE, FACTS, None)
+    assert judge_step(change, step, gone, scram.TYPE, FACTS) is Judgement.OTHER
+    assert not is_visible(change, gone, scram.TYPE, FACTS, None)

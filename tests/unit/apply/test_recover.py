@@ -7,7 +7,14 @@ import pytest
 from kafkaform.apply.settle import MARGIN_SECONDS
 from kafkaform.core.errors import OutcomeUnknown, PlanRefused
 from kafkaform.core.resource import Desired, Lifecycle
-from kafkaform_kafka.memory import Killed, Mishap, killed_after, killed_before, refused, swallowed
+from kafkaform_kafka.memory import (
+    Killed,
+    Mishap,
+    killed_after,
+    killed_before,
+    lost_request,
+    refused_items,
+)
 
 from ...kit.simulated.engine import (
     TIMEOUT,
@@ -155,7 +162,7 @@ def test_what_cannot_be_read_stays_open_and_stops_the_run() -> None:
     api, said = WISHES["create"]
     where = died(said, api, killed_after())
     before = writes(where)
-    where.cluster.faults.schedule(refused(29), "DescribeTopics", times=10_000)
+    where.cluster.faults.schedule(refused_items(29), "DescribeTopics", times=10_000)
     with pytest.raises(OutcomeUnknown, match="kafka_topic.a"):
         apply(where, said)
     assert writes(where) == before and len(where.index.open_intents) == 1
@@ -180,7 +187,7 @@ def test_of_many_that_cannot_be_read_some_are_named(number: int, named: str) -> 
     """Five by their addresses, the others by their number."""
     said = desired(*(topic(f"t{n}") for n in range(number)))
     where = died(said, "CreateTopics", killed_after(), open_=number)
-    where.cluster.faults.schedule(refused(29), "DescribeTopics", times=10_000)
+    where.cluster.faults.schedule(refused_items(29), "DescribeTopics", times=10_000)
     with pytest.raises(OutcomeUnknown) as left:
         apply(where, said)
     assert str(left.value).endswith(named) and "kafka_topic.t5" not in str(left.value)
@@ -283,7 +290,7 @@ def test_two_objects_of_one_dead_request_are_judged_each_for_itself() -> None:
     """One of them may have been refused: what is there is recorded, what is not is made."""
     where = built(FIRST)
     said = desired(topic("z"), topic("d"), topic("a"), topic("b"))
-    where.cluster.faults.schedule(refused(44, names="b"), "CreateTopics")
+    where.cluster.faults.schedule(refused_items(44, names="b"), "CreateTopics")
     where.fate.set("outcome")
     with pytest.raises(Killed):
         apply(where, said)
@@ -311,7 +318,7 @@ def test_an_adoption_of_a_dead_run_is_finished() -> None:
 def test_a_swallowed_create_of_a_dead_run_does_not_become_ours_later() -> None:
     """After the recovery found nothing, a topic that somebody makes is somebody's."""
     where = died(WISHES["create"][1], "CreateTopics", killed_before())
-    where.cluster.faults.schedule(swallowed(), "CreateTopics")
+    where.cluster.faults.schedule(lost_request(), "CreateTopics")
     apply(where, WISHES["create"][1])
     with where.cluster.others() as others:
         others.create("a")

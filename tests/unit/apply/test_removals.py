@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, BlockKind, OutcomeStatus
+from kafkaform.core.change import Action, BlockerKind, OutcomeStatus
 from kafkaform.core.errors import Blocked, PlanRefused
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.report import apply_report, apply_summary
-from kafkaform.render.view import view
+from kafkaform.render.report import make_apply_report, render_apply_summary
+from kafkaform.render.view import make_view
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import put
+from kafkaform.state.edit import put_row
 from kafkaform.state.model import Row
 from kafkaform.workflow import planning
 from kafkaform.workflow.operations import apply_changes
@@ -44,7 +44,7 @@ def forge(town: Simulated, kind: str, key: str, **members: Any) -> None:
     state = town.where.state
     identity = Identity(KAFKA, kind, key)
     row = state.objects.get(identity) or Row(identity, ("kafka_quota.x",), 1, FrozenMap())
-    town.where.backend.data = encode(put(state, replace(row, **members)))
+    town.where.backend.data = encode(put_row(state, replace(row, **members)))
 
 
 def planned(town: Simulated, **options: Any) -> Plan:
@@ -193,7 +193,7 @@ def shared(town: Simulated, number: int) -> None:
 
 
 def guarded(plan: Plan) -> int:
-    return sum(1 for c in plan.changes if c.blocked and c.blocked.kind is BlockKind.GUARD)
+    return sum(1 for c in plan.changes if c.blocked and c.blocked.kind is BlockerKind.GUARD)
 
 
 @pytest.mark.parametrize(
@@ -239,14 +239,14 @@ def test_the_plan_and_the_summary_say_so(town: Simulated) -> None:
     assert "kafka_quota.q0 will be released: what is recorded of it is removed" in text
     assert text.index("To destroy (1)") < text.index("kafka_quota.q0 will")
     assert text.rstrip().endswith("0 to add, 0 to change, 1 to destroy.")
-    assert (view(plan).counts.destroy, view(plan).counts.change) == (1, 0)
+    assert (make_view(plan).counts.destroy, make_view(plan).counts.change) == (1, 0)
     data = to_json(plan)
     (change,) = data["resource_changes"]
     assert data["kafkaform"]["has_deletes"] and change["kafkaform"]["takes_away"]
     done = apply(town)
     results = [(r.change, r.outcome) for r in done.report.results]
     assert {outcome.status for _, outcome in results} == {OutcomeStatus.APPLIED}
-    assert "0 added, 0 changed, 1 destroyed" in apply_summary(apply_report(results))
+    assert "0 added, 0 changed, 1 destroyed" in render_apply_summary(make_apply_report(results))
 
 
 def test_a_release_of_what_is_gone_already_takes_nothing_away(town: Simulated) -> None:

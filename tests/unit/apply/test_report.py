@@ -6,7 +6,7 @@ import pytest
 
 from kafkaform.apply.again import Again
 from kafkaform.apply.ledger import STATE
-from kafkaform.apply.report import Report, Result, by_change
+from kafkaform.apply.report import Report, Result, group_by_change
 from kafkaform.core.change import Action, Change, Evidence, Outcome, OutcomeStatus, Repeat, Step
 from kafkaform.core.errors import Interrupted, KafkaformError, PlanRefused, exit_code
 from kafkaform.core.value import EMPTY
@@ -62,14 +62,14 @@ def test_one_exit_code_for_all_that_happened(
     """An interrupt tells most, then what is unknown, then why it stopped, then the failures."""
     results = tuple(result(f"t{n}", status) for n, status in enumerate(statuses))
     report = Report(results, stopped=stopped)
-    error = report.error()
+    error = report.make_error()
     assert (exit_code(error) if error else 0, report.complete) == (code, complete)
 
 
 def test_steps_are_grouped_under_their_change() -> None:
     """People read changes, not requests."""
     results = [result("a", A), result("b", F), result("a", S, 2)]
-    groups = [(c.address, [o.status for o in outcomes]) for c, outcomes in by_change(results)]
+    groups = [(c.address, [o.status for o in outcomes]) for c, outcomes in group_by_change(results)]
     assert groups == [("a", [A, S]), ("b", [F])]
     assert STATE.part != DELETING
 
@@ -79,6 +79,6 @@ def test_what_to_do_next_names_the_command_that_ran(statuses: list[OutcomeStatus
     """An `alter` is not gone on with by `apply`, and has no approval that could be given again."""
     report = Report(tuple(result(f"t{n}", status) for n, status in enumerate(statuses)))
     for command in ("apply", "alter"):
-        error = report.error(Again(command, f"`kafkaform {command}`"))
+        error = report.make_error(Again(command, f"`kafkaform {command}`"))
         assert error is not None and f"`kafkaform {command}" in error.advice
         assert command == "apply" or "--expect" not in error.advice

@@ -11,7 +11,14 @@ from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Lifecycle
 from kafkaform.plan.model import Plan
 from kafkaform.workflow.run import Applied
-from kafkaform_kafka.memory import Killed, Mishap, killed_after, killed_before, not_sent, refused
+from kafkaform_kafka.memory import (
+    Killed,
+    Mishap,
+    killed_after,
+    killed_before,
+    not_sent,
+    refused_items,
+)
 
 from ...kit.simulated.engine import House, apply, desired, house, plan, removed, topic
 from ...kit.simulated.managed_topics import MS, built, complete, statuses, writes
@@ -86,7 +93,7 @@ def test_a_run_in_part_is_resumed() -> None:
     """A run that ended with a failure is open too."""
     where = built(FIRST)
     saved = plan(where, SAID)
-    where.cluster.faults.schedule(refused(44, names="b"), "CreateTopics", skip=1)
+    where.cluster.faults.schedule(refused_items(44, names="b"), "CreateTopics", skip=1)
     assert not complete(apply(where, SAID, saved=saved))
     done = apply(where, SAID, saved=saved)
     assert complete(done) and plan(where, SAID).changes == ()

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.apply.secrets import resolve
+from kafkaform.apply.secrets import resolve_secrets
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, OutcomeStatus
@@ -19,7 +19,7 @@ from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Mode, Options
 from kafkaform_kafka.kinds.user import resource_type as scram
-from kafkaform_kafka.kinds.user.simulation import Credential, key
+from kafkaform_kafka.kinds.user.simulation import Credential, credential_key
 from kafkaform_kafka.memory import (
     Killed,
     Mishap,
@@ -27,7 +27,7 @@ from kafkaform_kafka.memory import (
     killed_before,
     late_effect,
     lost_reply,
-    swallowed,
+    lost_request,
 )
 
 from ...kit.simulated import engine
@@ -40,7 +40,7 @@ KEY = f"ci|{SHA}"
 STEP = f"{KEY}#1"
 SECRETS = {"P1": "first-pass", "P2": "second-pass", "P3": "third-pass"}
 LOST: dict[str, Mishap] = {"lost after": lost_reply(), "killed after": killed_after()}
-NEVER: dict[str, Mishap] = {"lost before": swallowed(), "killed before": killed_before()}
+NEVER: dict[str, Mishap] = {"lost before": lost_request(), "killed before": killed_before()}
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def login(version: int | None = 1, iterations: int = 4096) -> Declared:
 
 def password(where: House) -> str | None:
     """What one can log in with."""
-    credential: Credential | None = where.cluster.world.get(key("ci", SHA))
+    credential: Credential | None = where.cluster.world.get(credential_key("ci", SHA))
     return None if credential is None else credential.password
 
 
@@ -169,7 +169,7 @@ def test_a_missing_secret_stops_before_anything_is_written(known: dict[str, str]
 def test_a_missing_variable_is_named_as_it_is_given(name: str, advice: str) -> None:
     """A map is given whole, so the element that is missing is no part of the variable's name."""
     with pytest.raises(ConfigurationError) as refused:
-        resolve([SecretRef("variable", name)], lambda _: None)
+        resolve_secrets([SecretRef("variable", name)], lambda _: None)
     assert refused.value.diagnostics[0].advice == f"{advice} Nothing was sent."
 
 
@@ -261,7 +261,7 @@ def test_an_outcome_that_nobody_can_read_is_not_waited_for() -> None:
     done = apply(where, desired(login(2)))
     assert statuses(done) == {STEP: OutcomeStatus.UNKNOWN} and codes(done)
     assert done.report is not None
-    error = done.report.error()
+    error = done.report.make_error()
     assert isinstance(error, OutcomeUnknown) and "same approval again" in error.advice
     assert where.clock.monotonic() == start
 
@@ -269,7 +269,7 @@ def test_an_outcome_that_nobody_can_read_is_not_waited_for() -> None:
 def test_a_login_that_is_gone_is_made_again() -> None:
     """An absence is seen: the intent of before failed, and the next plan creates."""
     where = cut_off(LOST["lost after"], login(2))
-    where.cluster.commit({key("ci", SHA): None})
+    where.cluster.commit({credential_key("ci", SHA): None})
     assert complete(apply(where, desired(login(2))))
     assert ends(where)[-2:] == [("recover", "failed"), ("outcome", "applied")]
     assert (password(where), version(where)) == ("second-pass", "2")

@@ -9,15 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.secrets import refuse_exposed
-from kafkaform.audit.event import outcome_body, validate_body
+from kafkaform.audit.event import make_outcome, make_validate
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Evidence, Verdict
 from kafkaform.core.errors import ConfigurationError
-from kafkaform.core.redaction import watching
+from kafkaform.core.redaction import watch_secrets
 from kafkaform.core.resource import Declared, Fault, FaultClass, Output
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
-from kafkaform.workflow.configuration.evaluation import recorded_outputs
+from kafkaform.workflow.configuration.evaluation import record_outputs
 
 from ...kit.audit_story import ORDERS, records_of
 from ...kit.simulated.engine import apply, desired, house, plan, topic
@@ -29,7 +29,7 @@ FAULT = Fault("INVALID_CONFIG", f"bad password {SECRET}", FaultClass.DEFINITE)
 @pytest.fixture(autouse=True)
 def known() -> Iterator[None]:
     """The secret is in hand."""
-    with watching():
+    with watch_secrets():
         Secret(SECRET)
         yield
 
@@ -57,7 +57,7 @@ def test_a_plan_that_says_a_secret_is_refused(said: Declared, place: str) -> Non
 
 def test_a_password_that_is_a_name_is_no_reason_to_refuse() -> None:
     """Who has one like that has chosen it, and the name has to be said."""
-    with watching():
+    with watch_secrets():
         Secret("orders")
         refuse_exposed(plan(house(), desired(topic("orders"))))
 
@@ -65,8 +65,8 @@ def test_a_password_that_is_a_name_is_no_reason_to_refuse() -> None:
 def test_the_words_of_a_fault_are_cleaned_before_they_are_hashed() -> None:
     """An outcome must be recorded whatever the broker said, so it is not refused."""
     bodies = (
-        outcome_body(ORDERS, "failed", FAULT),
-        validate_body("a", [Verdict("s", Evidence.REMOTE, FAULT)]),
+        make_outcome(ORDERS, "failed", FAULT),
+        make_validate("a", [Verdict("s", Evidence.REMOTE, FAULT)]),
     )
     for body in bodies:
         text = dumps(body)
@@ -76,7 +76,7 @@ def test_the_words_of_a_fault_are_cleaned_before_they_are_hashed() -> None:
 def test_an_output_is_recorded_without_a_secret() -> None:
     """One that nobody has called sensitive and that holds one all the same."""
     value = FrozenMap(a=(f"x {SECRET}", 1), b=None)
-    found = recorded_outputs((Output("o", value, False), Output("s", SECRET, True)))
+    found = record_outputs((Output("o", value, False), Output("s", SECRET, True)))
     assert json.loads(dumps(found)) == {
         "o": {"value": {"a": ["x (secret)", 1], "b": None}, "sensitive": False},
         "s": {"value": None, "sensitive": True},

@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from kafkaform.apply.settle import _untold
+from kafkaform.apply.settle import _make_unknown_fault
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.progress import Event, Message
 from kafkaform.core.resource import Absent, Failed, Fault, FaultClass, Identity
-from kafkaform_kafka.memory import swallowed
+from kafkaform_kafka.memory import lost_request
 
 from ...kit.simulated.engine import apply, desired, house, topic
 from ...kit.simulated.managed_topics import MS, built, statuses
@@ -22,7 +22,7 @@ UNREAD = Fault("TRANSPORT", "certificate verify failed", FaultClass.AMBIGUOUS, a
 def untold(*readings: Any) -> Fault | None:
     """What is said after these readings."""
     outcome = Outcome("s", OutcomeStatus.UNKNOWN, fault=LOST)
-    return _untold(cast(Any, SimpleNamespace(outcome=outcome)), readings)
+    return _make_unknown_fault(cast(Any, SimpleNamespace(outcome=outcome)), readings)
 
 
 def test_why_it_could_not_be_read_is_said_beside_why_there_was_no_answer() -> None:
@@ -43,7 +43,7 @@ def test_an_absence_must_be_seen_at_every_live_broker() -> None:
     is not known as long as it does not answer. Once it is not live any more, the others decide."""
     for listed, ends in ((True, OutcomeStatus.UNKNOWN), (False, OutcomeStatus.FAILED)):
         where = house(brokers=3)
-        where.cluster.faults.schedule(swallowed(), "CreateTopics")
+        where.cluster.faults.schedule(lost_request(), "CreateTopics")
         where.cluster.hang(3)
         if not listed:
             where.cluster.stop(3)
@@ -55,7 +55,7 @@ def test_a_pre_image_must_be_seen_at_every_live_broker() -> None:
     nobody as dead, and carries it out once they are back: however long that takes."""
     for listed, ends in ((True, OutcomeStatus.UNKNOWN), (False, OutcomeStatus.FAILED)):
         where = built(desired(topic("t")), brokers=3)
-        where.cluster.faults.schedule(swallowed(), "IncrementalAlterConfigs")
+        where.cluster.faults.schedule(lost_request(), "IncrementalAlterConfigs")
         where.cluster.hang(2)
         where.cluster.hang(3)
         if not listed:
@@ -69,7 +69,7 @@ def test_nothing_more_is_sent_while_an_outcome_is_unknown() -> None:
     not happen stops nothing."""
     for hangs, ends in ((True, OutcomeStatus.SKIPPED), (False, OutcomeStatus.APPLIED)):
         where = built(desired(topic("t")), brokers=3)
-        where.cluster.faults.schedule(swallowed(), "CreateTopics")
+        where.cluster.faults.schedule(lost_request(), "CreateTopics")
         if hangs:
             where.cluster.hang(3)
         done = apply(where, desired(topic("t", 1, MS), topic("u")))
@@ -92,7 +92,7 @@ def test_a_broker_that_dies_meanwhile_does_not_hold_up_the_outcome() -> None:
                 where.cluster.stop(2)
 
     where.screen.progress = progress
-    where.cluster.faults.schedule(swallowed(), "CreateTopics")
+    where.cluster.faults.schedule(lost_request(), "CreateTopics")
     where.cluster.hang(2)
     done = apply(where, desired(topic("t"), topic("u")))
     assert statuses(done) == {"u#1": OutcomeStatus.FAILED}

@@ -14,7 +14,7 @@ from kafkaform.cli.terminal.signals import stop_on_signals
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Interrupted, exit_code
 from kafkaform.workflow.run import Applied
-from kafkaform_kafka.memory import swallowed, throttled
+from kafkaform_kafka.memory import lost_request, throttled_items
 
 from ...kit.simulated.engine import Clock, House, apply, desired, plan, removed, topic
 from ...kit.simulated.managed_topics import MS, between, built, complete, on_append, statuses
@@ -34,7 +34,7 @@ def signalled(where: House, api: str, *numbers: int) -> None:
 
 
 def code_of(done: Applied) -> int:
-    error = done.report.error() if done.report else None
+    error = done.report.make_error() if done.report else None
     return exit_code(error) if error else 0
 
 
@@ -55,7 +55,7 @@ def test_the_first_signal_finishes_the_batch_in_flight(number: int, code: int) -
 def test_the_first_signal_still_waits_for_an_answer() -> None:
     """A lost answer is settled before the run ends: the outcome is known, not open."""
     where = built(desired(topic("z"), topic("k")))
-    where.cluster.faults.schedule(swallowed(), "CreateTopics")
+    where.cluster.faults.schedule(lost_request(), "CreateTopics")
     signalled(where, "CreateTopics", signal.SIGINT)
     done = apply(where, SAID)
     assert statuses(done)["a#1"] is OutcomeStatus.FAILED and where.index.open_intents == ()
@@ -90,7 +90,7 @@ def test_the_second_signal_stops_waiting() -> None:
     """What is in flight is reported as unknown, not as skipped; its intent is on record and the
     next run finds out."""
     where = built(desired(topic("z"), topic("k")))
-    where.cluster.faults.schedule(swallowed(), "CreateTopics")
+    where.cluster.faults.schedule(lost_request(), "CreateTopics")
     interrupt_sleep(where)
     done = apply(where, SAID)
     assert statuses(done) == {"a#1": UNKNOWN, "b#1": SKIPPED, "z#2": SKIPPED}
@@ -114,7 +114,7 @@ def test_what_is_certain_is_told_even_if_the_rest_is_left() -> None:
     """The second signal comes while a part of the batch is being read again."""
     where = built(desired(topic("z"), topic("k")))
     said = desired(topic("z"), topic("k"), topic("a"), topic("b"))
-    where.cluster.faults.schedule(throttled(60.0, first=1), "CreateTopics")
+    where.cluster.faults.schedule(throttled_items(60.0, first=1), "CreateTopics")
     interrupt_sleep(where)
     done = apply(where, said)
     assert statuses(done)["a#1"] is APPLIED and statuses(done)["b#1"] is OutcomeStatus.FAILED

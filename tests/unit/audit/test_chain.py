@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaform.audit.chain import Verdict, seal, trusted, verify
-from kafkaform.audit.event import Kind, decode, encode, seconds, timestamp
+from kafkaform.audit.chain import ChainVerdict, read_records, seal_record, verify_log
+from kafkaform.audit.event import RecordKind, decode, encode, parse_time, render_time
 from kafkaform.core.errors import StorageError
 from kafkaform.core.head import GENESIS, Head, parse_head
 from kafkaform.core.value import FrozenMap
@@ -30,12 +30,12 @@ def small() -> list[bytes]:
     """Three short records, so that every byte of them can be tried."""
     head, lines = GENESIS, []
     for number in range(3):
-        record = seal(
+        record = seal_record(
             head,
-            time=timestamp(number),
+            time=render_time(number),
             run="r",
             actor="a",
-            kind=Kind.STATE,
+            kind=RecordKind.STATE,
             body=FrozenMap(lineage="l", hash='"hash":"x"', n=number),
         )
         lines.append(encode(record))
@@ -48,14 +48,14 @@ def resealed(lines: list[bytes], start: Head) -> list[bytes]:
     result = []
     for line in lines:
         r = decode(line)
-        new = seal(start, time=r.time, run=r.run, actor=r.actor, kind=r.kind, body=r.body)
+        new = seal_record(start, time=r.time, run=r.run, actor=r.actor, kind=r.kind, body=r.body)
         result.append(encode(new))
         start = Head(new.seq, new.hash)
     return result
 
 
 def head_of(lines: list[bytes]) -> Head:
-    return verify(lines).head
+    return verify_log(lines).head
 
 
 def test_every_changed_byte_is_found() -> None:
@@ -68,7 +68,7 @@ def test_every_changed_byte_is_found() -> None:
         for other in {*(byte ^ (1 << bit) for bit in range(8)), 0x20, 0x00, 0x0A} - {byte}:
             changed = data[:position] + bytes([other]) + data[position + 1 :]
             *lines, torn = changed.split(b"\n")
-            verdict = verify(lines, anchor)
+            verdict = verify_log(lines, anchor)
             assert not verdict.ok or torn
             assert verdict.seq is not None
             assert verdict.seq <= record
@@ -77,7 +77,7 @@ def test_every_changed_byte_is_found() -> None:
 def test_each_dropped_record_is_found(log: list[bytes]) -> None:
     """Leaving out a record is found at its place; the last one against the anchor."""
     for position in range(len(log)):
-        verdict = verify(log[:position] + log[position + 1 :], head_of(log))
+        verdict = verify_log(log[:position] + log[position + 1 :], head_of(log))
         assert verdict.seq == position + 1
         assert "missing" in verdict.problem or "known to exist" in verdict.problem
 
@@ -87,17 +87,17 @@ def test_each_swap_is_found(log: list[bytes]) -> None:
     for position in range(len(log) - 1):
         swapped = [*log]
         swapped[position : position + 2] = reversed(swapped[position : position + 2])
-        assert verify(swapped).seq == position + 1
+        assert verify_log(swapped).seq == position + 1
 
 
 def test_each_insertion_is_found(log: list[bytes]) -> None:
     """A record that is repeated, or forged to fit the one before it, is found."""
     for position in range(1, len(log)):
-        doubled = verify([*log[:position], log[position - 1], *log[position:]])
+        doubled = verify_log([*log[:position], log[position - 1], *log[position:]])
         assert doubled.seq == position + 1
         assert "inserted" in doubled.problem
         forged = resealed([log[0]], head_of(log[:position]))
-        assert verify([*log[:position], *forged, *log[position:]]).seq == position + 2
+        assert verify_log([*log[:position], *forged, *log[position:]]).seq == position + 2
 
 
 def test_a_replaced_record_is_found(log: list[bytes]) -> None:
@@ -105,7 +105,7 @@ def test_a_replaced_record_is_found(log: list[bytes]) -> None:
     for position in range(len(log) - 1):
         start = head_of(log[:position])
         [forged] = resealed([log[position].replace(b"ada@ci", b"bob@ci")], start)
-        verdict = verify([*log[:position], forged, *log[position + 1 :]])
+        verdict = verify_log([*log[:position], forged, *log[position + 1 :]])
         assert verdict.seq == position + 2
         assert "replaced" in verdict.problem
 
@@ -114,8 +114,8 @@ def test_a_cut_tail_is_found_with_an_anchor_only(log: list[bytes]) -> None:
     """Every shorter log is sound in itself, and refused by a head that is kept elsewhere."""
     anchor = head_of(log)
     for length in range(len(log)):
-        assert verify(log[:length]).ok
-        verdict = verify(log[:length], anchor)
+        assert verify_log(log[:length]).ok
+        verdict = verify_log(log[:length], anchor)
         assert verdict.seq == length + 1
         assert f"record {anchor.seq} is known" in verdict.problem
 
@@ -124,26 +124,28 @@ def test_a_log_written_anew_is_found_with_an_anchor(log: list[bytes]) -> None:
     """A whole new chain is refused at the anchored record; a longer log is welcome."""
     forged = resealed([line.replace(b"ada@ci", b"bob@ci") for line in log], GENESIS)
     anchor = head_of(log[:9])
-    assert verify(forged).ok
-    assert verify(forged, anchor).seq == 9
-    assert verify(log, anchor).ok
+    assert verify_log(forged).ok
+    assert verify_log(forged, anchor).seq == 9
+    assert verify_log(log, anchor).ok
 
 
 def test_sound_log(log: list[bytes]) -> None:
     """A log as it was written is sound, and so is an empty one."""
-    assert verify(log, head_of(log)).ok
-    assert verify([]) == Verdict(0, GENESIS)
+    assert verify_log(log, head_of(log)).ok
+    assert verify_log([]) == ChainVerdict(0, GENESIS)
 
 
 def test_trusted_hands_out_only_what_is_sound(log: list[bytes]) -> None:
     """Reading stops with the name of the log and the record at the first fault."""
     seen = []
     with pytest.raises(StorageError, match=r"log\.jsonl: record 4: its content was changed"):
-        for record in trusted([*log[:3], log[3].replace(b"ada", b"eve"), *log[4:]], "log.jsonl"):
+        for record in read_records(
+            [*log[:3], log[3].replace(b"ada", b"eve"), *log[4:]], "log.jsonl"
+        ):
             seen.append(record.seq)
     assert seen == [1, 2, 3]
     with pytest.raises(StorageError, match="known to exist"):
-        list(trusted(log[:3], "log.jsonl", head_of(log)))
+        list(read_records(log[:3], "log.jsonl", head_of(log)))
 
 
 @pytest.mark.parametrize(
@@ -170,20 +172,22 @@ def test_any_content_chains(entries: list[tuple[str, str, FrozenMap]]) -> None:
     """Names with quotes, line breaks or hashes in them neither break nor forge a line."""
     head, lines = GENESIS, []
     for run, actor, body in entries:
-        record = seal(head, time=timestamp(1.5), run=run, actor=actor, kind=Kind.INTENT, body=body)
+        record = seal_record(
+            head, time=render_time(1.5), run=run, actor=actor, kind=RecordKind.INTENT, body=body
+        )
         assert decode(encode(record)) == record
         lines.append(encode(record))
         head = Head(record.seq, record.hash)
-    assert verify(lines, head if lines else None) == Verdict(len(lines), head)
+    assert verify_log(lines, head if lines else None) == ChainVerdict(len(lines), head)
     assert not any(b"\n" in line for line in lines)
 
 
 @given(st.integers(0, 4_000_000_000_000_000))
 def test_times(microseconds: int) -> None:
     """Times are UTC with six digits and read back as they were."""
-    text = timestamp(microseconds / 1e6)
+    text = render_time(microseconds / 1e6)
     assert len(text) == len("2026-01-01T00:00:00.000000Z")
-    assert abs(seconds(text) - microseconds / 1e6) < 2e-6
+    assert abs(parse_time(text) - microseconds / 1e6) < 2e-6
 
 
 def test_heads_as_text() -> None:
@@ -198,7 +202,7 @@ def test_heads_as_text() -> None:
 def test_several_anchors_are_held_to_in_one_pass(log: list[bytes]) -> None:
     """Each head that is known from elsewhere must be in the log, and a log is read only once."""
     first, last = head_of(log[:3]), head_of(log)
-    assert verify(iter(log), first, None, last).ok
-    assert verify(iter(log), Head(3, "0" * 64), last).seq == 3
-    assert verify(iter(log), first, Head(len(log), "0" * 64)).seq == len(log)
-    assert verify(iter(log[:-2]), last, first).seq == len(log) - 1
+    assert verify_log(iter(log), first, None, last).ok
+    assert verify_log(iter(log), Head(3, "0" * 64), last).seq == 3
+    assert verify_log(iter(log), first, Head(len(log), "0" * 64)).seq == len(log)
+    assert verify_log(iter(log[:-2]), last, first).seq == len(log) - 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import verify
+from kafkaform.audit.chain import verify_log
 from kafkaform.core.errors import StorageError
 
 from ...kit import log_edits as edits
@@ -69,8 +69,8 @@ def test_an_anchor_that_is_older_than_the_log_still_counts(log: list[bytes]) -> 
     """What a pipeline kept weeks ago shows that the log was written anew since."""
     for number in range(1, len(log) + 1):
         old = edits.head_of(log[:number])
-        assert verify(log, old).ok
-        assert verify(edits.another(), old).seq == number
+        assert verify_log(log, old).ok
+        assert verify_log(edits.another(), old).seq == number
 
 
 # ── plan and apply ──────────────────────────────────────────────────────────────────────

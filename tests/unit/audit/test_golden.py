@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import verify
-from kafkaform.audit.event import KINDS, Kind, decode, encode
+from kafkaform.audit.chain import verify_log
+from kafkaform.audit.event import KINDS, RecordKind, decode, encode
 
 from ...kit import audit_story as story
 
@@ -54,7 +54,7 @@ def test_the_code_writes_the_golden_file(tmp_path: Path) -> None:
 def test_the_golden_file_reads_and_verifies(golden: list[bytes]) -> None:
     """Every line decodes, encodes to the same bytes and follows the one before."""
     assert [encode(decode(line)) for line in golden] == golden
-    verdict = verify(golden)
+    verdict = verify_log(golden)
     assert verdict.ok
     assert verdict.records == len(golden)
 
@@ -77,7 +77,7 @@ def test_sensitive_paths_carry_no_values(golden: list[bytes]) -> None:
     """Neither intent nor outcome holds what a sensitive path is or was, not even by name."""
     records = [decode(line) for line in golden if b"scram" in line]
     assert not any(b"env:" in line for line in golden if b"scram" in line)
-    [intent] = [record for record in records if record.kind == Kind.INTENT]
+    [intent] = [record for record in records if record.kind == RecordKind.INTENT]
     assert intent.body["target"] == {
         "username": "ada",
         "password": None,

@@ -6,15 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.audit import event
-from kafkaform.audit.chain import verify
-from kafkaform.audit.event import Kind
-from kafkaform.audit.index import Index, index, instances_of, pending
+from kafkaform.audit.chain import verify_log
+from kafkaform.audit.event import RecordKind
+from kafkaform.audit.index import LogIndex, index_log, list_instances, list_pending
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.provenance import Origin
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.state.codec import row_data
+from kafkaform.state.codec import encode_row
 
 from ...kit import audit_story as story
 from ...kit.audit_story import APPROVAL, MADE, MOVE, OLD, ORDERS, OTHER, PLAN, USER, MemorySink
@@ -33,8 +33,8 @@ def log(sink: MemorySink) -> Journal:
     return first
 
 
-def read(sink: MemorySink, **options: object) -> Index:
-    return index(story.records_of(sink), **options)  # type: ignore[arg-type]
+def read(sink: MemorySink, **options: object) -> LogIndex:
+    return index_log(story.records_of(sink), **options)  # type: ignore[arg-type]
 
 
 def open_steps(sink: MemorySink) -> list[str]:
@@ -76,7 +76,7 @@ def test_the_same_step_of_another_run_is_apart(sink: MemorySink, log: Journal) -
     story.intend(later, USER)
     story.conclude(later, USER)
     assert read(sink).open_intents == (lost,)
-    later.write(Kind.RECOVER, event.recover_body(event.outcome_body(USER, "failed"), "run-1"))
+    later.write(RecordKind.RECOVER, event.make_recover(event.make_outcome(USER, "failed"), "run-1"))
     assert read(sink).open_intents == ()
 
 
@@ -84,29 +84,29 @@ def test_pending(sink: MemorySink, log: Journal) -> None:
     """The planner sees what an open intent would have made, when, and of which run."""
     record = story.intend(log, ORDERS)
     story.intend(log, OLD, None)
-    create, delete = pending(read(sink))
+    create, delete = list_pending(read(sink))
     assert (create.identity, create.run, create.action) == (ORDERS.identity, "run-1", "create")
     assert create.target == MADE
-    assert abs(create.time - event.seconds(record.time)) < 1e-6
+    assert abs(create.time - event.parse_time(record.time)) < 1e-6
     assert (delete.target, delete.incarnation) == (EMPTY, "id-old")
 
 
 def test_pending_work(sink: MemorySink, log: Journal) -> None:
     """A move is pending until it is discharged; an open intent of its object is told after it."""
-    duty = log.write(Kind.OBLIGATION, event.obligation_body(MOVE, "t-1", "move"))
+    duty = log.write(RecordKind.OBLIGATION, event.make_obligation(MOVE, "t-1", "move"))
     story.intend(log, replace(MOVE, attempt=2))
-    move, intent = pending(read(sink))
+    move, intent = list_pending(read(sink))
     assert (move.identity, move.run, move.action, move.step) == (
         MOVE.identity,
         "run-1",
         "move",
         "t-1",
     )
-    assert move.target == EMPTY and abs(move.time - event.seconds(duty.time)) < 1e-6
+    assert move.target == EMPTY and abs(move.time - event.parse_time(duty.time)) < 1e-6
     assert intent.action == "update"
     ended = Outcome("t-1", OutcomeStatus.APPLIED)
-    log.write(Kind.DISCHARGED, event.discharged_body(duty, ended))
-    assert [item.action for item in pending(read(sink))] == ["update"]
+    log.write(RecordKind.DISCHARGED, event.make_discharge(duty, ended))
+    assert [item.action for item in list_pending(read(sink))] == ["update"]
 
 
 # ── runs ────────────────────────────────────────────────────────────────────────────────
@@ -138,12 +138,12 @@ def test_an_incomplete_end_leaves_the_run_open(sink: MemorySink, log: Journal) -
     """Only a complete end closes a run."""
     story.end(log, complete=False)
     assert read(sink).open_run is not None
-    past = read(sink).last_run_of(APPROVAL)
+    past = read(sink).find_last_run(APPROVAL)
     assert past is not None
     assert not past.complete
     story.end(log)
     assert read(sink).open_run is None
-    past = read(sink).last_run_of(APPROVAL)
+    past = read(sink).find_last_run(APPROVAL)
     assert past is not None
     assert past.complete
 
@@ -166,8 +166,8 @@ def test_a_resumed_run_is_one_run(sink: MemorySink, log: Journal) -> None:
     story.conclude(log, ORDERS, incarnation="id-1")
     story.intend(log, OLD, None)
     later = story.journal(sink, "run-2")
-    found = event.outcome_body(OLD, "applied")
-    later.write(Kind.RECOVER, event.recover_body(found, "run-1"))
+    found = event.make_outcome(OLD, "applied")
+    later.write(RecordKind.RECOVER, event.make_recover(found, "run-1"))
     story.begin(later, plan=FrozenMap(other=1))
     story.intend(later, USER)
     story.conclude(later, USER, "failed")
@@ -184,8 +184,8 @@ def test_a_resumed_run_is_one_run(sink: MemorySink, log: Journal) -> None:
 def test_a_run_that_died_before_its_plan(sink: MemorySink) -> None:
     """Without a recorded plan there is nothing to resume, and it says so."""
     log = story.journal(sink, "run-1")
-    body = event.run_begin_body(APPROVAL, [], {}, command="apply", host="h")
-    log.write(Kind.RUN_BEGIN, body)
+    body = event.make_run_begin(APPROVAL, [], {}, command="apply", host="h")
+    log.write(RecordKind.RUN_BEGIN, body)
     run = read(sink).open_run
     assert run is not None
     assert run.plan is None
@@ -238,8 +238,8 @@ def test_origins(
 def test_recovered_creation_is_an_origin(sink: MemorySink, log: Journal) -> None:
     """A creation that was found by reading later counts from the record that says so."""
     story.intend(log, ORDERS)
-    made = event.outcome_body(replace(ORDERS, incarnation="id-1"), "applied")
-    record = log.write(Kind.RECOVER, event.recover_body(made, "run-1"))
+    made = event.make_outcome(replace(ORDERS, incarnation="id-1"), "applied")
+    record = log.write(RecordKind.RECOVER, event.make_recover(made, "run-1"))
     assert read(sink).origins == {record.seq: Origin(ORDERS.identity, "id-1", "cluster-1")}
 
 
@@ -269,8 +269,8 @@ def test_origins_end(
     that name in another cluster."""
     made = story.conclude(log, ORDERS, incarnation="id-1")
     elsewhere = story.conclude(log, replace(ORDERS, scope_id="cluster-2"), incarnation="id-2")
-    gone = event.outcome_body(replace(ORDERS, action=action, owners=owners or ()), outcome)
-    log.write(Kind.OUTCOME, gone.without(["owners"]) if owners is None else gone)
+    gone = event.make_outcome(replace(ORDERS, action=action, owners=owners or ()), outcome)
+    log.write(RecordKind.OUTCOME, gone.without(["owners"]) if owners is None else gone)
     left = {elsewhere.seq} | ({made.seq} if not ends or outcome != "applied" else set())
     assert set(read(sink).origins) == left
 
@@ -290,8 +290,8 @@ def test_what_was_joined_later_proves_by_its_own_time(
     although it stands behind that; one that came after the delete is the origin."""
     story.conclude(log, replace(ORDERS, action="delete", owners=()))
     was = FrozenMap(seq=2, time=f"{day}T09:00:00.000000Z", hash="a" * 64)
-    body = event.outcome_body(ORDERS, "applied").with_items({"forked": was})
-    joined = log.write(Kind.OUTCOME, body)
+    body = event.make_outcome(ORDERS, "applied").with_items({"forked": was})
+    joined = log.write(RecordKind.OUTCOME, body)
     assert set(read(sink).origins) == ({joined.seq} if proves else set())
 
 
@@ -301,7 +301,7 @@ def test_what_nobody_owns_has_no_origin(sink: MemorySink, log: Journal) -> None:
     assert read(sink).origins == {}
 
 
-ROW = row_data(topic("orders"))
+ROW = encode_row(topic("orders"))
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_edits_end_origins(
     made = story.conclude(log, ORDERS, incarnation="id-1")
     named = FrozenMap(instance="kafka", kind="kafka_topic", key="orders", **item)
     body = FrozenMap(serial=4, version=version, reason=reason, objects=(named,))
-    log.write(Kind.STATE, body)
+    log.write(RecordKind.STATE, body)
     found = read(sink, saved=log.head)
     assert set(found.origins) == (set() if ends else {made.seq})
     assert (found.vague, found.unsaved) == (not item, ())
@@ -344,29 +344,31 @@ def test_the_log_knows_its_clusters(sink: MemorySink, log: Journal) -> None:
     assert read(sink).scopes == {}
     story.conclude(log, ORDERS)
     saved = log.head
-    edit = log.write(Kind.STATE, event.state_body(4, "", "state rm", {ORDERS.identity: None}))
+    edit = log.write(
+        RecordKind.STATE, event.make_state_edit(4, "", "state rm", {ORDERS.identity: None})
+    )
     found = read(sink, saved=saved)
     assert (found.scopes, found.unsaved) == ({"kafka": "cluster-1"}, (edit,))
-    assert instances_of(edit) == {"kafka"}
+    assert list_instances(edit) == {"kafka"}
 
 
 def test_a_log_of_an_earlier_version(sink: MemorySink) -> None:
     """One that tells neither owners nor what an edit left is read, and its edit is vague."""
     path = story.GOLDEN.with_name("before_owners.jsonl")
     sink.stored = path.read_bytes().splitlines()
-    assert verify(sink.lines()).ok
+    assert verify_log(sink.lines()).ok
     found = read(sink)
     assert found.vague == 1 and [o.incarnation for o in found.origins.values()] == ["id-orders"]
 
 
 def test_obligations(sink: MemorySink, log: Journal) -> None:
     """A started move stays a duty until it is discharged, also across runs."""
-    duty = log.write(Kind.OBLIGATION, event.obligation_body(MOVE, "t-1", "move"))
-    other = log.write(Kind.OBLIGATION, event.obligation_body(MOVE, "t-1", "throttle"))
+    duty = log.write(RecordKind.OBLIGATION, event.make_obligation(MOVE, "t-1", "move"))
+    other = log.write(RecordKind.OBLIGATION, event.make_obligation(MOVE, "t-1", "throttle"))
     story.end(log)
     assert read(sink).obligations == (duty, other)
     ended = Outcome("t-1", OutcomeStatus.APPLIED)
-    story.journal(sink, "run-2").write(Kind.DISCHARGED, event.discharged_body(duty, ended))
+    story.journal(sink, "run-2").write(RecordKind.DISCHARGED, event.make_discharge(duty, ended))
     assert read(sink).obligations == (other,)
 
 
@@ -384,7 +386,7 @@ def test_unsaved(sink: MemorySink, log: Journal) -> None:
 def test_torn_seal_closes_nothing(sink: MemorySink, log: Journal) -> None:
     """A record that seals a torn append is passed over."""
     story.intend(log, ORDERS)
-    log.write(Kind.RECOVER, event.torn_body([]))
+    log.write(RecordKind.RECOVER, event.make_torn([]))
     assert open_steps(sink) == [ORDERS.step]
 
 
@@ -399,6 +401,6 @@ def test_the_story(sink: MemorySink) -> None:
 
 def test_records_of_another_version(sink: MemorySink, log: Journal) -> None:
     """A record that lacks what is needed is refused by number, not with a traceback."""
-    log.write(Kind.INTENT, FrozenMap(step="x"))
+    log.write(RecordKind.INTENT, FrozenMap(step="x"))
     with pytest.raises(StorageError, match=r"record 4 of the audit log \(intent\) lacks 'attempt'"):
         read(sink)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import glances, seal, trusted, verify
-from kafkaform.audit.event import Kind, encode
-from kafkaform.audit.line import Long, held
+from kafkaform.audit.chain import read_glances, read_records, seal_record, verify_log
+from kafkaform.audit.event import RecordKind, encode
+from kafkaform.audit.line import LongLine, read_line
 from kafkaform.audit.sinks import local
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import StorageError
@@ -24,8 +24,13 @@ def log(path: Path, *sizes: int) -> LocalSink:
     head, lines = GENESIS, []
     for size in sizes:
         body = FrozenMap(lineage="l", text='"hash":"' + "x" * size)
-        record = seal(
-            head, time="2026-01-01T00:00:00.000000Z", run="r", actor="a", kind=Kind.STATE, body=body
+        record = seal_record(
+            head,
+            time="2026-01-01T00:00:00.000000Z",
+            run="r",
+            actor="a",
+            kind=RecordKind.STATE,
+            body=body,
         )
         lines.append(encode(record))
         head = Head(record.seq, record.hash)
@@ -38,8 +43,8 @@ def test_a_long_line_is_checked_without_being_held(tmp_path: Path) -> None:
     """Verifying a log with a record of 32 MB, and looking over it, takes a fraction of that."""
     sink = log(tmp_path, 10, 32 << 20, 10)
     tracemalloc.start()
-    assert verify(sink.lines()).records == 3
-    assert [seen.kind for seen in glances(sink.lines(), "log")] == ["state"] * 3
+    assert verify_log(sink.lines()).records == 3
+    assert [seen.kind for seen in read_glances(sink.lines(), "log")] == ["state"] * 3
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 << 20
@@ -53,11 +58,11 @@ def test_lines_of_every_length_around_the_limit(
     monkeypatch.setattr(local, "CHUNK", SMALL)
     sink = log(tmp_path, *range(SMALL - 400, SMALL + 20), *range(2 * SMALL - 400, 2 * SMALL + 20))
     lines = list(sink.lines())
-    assert {type(line) for line in lines} == {bytes, Long}
-    assert [held(line) for line in lines] == sink.path.read_bytes().splitlines()
-    assert verify(lines).records == len(lines)
-    bodies = [record.body for record in trusted(lines, "log")]
-    assert bodies == [seen.body for seen in glances(lines, "log")]
+    assert {type(line) for line in lines} == {bytes, LongLine}
+    assert [read_line(line) for line in lines] == sink.path.read_bytes().splitlines()
+    assert verify_log(lines).records == len(lines)
+    bodies = [record.body for record in read_records(lines, "log")]
+    assert bodies == [seen.body for seen in read_glances(lines, "log")]
 
 
 def test_any_change_of_a_long_line_is_found(
@@ -73,7 +78,7 @@ def test_any_change_of_a_long_line_is_found(
     for place in (start, start + 40, *range(start + SMALL, end, SMALL // 3), end - 1):
         changed = sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :]
         sink.path.write_bytes(changed)
-        assert verify(sink.lines()).seq == 2, place
+        assert verify_log(sink.lines()).seq == 2, place
 
 
 def test_a_long_line_that_was_torn_off_is_left_out(
@@ -85,7 +90,7 @@ def test_a_long_line_that_was_torn_off_is_left_out(
     whole = sink.path.read_bytes()
     for lost in (1, SMALL, 4 * SMALL):
         sink.path.write_bytes(whole[:-lost])
-        assert verify(sink.lines()).records == 1
+        assert verify_log(sink.lines()).records == 1
 
 
 def test_a_long_line_that_changes_after_it_was_checked_is_refused(
@@ -95,12 +100,12 @@ def test_a_long_line_that_changes_after_it_was_checked_is_refused(
     monkeypatch.setattr(local, "LONG", SMALL)
     sink = log(tmp_path, 8 * SMALL)
     sound = sink.path.read_bytes()
-    (seen,) = glances(sink.lines(), "log")
-    assert seen.whole().hash == seen.hash
+    (seen,) = read_glances(sink.lines(), "log")
+    assert seen.read_whole().hash == seen.hash
     for text in (sound.replace(b"xxx", b"xyx", 1), sound[: 2 * SMALL]):
         sink.path.write_bytes(text)
         with pytest.raises(StorageError, match="changed while the log was read"):
-            seen.whole()
+            seen.read_whole()
     sink.path.unlink()
     with pytest.raises(StorageError, match="changed while the log was read"):
         seen.body  # noqa: B018  # looking is what reads it

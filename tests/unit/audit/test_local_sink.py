@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import verify
-from kafkaform.audit.event import Kind, decode
+from kafkaform.audit.chain import verify_log
+from kafkaform.audit.event import RecordKind, decode
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap
@@ -48,15 +48,15 @@ def test_log_cut_at_every_byte_goes_on(tmp_path: Path) -> None:
     and the log verifies against every head that was durable."""
     whole = story.written(tmp_path / "whole.jsonl")
     start = whole.rfind(b"\n", 0, whole.rfind(b"\n")) + 1
-    before = verify(whole[:start].splitlines()).head
+    before = verify_log(whole[:start].splitlines()).head
     for length in range(start, len(whole)):
         folder = tmp_path / str(length)
         folder.mkdir()
         sink = LocalSink(folder / "log.jsonl")
         sink.path.write_bytes(whole[:length])
         assert len(list(sink.lines())) == before.seq
-        story.journal(sink, "next").write(Kind.STATE, BODY)
-        assert verify(sink.lines(), before).ok
+        story.journal(sink, "next").write(RecordKind.STATE, BODY)
+        assert verify_log(sink.lines(), before).ok
         torn = whole[start:length]
         records = story.records_of(sink)[before.seq :]
         assert [r.kind for r in records] == (["recover", "state"] if torn else ["state"])
@@ -70,23 +70,23 @@ def test_log_cut_at_every_byte_goes_on(tmp_path: Path) -> None:
 
 def test_crash_while_sealing(sink: LocalSink) -> None:
     """Whatever step of the sealing is cut short, the next run tells of every torn piece."""
-    story.journal(sink, "r").write(Kind.STATE, BODY)
+    story.journal(sink, "r").write(RecordKind.STATE, BODY)
     sound = sink.path.read_bytes()
     sink.path.write_bytes(sound + b'{"torn":1')
     assert [t.length for t in sink.set_aside(2)] == [9]  # kept and cut, the seal never written
     assert sink.path.read_bytes() == sound
     with sink.path.open("ab") as file:
         file.write(b'{"seal":')  # the seal's own append was cut short
-    story.journal(sink, "r2").write(Kind.STATE, BODY)
+    story.journal(sink, "r2").write(RecordKind.STATE, BODY)
     seal = story.records_of(sink)[1]
     assert [(p["file"], p["length"]) for p in seal.body["torn"]] == [("torn-2", 9), ("torn-2.1", 8)]
-    story.journal(sink, "r3").write(Kind.STATE, BODY)
+    story.journal(sink, "r3").write(RecordKind.STATE, BODY)
     assert [r.kind for r in story.records_of(sink)] == ["state", "recover", "state", "state"]
 
 
 def test_crash_between_keeping_and_cutting(sink: LocalSink) -> None:
     """A piece that was kept but not cut yet is told of once."""
-    story.journal(sink, "r").write(Kind.STATE, BODY)
+    story.journal(sink, "r").write(RecordKind.STATE, BODY)
     with sink.path.open("ab") as file:
         file.write(b"torn")
     folder = sink.path.parent / ".kafkaform"
@@ -157,8 +157,8 @@ def test_full_disk(sink: LocalSink) -> None:
     assert [line.partition(":")[0] for line in lines] == ["check", "write", "write", "head"]
     assert all("size limit" in line and str(sink.path) in line for line in lines[:3])
     assert lines[3] == "head: 1"
-    story.journal(sink, "next").write(Kind.STATE, BODY)
-    assert verify(sink.lines()).ok
+    story.journal(sink, "next").write(RecordKind.STATE, BODY)
+    assert verify_log(sink.lines()).ok
     assert story.records_of(sink)[-2].kind == "recover"
 
 
@@ -196,7 +196,7 @@ def test_killed_writer_leaves_a_sound_log(sink: LocalSink) -> None:
     durable = int([process.stdout.readline() for _ in range(5)][-1])
     process.kill()
     process.communicate()
-    assert verify(sink.lines()).records >= durable
-    record = story.journal(sink, "next").write(Kind.STATE, BODY)
+    assert verify_log(sink.lines()).records >= durable
+    record = story.journal(sink, "next").write(RecordKind.STATE, BODY)
     assert decode(sink.last() or b"") == record
-    assert verify(sink.lines()).ok
+    assert verify_log(sink.lines()).ok

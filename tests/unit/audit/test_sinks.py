@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import head_of, verify
-from kafkaform.audit.event import Kind, encode
-from kafkaform.audit.line import Long, held
+from kafkaform.audit.chain import parse_line_head, verify_log
+from kafkaform.audit.event import RecordKind, encode
+from kafkaform.audit.line import LongLine, read_line
 from kafkaform.audit.sink import Sink
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
@@ -88,8 +88,8 @@ def test_append_and_read(opened: Open) -> None:
     assert sink.last() is None
     sink.check_writable()
     journal = story.journal(sink, "run")
-    records = journal.write_all([(Kind.STATE, BODY)] * 2)
-    records += journal.write_all([(Kind.STATE, FrozenMap(n=3))])
+    records = journal.write_all([(RecordKind.STATE, BODY)] * 2)
+    records += journal.write_all([(RecordKind.STATE, FrozenMap(n=3))])
     for each in (sink, opened()):
         assert list(each.lines()) == [encode(record) for record in records]
         assert each.last() == encode(records[-1])
@@ -99,9 +99,9 @@ def test_runs_go_on_from_each_other(opened: Open) -> None:
     """Journals of many runs, one after the other, make one chain that verifies."""
     for run in range(12):
         journal = story.journal(opened(), f"run-{run}")
-        journal.write_all([(Kind.STATE, BODY)] * (run % 3 + 1))
-        journal.write(Kind.STATE, BODY)
-    verdict = verify(opened().lines())
+        journal.write_all([(RecordKind.STATE, BODY)] * (run % 3 + 1))
+        journal.write(RecordKind.STATE, BODY)
+    verdict = verify_log(opened().lines())
     assert verdict.ok
     assert verdict.records == 36
 
@@ -109,7 +109,7 @@ def test_runs_go_on_from_each_other(opened: Open) -> None:
 def test_a_whole_log_has_nothing_torn(opened: Open) -> None:
     """A whole log has nothing to set aside."""
     sink = opened()
-    story.journal(sink, "run").write(Kind.STATE, BODY)
+    story.journal(sink, "run").write(RecordKind.STATE, BODY)
     assert sink.set_aside(2) == ()
     assert len(list(sink.lines())) == 1
 
@@ -118,14 +118,16 @@ def test_a_long_line_is_not_held(opened: Open) -> None:
     """A record as large as a plan of everything is read piece by piece, and is wholly there."""
     large = FrozenMap(plan="x" * (3 << 20))
     journal = story.journal(opened(), "run")
-    journal.write_all([(Kind.STATE, BODY), (Kind.STATE, large), (Kind.STATE, BODY)])
+    journal.write_all(
+        [(RecordKind.STATE, BODY), (RecordKind.STATE, large), (RecordKind.STATE, BODY)]
+    )
     lines = list(opened().lines())
-    assert [isinstance(line, Long) for line in lines] == [False, True, False]
-    assert len(held(lines[1])) > 3 << 20
-    assert verify(opened().lines()).ok
+    assert [isinstance(line, LongLine) for line in lines] == [False, True, False]
+    assert len(read_line(lines[1])) > 3 << 20
+    assert verify_log(opened().lines()).ok
     last = opened().last()
     assert last is not None
-    assert head_of(last, "log") == journal.head
+    assert parse_line_head(last, "log") == journal.head
 
 
 # ── stores ──────────────────────────────────────────────────────────────────────────────
@@ -139,15 +141,15 @@ def test_another_runs_record_fences_this_one(
     and is refused ever after."""
     first, second = (KINDS[kind](tmp_path, server[1]) for _ in range(2))
     old, new = story.journal(first, "old"), story.journal(second, "new")
-    old.write(Kind.STATE, BODY)
+    old.write(RecordKind.STATE, BODY)
     with pytest.raises(Locked, match="another run goes on with this log"):
-        new.write(Kind.STATE, BODY)  # it had read the log before that record
+        new.write(RecordKind.STATE, BODY)  # it had read the log before that record
     new = story.journal(KINDS[kind](tmp_path, server[1]), "new")
-    new.write(Kind.STATE, BODY)
+    new.write(RecordKind.STATE, BODY)
     for _ in range(2):
         with pytest.raises(Locked, match="another run goes on with this log"):
-            old.write(Kind.INTENT, BODY)
-    new.write(Kind.STATE, BODY)
+            old.write(RecordKind.INTENT, BODY)
+    new.write(RecordKind.STATE, BODY)
     assert [r.run for r in story.records_of(second)] == ["old", "new", "new"]
 
 
@@ -160,21 +162,21 @@ def test_a_faulty_answer_to_an_append(
     journal = story.journal(sink, "run")
     for _ in range(3):
         bucket.next("PUT f/log/", PASSING[name])
-        journal.write(Kind.STATE, BODY)
+        journal.write(RecordKind.STATE, BODY)
     assert not bucket.faults
-    assert verify(sink.lines()).records == 3
+    assert verify_log(sink.lines()).records == 3
 
 
 def test_a_failed_append_is_the_last_one(remote: ObjectSink, bucket: s3.Bucket) -> None:
     """After an append whose fate is not known nothing more is written."""
     journal = story.journal(remote, "run")
-    journal.write(Kind.STATE, BODY)
+    journal.write(RecordKind.STATE, BODY)
     bucket.always.append(instead(500, "InternalError"))
     with pytest.raises(StorageError, match="internal error"):
-        journal.write(Kind.STATE, BODY)
+        journal.write(RecordKind.STATE, BODY)
     bucket.always.clear()
     with pytest.raises(StorageError, match="internal error"):
-        journal.write(Kind.STATE, BODY)
+        journal.write(RecordKind.STATE, BODY)
     assert len(list(remote.lines())) == 1
 
 
@@ -182,9 +184,9 @@ def test_a_listing_that_lags_behind_hides_nothing(remote: ObjectSink, bucket: s3
     """What a listing leaves out, at its end or in its middle, is found by name."""
     journal = story.journal(remote, "run")
     for _ in range(5):
-        journal.write_all([(Kind.STATE, BODY)] * 2)
+        journal.write_all([(RecordKind.STATE, BODY)] * 2)
     bucket.always.append(blind)
-    assert verify(remote.lines()).records == 10
+    assert verify_log(remote.lines()).records == 10
     assert story.journal(ObjectSink(remote.objects), "next").head.seq == 10
     bucket.always.clear()
 
@@ -196,7 +198,7 @@ def test_a_listing_that_lags_behind_hides_nothing(remote: ObjectSink, bucket: s3
         return part.serve(request)
 
     bucket.always.append(holes)
-    assert verify(remote.lines()).records == 10
+    assert verify_log(remote.lines()).records == 10
     assert story.journal(ObjectSink(remote.objects), "next").head.seq == 10
 
 
@@ -205,8 +207,8 @@ def test_a_listing_of_many_pages(remote: ObjectSink, bucket: s3.Bucket) -> None:
     bucket.page = 4
     journal = story.journal(remote, "run")
     for _ in range(30):
-        journal.write(Kind.STATE, BODY)
-    assert verify(ObjectSink(remote.objects).lines()).records == 30
+        journal.write(RecordKind.STATE, BODY)
+    assert verify_log(ObjectSink(remote.objects).lines()).records == 30
     assert story.journal(ObjectSink(remote.objects), "next").head.seq == 30
 
 
@@ -257,12 +259,12 @@ def test_reading_moves_no_claim(remote: ObjectSink) -> None:
     """A run that reads the log once more while it runs does not take what somebody else has
     appended meanwhile for its own: its next append is refused, and the log stays sound."""
     journal = story.journal(remote, "run-1")
-    journal.write(Kind.STATE, BODY)
-    story.journal(ObjectSink(remote.objects), "run-2").write_all([(Kind.STATE, BODY)] * 2)
-    assert remote.last() is not None and verify(remote.lines()).records == 3
+    journal.write(RecordKind.STATE, BODY)
+    story.journal(ObjectSink(remote.objects), "run-2").write_all([(RecordKind.STATE, BODY)] * 2)
+    assert remote.last() is not None and verify_log(remote.lines()).records == 3
     with pytest.raises(Locked, match="another run goes on"):
-        journal.write(Kind.STATE, BODY)
-    assert verify(ObjectSink(remote.objects).lines()).records == 3
+        journal.write(RecordKind.STATE, BODY)
+    assert verify_log(ObjectSink(remote.objects).lines()).records == 3
 
 
 def test_nothing_is_ever_changed_or_removed(remote: ObjectSink, bucket: s3.Bucket) -> None:
@@ -278,7 +280,7 @@ def test_nothing_is_ever_changed_or_removed(remote: ObjectSink, bucket: s3.Bucke
     bucket.always.append(watch)
     for run in range(3):
         remote.check_writable()
-        story.journal(remote, f"run-{run}").write(Kind.STATE, BODY)
+        story.journal(remote, f"run-{run}").write(RecordKind.STATE, BODY)
     segments = [name for name in writes if name.endswith(".jsonl")]
     assert len(segments) == len(set(segments)) == 3
 

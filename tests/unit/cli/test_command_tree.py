@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from kafkaform.cli.command_tree import commands
+from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.commands import COMMANDS
-from kafkaform.cli.options.terraform_flags import command_path, normalise
+from kafkaform.cli.options.terraform_flags import find_command_path, normalise_flags
 
 
 def test_every_command_loads() -> None:
     """Each entry of the table names a function or a group, and has a help text of its own."""
-    root = commands()
+    root = get_commands()
     assert list(root.commands) == list(COMMANDS)
     for name, command in root.commands.items():
         assert command.name == name
@@ -37,13 +37,15 @@ def test_every_command_loads() -> None:
 )
 def test_terraforms_spellings(line: list[str], words: list[str]) -> None:
     """One dash is as good as two, and flags with an opposite take true and false."""
-    assert normalise(line, commands()) == words
+    assert normalise_flags(line, get_commands()) == words
 
 
 def test_the_command_that_a_line_names() -> None:
     """Advice names the command with its groups, whatever flags stand before it."""
-    assert command_path(["-chdir=x", "state", "mv", "a"], commands()) == "kafkaform state mv"
-    assert command_path(["nope"], commands()) == "kafkaform"
+    assert (
+        find_command_path(["-chdir=x", "state", "mv", "a"], get_commands()) == "kafkaform state mv"
+    )
+    assert find_command_path(["nope"], get_commands()) == "kafkaform"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.core import TyperGroup
 
-from kafkaform.cli.command_tree import commands
-from kafkaform.cli.options.kafka_tools import ALTERED, COMMANDS, INSTEAD, SAME, meant
+from kafkaform.cli.command_tree import get_commands
+from kafkaform.cli.options.kafka_tools import ALTERED, COMMANDS, INSTEAD, SAME, translate_words
 from kafkaform.core.errors import UsageError
 
 from ...kit.commands.here import Here
@@ -38,7 +38,7 @@ TOOLS: dict[str, str] = {
 
 def lines(text: str) -> list[str]:
     """The command lines that a line stands for, each as one text."""
-    return [" ".join(words) for words in meant(text.split(), commands())]
+    return [" ".join(words) for words in translate_words(text.split(), get_commands())]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_no_option_of_kafkas_tools_is_unheard_of() -> None:
     """Each of their options is known to `describe` or `alter`, understood, or answered."""
     known = {*INSTEAD, *SAME, "--adminclient-property", "--help"}
     for name in ("describe", "alter", "explain"):
-        known |= flags(commands().commands[name])
+        known |= flags(get_commands().commands[name])
     for tool, names in TOOLS.items():
         missing = {f"--{name}" for name in names.split()} - known
         assert not missing, tool
@@ -170,10 +170,10 @@ def test_answers_name_commands_that_there_are() -> None:
     named = re.findall(r"`kafkaform ([a-z-]+)(?: ([a-z][a-z-]+))?", texts)
     assert named
     for first, second in named:
-        command = commands().commands[first]
+        command = get_commands().commands[first]
         if second and isinstance(command, TyperGroup):
             assert second in command.commands, (first, second)
-    assert set(ALTERED.values()) == set(commands().commands["alter"].commands)
+    assert set(ALTERED.values()) == set(get_commands().commands["alter"].commands)
 
 
 @pytest.mark.parametrize(

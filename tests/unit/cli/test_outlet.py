@@ -16,10 +16,10 @@ import typer
 from rich.console import Console as RichConsole
 
 from kafkaform import __version__
-from kafkaform.cli.bug_report import explained
+from kafkaform.cli.bug_report import explain_error
 from kafkaform.cli.command_tree import SETTINGS
 from kafkaform.cli.terminal.console import Console
-from kafkaform.cli.terminal.outlet import fenced
+from kafkaform.cli.terminal.outlet import filter_output
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.redaction import clean_diagnostics
 from kafkaform.core.secret import Secret
@@ -35,11 +35,13 @@ def _log(text: str) -> None:
 
 
 WRITERS: dict[str, Callable[[str], object]] = {
-    "result": lambda text: Console.standard().out(text),
-    "bytes": lambda text: Console.standard().exactly(text.encode()),
-    "note": lambda text: Console.standard().note(text),
-    "question": lambda text: Console.standard().ask(text),
-    "diagnostic": lambda text: Console.standard().diagnostics((Diagnostic(Severity.ERROR, text),)),
+    "result": lambda text: Console.make_standard().write(text),
+    "bytes": lambda text: Console.make_standard().write_bytes(text.encode()),
+    "note": lambda text: Console.make_standard().note(text),
+    "question": lambda text: Console.make_standard().ask(text),
+    "diagnostic": lambda text: Console.make_standard().show_diagnostics(
+        (Diagnostic(Severity.ERROR, text),)
+    ),
     "typer": lambda text: typer.echo(text),
     "typer bytes": lambda text: typer.echo(text.encode()),
     "typer to stderr": lambda text: typer.echo(text, err=True),
@@ -58,7 +60,7 @@ def test_all_that_is_written_is_filtered(
 ) -> None:
     """Our console and the libraries alike, text and bytes; what is no secret arrives."""
     monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
-    with fenced():
+    with filter_output():
         Secret(SECRET)
         writer(f"before {SECRET} after")
     said = b"".join(capfdbinary.readouterr())
@@ -69,13 +71,13 @@ def test_the_streams_are_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None
     """Their encoding, their file and their terminal can be asked for inside, and afterwards they
     are the same objects; a program without them has none."""
     before = sys.stdout, sys.stderr
-    with fenced():
+    with filter_output():
         assert sys.stdout is not before[0]
         assert sys.stdout.encoding == before[0].encoding
         assert sys.stdout.isatty() == before[0].isatty()
     assert (sys.stdout, sys.stderr) == before
     monkeypatch.setattr("sys.stdout", None)
-    with fenced():
+    with filter_output():
         assert sys.stdout is None
 
 
@@ -83,7 +85,7 @@ def test_a_diagnostic_is_cleaned_before_it_is_wrapped() -> None:
     """A secret with blanks would be torn apart by lines of 40 columns, in any of its parts."""
     parts = dict.fromkeys(("detail", "advice", "excerpt"), SECRET)
     item = Diagnostic(Severity.ERROR, SECRET, **parts, context=(SECRET,))
-    with fenced():
+    with filter_output():
         Secret(SECRET)
         (told,) = clean_diagnostics((item,))
     shown = (told.summary, told.detail, told.advice, told.excerpt, *told.context)
@@ -96,13 +98,13 @@ def test_the_details_of_a_fault_have_no_locals_and_no_secret(
     """The private file has the trace with lines of our code, and the exception's words without
     the secret."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with fenced():
+    with filter_output():
         held = Secret(SECRET)
         try:
             local = f"not-shown-{os.getpid()}"
             raise RuntimeError(f"lost {SECRET}", local and held)
         except RuntimeError as error:
-            told = explained(error)
+            told = explain_error(error)
     text = Path(told.advice.split("details are in ")[1].split(";")[0]).read_text("utf-8")
     assert f"not-shown-{os.getpid()}" not in text and "canary" not in text
     assert "RuntimeError: ('lost (secret)', <secret>)" in text
@@ -163,7 +165,8 @@ def test_the_program_installs_all_of_it() -> None:
     """`main` takes the hooks, and no core is dumped, before it does anything else."""
     code = (
         "import sys, threading, resource, kafkaform.cli.app as app\n"
-        "app.run = lambda words: print(sys.excepthook.__module__, threading.excepthook.__module__,"
+        "app.run_command_line = lambda words: print(sys.excepthook.__module__, "
+        "threading.excepthook.__module__,"
         " sys.unraisablehook.__module__, resource.getrlimit(resource.RLIMIT_CORE)[0])\n"
         "app.main([])\n"
     )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform.cli.command_tree import commands, run_typed
+from kafkaform.cli.command_tree import get_commands, run_typed
 from kafkaform.cli.quick import QUICK, find_quick_command
 from kafkaform.cli.terminal.console import Console
 
@@ -41,14 +41,14 @@ def called(name: str, line: list[str], quickly: bool) -> Mapping[str, Any] | Non
             call = find_quick_command([name, *line])
             return None if call is None else (call(), got[0])[1]
         with patch.object(Console, "diagnostics"):
-            run_typed([name, *line], Console.standard())
+            run_typed([name, *line], Console.make_standard())
     return got[0] if got else None
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_every_flag_is_in_the_table(name: str) -> None:
     """The table has exactly the flags that typer shows, and operands if typer takes some."""
-    parameters = commands().commands[name].params
+    parameters = get_commands().commands[name].params
     flags = {f for p in parameters for f in (*p.opts, *p.secondary_opts) if f[:2] == "--"}
     assert {f"--{flag}" for flag in QUICK[name].flags} == flags - HELP
     takes = any(p.param_type_name == "argument" for p in parameters)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from kafkaform.apply.ledger import bookkeeping
+from kafkaform.apply.ledger import make_bookkeeping_step
 from kafkaform.apply.recover import SUPERSEDED, Recovered
 from kafkaform.apply.report import Result
 from kafkaform.cli.terminal.console import Console
@@ -26,12 +26,14 @@ def closed(names: Iterable[str], fault: Fault | None = None) -> tuple[Result, ..
     """The recovered steps of these topics, which ended alike."""
     status = OutcomeStatus.FAILED if fault else OutcomeStatus.APPLIED
     changes = [Change(identity(n), f"kafka_topic.{n}", Action.UPDATE) for n in names]
-    return tuple(Result(c, s := bookkeeping(c), Outcome(s.id, status, fault)) for c in changes)
+    return tuple(
+        Result(c, s := make_bookkeeping_step(c), Outcome(s.id, status, fault)) for c in changes
+    )
 
 
 def told(capsys: pytest.CaptureFixture[str], *results: Result, runs: tuple[str, ...]) -> list[str]:
     """The lines on stderr."""
-    TextScreen(Console.standard()).recovered(Recovered(closed=results, runs=runs))
+    TextScreen(Console.make_standard()).show_recovered(Recovered(closed=results, runs=runs))
     return capsys.readouterr().err.splitlines()
 
 
@@ -73,8 +75,8 @@ def test_only_programs_read_the_ticket_of_a_move(capsys: pytest.CaptureFixture[s
     apply(where, THERE)
     [work] = where.screen.recoveries[0].work
     sentence = f"the move of its replicas that run {first.run} started has ended."
-    TextScreen(Console.standard()).stands(work)
-    JsonScreen(Console.standard()).stands(work)
+    TextScreen(Console.make_standard()).show_work(work)
+    JsonScreen(Console.make_standard()).show_work(work)
     text, data = capsys.readouterr()[::-1]
     assert sentence in text and TICKET not in text
     line = json.loads(data)

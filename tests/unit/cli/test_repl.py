@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.cli.terminal.console import Console
-from kafkaform.cli.terminal.repl import answer_all, expressions, is_open
+from kafkaform.cli.terminal.repl import answer_all, is_open, split_expressions
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
 
 
@@ -34,11 +34,11 @@ def test_where_an_expression_ends(text: str, goes_on: bool) -> None:
 def test_expressions_over_lines() -> None:
     """Lines are put together until nothing is open; the last one may be unfinished."""
     lines = ["1\n", "[\n", "2,\r\n", "]\n", "\n", "<<E\n", "a\n", "E\n", "{\n", "b"]
-    assert list(expressions(lines)) == ["1", "[\n2,\n]", "", "<<E\na\nE", "{\nb"]
+    assert list(split_expressions(lines)) == ["1", "[\n2,\n]", "", "<<E\na\nE", "{\nb"]
 
 
 def told(lines: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    code = answer_all(lines, double, Console.standard())
+    code = answer_all(lines, double, Console.make_standard())
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 

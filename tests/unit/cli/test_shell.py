@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
+from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.cli.completion import Completer
-from kafkaform.cli.options.connection import Kept
+from kafkaform.cli.options.connection import ShellContext
 from kafkaform.cli.shell import _SECRET
 from kafkaform.workflow.connection import ConnectionInputs
-from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.inspect.source import DescribeQuery
 
 from ...kit.commands.bare import LOGIN, Bare
 from ...kit.commands.folder import Folder, Said
@@ -214,7 +214,7 @@ def test_an_alter_asks_in_the_shell(bare: Bare) -> None:
 )
 def test_what_is_offered(before: str, text: str, offered: list[str]) -> None:
     """What is known without a cluster."""
-    found = Completer(Kept(ConnectionInputs())).candidates(before, text)
+    found = Completer(ShellContext(ConnectionInputs())).list_candidates(before, text)
     assert [name for name in found if name in offered] == offered
     assert all(name.startswith(text) for name in found)
 
@@ -260,13 +260,16 @@ def test_live_names(
     """Wherever a name may stand, those that the cluster has now; no default entity, no name that
     would need quotes, and nothing where nobody can know."""
     monkeypatch.setattr(Completer, "_ask", lambda self, kind, wanted: described(kind, wanted))
-    found = [name.rstrip() for name in Completer(Kept(ConnectionInputs())).candidates(before, text)]
+    found = [
+        name.rstrip()
+        for name in Completer(ShellContext(ConnectionInputs())).list_candidates(before, text)
+    ]
     if offered and offered[0].startswith("--"):
         found = [name for name in found if name in offered]
     assert found == offered
 
 
-def described(kind: str, wanted: Wanted) -> Any:
+def described(kind: str, wanted: DescribeQuery) -> Any:
     """What a cluster tells."""
     entities = {"groups": ["billing"], "client-metrics": ["latency"]}
     return {
@@ -309,17 +312,17 @@ def test_which_lines_are_not_kept(line: str, secret: bool) -> None:
 
 
 @pytest.fixture
-def own_broker(own_brokers: None) -> Iterator[sandbox.Options]:
+def own_broker(own_brokers: None) -> Iterator[sandbox.SandboxOptions]:
     """A broker that may be stopped."""
-    options = sandbox.Options(f"shell-{os.getpid()}", keep_data=True)
-    sandbox.up(options, probe)
+    options = sandbox.SandboxOptions(f"shell-{os.getpid()}", keep_data=True)
+    sandbox.up(options, count_brokers)
     yield options
     sandbox.down(options.name, keep_data=False)
 
 
-def test_it_survives_a_restart(own_broker: sandbox.Options, tmp_path: Path) -> None:
+def test_it_survives_a_restart(own_broker: sandbox.SandboxOptions, tmp_path: Path) -> None:
     """One shell talks to the broker before and after."""
-    box = sandbox.up(own_broker, probe)
+    box = sandbox.up(own_broker, count_brokers)
     config = tmp_path / "client.properties"
     config.write_text(
         f"bootstrap.servers={box.bootstrap}\nsecurity.protocol=SASL_PLAINTEXT\n"
@@ -331,7 +334,7 @@ def test_it_survives_a_restart(own_broker: sandbox.Options, tmp_path: Path) -> N
     terminal.type("describe brokers\n")
     terminal.wait_for("1 broker.\nkafkaform> ")
     sandbox.down(own_broker.name, keep_data=True)
-    assert sandbox.up(own_broker, probe).bootstrap == box.bootstrap
+    assert sandbox.up(own_broker, count_brokers).bootstrap == box.bootstrap
     terminal.type("describe cluster\n")
     terminal.wait_for("a provider block may\nkafkaform> ")
     terminal.type("\x04")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core import canonical
-from kafkaform.core.redaction import clean, watching
+from kafkaform.core.redaction import mask_secrets, watch_secrets
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import freeze
 
@@ -111,10 +111,10 @@ def test_an_empty_one_is_none() -> None:
 
 def test_the_output_filter_knows_it_from_its_making_on() -> None:
     """Nobody has to remember to tell the filter; another run does not know it."""
-    with watching():
+    with watch_secrets():
         Secret(TEXT)
-        assert clean(f"password {TEXT}!") == "password (secret)!"
-    assert clean(TEXT) == TEXT
+        assert mask_secrets(f"password {TEXT}!") == "password (secret)!"
+    assert mask_secrets(TEXT) == TEXT
 
 
 def test_its_text_is_used_in_few_places() -> None:

@@ -11,13 +11,18 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import KafkaformError, UsageError
-from kafkaform.core.progress import silent
+from kafkaform.core.progress import ignore_event
 from kafkaform.fleet.spark import doctor, java, session
-from kafkaform.fleet.spark.class_archive import SPARK, archive, keeping, starting
+from kafkaform.fleet.spark.class_archive import (
+    SPARK,
+    find_archive,
+    make_keep_options,
+    make_start_options,
+)
 from kafkaform.fleet.spark.preparation import prepare
-from kafkaform.fleet.spark.session import Place
+from kafkaform.fleet.spark.session import SparkPlace
 from kafkaform.jvm.archive import BASE, Archive
-from kafkaform.sandbox.places import cache
+from kafkaform.sandbox.places import get_cache_folder
 
 # Has no classes of its own: it writes some where it is told to, unless a file says that it cannot.
 DUMPS = """\
@@ -30,7 +35,7 @@ esac
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkPlace:
     """A Java that runs but is none, and an empty cache."""
     home = tmp_path / "a java"
     (home / "bin").mkdir(parents=True)
@@ -38,12 +43,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     (home / "bin" / "java").write_text("#!/bin/sh\n")
     (home / "bin" / "java").chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(home))
-    return Place("local[2]", tmp_path / "its cache")
+    return SparkPlace("local[2]", tmp_path / "its cache")
 
 
-def kept(place: Place) -> Archive:
+def kept(place: SparkPlace) -> Archive:
     """With its folder."""
-    found = archive(place.cache, java.find(place.cache))
+    found = find_archive(place.cache, java.find_java(place.cache))
     found.folder.mkdir(parents=True, exist_ok=True)
     return found
 
@@ -51,14 +56,14 @@ def kept(place: Place) -> Archive:
 def settled(found: Archive, part: str, text: str) -> Path:
     new = found.folder / "new"
     new.write_text(text)
-    return found.settle(part, new)
+    return found.settle_file(part, new)
 
 
-def options(place: Place) -> str:
-    return session.settings(place)["spark.driver.extraJavaOptions"]
+def options(place: SparkPlace) -> str:
+    return session.build_settings(place)["spark.driver.extraJavaOptions"]
 
 
-def test_a_session_starts_from_what_is_kept(place: Place) -> None:
+def test_a_session_starts_from_what_is_kept(place: SparkPlace) -> None:
     """From the newest file alone, of this Java alone; and from none where none is kept."""
     assert "Archive" not in options(place)
     assert not place.cache.exists()
@@ -73,7 +78,7 @@ def test_a_session_starts_from_what_is_kept(place: Place) -> None:
 
 
 def test_jars_that_came_later_are_read_anew(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: SparkPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else Java does without what is kept, and nobody is told that preparing again would help."""
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
@@ -82,69 +87,69 @@ def test_jars_that_came_later_are_read_anew(
     jar.write_text("classes")
     os.utime(jar, (1_700_000_000, 1_700_000_000))
     old = settled(kept(place), SPARK, "one")
-    assert starting(place.cache)
+    assert make_start_options(place.cache)
     os.utime(jar, (1_700_000_001, 1_700_000_001))
-    assert starting(place.cache) == ""
-    assert "fleet prepare" in doctor._classes(place).advice
+    assert make_start_options(place.cache) == ""
+    assert "fleet prepare" in doctor._check_classes(place).advice
     new = settled(kept(place), SPARK, "one")
-    assert starting(place.cache)
+    assert make_start_options(place.cache)
     assert not old.exists()
     jar.with_name("more.jar").touch()
-    assert starting(place.cache) == ""
+    assert make_start_options(place.cache) == ""
     jar.with_name("more.jar").unlink()
-    assert starting(place.cache)
+    assert make_start_options(place.cache)
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "other"))
-    assert starting(place.cache) == ""
+    assert make_start_options(place.cache) == ""
     assert new.exists()
 
 
 @pytest.mark.parametrize("part", [SPARK, BASE])
 @pytest.mark.parametrize("data", [b"", b"the clas", b"the classeS", b"the classes and more"])
-def test_what_is_not_whole_is_not_used(place: Place, part: str, data: bytes) -> None:
+def test_what_is_not_whole_is_not_used(place: SparkPlace, part: str, data: bytes) -> None:
     """Java would end at once; so would every run from then on."""
     file = {each: settled(kept(place), each, "the classes") for each in (SPARK, BASE)}[part]
-    assert starting(place.cache)
+    assert make_start_options(place.cache)
     file.write_bytes(data)
-    assert starting(place.cache) == ""
+    assert make_start_options(place.cache) == ""
     assert "Archive" not in options(place)
 
 
-def test_a_java_without_classes_of_its_own_gets_some(place: Place, tmp_path: Path) -> None:
+def test_a_java_without_classes_of_its_own_gets_some(place: SparkPlace, tmp_path: Path) -> None:
     """Once: they are kept, too. A Java that has some needs none."""
-    new, found, used = tmp_path / "new", kept(place), java.find(place.cache)
+    new, found, used = tmp_path / "new", kept(place), java.find_java(place.cache)
     words = f'-XX:ArchiveClassesAtExit="{new}"'
-    assert keeping(found, used, new) == words
+    assert make_keep_options(found, used, new) == words
     program = Path(os.environ["JAVA_HOME"], "bin", "java")
     program.write_text(DUMPS)
-    assert keeping(found, used, new).endswith(words)
-    base = found.whole(BASE)
+    assert make_keep_options(found, used, new).endswith(words)
+    base = found.find_whole_file(BASE)
     assert base is not None and base.read_text() == "classes\n"
     Path(f"{program}.cannot").touch()
-    assert keeping(found, used, new) == f'-XX:SharedArchiveFile="{base}" {words}'
+    assert make_keep_options(found, used, new) == f'-XX:SharedArchiveFile="{base}" {words}'
     base.write_text("")
     with pytest.raises(KafkaformError, match=r"Java 21\.0\.1 \(JAVA_HOME\) cannot keep") as caught:
-        keeping(found, used, new)
+        make_keep_options(found, used, new)
     assert "JAVA_HOME" in caught.value.advice
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "sc://host", "yarn"])
-def test_only_this_computer_is_prepared(place: Place, master: str) -> None:
+def test_only_this_computer_is_prepared(place: SparkPlace, master: str) -> None:
     with pytest.raises(UsageError, match=f"{re.escape(master)} is not this computer"):
-        prepare(Place(master, place.cache), silent)
+        prepare(SparkPlace(master, place.cache), ignore_event)
     assert not place.cache.exists()
 
 
 def test_the_doctor_tells_whether_classes_are_kept(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: SparkPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "fleet prepare" in doctor._classes(place).advice
+    assert "fleet prepare" in doctor._check_classes(place).advice
     settled(kept(place), SPARK, "one")
-    assert (doctor._classes(place).good, doctor._classes(place).advice) == (True, "")
-    monkeypatch.setattr(java, "_candidates", lambda: iter(()))
-    assert doctor._classes(place).good is None
+    assert (doctor._check_classes(place).good, doctor._check_classes(place).advice) == (True, "")
+    monkeypatch.setattr(java, "_list_candidates", lambda: iter(()))
+    assert doctor._check_classes(place).good is None
     monkeypatch.undo()
     monkeypatch.setattr("kafkaform.fleet.spark.class_archive.version", _missing)
-    assert doctor._classes(place).good is None
+    assert doctor._check_classes(place).good is None
 
 
 def _missing(name: str) -> str:
@@ -153,8 +158,8 @@ def _missing(name: str) -> str:
 
 def test_java_takes_what_prepare_has_kept(spark: Any) -> None:
     """The file is in the memory of the Java that runs: one that does not fit is let go of."""
-    found = archive(cache(), java.find(cache()))
-    file = found.whole(SPARK)
+    found = find_archive(get_cache_folder(), java.find_java(get_cache_folder()))
+    file = found.find_whole_file(SPARK)
     assert file is not None
     assert file.stat().st_size > 50_000_000
     pid = spark._jvm.java.lang.ProcessHandle.current().pid()

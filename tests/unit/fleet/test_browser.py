@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kafkaform.fleet.report import make
-from kafkaform.fleet.report.html import html
-from kafkaform.fleet.tables.reader import Gold, current
+from kafkaform.fleet.report.html import render_html
+from kafkaform.fleet.tables.reader import Gold, read_current
 
 from ...kit.fleet import sample
 from ...kit.fleet.browser import HEIGHT, NAMES, Browser, browser, executable
@@ -107,7 +107,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     publish(root, "b-2", sample.tables(Random(7), grown=2))
     publish(hostile, "b-1", sample.hostile(sample.tables(Random(7)), HOSTILE))
     for name in ("root", "hostile"):
-        page = html(make.of(Gold(current(str(folder / name))), csv="fleet"))
+        page = render_html(make.make_report(Gold(read_current(str(folder / name))), csv="fleet"))
         (folder / f"{name}.html").write_text(page, "utf-8")
     return folder
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.cli.app import run
-from kafkaform.cli.command_tree import commands
+from kafkaform.cli.app import run_command_line
+from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.errors import Blocked
 from kafkaform.core.folder import Folder
-from kafkaform.fleet.build.driver import Result
+from kafkaform.fleet.build.driver import BuildResult
 from kafkaform.fleet.spark import doctor, session
-from kafkaform.fleet.spark.session import Place
+from kafkaform.fleet.spark.session import SparkPlace
 from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.fleet.tables.manifest import ALL, Manifest, Written
 from kafkaform.state.backends.obstores import open_objects
@@ -73,7 +73,7 @@ def test_what_cannot_be_is_refused_at_once(
     if "drfit" in words:
         Landing(root / "landing").register(0)
     where = () if "nobody" in told else ("--root", str(root))
-    code, said = run(("fleet", *words, *where)), capsys.readouterr().err
+    code, said = run_command_line(("fleet", *words, *where)), capsys.readouterr().err
     assert code == 1, said
     assert told in " ".join(said.replace("│", " ").split())
     assert "Traceback" not in said
@@ -82,7 +82,7 @@ def test_what_cannot_be_is_refused_at_once(
 def test_two_runs_cannot_write_one_root(tmp_path: Path) -> None:
     """The second one says who is at it, and ends with 7."""
     Landing(tmp_path / "landing").register(0)
-    with runs._locked(str(tmp_path), 0.0):
+    with runs._lock_root(str(tmp_path), 0.0):
         done = fleet("run", "--root", tmp_path)
     assert done.returncode == 7
     assert "`fleet run`" in done.stderr
@@ -103,17 +103,17 @@ def test_no_command_loads_spark_before_it_needs_it() -> None:
 
 
 def test_a_run_says_what_it_has_made() -> None:
-    done = Result(MADE, ("drift",), frozenset({"a", "b"}))
-    assert list(runs.told(done)) == [
+    done = BuildResult(MADE, ("drift",), frozenset({"a", "b"}))
+    assert list(runs.render_result(done)) == [
         "Build b1: 1 table for 2 clusters.",
         "capacity was left out; the next build without --only makes up for it.",
     ]
-    assert "for all clusters." in next(iter(runs.told(replace(done, clusters=ALL))))
-    assert list(runs.told(Result(MADE))) == ["Nothing new: build b1 is current."]
-    document = runs.document(done)
+    assert "for all clusters." in next(iter(runs.render_result(replace(done, clusters=ALL))))
+    assert list(runs.render_result(BuildResult(MADE))) == ["Nothing new: build b1 is current."]
+    document = runs.make_document(done)
     assert (document["clusters"], document["owed"]) == (["a", "b"], ["capacity"])
     assert document["tables"] == {"drift": {"rows": 7, "seconds": 0.25}}
-    assert runs.document(Result(MADE))["skipped"] is True
+    assert runs.make_document(BuildResult(MADE))["skipped"] is True
 
 
 def test_findings_are_columns_of_tables() -> None:
@@ -141,7 +141,7 @@ class Counted:
 
 
 def test_findings_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "current", lambda root: None)
+    monkeypatch.setattr(runs, "read_current", lambda root: None)
     monkeypatch.setattr(runs, "Gold", lambda build: Counted(0))
     runs.refuse_findings("r", ["drifted", "policy_high"])
     monkeypatch.setattr(runs, "Gold", lambda build: Counted(2))
@@ -154,7 +154,7 @@ def test_findings_block(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_command_and_variable_is_in_the_reference() -> None:
     """docs/commands.md names all of them, and no others."""
-    group = commands().commands["fleet"]
+    group = get_commands().commands["fleet"]
     text = (Path(__file__).parents[3] / "docs/commands.md").read_text("utf-8")
     section = text.partition("\n## fleet\n")[2]
     rows = re.findall(r"^\| `([\w-]+)", section, re.MULTILINE)
@@ -173,15 +173,15 @@ def test_every_command_and_variable_is_in_the_reference() -> None:
 def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each thing that is missing; what is there is told with its version."""
     monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path, "")))
-    place = Place("local[2]", tmp_path, jars=(str(tmp_path / "delta.jar"),))
-    found = {c.name: c for c in doctor.checks(place, Folder(tmp_path), tmp_path)}
+    place = SparkPlace("local[2]", tmp_path, jars=(str(tmp_path / "delta.jar"),))
+    found = {c.name: c for c in doctor.run_checks(place, Folder(tmp_path), tmp_path)}
     assert (found["jars"].good, found["jars"].advice) == (False, "Correct --jars.")
     assert (found["writes"].good, found["pyspark"].good) == (True, True)
     monkeypatch.setattr(
         doctor, "NEEDED", (("no-such-package", (1,), None), ("pandas", (99,), None))
     )
     monkeypatch.setattr(doctor, "LEAST_BYTES", 1 << 60)
-    bad = {c.name: c for c in doctor.checks(replace_jars(place), None, tmp_path)}
+    bad = {c.name: c for c in doctor.run_checks(replace_jars(place), None, tmp_path)}
     assert bad["no-such-package"].told == "it is not installed"
     assert "kafkaform[fleet]" in bad["pandas"].advice
     assert bad["root"].good is False
@@ -196,26 +196,26 @@ def test_the_doctor_looks_at_what_spark_will_use(
     home = java_home(tmp_path, "echo no such processor >&2\nexit 1\n")
     jars = tmp_path / "jars"
     jars.mkdir(parents=True)
-    _, name, number = session.packages().split(":")
+    _, name, number = session.name_delta_package().split(":")
     (jars / f"{name}-{number}.jar").touch()
     monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))
-    found = by_name(Place("local[2]", tmp_path))
+    found = by_name(SparkPlace("local[2]", tmp_path))
     assert (found["java"].good, found["java"].told.split(" ", 2)[0]) == (False, "21.0.1")
     assert "no such processor" in found["java"].told and "JAVA_HOME" in found["java"].advice
     assert found["jars"].good is None
     assert found["temporary files"].told.endswith(f"free in {tmp_path}")
     (jars / f"delta-storage-{number}.jar").touch()
     (home / "bin" / "java").write_text("#!/bin/sh\n")
-    found = by_name(Place("local[2]", tmp_path))
+    found = by_name(SparkPlace("local[2]", tmp_path))
     assert (found["java"].good, found["jars"].good) == (True, True)
-    found = by_name(Place("local[2]", tmp_path, ivy=tmp_path / "none.xml"))
+    found = by_name(SparkPlace("local[2]", tmp_path, ivy=tmp_path / "none.xml"))
     assert (found["jars"].good, found["jars"].advice) == (False, "Correct --ivy-settings.")
     store = open_objects(f"memory://{tmp_path.name}/y", {})
-    remote = {c.name: c for c in doctor.checks(Place("local[2]", tmp_path), store, None)}
+    remote = {c.name: c for c in doctor.run_checks(SparkPlace("local[2]", tmp_path), store, None)}
     assert "hadoop-aws" in remote["hadoop"].advice
-    assert "hadoop" not in by_name(Place("local[2]", tmp_path))
-    served = by_name(Place("sc://host", tmp_path))
+    assert "hadoop" not in by_name(SparkPlace("local[2]", tmp_path))
+    served = by_name(SparkPlace("sc://host", tmp_path))
     assert {name for name, check in served.items() if check.good is None} == {"java", "jars"}
 
 
@@ -230,13 +230,13 @@ def java_home(folder: Path, script: str) -> Path:
     return home
 
 
-def by_name(place: Place) -> dict[str, doctor.Check]:
+def by_name(place: SparkPlace) -> dict[str, doctor.DoctorCheck]:
     folder = place.cache / "root"
-    return {check.name: check for check in doctor.checks(place, Folder(folder), folder)}
+    return {check.name: check for check in doctor.run_checks(place, Folder(folder), folder)}
 
 
-def replace_jars(place: Place) -> Place:
-    return Place(place.master, place.cache)
+def replace_jars(place: SparkPlace) -> SparkPlace:
+    return SparkPlace(place.master, place.cache)
 
 
 class Careless(Folder, frozen=True):
@@ -251,8 +251,8 @@ class Careless(Folder, frozen=True):
 
 
 def test_a_store_that_loses_writes_is_found_out(tmp_path: Path) -> None:
-    assert doctor._writes(open_objects(f"memory://{tmp_path.name}/x", {})).good is True
-    careless = doctor._writes(Careless(tmp_path / "c"))
+    assert doctor._check_writes(open_objects(f"memory://{tmp_path.name}/x", {})).good is True
+    careless = doctor._check_writes(Careless(tmp_path / "c"))
     assert (careless.good, careless.told) == (False, "a write over what is there was not refused")
 
 

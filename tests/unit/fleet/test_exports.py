@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from kafkaform.core import foreign
 from kafkaform.core.errors import StorageError
-from kafkaform.fleet.exports.csv_cells import cell, rows_of
+from kafkaform.fleet.exports.csv_cells import render_cell, render_rows
 from kafkaform.fleet.exports.rows import (
     INTERNAL,
     Sheet,
-    as_csv,
-    as_json,
-    as_table,
-    jsonable,
-    text,
+    render_csv,
+    render_json,
+    render_table,
+    to_jsonable,
+    to_text,
     write_csv,
 )
 from kafkaform.fleet.tables import reader
@@ -73,29 +73,29 @@ EAST = timezone(timedelta(hours=3))
 )
 def test_values(value: object, expected: str) -> None:
     """Each kind of value, on one line."""
-    assert text(value) == expected
+    assert to_text(value) == expected
 
 
 def test_tables() -> None:
     """Numbers flush right, wide characters count twice, null is a dash, a last line counts."""
     sheet = Sheet(("name", "n"), (("é", 5), ("表", 12345), (None, None)))
-    assert as_table(sheet) == "name      n\né         5\n表    12345\n-         -\n(3 rows)\n"
-    assert as_table(Sheet(("a",), ())) == "a\n(0 rows)\n"
+    assert render_table(sheet) == "name      n\né         5\n表    12345\n-         -\n(3 rows)\n"
+    assert render_table(Sheet(("a",), ())) == "a\n(0 rows)\n"
 
 
 def test_json() -> None:
     """Canonical, with the version; what is no number is null."""
     sheet = Sheet(("a", "t"), ((float("nan"), NOW),))
-    assert as_json(sheet) == (
+    assert render_json(sheet) == (
         '{"columns":["a","t"],"rows":[{"a":null,"t":"2026-11-22T05:00:00Z"}],"schema_version":1}\n'
     )
-    assert jsonable({1: (float("inf"), {"x": b"y"})}) == {"1": [None, {"x": "b'y'"}]}
+    assert to_jsonable({1: (float("inf"), {"x": b"y"})}) == {"1": [None, {"x": "b'y'"}]}
 
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_csv_runs_nothing(value: str) -> None:
     """No cell begins as a formula does, also after what spreadsheets trim; the rest is kept."""
-    rows = list(csv.reader(io.StringIO(as_csv(Sheet(("a", "b"), ((value, -5),))), newline="")))
+    rows = list(csv.reader(io.StringIO(render_csv(Sheet(("a", "b"), ((value, -5),))), newline="")))
     cell, number = rows[1]
     assert cell.strip().strip("\"'")[:1] not in tuple("=+-@|%\uff1d") or cell.startswith("'")
     assert cell.isprintable()
@@ -105,10 +105,10 @@ def test_csv_runs_nothing(value: str) -> None:
 @given(st.text(max_size=30))
 def test_csv_of_any_text(value: str) -> None:
     """Any text is one cell of one row, and the rule is the one of the other renderers."""
-    table = as_csv(Sheet(("a", "b"), ((value, "x"),)))
+    table = render_csv(Sheet(("a", "b"), ((value, "x"),)))
     rows = list(csv.reader(io.StringIO(table, newline="")))
-    assert rows == [["a", "b"], [foreign.spreadsheet_safe(foreign.inline(value)), "x"]]
-    assert foreign.spreadsheet_safe(value) == render_text.spreadsheet_safe(value)
+    assert rows == [["a", "b"], [foreign.escape_formula(foreign.inline(value)), "x"]]
+    assert foreign.escape_formula(value) == render_text.escape_formula(value)
     assert foreign.inline(value) == render_text.inline(value)
 
 
@@ -121,7 +121,7 @@ def test_files(tmp_path: Path) -> None:
     publish(tmp_path / "root", "b-1", tables)
     out = tmp_path / "out"
     out.mkdir()
-    paths = write_csv(Gold(reader.current(str(tmp_path / "root"))), out, "fleet")
+    paths = write_csv(Gold(reader.read_current(str(tmp_path / "root"))), out, "fleet")
     assert {path.name for path in out.iterdir()} == {
         f"fleet-{name}.csv" for name in GOLD if name != "capacity"
     }
@@ -131,7 +131,7 @@ def test_files(tmp_path: Path) -> None:
     assert tuple(rows[0]) == TABLES["drift"].names
     _only_what_people_read(out)
     before = [path.read_bytes() for path in paths]
-    again = write_csv(Gold(reader.current(str(tmp_path / "root"))), out, "fleet")
+    again = write_csv(Gold(reader.read_current(str(tmp_path / "root"))), out, "fleet")
     assert [path.read_bytes() for path in again] == before
 
 
@@ -168,16 +168,16 @@ def test_a_batch_gives_the_same_cells(values: list[str | None]) -> None:
         "deny_mask": pa.array([24] * count, pa.int32()),
     }
     batch = pa.record_batch(columns)
-    found = [[str("" if v is None else v) for v in row] for row in rows_of(batch)]
-    rows = (row.values() for row in reader.plain(batch))
-    assert found == [[*map(cell, own), "Read, Write"] for *own, _ in rows]
+    found = [[str("" if v is None else v) for v in row] for row in render_rows(batch)]
+    rows = (row.values() for row in reader.to_rows(batch))
+    assert found == [[*map(render_cell, own), "Read, Write"] for *own, _ in rows]
 
 
 def test_files_are_masked(tmp_path: Path) -> None:
     """The mask sees every row with the name of its table."""
     publish(tmp_path, "b-1", {"capacity": [{"cluster": "a", "subject": "cluster"}]})
     paths = write_csv(
-        Gold(reader.current(str(tmp_path))),
+        Gold(reader.read_current(str(tmp_path))),
         tmp_path,
         "x",
         lambda table, row: {**row, "cluster": table},
@@ -189,4 +189,4 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """The error names the file."""
     publish(tmp_path, "b-1", {"capacity": []})
     with pytest.raises(StorageError, match=r"x-capacity\.csv: it does not exist"):
-        write_csv(Gold(reader.current(str(tmp_path))), tmp_path / "no", "x")
+        write_csv(Gold(reader.read_current(str(tmp_path))), tmp_path / "no", "x")

@@ -11,12 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kafkaform.fleet.access.acl_arrays import stretches
-from kafkaform.fleet.access.acl_masks import pairs, pattern_masks, resource_masks, shadows
-from kafkaform.fleet.access.operation_bits import ASKED, BITS, given_by, mask_of, words
-from kafkaform.fleet.access.pattern_cover import ints, reach
-from kafkaform_kafka.authority.authorizer import Access, fits, index
-from kafkaform_kafka.kinds.acl.resource_type import Acl, acl_of_key
+from kafkaform.fleet.access.acl_arrays import split_stretches
+from kafkaform.fleet.access.acl_masks import (
+    compute_pattern_masks,
+    compute_resource_masks,
+    count_pairs,
+    find_shadows,
+)
+from kafkaform.fleet.access.operation_bits import (
+    ASKED,
+    BITS,
+    list_operations,
+    make_given_mask,
+    make_mask,
+)
+from kafkaform.fleet.access.pattern_cover import compute_reach, to_ints
+from kafkaform_kafka.authority.authorizer import Access, fits, index_acls
+from kafkaform_kafka.kinds.acl.resource_type import Acl, parse_acl_key
 from kafkaform_kafka.protocol import rights
 
 from ...kit.fleet.access_worlds import (
@@ -47,10 +58,10 @@ def test_bits_stay_what_they_are() -> None:
 def test_an_acls_bits_are_the_operations_that_it_fits(operation: str, permission: str) -> None:
     """One mask says of each operation what the authorizer says one by one."""
     one = Acl("User:u", "*", operation, permission, "Topic", "t", "Literal")
-    mask = given_by(operation, permission)
+    mask = make_given_mask(operation, permission)
     asked = [name for name in BITS if name != "All"]
     assert [name for name in asked if fits(one, name)] == [
-        name for name in words(mask) if name != "All"
+        name for name in list_operations(mask) if name != "All"
     ]
 
 
@@ -71,7 +82,7 @@ def test_every_pattern_finds_its_names() -> None:
                 for _ in range(chance.randint(0, 9))
             }
         )
-        found = reach(patterns, names, pattern_level=False)
+        found = compute_reach(patterns, names, pattern_level=False)
         for number, (kind, pattern, type_) in enumerate(patterns):
             expected = [
                 place
@@ -98,7 +109,7 @@ def _targets(found: object, number: int) -> list[int]:
 def test_every_pattern_finds_the_narrower_ones() -> None:
     """A pattern covers those whose every name it matches, `*` and the empty prefix among them."""
     every = sorted(("Topic", name, type_) for name in PATTERNS for type_ in _TYPES)
-    found = reach(every, every, pattern_level=True)
+    found = compute_reach(every, every, pattern_level=True)
     for number, (_, name, type_) in enumerate(every):
         expected = [
             place for place, (_, *other) in enumerate(every) if covers((name, type_), tuple(other))
@@ -127,8 +138,8 @@ def _effective(acls: list[Acl]) -> tuple[dict[tuple[str, ...], int], ...]:
     unique = list(dict.fromkeys(acls))
     names = table([Acl("", "", "", "", "Topic", name, "") for name in NAMES])
     tables = (
-        pattern_masks(table(unique)),
-        resource_masks(table(unique, [("Topic", "User:*")]), names),
+        compute_pattern_masks(table(unique)),
+        compute_resource_masks(table(unique, [("Topic", "User:*")]), names),
     )
     columns = ("name", "pattern_type", "principal", "host")
     return tuple(
@@ -146,7 +157,10 @@ def test_the_order_of_acls_changes_nothing() -> None:
 
     def rows() -> list[list[dict[str, object]]]:
         chance.shuffle(some)
-        found = pattern_masks(table(some)), resource_masks(table(some, asking), names)
+        found = (
+            compute_pattern_masks(table(some)),
+            compute_resource_masks(table(some, asking), names),
+        )
         return [sorted(one.to_pylist(), key=str) for one in found]
 
     assert rows() == rows()
@@ -157,14 +171,14 @@ def test_large_clusters_are_worked_on_in_pieces() -> None:
     for world in worlds(seed=6, count=60):
         acls = table(world.acls)
         if world.acls:
-            assert pattern_masks(acls, most=3).equals(pattern_masks(acls))
-            assert shadows(acls, most=3).equals(shadows(acls))
+            assert compute_pattern_masks(acls, most=3).equals(compute_pattern_masks(acls))
+            assert find_shadows(acls, most=3).equals(find_shadows(acls))
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 20))
 def test_pieces_are_no_larger_than_they_must_be(count: list[int], most: int) -> None:
     """They follow each other, and more than the limit is in one only because of its last part."""
-    pieces = list(stretches(ints(count), most))
+    pieces = list(split_stretches(to_ints(count), most))
     assert [n for first, end in pieces for n in range(first, end)] == list(range(len(count)))
     assert all(sum(count[first : end - 1]) < most for first, end in pieces)
 
@@ -180,15 +194,17 @@ def test_pairs_are_counted_without_being_made() -> None:
         }
     )
     names = pa.table({"resource_type": ["Topic"] * 4, "name": ["a", "ab", "b", "*x"]})
-    assert pairs(patterns, names) == 2 * 2 + 3 + 5
-    assert pairs(patterns.slice(0, 0), names) == pairs(patterns, names.slice(0, 0)) == 0
+    assert count_pairs(patterns, names) == 2 * 2 + 3 + 5
+    assert count_pairs(patterns.slice(0, 0), names) == count_pairs(patterns, names.slice(0, 0)) == 0
 
 
 def test_an_empty_cluster_and_one_without_resources() -> None:
     """No resource gives no row; a resource without ACLs gives one, for everybody."""
     asking = table([], [("Topic", "User:*")])
-    assert resource_masks(asking, table([])).num_rows == 0
-    (row,) = resource_masks(asking, table([Acl("", "", "", "", "Topic", "t", "")])).to_pylist()
+    assert compute_resource_masks(asking, table([])).num_rows == 0
+    (row,) = compute_resource_masks(
+        asking, table([Acl("", "", "", "", "Topic", "t", "")])
+    ).to_pylist()
     assert (row["principal"], row["host"], row["allow"], row["covered"]) == (
         "User:*",
         "*",
@@ -205,7 +221,7 @@ def test_a_row_for_acls_that_are_elsewhere_closes_what_they_are_about() -> None:
     asking = table([], [("Topic", "User:*")])
     other = pa.Table.from_pylist([{**elsewhere, "operation": None, "key": None}], asking.schema)
     names = table([Acl("", "", "", "", "Topic", name, "") for name in ("ab", "b")])
-    rows = resource_masks(pa.concat_tables([asking, other]), names).to_pylist()
+    rows = compute_resource_masks(pa.concat_tables([asking, other]), names).to_pylist()
     told = {row["name"]: (row["allow"], row["covered"], row["via"]) for row in rows}
     assert told == {"ab": (0, True, []), "b": (0, False, [])}
 
@@ -218,12 +234,12 @@ def test_without_what_is_shadowed_every_decision_is_the_same() -> None:
     for _ in range(60):
         kind = chance.choice(("Topic", "Group", "TransactionalID", "DelegationToken"))
         some = list(dict.fromkeys(acl(chance, kind) for _ in range(chance.choice((8, 30)))))
-        found = {row["key"]: row for row in shadows(table(some)).to_pylist()}
+        found = {row["key"]: row for row in find_shadows(table(some)).to_pylist()}
         for row in found.values():
             assert row["by"] in {one.key for one in some} - {row["key"]}
             gone[row["reason"]] += 1
         left = [one for one in some if one.key not in found]
-        before, after = (Access(index(acls), frozenset(), True) for acls in (some, left))
+        before, after = (Access(index_acls(acls), frozenset(), True) for acls in (some, left))
         questions = list(product((*NAMES, "y"), people, hosts, ASKED[kind]))
         for name, who, host, operation in chance.sample(questions, 100):
             asked = (operation, kind, name, who, host)
@@ -236,7 +252,7 @@ def test_what_is_shadowed_is_all_that_one_broader_acl_makes_needless() -> None:
     for world in worlds(seed=5, count=150):
         if not world.acls:
             continue
-        found = shadows(table(world.acls)).to_pylist()
+        found = find_shadows(table(world.acls)).to_pylist()
         given = {one.key for one in world.acls if any(_gives(o, one) for o in world.acls)}
         assert {row["key"] for row in found if row["reason"] == "given"} <= given
         assert {row["key"] for row in found} >= given
@@ -277,10 +293,10 @@ def _gives(wide: Acl, narrow: Acl) -> bool:
 )
 def test_what_shadows_what(narrow: str, wide: str, reason: str | None) -> None:
     """Only a whole, and never each other: DENY Read leaves Describe, `*` passes over `*x`."""
-    rows = shadows(table([acl_of_key(narrow), acl_of_key(wide)])).to_pylist()
+    rows = find_shadows(table([parse_acl_key(narrow), parse_acl_key(wide)])).to_pylist()
     expected = [{"key": narrow, "reason": reason, "by": wide}] if reason else []
     assert rows == expected
 
 
 def test_names_of_a_mask_are_its_operations() -> None:
-    assert words(mask_of(["Write", "Read", "Read"])) == ("Read", "Write")
+    assert list_operations(make_mask(["Write", "Read", "Read"])) == ("Read", "Write")

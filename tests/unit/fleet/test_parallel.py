@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.fleet.build.parallel import WIDTH, together
+from kafkaform.fleet.build.parallel import WIDTH, make_together
 from kafkaform.fleet.tables.dataset import Dataset
 
 PATIENCE = 60.0
@@ -46,14 +46,14 @@ def test_each_table_is_made_once_after_its_inputs(seed: int) -> None:
             assert inputs[each.table] <= set(made)
             made.append(each.table)
 
-    together(dice.sample(tables, len(tables)), make, nothing, never)
+    make_together(dice.sample(tables, len(tables)), make, nothing, never)
     assert sorted(made) == sorted(names)
 
 
 def test_as_many_as_there_is_room_for_are_made_at_the_same_time() -> None:
     """All of them meet, which they could not one after the other; nobody else is begun then."""
     meet, told = threading.Barrier(WIDTH), list[tuple[int, int]]()
-    together(
+    make_together(
         [dataset(f"t{n}") for n in range(3 * WIDTH)],
         lambda _: _come(meet),
         lambda tables, done: told.append((len(tables), done)),
@@ -81,7 +81,7 @@ def test_after_an_error_nothing_is_begun_and_what_runs_is_stopped() -> None:
 
     tables = [dataset("bad"), *(dataset(f"t{n}") for n in range(WIDTH)), dataset("after", "bad")]
     with pytest.raises(ValueError, match="^bad$"):
-        together(tables, make, nothing, stop.set)
+        make_together(tables, make, nothing, stop.set)
     assert "after" not in begun
     assert len(begun) <= WIDTH
 
@@ -98,5 +98,5 @@ def test_an_interrupt_stops_what_runs() -> None:
         assert stop.wait(PATIENCE)
 
     with pytest.raises(KeyboardInterrupt):
-        together([dataset(f"t{n}") for n in range(WIDTH)], make, begins, stop.set)
+        make_together([dataset(f"t{n}") for n in range(WIDTH)], make, begins, stop.set)
     assert stop.is_set()

@@ -17,15 +17,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaform.core.errors import StorageError, UsageError
-from kafkaform.fleet.access.operation_bits import MASKS, mask_of
-from kafkaform.fleet.access.permission_rows import COLUMNS, KEPT, KEY, Only, begins, wanted, where
-from kafkaform.fleet.answers.table_sql import select
-from kafkaform.fleet.exports.rows import as_table
-from kafkaform.fleet.landed.globs import expression
+from kafkaform.fleet.access.operation_bits import MASKS, make_mask
+from kafkaform.fleet.access.permission_rows import (
+    COLUMNS,
+    KEPT,
+    KEY,
+    PermissionFilter,
+    can_begin,
+    make_where,
+    select_wanted,
+)
+from kafkaform.fleet.answers.table_sql import run_query
+from kafkaform.fleet.exports.rows import render_table
+from kafkaform.fleet.landed.globs import to_regex
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Gold
 from kafkaform.workflow.fleet import permissions
-from kafkaform.workflow.fleet.permissions import Ask, by_pattern, check
+from kafkaform.workflow.fleet.permissions import (
+    PermissionsRequest,
+    check_request,
+    export_by_pattern,
+)
 
 from ...kit.fleet.access_worlds import NAMES, PATTERNS, acl, covers, shown
 from ...kit.fleet.lake import publish
@@ -41,7 +53,11 @@ def stored() -> list[dict[str, Any]]:
             name = shown(one.resource_name, one.pattern_type)
             values = (cluster, one.resource_type, name, one.pattern_type, one.principal, one.host)
             row = dict(zip(KEY, values, strict=True))
-            masks = {"effective_mask": mask_of(["Read", "Write"]), "allow_mask": 24, "deny_mask": 4}
+            masks = {
+                "effective_mask": make_mask(["Read", "Write"]),
+                "allow_mask": 24,
+                "deny_mask": 4,
+            }
             found[values] = {**row, **masks, "pattern_level": True, "via": [one.key]}
     return list(found.values())
 
@@ -56,9 +72,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-def asked(root: str, only: Only) -> list[tuple[Any, ...]]:
+def asked(root: str, only: PermissionFilter) -> list[tuple[Any, ...]]:
     """The keys of the rows that are shown, in their order."""
-    told = json.loads(by_pattern(Ask(root, only, "json")))
+    told = json.loads(export_by_pattern(PermissionsRequest(root, only, "json")))
     assert told["columns"] == list(COLUMNS)
     return [tuple(row[name] for name in KEY) for row in told["rows"]]
 
@@ -68,12 +84,12 @@ def keys(rows: Iterator[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def test_all_rows_are_there_in_the_order_of_their_key(root: str) -> None:
-    assert asked(root, Only()) == keys(iter(ROWS))
+    assert asked(root, PermissionFilter()) == keys(iter(ROWS))
 
 
 def test_rows_of_one_cluster_and_of_one_principal(root: str) -> None:
     """What everybody may do holds for him too."""
-    some = asked(root, Only("a", "User:u"))
+    some = asked(root, PermissionFilter("a", "User:u"))
     people = ("User:u", "User:*")
     assert some == keys(r for r in ROWS if r["cluster"] == "a" and r["principal"] in people)
     assert len(some) < len(ROWS) / 2
@@ -83,7 +99,7 @@ def test_rows_of_one_cluster_and_of_one_principal(root: str) -> None:
 def test_rows_about_one_resource_are_those_of_the_patterns_that_cover_it(
     root: str, name: str
 ) -> None:
-    assert asked(root, Only(resource=f"topic/{name}")) == keys(
+    assert asked(root, PermissionFilter(resource=f"topic/{name}")) == keys(
         row
         for row in ROWS
         if row["resource_type"] == "Topic" and covers(_pattern(row), (name, "Literal"))
@@ -103,14 +119,14 @@ def test_rows_about_a_glob_are_those_of_patterns_that_share_a_name_with_it(
     letters = ("", *"abcdxz*")
     short = {"".join(word) for word in _words(letters, 4)}
     names = short | {pattern + more for pattern in PATTERNS for more in ("", "b", "x")}
-    fits = [name for name in names if re.match(expression(glob), name)]
+    fits = [name for name in names if re.match(to_regex(glob), name)]
     expected = keys(
         row
         for row in ROWS
         if row["resource_type"] == "Group"
         and any(covers(_pattern(row), (name, "Literal")) for name in fits)
     )
-    assert asked(root, Only(resource=f"group/{glob}")) == expected
+    assert asked(root, PermissionFilter(resource=f"group/{glob}")) == expected
 
 
 def _words(letters: tuple[str, ...], length: int) -> Iterator[tuple[str, ...]]:
@@ -125,18 +141,18 @@ def _words(letters: tuple[str, ...], length: int) -> Iterator[tuple[str, ...]]:
 @given(st.text("ab*?", max_size=6), st.text("ab", max_size=4))
 def test_a_glob_begins_with_what_one_of_its_names_begins_with(glob: str, prefix: str) -> None:
     """Tried with names that are long enough for every glob."""
-    whole = re.compile(expression(glob))
+    whole = re.compile(to_regex(glob))
     names = ("".join((prefix, *word)) for word in _words(("", "a", "b"), 6))
-    assert begins(glob, prefix) == any(whole.match(name) for name in names)
+    assert can_begin(glob, prefix) == any(whole.match(name) for name in names)
 
 
 def test_what_the_store_is_asked_for_is_not_much_more_than_is_wanted(root: str) -> None:
     """Thousands of clusters have millions of rows."""
-    only = Only("a", "User:u", "topic/abc")
-    fetched = Gold(reader.current(root)).rows(
-        f"select * from effective_permissions where {where(only)}"
+    only = PermissionFilter("a", "User:u", "topic/abc")
+    fetched = Gold(reader.read_current(root)).read_rows(
+        f"select * from effective_permissions where {make_where(only)}"
     )
-    assert len(list(wanted(fetched, only))) == len(fetched) < len(ROWS) / 8
+    assert len(list(select_wanted(fetched, only))) == len(fetched) < len(ROWS) / 8
 
 
 # ── forms ───────────────────────────────────────────────────────────────────────────────
@@ -144,23 +160,29 @@ def test_what_the_store_is_asked_for_is_not_much_more_than_is_wanted(root: str) 
 
 def test_people_read_operations_in_words(root: str) -> None:
     """Also what `fleet query` shows as a table; for programs numbers stay numbers."""
-    table = by_pattern(Ask(root, Only("a"), "table"))
+    table = export_by_pattern(PermissionsRequest(root, PermissionFilter("a"), "table"))
     assert "Read, Write" in table and " 24 " not in table
-    (row, *_) = csv.DictReader(io.StringIO(by_pattern(Ask(root, Only("a"), "csv"))))
+    (row, *_) = csv.DictReader(
+        io.StringIO(export_by_pattern(PermissionsRequest(root, PermissionFilter("a"), "csv")))
+    )
     assert (row["effective"], row["deny"], row["unknown"]) == ("Read, Write", "All", "")
-    found = select(
-        Gold(reader.current(root)), "select allow_mask from effective_permissions limit 1"
+    found = run_query(
+        Gold(reader.read_current(root)), "select allow_mask from effective_permissions limit 1"
     )
     assert found.rows == ((24,),)
-    assert "Read, Write" in as_table(found)
+    assert "Read, Write" in render_table(found)
 
 
 def test_files_are_whole_or_not_there(root: str, tmp_path: Path) -> None:
     """Parquet has words and bits; CSV what is printed."""
-    assert not by_pattern(Ask(root, Only("a"), "csv", tmp_path / "a.csv"))
+    assert not export_by_pattern(
+        PermissionsRequest(root, PermissionFilter("a"), "csv", tmp_path / "a.csv")
+    )
     text = (tmp_path / "a.csv").read_bytes().decode()
-    assert text == by_pattern(Ask(root, Only("a"), "csv"))
-    assert not by_pattern(Ask(root, Only("a"), "parquet", tmp_path / "p"))
+    assert text == export_by_pattern(PermissionsRequest(root, PermissionFilter("a"), "csv"))
+    assert not export_by_pattern(
+        PermissionsRequest(root, PermissionFilter("a"), "parquet", tmp_path / "p")
+    )
     (file,) = (tmp_path / "p").iterdir()
     made = pq.ParquetFile(file).read()
     assert tuple(made.column_names) == KEPT
@@ -169,29 +191,33 @@ def test_files_are_whole_or_not_there(root: str, tmp_path: Path) -> None:
     assert (first["effective"], first["effective_mask"]) == (["Read", "Write"], 24)
     assert set(MASKS.values()) < first.keys()
     with pytest.raises(StorageError, match="cannot write the permissions"):
-        by_pattern(Ask(root, Only("a"), "csv", tmp_path / "none" / "a.csv"))
+        export_by_pattern(
+            PermissionsRequest(root, PermissionFilter("a"), "csv", tmp_path / "none" / "a.csv")
+        )
     assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "p"}
 
 
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
-        (Ask("r", Only(), "xml"), "there is no such format"),
-        (Ask("r", Only(), "parquet"), "needs a folder"),
-        (Ask("r", Only(), "table", Path("x")), "takes no table"),
-        (Ask("r", Only(), "csv", Path(__file__)), "is there already"),
-        (Ask("r", Only(principal="ci"), "csv"), "names no principal"),
-        (Ask("r", Only(resource="orders"), "csv"), "names no resource"),
+        (PermissionsRequest("r", PermissionFilter(), "xml"), "there is no such format"),
+        (PermissionsRequest("r", PermissionFilter(), "parquet"), "needs a folder"),
+        (PermissionsRequest("r", PermissionFilter(), "table", Path("x")), "takes no table"),
+        (PermissionsRequest("r", PermissionFilter(), "csv", Path(__file__)), "is there already"),
+        (PermissionsRequest("r", PermissionFilter(principal="ci"), "csv"), "names no principal"),
+        (PermissionsRequest("r", PermissionFilter(resource="orders"), "csv"), "names no resource"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_read(ask: Ask, told: str) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_read(
+    ask: PermissionsRequest, told: str
+) -> None:
     with pytest.raises(UsageError, match=told) as error:
-        check(ask)
+        check_request(ask)
     assert error.value.advice
 
 
 def test_a_cluster_that_nobody_knows_is_no_empty_one(root: str) -> None:
     with pytest.raises(UsageError, match="knows no cluster x") as error:
-        by_pattern(Ask(root, Only("x"), "table"))
+        export_by_pattern(PermissionsRequest(root, PermissionFilter("x"), "table"))
     assert "SELECT cluster" in error.value.advice
-    permissions.check(Ask(root, Only("x"), "table"))
+    permissions.check_request(PermissionsRequest(root, PermissionFilter("x"), "table"))

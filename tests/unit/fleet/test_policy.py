@@ -18,9 +18,9 @@ from kafkaform.fleet.datasets.policy_conditions import (
     MOST_CHARACTERS,
     ConditionFault,
     Term,
-    parse,
+    parse_condition,
 )
-from kafkaform.fleet.landed.register import Owner, Register, Rule, Waiver
+from kafkaform.fleet.landed.register import Owner, PolicyRule, Register, Waiver
 
 from ...spark import oracle_policy
 from ...spark.live_rows import NOW, Row, cluster, context, days, frames, live, rows_of
@@ -33,8 +33,8 @@ OWNERS = (Owner("sales", ("orders.*",)), Owner("late", ("*.a", "pay[1]")))
 TODAY = NOW.date()
 
 
-def rule(name: str, where: str, **more: Any) -> Rule:
-    return Rule(name, "high", more.pop("kind", "*"), where, f"breaks {name}", **more)
+def rule(name: str, where: str, **more: Any) -> PolicyRule:
+    return PolicyRule(name, "high", more.pop("kind", "*"), where, f"breaks {name}", **more)
 
 
 def _waivers(dice: Random) -> tuple[Waiver, ...]:
@@ -49,7 +49,7 @@ def _waivers(dice: Random) -> tuple[Waiver, ...]:
     )
 
 
-def _rules(dice: Random, count: int) -> tuple[list[Rule], dict[str, Any]]:
+def _rules(dice: Random, count: int) -> tuple[list[PolicyRule], dict[str, Any]]:
     rules, meanings = [], {}
     for number in range(count):
         said, meanings[f"r{number}"] = oracle_conditions.condition(dice)
@@ -85,7 +85,7 @@ def _attrs(dice: Random) -> dict[str, str]:
     return {name: dice.choice(oracle_conditions.VALUES) for name in names}
 
 
-def _tables(dice: Random, rules: list[Rule]) -> Mapping[str, list[Row]]:
+def _tables(dice: Random, rules: list[PolicyRule]) -> Mapping[str, list[Row]]:
     tables = _objects(dice)
     tables["cluster"] = [
         cluster("prod-1", env="prod", region="eu"),
@@ -236,7 +236,7 @@ REFUSED = {
 def test_what_is_no_condition(where: str) -> None:
     """The fault says what and where; nothing else than a fault is ever raised."""
     with pytest.raises(ConditionFault) as fault:
-        parse(where)
+        parse_condition(where)
     assert REFUSED[where] in fault.value.message
 
 
@@ -251,7 +251,7 @@ def _noise() -> Iterator[tuple[str, Term]]:
         for _ in range(dice.randrange(1, 3)):
             said[dice.randrange(len(said))] = dice.choice(words)
         try:
-            yield " ".join(said), parse(" ".join(said))
+            yield " ".join(said), parse_condition(" ".join(said))
         except ConditionFault as fault:
             assert fault.message
 
@@ -264,7 +264,7 @@ def test_random_noise_is_refused_or_computed(spark: SparkSession) -> None:
     place = frames(spark, {"live": [row]})["live"].withColumns(
         {name: F.lit(None).cast("string") for name in ("env", "region")}
     )
-    made = [policy.column(term).cast("boolean") for term in read.values()]
+    made = [policy.to_column(term).cast("boolean") for term in read.values()]
     (values,) = place.select(F.array(*made).alias("values")).collect()
     assert len(values["values"]) == len(read)
 
@@ -283,6 +283,6 @@ def test_a_bad_rule_is_named() -> None:
     }
     for message, rules in cases.items():
         with pytest.raises(ConfigurationError) as error:
-            policy.checked(rules)
+            policy.parse_conditions(rules)
         assert error.value.message.startswith(message)
         assert error.value.advice

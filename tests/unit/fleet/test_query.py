@@ -18,7 +18,7 @@ import pytest
 
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.fleet.answers import history
-from kafkaform.fleet.answers.table_sql import select
+from kafkaform.fleet.answers.table_sql import run_query
 from kafkaform.fleet.exports.rows import Sheet
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Gold
@@ -101,7 +101,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tables(root: Path) -> Gold:
-    return Gold(reader.current(str(root)))
+    return Gold(reader.read_current(str(root)))
 
 
 # ── query ───────────────────────────────────────────────────────────────────────────────
@@ -109,20 +109,20 @@ def tables(root: Path) -> Gold:
 
 def test_queries(tables: Gold) -> None:
     """Joins, maps, times and the column `cluster` at any place."""
-    assert select(tables, "select path, cluster from change_attribution where path = 'p'") == Sheet(
-        ("path", "cluster"), (("p", "a"),)
-    )
+    assert run_query(
+        tables, "select path, cluster from change_attribution where path = 'p'"
+    ) == Sheet(("path", "cluster"), (("p", "a"),))
     sql = """
       -- a comment; with a semicolon
       with first as (select key, attrs['p'] as p, valid_from from history)
       select e.run, f.p from first f join event e on e.key = f.key
       where e.ts > f.valid_from + interval '2 hours' and f.p = '1' and e.outcome = 'applied'
       order by e.run"""
-    assert select(tables, sql).rows == (("r1", "1"), ("r3", "1"))
-    assert select(tables, "(select attrs from history order by valid_from limit 1)").rows == (
+    assert run_query(tables, sql).rows == (("r1", "1"), ("r3", "1"))
+    assert run_query(tables, "(select attrs from history order by valid_from limit 1)").rows == (
         ({"p": "1"},),
     )
-    assert select(tables, "select 1 as n where false") == Sheet(("n",), ())
+    assert run_query(tables, "select 1 as n where false") == Sheet(("n",), ())
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -131,7 +131,7 @@ def test_the_queries_of_the_documents_run(tables: Gold, number: int) -> None:
     text = (Path(__file__).parents[3] / "docs/fleet/report.md").read_text("utf-8")
     blocks = re.findall(r"^```sql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 4
-    assert select(tables, blocks[number]).rows
+    assert run_query(tables, blocks[number]).rows
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_only_queries_are_run(
     """No statement that writes or sets anything gets to the engine."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"only queries|would make a table"):
-        select(tables, sql)
+        run_query(tables, sql)
     assert not list(tmp_path.iterdir())
 
 
@@ -173,7 +173,7 @@ def test_only_queries_are_run(
 def test_what_hides_behind_a_query_is_refused_too(tables: Gold, sql: str) -> None:
     """By the engine: one statement, and tables that were registered."""
     with pytest.raises(UsageError):
-        select(tables, sql)
+        run_query(tables, sql)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_what_hides_behind_a_query_is_refused_too(tables: Gold, sql: str) -> Non
 def test_errors_of_queries(tables: Gold, sql: str, message: str, advice: str) -> None:
     """They name what is wrong and what there is."""
     with pytest.raises(UsageError) as caught:
-        select(tables, sql)
+        run_query(tables, sql)
     assert message in caught.value.message
     assert advice in caught.value.advice
 
@@ -212,7 +212,7 @@ def test_a_query_of_files_that_are_gone(tmp_path: Path) -> None:
     for file in (tmp_path / "tables" / "gold" / "drift").glob("*.parquet"):
         file.unlink()
     with pytest.raises(StorageError, match="cannot read"):
-        select(Gold(reader.current(str(tmp_path))), "select * from drift")
+        run_query(Gold(reader.read_current(str(tmp_path))), "select * from drift")
 
 
 # ── history ─────────────────────────────────────────────────────────────────────────────
@@ -236,14 +236,14 @@ def test_an_object_comes_and_goes(before: str, after: str, what: str) -> None:
     """In the words that `change_attribution` has for an object as a whole."""
     row = dict.fromkeys(("actor", "run", "commit")) | ATTRIBUTED[-1]
     row |= {"before": before, "after": after}
-    (entry,) = history.timeline((), (row,), ())
+    (entry,) = history.build_timeline((), (row,), ())
     assert entry.what == what
 
 
 def test_history_is_one_line_of_time(tables: Gold) -> None:
     """Snapshots, attribution and events of one object, each change once, at the best time."""
     failed = "failed: POLICY_VIOLATION"
-    assert told(history.history(tables, "a", "topic/orders")) == [
+    assert told(history.read_history(tables, "a", "topic/orders")) == [
         (0, "first seen", "", None, None, ""),
         (3, "changed", "p", "1", "2", "applied"),
         (4, "update", "p", "1", "9", failed),
@@ -257,7 +257,7 @@ def test_history_is_one_line_of_time(tables: Gold) -> None:
 
 def test_history_names_who_and_when(tables: Gold) -> None:
     """An event gives the exact time, actor, run and commit; without one there is a window."""
-    sheet = history.history(tables, "a", "kafka_topic/orders")
+    sheet = history.read_history(tables, "a", "kafka_topic/orders")
     rows = [dict(zip(sheet.names, row, strict=True)) for row in sheet.rows]
     assert {name: rows[1][name] for name in ("actor", "run", "commit", "not_before")} == {
         "actor": "mia",
@@ -270,14 +270,16 @@ def test_history_names_who_and_when(tables: Gold) -> None:
 
 def test_history_since(tables: Gold) -> None:
     """The time is counted back from the newest capture."""
-    assert [row[0] for row in told(history.history(tables, "a", "topic/orders", -5 * HOUR))] == [
+    assert [
+        row[0] for row in told(history.read_history(tables, "a", "topic/orders", -5 * HOUR))
+    ] == [
         6,
         12,
         18,
         20,
     ]
     # NOW is that capture; a table without any row would look as if nothing were known.
-    late = history.history(tables, "a", "topic/orders", -99 * HOUR)
+    late = history.read_history(tables, "a", "topic/orders", -99 * HOUR)
     assert [row[0] for row in told(late)] == [20]
 
 
@@ -296,7 +298,7 @@ def test_history_of_nothing(
 ) -> None:
     """It says which part is not known."""
     with pytest.raises(UsageError) as caught:
-        history.history(tables, cluster, key)
+        history.read_history(tables, cluster, key)
     assert message in caught.value.message
     assert advice in caught.value.advice
 
@@ -334,7 +336,7 @@ def test_an_apply_that_no_snapshot_shows() -> None:
     """Only after the last snapshot may one still show it."""
     shown = intervals([{"p": "1"}, {"p": "1"}])
     events = [event(1, -5, "applied"), event(2, 1, "applied"), event(3, 9, "applied")]
-    marks = [entry.mark for entry in history.timeline(shown, (), events) if entry.run]
+    marks = [entry.mark for entry in history.build_timeline(shown, (), events) if entry.run]
     assert marks == [history.UNSEEN, history.UNSEEN, "applied, in no snapshot yet"]
 
 
@@ -350,7 +352,7 @@ def test_intervals_against_an_oracle() -> None:
         ]
         rows = intervals(states)
         random.shuffle(rows)
-        found = history.timeline(rows, (), ())
+        found = history.build_timeline(rows, (), ())
         assert [((e.at - NOW) / HOUR, e.what, e.path) for e in found] == oracle(states)
 
 
@@ -360,14 +362,14 @@ def test_intervals_against_an_oracle() -> None:
 )
 def test_spans(text: str, expected: float) -> None:
     """Minutes, hours, days and weeks."""
-    assert history.span(text) == expected * HOUR
+    assert history.parse_span(text) == expected * HOUR
 
 
 @pytest.mark.parametrize("text", ["", "30", "d", "-1d", "1.5h", "1y", "999999d"])
 def test_spans_that_are_none(text: str) -> None:
     """Everything else is refused with an example."""
     with pytest.raises(UsageError, match="not a length of time"):
-        history.span(text)
+        history.parse_span(text)
 
 
 # ── status ──────────────────────────────────────────────────────────────────────────────
@@ -375,13 +377,13 @@ def test_spans_that_are_none(text: str) -> None:
 
 def test_status(root: Path) -> None:
     """Builds, coverage with ages, what failed and why, quarantine, tables."""
-    found = history.status(str(root))
+    found = history.read_status(str(root))
     assert found.complete is False
     assert found.parts["Builds"].rows == (("b-1", True, NOW, NOW, 0.0, 17),)
     clusters = {row[:2]: row[2] for row in found.parts["Clusters"].rows}
     assert clusters[("read", True)] == 8
     assert clusters[("failed", True)] == 1
-    text = history.as_text(found)
+    text = history.render_status(found)
     assert "coverage not complete" in text
     assert "no broker answered: edge-lima:9092" in text
     assert "there is no variable retention" in text
@@ -393,9 +395,9 @@ def test_status_of_a_whole_fleet(tmp_path: Path) -> None:
     read = {"registered": True, "status": "read", "captured_at": NOW}
     other = {"cluster": "x", "registered": False, "status": "never"}
     publish(tmp_path, "b-1", {"cluster": [{"cluster": "a", **read}, other], "lineage": []})
-    assert history.status(str(tmp_path)).complete is True
+    assert history.read_status(str(tmp_path)).complete is True
     publish(tmp_path, "b-2", {"drift": []})
-    assert history.status(str(tmp_path)).complete is None
+    assert history.read_status(str(tmp_path)).complete is None
 
 
 @pytest.mark.slow("waits until a query has computed for two seconds")

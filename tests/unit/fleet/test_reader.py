@@ -32,7 +32,7 @@ def root(tmp_path: Path) -> Path:
 
 def classes(root: Path, build: str) -> list[str]:
     tables = Gold(reader.read_build(str(root), build))
-    return [row["drift_class"] for row in tables.rows("select drift_class from drift")]
+    return [row["drift_class"] for row in tables.read_rows("select drift_class from drift")]
 
 
 def test_each_build_keeps_its_own_rows(root: Path) -> None:
@@ -47,26 +47,26 @@ def test_a_table_without_a_manifest_is_not_read(root: Path) -> None:
     publish(root, "b-3", {"drift": []})
     (root / "builds" / "b-3.json").unlink()
     pointer.write_text("b-2")
-    assert reader.current(str(root)).name == "b-2"
+    assert reader.read_current(str(root)).name == "b-2"
     assert classes(root, "b-2") == ["in_sync"]
 
 
 def test_builds_are_listed_and_the_one_before_is_found(root: Path) -> None:
     """Other files of the folder are no builds."""
     (root / "builds" / "b-2.inputs.gz").write_bytes(b"")
-    build = reader.current(str(root))
+    build = reader.read_current(str(root))
     assert (build.name, build.as_of, build.parts["drift"].rows) == ("b-2", NOW, 1)
-    assert reader.builds(str(root)) == ("b-1", "b-2")
-    earlier = reader.before(build)
+    assert reader.list_builds(str(root)) == ("b-1", "b-2")
+    earlier = reader.find_before(build)
     assert earlier is not None
     assert earlier.name == "b-1"
-    assert reader.before(earlier) is None
+    assert reader.find_before(earlier) is None
 
 
 def test_a_url_is_a_root_too(root: Path) -> None:
     """The same reader takes an address."""
-    assert reader.current(root.as_uri()).name == "b-2"
-    assert Gold(reader.current(root.as_uri() + "/")).table("drift").num_rows == 1
+    assert reader.read_current(root.as_uri()).name == "b-2"
+    assert Gold(reader.read_current(root.as_uri() + "/")).read_table("drift").num_rows == 1
 
 
 def test_a_store_is_a_root_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,11 +84,11 @@ def test_a_store_is_a_root_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("AWS_REGION", "us-east-1")
         try:
-            assert reader.builds("s3://bucket/fleet") == ("b-1", "b-2")
-            tables = Gold(reader.current("s3://bucket/fleet"))
-            assert tables.rows("select drift_class from drift") == [{"drift_class": "in_sync"}]
+            assert reader.list_builds("s3://bucket/fleet") == ("b-1", "b-2")
+            tables = Gold(reader.read_current("s3://bucket/fleet"))
+            assert tables.read_rows("select drift_class from drift") == [{"drift_class": "in_sync"}]
             with pytest.raises(UsageError, match="there is no build yet"):
-                reader.current("s3://bucket/elsewhere")
+                reader.read_current("s3://bucket/elsewhere")
         finally:
             store.stdin.close()
 
@@ -123,9 +123,9 @@ def test_no_build_yet(tmp_path: Path) -> None:
     """A root that is empty, or not there, has no build; reading makes nothing."""
     for root in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(UsageError, match="there is no build yet"):
-            reader.current(str(root))
+            reader.read_current(str(root))
     assert not (tmp_path / "nowhere").exists()
-    assert reader.builds(str(tmp_path)) == ()
+    assert reader.list_builds(str(tmp_path)) == ()
 
 
 @pytest.mark.parametrize("name", ["b-9", "../b-1", "a/b", "", "b-1.json\n"])
@@ -139,7 +139,7 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
     """Tables of a later kafkaform might mean something else."""
     publish(tmp_path, "b-1", {}, schema_version=SCHEMA_VERSION + 1)
     with pytest.raises(StorageError, match=f"reads up to {SCHEMA_VERSION}"):
-        reader.current(str(tmp_path))
+        reader.read_current(str(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"schema_version": 1, "tables": 3}'])
@@ -147,32 +147,32 @@ def test_a_damaged_manifest_is_told(root: Path, text: str) -> None:
     """Whatever is wrong with it."""
     (root / "builds" / "b-2.json").write_text(text)
     with pytest.raises(StorageError, match="manifest of build b-2"):
-        reader.current(str(root))
+        reader.read_current(str(root))
 
 
 def test_a_table_that_the_build_has_not_made(root: Path) -> None:
     """It is named, with the way to make it."""
-    tables = Gold(reader.current(str(root)))
+    tables = Gold(reader.read_current(str(root)))
     assert not tables.has("drift", "capacity")
     with pytest.raises(UsageError, match="no table capacity") as caught:
-        tables.table("capacity")
+        tables.read_table("capacity")
     assert "--only capacity" in caught.value.advice
 
 
 def test_files_that_are_gone(root: Path) -> None:
     """A vacuumed table is an error of storage, not a traceback."""
-    tables = Gold(reader.current(str(root)))
+    tables = Gold(reader.read_current(str(root)))
     for file in (root / "tables" / "gold" / "drift").glob("*.parquet"):
         file.unlink()
     with pytest.raises(StorageError, match="cannot read"):
-        tables.rows("select * from drift")
+        tables.read_rows("select * from drift")
 
 
 def test_the_process_ends_well_and_without_a_jvm(root: Path) -> None:
     """Neither pyspark nor pyarrow's datasets are loaded, and nothing aborts at the end."""
     code = (
         "import json, sys; from kafkaform.fleet.tables import reader;"
-        "t = reader.Gold(reader.current(sys.argv[1])); rows = t.rows('select key from drift');"
+        "t = reader.Gold(reader.read_current(sys.argv[1])); rows = t.rows('select key from drift');"
         "loaded = {'pyspark', 'pandas', 'pyarrow.dataset'} & {*sys.modules};"
         "print(json.dumps([rows, sorted(loaded)]))"
     )
@@ -185,4 +185,4 @@ def test_the_process_ends_well_and_without_a_jvm(root: Path) -> None:
 
 def test_literals_hold_anything() -> None:
     """Quotes cannot end a literal."""
-    assert reader.literal("o'rders\\'; drop") == "'o''rders\\''; drop'"
+    assert reader.quote_text("o'rders\\'; drop") == "'o''rders\\''; drop'"

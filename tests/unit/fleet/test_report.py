@@ -19,15 +19,21 @@ import pytest
 
 from kafkaform.core.errors import UsageError
 from kafkaform.fleet.report import access, drift, load, make, trust
-from kafkaform.fleet.report.charts import Bar, Chart, Series, amount, by_day
-from kafkaform.fleet.report.data import data
-from kafkaform.fleet.report.grids import Column, Kind, grid, in_bytes, shown
-from kafkaform.fleet.report.html import PATTERNS, SAME, html
-from kafkaform.fleet.report.markdown import LONG, code, markdown, prose
-from kafkaform.fleet.report.model import Report, report
-from kafkaform.fleet.report.questions import DETAILS, LIMIT, NUMBERS, ask
-from kafkaform.fleet.report.redact import redactor, redactor_of
-from kafkaform.fleet.report.sections import age
+from kafkaform.fleet.report.charts import Bar, Chart, Series, make_day_bars, render_amount
+from kafkaform.fleet.report.data import render_data
+from kafkaform.fleet.report.grids import (
+    ColumnKind,
+    GridColumn,
+    make_grid,
+    render_bytes,
+    render_value,
+)
+from kafkaform.fleet.report.html import PATTERNS, SAME, render_html
+from kafkaform.fleet.report.markdown import LONG, escape_code, escape_prose, render_markdown
+from kafkaform.fleet.report.model import FleetReport, build_report
+from kafkaform.fleet.report.questions import DETAILS, LIMIT, NUMBERS, ask_questions
+from kafkaform.fleet.report.redact import make_build_redactor, make_redactor
+from kafkaform.fleet.report.sections import render_age
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Build, Gold
 
@@ -87,13 +93,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(root: Path) -> Report:
-    return make.of(Gold(reader.current(str(root))), csv="fleet")
+def found(root: Path) -> FleetReport:
+    return make.make_report(Gold(reader.read_current(str(root))), csv="fleet")
 
 
 @pytest.fixture(scope="module")
-def page(found: Report) -> str:
-    return html(found)
+def page(found: FleetReport) -> str:
+    return render_html(found)
 
 
 def build() -> Build:
@@ -111,7 +117,7 @@ def answered(**answers: list[dict[str, Any]] | None) -> dict[str, Any]:
 # ── what it says ────────────────────────────────────────────────────────────────────────
 
 
-def test_numbers_are_those_of_the_tables(root: Path, found: Report) -> None:
+def test_numbers_are_those_of_the_tables(root: Path, found: FleetReport) -> None:
     """Counted once more, row by row."""
     tables = sample.tables(Random(7), grown=2)
     objects = [r for r in tables["drift"] if not r["path"]]
@@ -131,12 +137,12 @@ def test_numbers_are_those_of_the_tables(root: Path, found: Report) -> None:
         high,
         sum(r["failed"] for r in failed),
     ]
-    before = make.of(Gold(reader.read_build(str(root), "b-1")))
+    before = make.make_report(Gold(reader.read_build(str(root), "b-1")))
     assert [n.before for n in found.numbers] == [n.value for n in before.numbers]
     assert [n.change for n in before.numbers] == [None] * 5
 
 
-def test_coverage_counts_expected_clusters(found: Report) -> None:
+def test_coverage_counts_expected_clusters(found: FleetReport) -> None:
     """Clusters that are not in fleet.hcl are told apart."""
     known = found.coverage
     assert known.expected == 12
@@ -145,7 +151,7 @@ def test_coverage_counts_expected_clusters(found: Report) -> None:
     assert [number.least for number in found.numbers] == [True] * 4 + [False]
 
 
-def test_sections_stand_in_their_order(found: Report) -> None:
+def test_sections_stand_in_their_order(found: FleetReport) -> None:
     """Coverage and numbers come before them."""
     order = "drift changes permissions unused quotas capacity applies trust"
     assert " ".join(section.id for section in found.sections) == order
@@ -154,30 +160,30 @@ def test_sections_stand_in_their_order(found: Report) -> None:
 def test_unknown_is_never_zero() -> None:
     """No cluster was read: what is counted on clusters is unknown, steps of applies are known."""
     failed = [{"status": "failed", "registered": True, "clusters": 3, "oldest": None}]
-    made = report(build(), answered(clusters=failed))
+    made = build_report(build(), answered(clusters=failed))
     assert [number.value for number in made.numbers] == [None] * 4 + [0]
-    assert "unknown" in markdown(made)
-    assert html(made).count('<span class="figure none">unknown</span>') == 4
+    assert "unknown" in render_markdown(made)
+    assert render_html(made).count('<span class="figure none">unknown</span>') == 4
 
 
 def test_a_build_without_tables_says_unknown(tmp_path: Path) -> None:
     """Not one figure is made up, and every section names what is missing."""
     publish(tmp_path, "b-1", {"capacity": []})
-    made = make.of(Gold(reader.current(str(tmp_path))))
+    made = make.make_report(Gold(reader.read_current(str(tmp_path))))
     assert made.coverage.expected is None
     assert [number.value for number in made.numbers] == [None] * 5
     missing = {section.id: section.missing for section in made.sections}
     assert missing["drift"] == ("drift", "drift by day", "drift by class")
     assert missing["capacity"] == ()
-    assert "is unknown" in Page(html(made)).within("section")
-    assert "Coverage: unknown" in markdown(made)
+    assert "is unknown" in Page(render_html(made)).within("section")
+    assert "Coverage: unknown" in render_markdown(made)
 
 
 def test_a_part_of_the_tables_is_enough(tmp_path: Path) -> None:
     """A section shows the tables that there are and names the others."""
     tables = sample.tables(Random(2))
     publish(tmp_path, "b-1", {name: tables[name] for name in ("cluster", "policy_findings")})
-    made = make.of(Gold(reader.current(str(tmp_path))))
+    made = make.make_report(Gold(reader.read_current(str(tmp_path))))
     rules = next(section for section in made.sections if section.id == "permissions")
     assert rules.missing == ("access findings",)
     assert [grid.csv for grid in rules.grids] == ["policy_findings"]
@@ -185,7 +191,7 @@ def test_a_part_of_the_tables_is_enough(tmp_path: Path) -> None:
 
 def test_a_whole_and_quiet_fleet() -> None:
     """Every sentence has a form for nothing."""
-    made = report(build(), answered())
+    made = build_report(build(), answered())
     text = " ".join(lead for section in made.sections for lead in section.leads)
     assert made.coverage.whole
     for words in (
@@ -198,7 +204,7 @@ def test_a_whole_and_quiet_fleet() -> None:
         "Nothing is in quarantine",
     ):
         assert words in text
-    Page(html(made))
+    Page(render_html(made))
 
 
 def test_each_currency_has_a_chart_of_its_own() -> None:
@@ -207,7 +213,7 @@ def test_each_currency_has_a_chart_of_its_own() -> None:
     rows = [
         {**nothing, "owner": "payments", "cost": 3.5, "currency": sign} for sign in ("€", "$", "€")
     ]
-    block = load.cost({"capacity_owners": rows}, NOW)
+    block = load.show_cost({"capacity_owners": rows}, NOW)
     assert [(chart.title, len(chart.bars)) for chart in block.charts] == [
         ("Cost by owner, $", 1),
         ("Cost by owner, €", 2),
@@ -224,7 +230,7 @@ def test_drift_is_oldest_first() -> None:
         {"cluster": "c", "drift_class": "unknown", "objects": 7, "oldest": NOW - 99 * DAY},
     ]
     classes = [{**row, "clusters": 1} for row in rows]
-    made = report(build(), answered(drift_clusters=rows, drift_classes=classes))
+    made = build_report(build(), answered(drift_clusters=rows, drift_classes=classes))
     bars = made.sections[0].charts[0].bars
     assert [(bar.label, bar.values, bar.note) for bar in bars] == [
         ("b", (1, 0, 0, 5, 0), "oldest 9 d"),
@@ -237,7 +243,7 @@ def test_drift_is_oldest_first() -> None:
     )
 
 
-def test_what_was_edited_stands_before_what_nobody_manages(found: Report) -> None:
+def test_what_was_edited_stands_before_what_nobody_manages(found: FleetReport) -> None:
     """Else a fleet that adopts kafkaform step by step would show nothing but its old topics."""
     table = next(g for g in found.sections[0].grids if g.caption.startswith("What differs"))
     names = [column.name for column in table.columns]
@@ -271,10 +277,10 @@ def test_tables_are_cut_and_say_so(tmp_path: Path) -> None:
         for n in range(LIMIT + 34)
     ]
     publish(tmp_path, "b-1", {"grant_findings": rows})
-    made = make.of(Gold(reader.current(str(tmp_path))), csv="fleet")
+    made = make.make_report(Gold(reader.read_current(str(tmp_path))), csv="fleet")
     table = next(g for s in made.sections for g in s.grids if g.csv == "grant_findings")
     assert (len(table.rows), table.total, table.more) == (LIMIT, LIMIT + 34, 34)
-    assert "34 more in <code>fleet-grant_findings.csv</code>" in html(made)
+    assert "34 more in <code>fleet-grant_findings.csv</code>" in render_html(made)
 
 
 def test_a_run_of_two_kinds_is_one_run(tmp_path: Path) -> None:
@@ -283,21 +289,21 @@ def test_a_run_of_two_kinds_is_one_run(tmp_path: Path) -> None:
     kinds = [row | {"kind": kind, "failed": 1} for kind in ("kafka_topic", "kafka_quota")]
     days = [row | {"kind": "kafka_topic", "day": (NOW - DAY).date()}]
     publish(tmp_path, "b-1", {"apply_reliability": kinds + days})
-    rows = ask(Gold(reader.current(str(tmp_path))), DETAILS)["apply_clusters"] or []
+    rows = ask_questions(Gold(reader.read_current(str(tmp_path))), DETAILS)["apply_clusters"] or []
     assert [(r["steps"], r["failed"], r["partial_runs"]) for r in rows] == [(6, 2, 2)]
 
 
-def test_markdown_is_the_golden_one(found: Report) -> None:
+def test_markdown_is_the_golden_one(found: FleetReport) -> None:
     """KAFKAFORM_UPDATE_GOLDEN=1 rewrites the file."""
     path = GOLDEN / "fleet.md"
     if os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1":
-        path.write_text(markdown(found))
-    assert markdown(found) == path.read_text()
+        path.write_text(render_markdown(found))
+    assert render_markdown(found) == path.read_text()
 
 
-def test_json_has_what_the_page_has(found: Report) -> None:
+def test_json_has_what_the_page_has(found: FleetReport) -> None:
     """With the version of the tables and every row that is shown."""
-    made = json.loads(data(found))
+    made = json.loads(render_data(found))
     assert made["schema_version"] == 1
     assert made["coverage"]["counts"]["failed"] == 1
     assert made["numbers"][0]["value"] == found.numbers[0].value
@@ -307,10 +313,14 @@ def test_json_has_what_the_page_has(found: Report) -> None:
     assert grants["rows"][0]["severity"] == "high"
 
 
-def test_the_same_tables_make_the_same_bytes(root: Path, found: Report, page: str) -> None:
+def test_the_same_tables_make_the_same_bytes(root: Path, found: FleetReport, page: str) -> None:
     """Also when they are read again."""
-    again = make.of(Gold(reader.current(str(root))), csv="fleet")
-    assert (html(again), markdown(again), data(again)) == (page, markdown(found), data(found))
+    again = make.make_report(Gold(reader.read_current(str(root))), csv="fleet")
+    assert (render_html(again), render_markdown(again), render_data(again)) == (
+        page,
+        render_markdown(found),
+        render_data(found),
+    )
 
 
 # ── the page ────────────────────────────────────────────────────────────────────────────
@@ -338,7 +348,7 @@ def test_only_our_script_may_run(page: str) -> None:
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     )
     assert page.count("<script") == 1
-    assert script in html(report(build(), answered()))
+    assert script in render_html(build_report(build(), answered()))
 
 
 def test_the_page_is_accessible(page: str) -> None:
@@ -355,7 +365,7 @@ def test_the_page_is_accessible(page: str) -> None:
     assert all(r["role"] == "region" and r["tabindex"] == "0" and r["aria-label"] for r in regions)
 
 
-def test_every_chart_is_told_in_words_and_figures(found: Report, page: str) -> None:
+def test_every_chart_is_told_in_words_and_figures(found: FleetReport, page: str) -> None:
     """Each drawing has a title and a description; beside each chart stands a table of it."""
     parsed = Page(page)
     drawings = re.findall(r"<svg([^>]*)>\s*<title[^>]*>([^<]+)</title>(<desc)?", page)
@@ -372,7 +382,7 @@ def test_every_chart_is_told_in_words_and_figures(found: Report, page: str) -> N
             assert chart.figures.caption in page
 
 
-def test_series_differ_in_more_than_colour(found: Report) -> None:
+def test_series_differ_in_more_than_colour(found: FleetReport) -> None:
     """In one chart each series has a letter and a pattern of its own."""
     charts = [chart for section in found.sections for chart in section.charts]
     for chart in [*charts, found.coverage.chart]:
@@ -418,15 +428,15 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     """Whatever they hold, they add no element, no attribute, no character that cannot be seen."""
     tables = sample.tables(Random(7))
     publish(tmp_path, "b-1", sample.hostile(tables, HOSTILE))
-    made = make.of(Gold(reader.current(str(tmp_path))), csv="fleet")
-    text = html(made)
+    made = make.make_report(Gold(reader.read_current(str(tmp_path))), csv="fleet")
+    text = render_html(made)
     parsed = Page(text)
     assert len(parsed.all("script")) == 1
     assert "alert(1)</td>" not in text
     assert not [a for a in parsed.all("a") if not str(a["href"]).startswith("#")]
     assert "\x1b" not in text and "\u202e" not in text
     assert "\\u202e" in parsed.within("td") and "<script>" in parsed.within("td")
-    short = markdown(made)
+    short = render_markdown(made)
     assert "\x1b" not in short and "\u202e" not in short
     bare = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", short)
     assert "<" not in bare and "://" not in bare
@@ -437,15 +447,19 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
 
 def test_redacted_reports_name_nobody(root: Path) -> None:
     """Principals, users and actors, in columns, keys and texts, as page, Markdown, JSON."""
-    tables = Gold(reader.current(str(root)))
-    made = make.of(tables, mask=redactor_of(tables, b"key"))
-    text = html(made) + markdown(made) + data(made)
+    tables = Gold(reader.read_current(str(root)))
+    made = make.make_report(tables, mask=make_build_redactor(tables, b"key"))
+    text = render_html(made) + render_markdown(made) + render_data(made)
     for name in ("User:billing", "old-etl", "mirror", "mia", "ci-runner", "user-3", "Ann Lee"):
         assert name not in text
     assert "User:*" in text
-    assert "Principals are masked" in html(made)
-    assert data(make.of(tables, mask=redactor_of(tables, b"key"))) == data(made)
-    assert data(make.of(tables, mask=redactor_of(tables, b"other"))) != data(made)
+    assert "Principals are masked" in render_html(made)
+    assert render_data(
+        make.make_report(tables, mask=make_build_redactor(tables, b"key"))
+    ) == render_data(made)
+    assert render_data(
+        make.make_report(tables, mask=make_build_redactor(tables, b"other"))
+    ) != render_data(made)
 
 
 ROWS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
@@ -470,19 +484,19 @@ ROWS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
 @pytest.mark.parametrize(("row", "expected"), ROWS)
 def test_masks(row: dict[str, Any], expected: dict[str, Any]) -> None:
     """`@name` stands for its other name, which is the same everywhere."""
-    mask = redactor(b"key", ("User:ci", "CN=Ann Lee, OU=x", "User:*", ""))
+    mask = make_redactor(b"key", ("User:ci", "CN=Ann Lee, OU=x", "User:*", ""))
     names = ("kafka_acl.ci", "CN=Ann Lee, OU=x", "a|b", "nobody", "ci")
 
     def named(value: Any) -> Any:
         if isinstance(value, list):
             return [named(item) for item in value]
         for name in names if isinstance(value, str) else ():
-            value = value.replace(f"@{name}", mask.name(name))
+            value = value.replace(f"@{name}", mask.mask_name(name))
         return value
 
     masked: Mapping[str, Any] = mask("any", row)
     assert masked == row | {name: named(value) for name, value in expected.items()}
-    assert "ci" not in mask.name("ci")
+    assert "ci" not in mask.mask_name("ci")
 
 
 # ── parts ───────────────────────────────────────────────────────────────────────────────
@@ -527,14 +541,14 @@ def test_few_days_are_no_walls(days: int, labels: list[tuple[str, float]]) -> No
 )
 def test_ages(minutes: float, expected: str) -> None:
     """In the largest unit that says enough."""
-    assert age(NOW - timedelta(minutes=minutes), NOW) == expected
-    assert age(None, NOW) == ""
+    assert render_age(NOW - timedelta(minutes=minutes), NOW) == expected
+    assert render_age(None, NOW) == ""
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0, "0"), (1234.0, "1,234"), (0.36, "0.36")])
 def test_amounts(value: float, shown: str) -> None:
     """What costs less than one is not free."""
-    assert amount(value) == shown
+    assert render_amount(value) == shown
 
 
 def test_every_piece_lies_in_its_field() -> None:
@@ -565,7 +579,7 @@ def test_every_piece_lies_in_its_field() -> None:
 def test_days_have_no_holes() -> None:
     """A day on which nothing was is a bar of nothing."""
     first, last = date(2026, 1, 30), date(2026, 2, 2)
-    bars = by_day([last, first], {(first, "a"): 2, (last, "a"): 1}, (Series("a", "a", "A"),))
+    bars = make_day_bars([last, first], {(first, "a"): 2, (last, "a"): 1}, (Series("a", "a", "A"),))
     assert [(bar.label[5:], bar.values) for bar in bars] == [
         ("01-30", (2,)),
         ("01-31", (0,)),
@@ -577,39 +591,39 @@ def test_days_have_no_holes() -> None:
 @pytest.mark.parametrize(
     ("value", "kind", "expected"),
     [
-        (None, Kind.NUMBER, "unknown"),
-        ("", Kind.CODE, "unknown"),
-        ("", Kind.VALUE, '""'),
-        (0, Kind.NUMBER, "0"),
-        (1234567, Kind.NUMBER, "1,234,567"),
-        (-0.5, Kind.NUMBER, "-0.5"),
-        (0.125, Kind.SHARE, "12.5%"),
-        (1234.5, Kind.MONEY, "1,234.50"),
-        (1023, Kind.BYTES, "1,023 B"),
-        (1536 * 1024, Kind.BYTES, "1.5 MiB"),
-        (False, Kind.FLAG, "no"),
-        (NOW, Kind.TIME, "2026-11-22 05:00"),
-        (NOW.date(), Kind.DAY, "2026-11-22"),
-        (["a", "b\n"], Kind.LONG, "a, b\\n"),
-        ("x" * 300, Kind.TEXT, "x" * 239 + "…"),
+        (None, ColumnKind.NUMBER, "unknown"),
+        ("", ColumnKind.CODE, "unknown"),
+        ("", ColumnKind.VALUE, '""'),
+        (0, ColumnKind.NUMBER, "0"),
+        (1234567, ColumnKind.NUMBER, "1,234,567"),
+        (-0.5, ColumnKind.NUMBER, "-0.5"),
+        (0.125, ColumnKind.SHARE, "12.5%"),
+        (1234.5, ColumnKind.MONEY, "1,234.50"),
+        (1023, ColumnKind.BYTES, "1,023 B"),
+        (1536 * 1024, ColumnKind.BYTES, "1.5 MiB"),
+        (False, ColumnKind.FLAG, "no"),
+        (NOW, ColumnKind.TIME, "2026-11-22 05:00"),
+        (NOW.date(), ColumnKind.DAY, "2026-11-22"),
+        (["a", "b\n"], ColumnKind.LONG, "a, b\\n"),
+        ("x" * 300, ColumnKind.TEXT, "x" * 239 + "…"),
     ],
 )
-def test_cells(value: object, kind: Kind, expected: str) -> None:
+def test_cells(value: object, kind: ColumnKind, expected: str) -> None:
     """Each kind of cell; null is what the column says."""
-    assert shown(value, Column("c", "C", kind, "unknown")) == expected
+    assert render_value(value, GridColumn("c", "C", kind, "unknown")) == expected
 
 
 def test_sizes() -> None:
     """Up to pebibytes and beyond."""
-    assert in_bytes(2.0**60) == "1,024.0 PiB"
+    assert render_bytes(2.0**60) == "1,024.0 PiB"
 
 
 def test_grids_know_how_many_there_are() -> None:
     """From the first row, else by counting."""
-    columns = (Column("a", "A"),)
-    assert grid("c", columns, [{"a": 1, "total": 9}]).total == 9
-    assert grid("c", columns, [{"a": 1}, {"a": 2}]).total == 2
-    assert grid("c", columns, []).total == 0
+    columns = (GridColumn("a", "A"),)
+    assert make_grid("c", columns, [{"a": 1, "total": 9}]).total == 9
+    assert make_grid("c", columns, [{"a": 1}, {"a": 2}]).total == 2
+    assert make_grid("c", columns, []).total == 0
 
 
 @pytest.mark.parametrize(
@@ -626,12 +640,12 @@ def test_grids_know_how_many_there_are() -> None:
 )
 def test_code_spans(text: str, expected: str) -> None:
     """Nothing gets out of one."""
-    assert code(text) == expected
+    assert escape_code(text) == expected
 
 
 def test_prose_is_text() -> None:
     """What Markdown would take for its own is a reference."""
-    assert prose("[a](b) <i> *x* @me #1\n") == (
+    assert escape_prose("[a](b) <i> *x* @me #1\n") == (
         "&#91;a&#93;(b) &#60;i&#62; &#42;x&#42; &#64;me &#35;1&#92;n"
     )
 
@@ -643,17 +657,17 @@ def test_an_earlier_build_whose_files_are_gone(tmp_path: Path) -> None:
     for file in (tmp_path / "tables" / "silver" / "cluster").glob("*.parquet"):
         file.unlink()
     publish(tmp_path, "b-2", {"cluster": rows})
-    made = make.of(Gold(reader.current(str(tmp_path))))
+    made = make.make_report(Gold(reader.read_current(str(tmp_path))))
     assert made.coverage.expected == 1
     assert made.previous is None
-    assert "no earlier one to compare with" in html(made)
+    assert "no earlier one to compare with" in render_html(made)
 
 
 @pytest.mark.parametrize("suffix", [".html", ".md", ".json"])
 def test_files(root: Path, tmp_path: Path, suffix: str) -> None:
     """The ending says what is written; CSV files stand beside it; nothing is left half."""
     out = tmp_path / f"weekly{suffix}"
-    made = make.write(str(root), out, redact=True, csv=suffix == ".html")
+    made = make.write_report(str(root), out, redact=True, csv=suffix == ".html")
     assert made.paths[0] == out
     assert out.read_text()
     assert set(made.paths) == set(tmp_path.iterdir())
@@ -663,12 +677,12 @@ def test_files(root: Path, tmp_path: Path, suffix: str) -> None:
 def test_another_ending_is_refused(root: Path, tmp_path: Path) -> None:
     """Before anything is read."""
     with pytest.raises(UsageError, match="not written as .pdf"):
-        make.write(str(root), tmp_path / "fleet.pdf")
+        make.write_report(str(root), tmp_path / "fleet.pdf")
     with pytest.raises(UsageError, match="without ending"):
-        make.write(str(root), tmp_path / "fleet")
+        make.write_report(str(root), tmp_path / "fleet")
 
 
 def test_each_question_is_answered(root: Path) -> None:
     """The sample has rows for every one, so that each is really run and shown."""
-    answers = ask(Gold(reader.current(str(root))), {**NUMBERS, **DETAILS})
+    answers = ask_questions(Gold(reader.read_current(str(root))), {**NUMBERS, **DETAILS})
     assert [name for name, rows in answers.items() if not rows] == []

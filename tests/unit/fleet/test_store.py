@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import StorageError
 from kafkaform.core.folder import Folder
-from kafkaform.core.objects import Changed, Exists, Objects
+from kafkaform.core.objects import ObjectChanged, ObjectExists, Objects
 from kafkaform.fleet.build.pruning import prune
-from kafkaform.fleet.spark.store import Store, address, literal, vacuum
+from kafkaform.fleet.spark.store import TableStore, hadoop_address, quote_text, vacuum
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.definitions import SCHEMA_VERSION
 from kafkaform.fleet.tables.manifest import ALL, Manifest, Written
@@ -46,11 +46,11 @@ def test_a_folder_is_a_store_of_objects(tmp_path: Path) -> None:
     for objects in places(tmp_path):
         assert objects.read("builds/current") is None
         first = objects.create("builds/current", b"one")
-        with pytest.raises(Exists) as exists:
+        with pytest.raises(ObjectExists) as exists:
             objects.create("builds/current", b"two")
         assert exists.value.found.data == b"one"
         second = objects.replace("builds/current", b"two", first)
-        with pytest.raises(Changed) as changed:
+        with pytest.raises(ObjectChanged) as changed:
             objects.replace("builds/current", b"three", first)
         assert changed.value.found is not None
         assert (changed.value.found.data, changed.value.found.version) == (b"two", second)
@@ -67,7 +67,7 @@ def test_a_folder_is_a_store_of_objects(tmp_path: Path) -> None:
 def test_no_half_file_is_left_in_a_folder(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.replace("a", b"2", folder.create("a", b"1"))
-    with pytest.raises(Exists):
+    with pytest.raises(ObjectExists):
         folder.create("a", b"3")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -90,40 +90,40 @@ def test_a_folder_that_is_not_there_has_no_files(tmp_path: Path) -> None:
 
 def test_a_build_is_read_as_it_was_published(tmp_path: Path) -> None:
     for objects in places(tmp_path):
-        assert manifest.current(objects) is None
+        assert manifest.read_current(objects) is None
         manifest.publish(objects, BUILT, ["live/a/1.meta.json", "audit/l/1.jsonl"])
-        assert manifest.current(objects) == BUILT
-        assert manifest.known(objects, "b1") == {"live/a/1.meta.json", "audit/l/1.jsonl"}
+        assert manifest.read_current(objects) == BUILT
+        assert manifest.read_inputs(objects, "b1") == {"live/a/1.meta.json", "audit/l/1.jsonl"}
         manifest.publish(objects, BUILT, ["live/a/1.meta.json", "audit/l/1.jsonl"])
         other = replace(BUILT, build="b0", started=NOW)
         manifest.publish(objects, other, [])
-        assert manifest.current(objects) == other
-        assert manifest.known(objects, "b0") == frozenset()
-        assert [each.build for each in manifest.builds(objects)] == ["b1", "b0"]
-        manifest.forget(objects, "b1")
-        assert [each.build for each in manifest.builds(objects)] == ["b0"]
+        assert manifest.read_current(objects) == other
+        assert manifest.read_inputs(objects, "b0") == frozenset()
+        assert [each.build for each in manifest.list_builds(objects)] == ["b1", "b0"]
+        manifest.forget_build(objects, "b1")
+        assert [each.build for each in manifest.list_builds(objects)] == ["b0"]
 
 
 def test_what_a_later_version_wrote_is_refused(tmp_path: Path) -> None:
     objects = Folder(tmp_path)
     manifest.publish(objects, replace(BUILT, schema_version=SCHEMA_VERSION + 1), [])
     with pytest.raises(StorageError, match="version 2; this kafkaform knows up to 1"):
-        manifest.current(objects)
+        manifest.read_current(objects)
 
 
 def test_a_pointer_to_nothing_is_told(tmp_path: Path) -> None:
     objects = Folder(tmp_path)
     objects.create(manifest.CURRENT, b"gone")
     with pytest.raises(StorageError, match="the build gone has no manifest"):
-        manifest.current(objects)
+        manifest.read_current(objects)
 
 
 def test_a_build_that_died_is_seen_by_the_next(tmp_path: Path) -> None:
     objects = Folder(tmp_path)
-    assert manifest.begin(objects, "b1") is False
-    assert manifest.begin(objects, "b2") is True
-    manifest.end(objects)
-    assert manifest.begin(objects, "b3") is False
+    assert manifest.begin_build(objects, "b1") is False
+    assert manifest.begin_build(objects, "b2") is True
+    manifest.end_build(objects)
+    assert manifest.begin_build(objects, "b3") is False
 
 
 def test_the_current_build_is_never_forgotten(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_current_build_is_never_forgotten(tmp_path: Path) -> None:
     for name, started in (("b2", "2026-01-02T00:00:00+00:00"), ("b1", BUILT.started)):
         manifest.publish(objects, replace(BUILT, build=name, started=started), [])
     assert prune(objects, str(tmp_path), 1) == 0
-    assert {each.build for each in manifest.builds(objects)} == {"b1", "b2"}
+    assert {each.build for each in manifest.list_builds(objects)} == {"b1", "b2"}
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────
@@ -148,7 +148,7 @@ def test_the_current_build_is_never_forgotten(tmp_path: Path) -> None:
     ],
 )
 def test_a_root_has_the_name_that_hadoop_uses(root: str, hadoop: str) -> None:
-    assert address(root) == hadoop
+    assert hadoop_address(root) == hadoop
 
 
 def usage(cluster: str, topic: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ HOSTILE = "it's \\ a `name`\n%"
 def test_a_table_keeps_every_version_that_a_manifest_names(spark: Any, tmp_path: Path) -> None:
     """Parts are replaced by cluster, whatever a cluster is called; a build that died is taken
     back; a table's newest version is known without a look at its log."""
-    store, table = Store(spark, str(tmp_path / "it's here")), "unused_topics"
+    store, table = TableStore(spark, str(tmp_path / "it's here")), "unused_topics"
 
     def rows(version: int) -> list[tuple[str, str]]:
         found = store.read(table, version).select("cluster", "topic").collect()
@@ -178,7 +178,7 @@ def test_a_table_keeps_every_version_that_a_manifest_names(spark: Any, tmp_path:
     assert store.latest(table) is None
     both = [usage("a", "x"), usage(HOSTILE, "y"), usage(HOSTILE, "z")]
     first = store.overwrite(table, frame(spark, table, both), "b1")
-    where = f"`cluster` IN ({literal(HOSTILE)})"
+    where = f"`cluster` IN ({quote_text(HOSTILE)})"
     part = frame(spark, table, [usage(HOSTILE, "new")])
     second = store.replace(table, part, "b2", where)
     third = store.append(table, frame(spark, table, [usage("c", "more")]), "b3")
@@ -201,7 +201,7 @@ def test_a_table_keeps_every_version_that_a_manifest_names(spark: Any, tmp_path:
 
 def test_small_tables_are_one_file_sorted_by_cluster(spark: Any, tmp_path: Path) -> None:
     """Who asks for one cluster reads little."""
-    store, table = Store(spark, str(tmp_path)), "unused_topics"
+    store, table = TableStore(spark, str(tmp_path)), "unused_topics"
     many = [usage(f"c{number % 7}", f"t{number}") for number in range(50)]
     version = store.overwrite(table, frame(spark, table, many).repartition(9), "b1")
     files = list((tmp_path / "tables" / "gold" / table).glob("*.parquet"))

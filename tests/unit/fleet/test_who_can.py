@@ -14,9 +14,15 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import UsageError
 from kafkaform.fleet.access.operation_bits import ASKED
-from kafkaform.fleet.answers.who_can import Wanted, acls_in, needed_rows, wanted, who_can
-from kafkaform_kafka.authority.authorizer import Question, Verdict, decide
-from kafkaform_kafka.kinds.acl.resource_type import Acl, acl_of_key
+from kafkaform.fleet.answers.who_can import (
+    WhoCanQuery,
+    list_needed_rows,
+    parse_acls,
+    parse_query,
+    who_can,
+)
+from kafkaform_kafka.authority.authorizer import AccessQuestion, AccessVerdict, decide
+from kafkaform_kafka.kinds.acl.resource_type import Acl, parse_acl_key
 
 from ...kit.fleet.access_worlds import (
     AT,
@@ -49,10 +55,10 @@ def permissions(world: World) -> list[dict[str, Any]]:
     return [{**dict(zip(columns, key, strict=True)), **more, "via": v} for key, v in found.items()]
 
 
-def pushed_down(rows: Iterable[dict[str, Any]], asked: Wanted) -> Iterator[dict[str, Any]]:
+def pushed_down(rows: Iterable[dict[str, Any]], asked: WhoCanQuery) -> Iterator[dict[str, Any]]:
     for row in rows:
         tests = {"=": lambda a, b: a == b, "in": lambda a, b: a in b}
-        if all(tests[operator](row[c], value) for c, operator, value in needed_rows(asked)):
+        if all(tests[operator](row[c], value) for c, operator, value in list_needed_rows(asked)):
             yield row
 
 
@@ -60,7 +66,7 @@ def test_acls_come_back_from_the_rows_that_name_them() -> None:
     """Every field of every ACL, whatever is in the names."""
     odd = Acl("User:a|b\\c", "*", "All", "Deny", "Group", "x*|", "Prefixed")
     for world in (*worlds(seed=20, count=40), replace(ORDERS, acls=(odd,))):
-        back = [acl for row in permissions(world) for acl in acls_in(row)]
+        back = [acl for row in permissions(world) for acl in parse_acls(row)]
         assert sorted(back) == sorted(world.acls)
 
 
@@ -75,10 +81,10 @@ def test_every_answer_is_the_authorizers() -> None:
         who = chance.choice((*PRINCIPALS, STRANGER, "User:root"))
         host = chance.choice((*HOSTS[1:], ELSEWHERE, None))
         name = chance.choice((*NAMES, "kafka-cluster", "y"))
-        asked = Wanted(chance.choice(ASKED[kind]), kind, name, who, host)
+        asked = WhoCanQuery(chance.choice(ASKED[kind]), kind, name, who, host)
         needed = list(pushed_down(rows[world.name], asked))
         (answer,) = who_can(needed, [world.cluster()], asked)
-        expected = decide(world.access, Question(who, host, asked.operation, kind, name))
+        expected = decide(world.access, AccessQuestion(who, host, asked.operation, kind, name))
         told = answer.verdict, answer.rule, answer.needs
         assert told == (str(expected.verdict), str(expected.rule), expected.needs)
         if expected.acl and answer.verdict != "unknown":
@@ -92,10 +98,10 @@ def test_an_idempotent_producer_has_it_by_any_topic() -> None:
     verdicts = dict.fromkeys(("allowed", "denied", "unknown"), 0)
     for world in writing_worlds(seed=24, count=60):
         for who, host in product((*PRINCIPALS[:2], STRANGER), (*HOSTS[1:], None)):
-            asked = wanted("IDEMPOTENT_WRITE", "cluster", who, host)
+            asked = parse_query("IDEMPOTENT_WRITE", "cluster", who, host)
             needed = list(pushed_down(permissions(world), asked))
             (answer,) = who_can(needed, [world.cluster()], asked)
-            question = Question(who, host, "IdempotentWrite", "Cluster", "kafka-cluster")
+            question = AccessQuestion(who, host, "IdempotentWrite", "Cluster", "kafka-cluster")
             expected = decide(world.access, question)
             told = answer.verdict, answer.rule, answer.needs
             assert told == (str(expected.verdict), str(expected.rule), expected.needs)
@@ -103,21 +109,21 @@ def test_an_idempotent_producer_has_it_by_any_topic() -> None:
                 assert answer.via[0] == expected.acl.key
             verdicts[answer.verdict] += 1
         listed = who_can(
-            permissions(world), [world.cluster()], wanted("idempotentwrite", "cluster")
+            permissions(world), [world.cluster()], parse_query("idempotentwrite", "cluster")
         )
         by_name = {answer.principal for answer in listed}
         for who in PRINCIPALS[:2]:
-            question = Question(who, None, "IdempotentWrite", "Cluster", "kafka-cluster")
+            question = AccessQuestion(who, None, "IdempotentWrite", "Cluster", "kafka-cluster")
             named = who in {acl.principal for acl in world.acls}
-            if named and decide(world.access, question).verdict is not Verdict.DENIED:
+            if named and decide(world.access, question).verdict is not AccessVerdict.DENIED:
                 assert who in by_name
     assert min(verdicts.values()) > 30, verdicts
 
 
 def test_everybody_makes_tokens_of_his_own() -> None:
     """No ACL can deny it, and nobody needs one, seen or not."""
-    asked = wanted("create_tokens", "user/User:a")
-    deny = acl_of_key("User:a|*|All|Deny|User|User:a|Literal")
+    asked = parse_query("create_tokens", "user/User:a")
+    deny = parse_acl_key("User:a|*|All|Deny|User|User:a|Literal")
     for acls, cluster in (((deny,), {}), ((), {"status": "failed"})):
         world = replace(ORDERS, acls=acls)
         answers = who_can(permissions(world), [world.cluster(**cluster)], asked)
@@ -129,7 +135,7 @@ def test_everybody_who_can_or_might_is_listed() -> None:
     """Just those whom the authorizer does not refuse, and somebody else as `User:*`."""
     listed = 0
     for world in worlds(seed=23, count=60):
-        asked = Wanted("Read", "Topic", "ab")
+        asked = WhoCanQuery("Read", "Topic", "ab")
         answers = who_can(permissions(world), [world.cluster()], asked)
         people = {*(acl.principal for acl in world.acls), *(world.super_users or ()), "User:*"}
         expected = {
@@ -147,7 +153,7 @@ def test_everybody_who_can_or_might_is_listed() -> None:
 
 
 def _verdict(world: World, who: str) -> str:
-    return str(decide(world.access, Question(who, None, "Read", "Topic", "ab")).verdict)
+    return str(decide(world.access, AccessQuestion(who, None, "Read", "Topic", "ab")).verdict)
 
 
 def test_all_acls_that_give_it_are_named_and_no_others() -> None:
@@ -162,16 +168,16 @@ def test_all_acls_that_give_it_are_named_and_no_others() -> None:
         "User:a|1.1.1.1|Read|Allow|Topic|orders|Literal",
         "User:b|*|Read|Allow|Topic|orders|Literal",
     )
-    world = replace(ORDERS, acls=tuple(map(acl_of_key, (*others, *keys))))
+    world = replace(ORDERS, acls=tuple(map(parse_acl_key, (*others, *keys))))
     (answer,) = ask(world, principal="User:a")
     assert (answer.verdict, answer.rule, answer.via) == ("allowed", "acl", keys)
     denied = "User:*|*|All|Deny|Topic|o|Prefixed"
-    (answer,) = ask(replace(world, acls=(*world.acls, acl_of_key(denied))), principal="User:a")
+    (answer,) = ask(replace(world, acls=(*world.acls, parse_acl_key(denied))), principal="User:a")
     assert (answer.verdict, answer.via) == ("denied", (denied,))
 
 
 def ask(world: World, principal: str | None = None, **cluster: Any) -> list[Any]:
-    asked = wanted("READ", "topic/orders", principal)
+    asked = parse_query("READ", "topic/orders", principal)
     return who_can(permissions(world), [world.cluster(**cluster)], asked)
 
 
@@ -189,7 +195,7 @@ def test_a_cluster_whose_acls_were_not_all_seen_is_unknown(cluster: dict[str, An
     """A DENY may be there that nobody saw; only a super user needs none."""
     world = replace(
         ORDERS,
-        acls=(acl_of_key("User:a|*|Read|Allow|Topic|orders|Literal"),),
+        acls=(parse_acl_key("User:a|*|Read|Allow|Topic|orders|Literal"),),
         super_users=("User:root",),
     )
     told = {(a.principal, a.verdict, a.needs) for a in ask(world, **cluster)}
@@ -205,7 +211,7 @@ def test_clusters_answer_one_by_one_with_their_time() -> None:
     open_ = replace(ORDERS, name="test", allow_if_no_acl=True)
     undeclared = replace(ORDERS, name="dev", allow_if_no_acl=None)
     clusters = [world.cluster() for world in (open_, ORDERS, undeclared)]
-    answers = who_can([], clusters, wanted("read", "topic/orders"))
+    answers = who_can([], clusters, parse_query("read", "topic/orders"))
     assert [(a.cluster, a.principal, a.verdict, a.needs, a.as_of) for a in answers] == [
         ("dev", "User:*", "unknown", ("allow_if_no_acl",), AT),
         ("test", "User:*", "allowed", (), AT),
@@ -214,16 +220,16 @@ def test_clusters_answer_one_by_one_with_their_time() -> None:
 
 def test_a_question_that_makes_no_sense_is_refused() -> None:
     """Before anything is read."""
-    assert wanted("describe", "cluster") == Wanted("Describe", "Cluster", "kafka-cluster")
+    assert parse_query("describe", "cluster") == WhoCanQuery("Describe", "Cluster", "kafka-cluster")
     with pytest.raises(UsageError, match="never asks"):
-        wanted("write", "group/g")
+        parse_query("write", "group/g")
     with pytest.raises(UsageError, match="names no resource"):
-        wanted("read", "orders")
+        parse_query("read", "orders")
     with pytest.raises(UsageError, match="no single topic") as error:
-        wanted("read", "topic/orders.*")
+        parse_query("read", "topic/orders.*")
     assert "fleet permissions --resource 'topic/orders.*'" in error.value.advice
     with pytest.raises(UsageError, match="no principal"):
-        wanted("read", "topic/orders", "ci")
+        parse_query("read", "topic/orders", "ci")
 
 
 def test_it_needs_no_spark() -> None:

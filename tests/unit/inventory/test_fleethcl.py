@@ -17,19 +17,19 @@ from kafkaform.core.landing import FORMAT
 from kafkaform.core.value import SecretRef
 from kafkaform.fleet.datasets import policy_conditions
 from kafkaform.fleet.landed.register import (
-    Cluster,
-    Naming,
+    FleetSettings,
+    NamingRule,
     Owner,
+    PolicyRule,
     Rates,
     Register,
-    Rule,
-    Settings,
-    State,
+    RegisteredCluster,
+    RegisteredState,
     Waiver,
-    read,
+    read_register,
 )
 from kafkaform.workflow.configuration.evaluation import Inputs
-from kafkaform.workflow.fleet.register import known, plain
+from kafkaform.workflow.fleet.register import add_identities, make_document
 from kafkaform.workflow.fleet.register_file import Fleet, read_fleet
 from kafkaform.workflow.fleet.register_schema import BLOCKS, WAIVER
 
@@ -133,25 +133,25 @@ naming {
 """
 REGISTER = Register(
     clusters=(
-        Cluster("eu", None, "prod", "eu-1", "platform", ("User:root",), False, 100),
-        Cluster("none", super_users=()),
+        RegisteredCluster("eu", None, "prod", "eu-1", "platform", ("User:root",), False, 100),
+        RegisteredCluster("none", super_users=()),
     ),
-    states=(State("far", owner="orders"), State("near", folder="../payments")),
+    states=(RegisteredState("far", owner="orders"), RegisteredState("near", folder="../payments")),
     owners=(Owner("Orders & Co.", ("orders.*",), ("User:orders",)), Owner("empty")),
     principals=("User:a", "USER:B"),
     rates=Rates("EUR", 1, 0.5, 0, 0.1),
     rules=(
-        Rule(
+        PolicyRule(
             *("r1", "high", "kafka_*", "attrs['x'] = '1'", "No.", "desired", "sec"),
             waivers=(
                 Waiver(date(2026, 12, 31), "why", "eu", "k*"),
                 Waiver(date(2027, 1, 1), "also"),
             ),
         ),
-        Rule("r2", "low", "kafka_topic", "true", "m"),
+        PolicyRule("r2", "low", "kafka_topic", "true", "m"),
     ),
-    naming=(Naming("kafka_topic", "[a-z]+"), Naming("kafka_topic", "\\p{L}+", "eu*")),
-    settings=Settings(48.0, 90.0, 30, 0.25, 5),
+    naming=(NamingRule("kafka_topic", "[a-z]+"), NamingRule("kafka_topic", "\\p{L}+", "eu*")),
+    settings=FleetSettings(48.0, 90.0, 30, 0.25, 5),
 )
 
 
@@ -172,7 +172,7 @@ NAMING = """naming {{
 def fleet(tmp_path: Path, text: str, *var: str) -> Fleet:
     path = tmp_path / "fleet.hcl"
     path.write_text(text, encoding="utf-8")
-    return read_fleet(path, Inputs.of(var))
+    return read_fleet(path, Inputs.read(var))
 
 
 def faults(tmp_path: Path, text: str) -> list[str]:
@@ -207,12 +207,12 @@ def test_everything_is_read(tmp_path: Path) -> None:
 def test_the_register_lands_and_is_read(tmp_path: Path) -> None:
     """What lands is what the pipeline reads, member by member, with what was found out."""
     found = fleet(tmp_path, EVERYTHING, *GIVEN).register
-    made = known(found, {"eu": "cluster-1"}, {"far": "lin"})
-    text = dumps(plain(made))
-    assert read(text) == made
+    made = add_identities(found, {"eu": "cluster-1"}, {"far": "lin"})
+    text = dumps(make_document(made))
+    assert read_register(text) == made
     assert made.clusters[0].cluster_id == "cluster-1" and made.states[0].lineage == "lin"
     assert "Canary" not in text and "FLEET_PASSWORD" not in text
-    assert read(dumps(plain(Register()))) == Register()
+    assert read_register(dumps(make_document(Register()))) == Register()
 
 
 def test_every_member_of_the_register_can_be_said() -> None:
@@ -229,7 +229,7 @@ def test_every_member_of_the_register_can_be_said() -> None:
 def test_a_later_format_is_refused() -> None:
     """An old version does not misread what a new one wrote."""
     with pytest.raises(Exception, match="format"):
-        read(dumps({**plain(Register()), "format": FORMAT + 1}))
+        read_register(dumps({**make_document(Register()), "format": FORMAT + 1}))
 
 
 def test_secrets_are_found_when_they_are_needed(

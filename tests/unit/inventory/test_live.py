@@ -24,16 +24,23 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.inventory.live import INTERNAL, Captured, Named, Reader, capture, meta_of
+from kafkaform.inventory.live import (
+    INTERNAL,
+    Captured,
+    ClusterReader,
+    Named,
+    capture_cluster,
+    make_meta,
+)
 from kafkaform.provider.contract import Session
 from kafkaform_kafka.inspect import listing_trust
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.provider import TYPES
-from kafkaform_kafka.simulation.schedule import not_sent, refused
+from kafkaform_kafka.simulation.schedule import not_sent, refused_items
 
 TOPIC, TOPIC_CONFIG, ACL = "kafka_topic", "kafka_topic_config", "kafka_acl"
-READER = Reader(TYPES, frozenset({TOPIC_CONFIG}), listing_trust.sharpened)
+READER = ClusterReader(TYPES, frozenset({TOPIC_CONFIG}), listing_trust.sharpen_sweeps)
 LISTED = {name for name, kind in TYPES.items() if kind.expand is None}
 DENIED = Fault(
     "CLUSTER_AUTHORIZATION_FAILED", "Describe on Cluster is missing", FaultClass.PERMISSION
@@ -41,10 +48,13 @@ DENIED = Fault(
 
 
 def seen(
-    cluster: SimulatedCluster, user: str = "admin", named: Named = EMPTY, reader: Reader = READER
+    cluster: SimulatedCluster,
+    user: str = "admin",
+    named: Named = EMPTY,
+    reader: ClusterReader = READER,
 ) -> Captured:
     session = MemoryProvider(cluster, user).open("eu", EMPTY, {})
-    return capture(session, reader, named, "eu")
+    return capture_cluster(session, reader, named, "eu")
 
 
 def rows(captured: Captured, kind: str) -> dict[str, LandedRow]:
@@ -83,8 +93,8 @@ def test_a_move_counts_as_made(cluster: SimulatedCluster) -> None:
     session = MemoryProvider(cluster).open("eu", EMPTY, {})
     moving = FrozenMap(replica_assignment=((2,),), replication_factor=1)
     item = Observed(Identity("eu", TOPIC, "plain"), FrozenMap(name="plain"), moving=moving)
-    only = Reader(TYPES, frozenset(LISTED - {TOPIC}), lambda _, s: _with(s, TOPIC, item))
-    row = rows(capture(session, only, EMPTY, "eu"), TOPIC)["plain"]
+    only = ClusterReader(TYPES, frozenset(LISTED - {TOPIC}), lambda _, s: _with(s, TOPIC, item))
+    row = rows(capture_cluster(session, only, EMPTY, "eu"), TOPIC)["plain"]
     assert row.attrs["replica_assignment"] == "[[2]]"
 
 
@@ -125,7 +135,7 @@ def test_configs_that_may_not_be_seen(cluster: SimulatedCluster) -> None:
 
 def test_one_kind_fails(cluster: SimulatedCluster) -> None:
     """The others land; the failed one has no rows and its cause stands in the error."""
-    cluster.faults.schedule(refused(31), "DescribeAcls")
+    cluster.faults.schedule(refused_items(31), "DescribeAcls")
     captured = seen(cluster)
     assert captured.coverage[ACL] == "failed" and captured.coverage[TOPIC] == "visible_only"
     assert rows(captured, TOPIC) and captured.error and captured.error.startswith("kafka_acl: ")
@@ -137,7 +147,7 @@ def test_half_a_listing_is_none(cluster: SimulatedCluster) -> None:
     def half(_: Session, sweeps: Iterable[Sweep]) -> tuple[Sweep, ...]:
         return tuple(_failed(s) if s.kind == TOPIC else s for s in sweeps)
 
-    captured = seen(cluster, reader=Reader(TYPES, READER.named, half))
+    captured = seen(cluster, reader=ClusterReader(TYPES, READER.named, half))
     assert captured.coverage[TOPIC] == "failed" and rows(captured, TOPIC) == {}
 
 
@@ -145,9 +155,9 @@ def test_a_cluster_that_does_not_answer(cluster: SimulatedCluster) -> None:
     """All listings fail: there are no rows, which is another thing than an empty cluster."""
     session = MemoryProvider(cluster).open("eu", EMPTY, {})
     cluster.faults.schedule(not_sent(), times=1000)
-    captured = capture(session, READER, EMPTY, "eu")
+    captured = capture_cluster(session, READER, EMPTY, "eu")
     assert captured.rows is None and captured.error and not captured.complete
-    meta = meta_of(captured, "eu", "s", "t0", "t1")
+    meta = make_meta(captured, "eu", "s", "t0", "t1")
     assert (meta.complete, meta.rows, meta.sha256, meta.scope_id) == (False, 0, None, "simulated")
 
 
@@ -161,7 +171,7 @@ def test_progress_is_told(cluster: SimulatedCluster) -> None:
     """It ends, and every step is within the whole."""
     events: list[Event] = []
     session = MemoryProvider(cluster).open("eu", EMPTY, {})
-    capture(session, READER, EMPTY, "eu", events.append)
+    capture_cluster(session, READER, EMPTY, "eu", events.append)
     told = [event for event in events if isinstance(event, Progress)]
     assert told[-1].finished and all(e.done <= (e.total or 0) for e in told)
 
@@ -170,7 +180,7 @@ def test_more_listings_join(cluster: SimulatedCluster) -> None:
     """Usage comes from whoever knows the system, and decides about completeness too."""
     item = Observed(Identity("eu", "topic_usage", "orders"), FrozenMap(end_offsets_sum=7))
     more = Sweep("topic_usage", Depth.FULL, (item,), Coverage(CoverageKind.VISIBLE_ONLY))
-    reader = Reader(TYPES, READER.named, READER.sharpen, lambda *_: (more,))
+    reader = ClusterReader(TYPES, READER.named, READER.sharpen, lambda *_: (more,))
     captured = seen(cluster, reader=reader)
     assert rows(captured, "topic_usage")["orders"].attrs == {"end_offsets_sum": "7"}
     assert captured.coverage["topic_usage"] == "visible_only" and not captured.complete
@@ -225,7 +235,7 @@ def test_all_topics_are_seen(hidden: dict[str, bool], acls: list[Observed], prov
     """One name for each pattern tells how all names are answered: a wildcard, a prefix that is
     denied, a literal; patterns of other resources, or that no topic can fit, do not matter."""
     fake = Fake(hidden)
-    sweeps = listing_trust.sharpened(fake, [listing(TOPIC), listing(ACL, *acls)])  # type: ignore[arg-type]
+    sweeps = listing_trust.sharpen_sweeps(fake, [listing(TOPIC), listing(ACL, *acls)])  # type: ignore[arg-type]
     how = CoverageKind.COMPLETE if proven else CoverageKind.VISIBLE_ONLY
     assert {s.kind: s.coverage.kind for s in sweeps}[TOPIC] is how
 
@@ -258,7 +268,7 @@ def test_topics_that_were_made_meanwhile(
 ) -> None:
     """What a listing lacks was made or deleted since, or its configs may not be seen: a look at
     it by name tells which."""
-    sweeps = listing_trust.sharpened(Busy(reading), [listing(TOPIC), listing(ACL)])  # type: ignore[arg-type]
+    sweeps = listing_trust.sharpen_sweeps(Busy(reading), [listing(TOPIC), listing(ACL)])  # type: ignore[arg-type]
     assert (sweeps[0].coverage.kind is CoverageKind.COMPLETE) is proven
 
 
@@ -266,14 +276,16 @@ def test_a_prefix_and_its_own_name_are_two_things() -> None:
     """`pay` can be allowed by its name while all that begins with it is denied: both are asked, and
     a name that fits nothing."""
     fake = Fake({"": False})
-    listing_trust.sharpened(fake, [listing(TOPIC), listing(ACL, acl("pay"), acl("pay", "Literal"))])  # type: ignore[arg-type]
+    listing_trust.sharpen_sweeps(
+        fake, [listing(TOPIC), listing(ACL, acl("pay"), acl("pay", "Literal"))]
+    )  # type: ignore[arg-type]
     assert len(fake.asked) == 3 and "pay" in fake.asked
     assert sum(name.startswith("pay") and len(name) > 3 for name in fake.asked) == 1
 
 
 def test_without_acls_nothing_is_proven() -> None:
     """Who may not list them cannot know what they hide."""
-    sweeps = listing_trust.sharpened(
+    sweeps = listing_trust.sharpen_sweeps(
         Fake({"": False}), [listing(TOPIC), listing(ACL, fault=DENIED)]
     )  # type: ignore[arg-type]
     assert [s.coverage.kind.value for s in sweeps] == ["visible_only", "failed"]
@@ -282,7 +294,9 @@ def test_without_acls_nothing_is_proven() -> None:
 def test_without_an_authorizer_everything_is_seen() -> None:
     """It keeps no ACLs, which is no failure, and hides nothing."""
     off = Fault("SECURITY_DISABLED", "no authorizer", FaultClass.DEFINITE)
-    sweeps = listing_trust.sharpened(Fake({"": True}), [listing(TOPIC), listing(ACL, fault=off)])  # type: ignore[arg-type]
+    sweeps = listing_trust.sharpen_sweeps(
+        Fake({"": True}), [listing(TOPIC), listing(ACL, fault=off)]
+    )  # type: ignore[arg-type]
     assert {s.coverage.kind for s in sweeps} == {CoverageKind.COMPLETE}
 
 
@@ -290,7 +304,7 @@ def test_what_brokers_are_too_old_for_is_left_out() -> None:
     """Nobody has read it, and nothing has failed."""
     old = Fault("UNSUPPORTED_VERSION", "too old", FaultClass.DEFINITE)
     kind = "kafka_group_config"
-    assert listing_trust.sharpened(Fake({"": True}), [listing(kind, fault=old)]) == ()  # type: ignore[arg-type]
+    assert listing_trust.sharpen_sweeps(Fake({"": True}), [listing(kind, fault=old)]) == ()  # type: ignore[arg-type]
 
 
 def _with(sweeps: Iterable[Sweep], kind: str, item: Observed) -> tuple[Sweep, ...]:
@@ -306,6 +320,6 @@ def _failed(sweep: Sweep) -> Sweep:
 
 def test_meta_says_what_was_seen(cluster: SimulatedCluster) -> None:
     """From when to when, of which cluster, and how far each kind can be trusted."""
-    meta = meta_of(seen(cluster), "eu", "s", "t0", "t1")
+    meta = make_meta(seen(cluster), "eu", "s", "t0", "t1")
     assert (meta.source, meta.subject, meta.started, meta.ended) == ("live", "eu", "t0", "t1")
     assert isinstance(meta, Meta) and meta.scope_id == "simulated" and TOPIC in meta.coverage

@@ -7,7 +7,7 @@ from kafkaform.core.diagnostics import Range
 from kafkaform.core.landing import LandedRow
 from kafkaform.core.resource import Declared, Identity
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.inventory.objects import Wanted, declared_rows, recorded_rows
+from kafkaform.inventory.objects import WantedObject, list_declared_rows, list_recorded_rows
 from kafkaform.state.model import Row, State
 
 ORDERS = Identity("kafka.eu", "kafka_topic", "orders")
@@ -19,7 +19,7 @@ def test_a_state_as_rows() -> None:
     attributes = FrozenMap(name="orders", config=FrozenMap({"retention.ms": "1"}), partitions=3)
     row = Row(ORDERS, ("a.one", "b.two"), 7, attributes, "id-1", owner="team")
     state = State("lin", objects={ORDERS: row}, providers=FrozenMap({"kafka.eu": "cluster-1"}))
-    assert list(recorded_rows(state)) == [
+    assert list(list_recorded_rows(state)) == [
         LandedRow(
             "kafka_topic",
             "orders",
@@ -33,16 +33,16 @@ def test_a_state_as_rows() -> None:
     ]
 
 
-def declared(identity: Identity, address: str, **attributes: object) -> Wanted:
+def declared(identity: Identity, address: str, **attributes: object) -> WantedObject:
     place = Range("main.kf.hcl", 1, 1, 1, 1)
     item = Declared(identity, parse_address(address), FrozenMap(attributes), place, owner="team")
-    return Wanted(item, item.attributes)
+    return WantedObject(item, item.attributes)
 
 
 def test_a_configuration_as_rows() -> None:
     """Secrets are left out, a cluster that is not known yet is none, and two blocks for one object
     make one row."""
-    found = declared_rows(
+    found = list_declared_rows(
         [
             declared(ORDERS, "kafka_topic.b", name="orders"),
             declared(ORDERS, "kafka_topic.a", name="orders"),

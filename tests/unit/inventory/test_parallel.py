@@ -6,9 +6,9 @@ from threading import Barrier, Event
 
 import pytest
 
-from kafkaform.core.redaction import clean, watching
+from kafkaform.core.redaction import mask_secrets, watch_secrets
 from kafkaform.core.secret import Secret
-from kafkaform.inventory.parallel import each
+from kafkaform.inventory.parallel import map_parallel
 
 PATIENCE = 60.0
 
@@ -21,8 +21,8 @@ def test_answers_in_order() -> None:
         gate.wait(PATIENCE)
         return number * 2
 
-    assert each(work, range(3), 3) == (0, 2, 4)
-    assert each(work, (), 3) == ()
+    assert map_parallel(work, range(3), 3) == (0, 2, 4)
+    assert map_parallel(work, (), 3) == ()
 
 
 def test_a_slow_one_holds_up_nobody() -> None:
@@ -36,7 +36,7 @@ def test_a_slow_one_holds_up_nobody() -> None:
         if len(done) == 9:
             last.set()
 
-    each(work, range(10), 2)
+    map_parallel(work, range(10), 2)
     assert done[-1] == 0 and len(done) == 10
 
 
@@ -51,13 +51,13 @@ def test_the_first_error_is_told() -> None:
         others.wait(1)
 
     with pytest.raises(KeyError):
-        each(work, range(1000), 2)
+        map_parallel(work, range(1000), 2)
     others.set()
     assert len(begun) < 1000
 
 
 def test_secrets_of_workers_are_known() -> None:
     """What one of them reads is masked wherever it is written."""
-    with watching():
-        each(Secret, ("canary-one", "canary-two"), 2)
-        assert clean("canary-one canary-two") == "(secret) (secret)"
+    with watch_secrets():
+        map_parallel(Secret, ("canary-one", "canary-two"), 2)
+        assert mask_secrets("canary-one canary-two") == "(secret) (secret)"

@@ -17,9 +17,9 @@ import pytest
 from kafkaform.core.errors import StorageError
 from kafkaform.core.folder import Folder
 from kafkaform.core.landing import LIVE, LandedRow, Meta
-from kafkaform.core.objects import Changed, Exists
+from kafkaform.core.objects import ObjectChanged, ObjectExists
 from kafkaform.inventory import landing
-from kafkaform.inventory.place import Place, open_place
+from kafkaform.inventory.place import LandingPlace, open_place
 
 META = Meta(LIVE, "eu", "s1", "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", True, scope_id="x")
 ROWS = tuple(LandedRow("kafka_topic", name, {"name": name}) for name in ("a", "b"))
@@ -30,29 +30,29 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.fixture(params=["folder", "store"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LandingPlace]:
     where = str(tmp_path / "deep/er") if request.param == "folder" else f"memory://{uuid4().hex}/p"
     yield open_place(where)
 
 
-def test_a_file_is_made_once(place: Place) -> None:
+def test_a_file_is_made_once(place: LandingPlace) -> None:
     """A second one under its name is refused and told what is there; the first keeps its bytes."""
     place.create("landing/a/1.json", b"first")
-    with pytest.raises(Exists) as refused:
+    with pytest.raises(ObjectExists) as refused:
         place.create("landing/a/1.json", b"second")
     assert refused.value.found.data == b"first"
     found = place.read("landing/a/1.json")
     assert found is not None and found.data == b"first"
 
 
-def test_one_of_many_gets_the_name(place: Place) -> None:
+def test_one_of_many_gets_the_name(place: LandingPlace) -> None:
     """Of several who write one file at the same time one succeeds, and its bytes are there."""
 
     def write(number: int) -> bytes | None:
         data = b"%d" % number * 100_000
         try:
             place.create("landing/x", data)
-        except Exists:
+        except ObjectExists:
             return None
         return data
 
@@ -62,7 +62,7 @@ def test_one_of_many_gets_the_name(place: Place) -> None:
     assert found is not None and made == [found.data]
 
 
-def test_what_is_there_is_listed(place: Place) -> None:
+def test_what_is_there_is_listed(place: LandingPlace) -> None:
     """Below a folder, sorted, also after a key; a folder that is not there has nothing."""
     for key in ("landing/b/2", "landing/b/1", "landing/bc/3", "landing/b/c/4"):
         place.create(key, b"x")
@@ -106,13 +106,13 @@ def test_a_file_is_replaced_and_removed(tmp_path: Path) -> None:
         second,
     )
     for version in (first, ""):
-        with pytest.raises(Changed) as refused:
+        with pytest.raises(ObjectChanged) as refused:
             place.replace("builds/current", b"b-3", version)
         assert refused.value.found == found
     place.delete("builds/current")
     place.delete("builds/current")
     place.delete("nothing/at/all")
-    with pytest.raises(Changed) as refused:
+    with pytest.raises(ObjectChanged) as refused:
         place.replace("builds/current", b"b-3", second)
     assert refused.value.found is None and names(tmp_path / "builds") == []
 
@@ -154,7 +154,7 @@ def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(os, "link", refuse)
     place = Folder(tmp_path)
     place.create("a/b", b"first")
-    with pytest.raises(Exists):
+    with pytest.raises(ObjectExists):
         place.create("a/b", b"second")
     assert (tmp_path / "a/b").read_bytes() == b"first" and names(tmp_path / "a") == ["b"]
 
@@ -171,9 +171,9 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert told.value.advice and names(tmp_path / "a") == []
 
 
-def test_rows_come_first(place: Place) -> None:
+def test_rows_come_first(place: LandingPlace) -> None:
     """The rows are written before what says that they are there, and both once."""
-    landed = landing.land(place, META, ROWS)
+    landed = landing.land_rows(place, META, ROWS)
     assert landed.key == "landing/live/eu/s1.meta.json" and landed.meta.rows == 2
     rows, meta = place.read("landing/live/eu/s1.jsonl"), place.read(landed.key)
     assert rows is not None and meta is not None
@@ -189,14 +189,14 @@ def test_rows_come_first(place: Place) -> None:
         **{"scope_id": "x", "coverage": {}, "scopes": {}},
     }
     with pytest.raises(StorageError, match="is there already"):
-        landing.land(place, META, ROWS[:1])
+        landing.land_rows(place, META, ROWS[:1])
 
 
-def test_a_failure_has_no_rows(place: Place) -> None:
+def test_a_failure_has_no_rows(place: LandingPlace) -> None:
     """What could not be read leaves a word about that and no file of rows, which would say that
     there is nothing."""
     failed = Meta(LIVE, "eu", "s1", "then", "then", False, error="no broker answered")
-    landing.land(place, failed, None)
+    landing.land_rows(place, failed, None)
     assert [entry.key for entry in place.names("landing")] == ["landing/live/eu/s1.meta.json"]
 
 
@@ -205,7 +205,7 @@ def test_no_name_leads_elsewhere(name: str, tmp_path: Path) -> None:
     """A lineage comes from a file that anybody may have written."""
     meta = Meta(LIVE, name, "s1", "then", "then", True)
     with pytest.raises(StorageError, match="cannot be the name"):
-        landing.land(Folder(tmp_path), meta, ROWS)
+        landing.land_rows(Folder(tmp_path), meta, ROWS)
     assert names(tmp_path) == []
 
 
@@ -225,7 +225,7 @@ def deadly(*args, **kwargs):
         os._exit(9)
     return real(*args, **kwargs)
 setattr(os, call, deadly)
-landing.land(Folder(Path(sys.argv[1])), META, ROWS)
+landing.land_rows(Folder(Path(sys.argv[1])), META, ROWS)
 """
 
 
@@ -244,6 +244,6 @@ def test_killed_while_it_writes(tmp_path: Path, call: str, number: int, visible:
     assert [entry.key.rpartition("/")[2] for entry in found] == visible
     for entry in found:
         whole = place.read(entry.key)
-        assert whole is not None and whole.data == b"".join(map(landing.row_line, ROWS))
+        assert whole is not None and whole.data == b"".join(map(landing.render_row, ROWS))
     again = Meta(LIVE, "eu", "s2", "then", "then", True)
-    assert landing.land(place, again, ROWS).meta.rows == 2
+    assert landing.land_rows(place, again, ROWS).meta.rows == 2

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from kafkaform.audit.chain import head_of, verify
-from kafkaform.audit.event import Kind
+from kafkaform.audit.chain import parse_line_head, verify_log
+from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
@@ -37,7 +37,7 @@ class Log:
     def grow(self, count: int, size: int = 10) -> None:
         journal = Journal(self.sink, SystemClock(), "run-1", "me", LINEAGE)
         body = FrozenMap(text="x" * size)
-        journal.write_all([(Kind.VERIFY, body)] * count)
+        journal.write_all([(RecordKind.VERIFY, body)] * count)
 
     @property
     def lines(self) -> list[bytes]:
@@ -45,7 +45,7 @@ class Log:
 
     @property
     def head(self) -> Head:
-        return head_of(self.lines[-1].rstrip(), "the log")
+        return parse_line_head(self.lines[-1].rstrip(), "the log")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_pieces_are_the_log(log: Log, place: Folder) -> None:
         assert (len(first), int(first)) == (12, seen + 1)
         seen = int(last)
         assert data.count(b"\n") == int(last) - int(first) + 1
-    assert verify(whole(place).splitlines()).head == log.head
+    assert verify_log(whole(place).splitlines()).head == log.head
 
 
 def test_nothing_new_lands_nothing(log: Log, place: Folder) -> None:
@@ -180,7 +180,7 @@ def test_a_log_in_a_store(place: Folder) -> None:
     objects = open_objects(f"memory://{uuid4().hex}/s", {})
     journal = Journal(ObjectSink(objects), SystemClock(), "run-1", "me", LINEAGE)
     for count in (3, 1, 2):
-        journal.write_all([(Kind.VERIFY, FrozenMap(n=count))] * count)
+        journal.write_all([(RecordKind.VERIFY, FrozenMap(n=count))] * count)
     land_log(place, LINEAGE, ObjectSink(objects), journal.head)
     stored = [objects.read(e.key) for e in objects.names("log")]
     assert whole(place) == b"".join(found.data for found in stored if found)

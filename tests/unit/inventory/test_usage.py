@@ -16,7 +16,13 @@ from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import NotSent
 from kafkaform_kafka.wire.cluster import LogSize
 from kafkaform_kafka.wire.topics import TopicRow
-from kafkaform_kafka.wire.usage import Committed, GroupRow, GroupRows, Members, assigned
+from kafkaform_kafka.wire.usage import (
+    CommittedOffsets,
+    GroupMembers,
+    GroupRow,
+    GroupRows,
+    parse_assignment,
+)
 
 SEEN = Sweep("kafka_topic", Depth.FULL, (), Coverage(CoverageKind.COMPLETE))
 
@@ -37,8 +43,8 @@ class Brokers:
         self.sizes = True
         self.asked: list[tuple[str, Mapping[str, Sequence[int]]]] = []
         self.groups = {"1": [GroupRow("g", "consumer", "Stable"), GroupRow("c", "connect", None)]}
-        self.committed = {"g": Committed(0, {"a": 4})}
-        self.members = {"g": Members(0, "Stable", 2, frozenset({"b"}))}
+        self.committed = {"g": CommittedOffsets(0, {"a": 4})}
+        self.members = {"g": GroupMembers(0, "Stable", 2, frozenset({"b"}))}
 
     def answer(self, node: str) -> None:
         if node == self.down:
@@ -80,7 +86,7 @@ class Brokers:
                 sweep.coverage.kind.value,
                 {item.identity.key: dict(item.attributes) for item in sweep.items},
             )
-            for sweep in usage.usage(session, SEEN)
+            for sweep in usage.read_usage(session, SEEN)
         }
 
 
@@ -88,7 +94,7 @@ class Brokers:
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     made = Brokers()
     monkeypatch.setattr(usage, "list_topics", made.list_topics)
-    monkeypatch.setattr(usage, "log_sizes", made.log_sizes)
+    monkeypatch.setattr(usage, "read_log_sizes", made.log_sizes)
     monkeypatch.setattr(usage, "describe_configs", lambda *_, **__: {})
     monkeypatch.setattr(usage.wire, "offsets", made.offsets)
     monkeypatch.setattr(usage.wire, "groups", made.list_groups)
@@ -216,15 +222,17 @@ def test_groups(brokers: Brokers) -> None:
 @pytest.mark.parametrize(
     ("state", "members", "shown"),
     [
-        ("Stable", Members(0, "Stable", 2, frozenset()), 2),
-        ("Stable", Members(69, "Dead", 0, frozenset()), 1),
-        ("Assigning", Members(0, "Dead", 0, frozenset()), 1),
-        ("Empty", Members(69, "Dead", 0, frozenset()), 0),
-        ("Empty", Members(0, "Empty", 0, frozenset()), 0),
-        (None, Members(30, "", 0, frozenset()), None),
+        ("Stable", GroupMembers(0, "Stable", 2, frozenset()), 2),
+        ("Stable", GroupMembers(69, "Dead", 0, frozenset()), 1),
+        ("Assigning", GroupMembers(0, "Dead", 0, frozenset()), 1),
+        ("Empty", GroupMembers(69, "Dead", 0, frozenset()), 0),
+        ("Empty", GroupMembers(0, "Empty", 0, frozenset()), 0),
+        (None, GroupMembers(30, "", 0, frozenset()), None),
     ],
 )
-def test_members(brokers: Brokers, state: str | None, members: Members, shown: int | None) -> None:
+def test_members(
+    brokers: Brokers, state: str | None, members: GroupMembers, shown: int | None
+) -> None:
     """Of another protocol only whether there are any; not 0 where nobody says so."""
     brokers.groups["1"] = [GroupRow("g", "consumer", state)]
     brokers.members = {"g": members}
@@ -234,7 +242,7 @@ def test_members(brokers: Brokers, state: str | None, members: Members, shown: i
 def test_groups_that_may_be_hidden(brokers: Brokers) -> None:
     """Without Describe on the cluster, or where one keeps its offsets, these are not all."""
     assert brokers.rows(rights=())["group_usage"][0] == "visible_only"
-    brokers.committed = {"g": Committed(30, {})}
+    brokers.committed = {"g": CommittedOffsets(30, {})}
     assert brokers.rows()["group_usage"][0] == "visible_only"
 
 
@@ -246,6 +254,6 @@ def test_assignments() -> None:
 
     sound = struct.pack(">hi", 1, 2) + text(b"a") + struct.pack(">iii", 2, 0, 1)
     sound += text(b"b") + struct.pack(">i", 0) + b"more"
-    assert assigned(sound) == ("a", "b")
+    assert parse_assignment(sound) == ("a", "b")
     for data in (b"", b"\0", sound[:9], b"\xff" * 40, b'{"json":true,"text":"' + b"x" * 40):
-        assert assigned(data) == ()
+        assert parse_assignment(data) == ()

@@ -8,54 +8,62 @@ from typing import Any
 from msgspec.structs import replace
 
 from kafkaform.core.resource import Declared, Desired, Identity
-from kafkaform.core.schema import NUMBER, STRING, Attribute, list_of, map_of, schema, set_of
+from kafkaform.core.schema import (
+    NUMBER,
+    STRING,
+    AttributeSchema,
+    list_of,
+    make_schema,
+    map_of,
+    set_of,
+)
 from kafkaform.core.value import FrozenMap
 from kafkaform.language.desired import (
     DataInfo,
-    Inputs,
     ProviderInfo,
     Schemas,
     TypeInfo,
-    build,
-    load,
+    VariableInputs,
+    build_desired,
+    load_tree,
 )
 from kafkaform.language.expressions.code import Env
-from kafkaform.language.expressions.compilation import context
+from kafkaform.language.expressions.compilation import make_context
 from kafkaform.language.expressions.namespaces import Fixed
-from kafkaform.language.functions import function_table
-from kafkaform.language.values.conversion import lower
+from kafkaform.language.functions import make_function_table
+from kafkaform.language.values.conversion import lower_value
 from kafkaform.language.values.limits import Budget
 from kafkaform.language.values.value import ObjectVal, Val
 from kafkaform.syntax.parse import parse_expression
 
-TOPIC = schema(
+TOPIC = make_schema(
     "A topic.",
-    Attribute("name", STRING, "Its name.", required=True),
-    Attribute("partitions", NUMBER, "How many.", whole=True),
-    Attribute("config", map_of(STRING), "Overrides."),
-    Attribute("config_mode", STRING, "", default="all", choices=("all", "additive")),
-    Attribute("replica_assignment", list_of(list_of(NUMBER)), "Brokers.", whole=True),
-    Attribute("topic_id", STRING, "Set by the broker.", computed=True),
+    AttributeSchema("name", STRING, "Its name.", required=True),
+    AttributeSchema("partitions", NUMBER, "How many.", whole=True),
+    AttributeSchema("config", map_of(STRING), "Overrides."),
+    AttributeSchema("config_mode", STRING, "", default="all", choices=("all", "additive")),
+    AttributeSchema("replica_assignment", list_of(list_of(NUMBER)), "Brokers.", whole=True),
+    AttributeSchema("topic_id", STRING, "Set by the broker.", computed=True),
     conflicts=(("partitions", "replica_assignment"),),
 )
-USER = schema(
+USER = make_schema(
     "A user.",
-    Attribute("username", STRING, "Their name.", required=True, aliases=("user",)),
-    Attribute("password", STRING, "", secret=True),
-    Attribute("password_wo_version", NUMBER, "", whole=True, aliases=("password_version",)),
+    AttributeSchema("username", STRING, "Their name.", required=True, aliases=("user",)),
+    AttributeSchema("password", STRING, "", secret=True),
+    AttributeSchema("password_wo_version", NUMBER, "", whole=True, aliases=("password_version",)),
 )
-ROLE = schema("A role.", Attribute("topics", set_of(STRING), "", required=True))
-KAFKA = schema(
+ROLE = make_schema("A role.", AttributeSchema("topics", set_of(STRING), "", required=True))
+KAFKA = make_schema(
     "A cluster.",
-    Attribute("bootstrap_servers", list_of(STRING), "Brokers.", required=True),
-    Attribute("sasl_password", STRING, "", secret=True),
-    blocks={"authorizer": schema("", Attribute("super_users", set_of(STRING), ""))},
+    AttributeSchema("bootstrap_servers", list_of(STRING), "Brokers.", required=True),
+    AttributeSchema("sasl_password", STRING, "", secret=True),
+    blocks={"authorizer": make_schema("", AttributeSchema("super_users", set_of(STRING), ""))},
 )
 PROVIDERS = {"kafka": ProviderInfo(KAFKA)}
-CLUSTER = schema(
+CLUSTER = make_schema(
     "What a cluster says.",
-    Attribute("prefix", STRING, "Of topics."),
-    Attribute("names", list_of(STRING), "Its topics.", computed=True),
+    AttributeSchema("prefix", STRING, "Of topics."),
+    AttributeSchema("names", list_of(STRING), "Its topics.", computed=True),
 )
 DATA = {"kafka_topics": DataInfo(CLUSTER, "kafka")}
 BLOCK = 'provider "kafka" { bootstrap_servers = ["a:9092"] }\n'
@@ -91,15 +99,18 @@ SCHEMAS = Schemas(TYPES, DATA, PROVIDERS)
 
 
 def desired(
-    text: str, inputs: Inputs | None = None, files: Mapping[str, str] | None = None, **more: Any
+    text: str,
+    inputs: VariableInputs | None = None,
+    files: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> Desired:
     """What main.kf.hcl with this text (and a provider block) declares."""
     given = {"main.kf.hcl": text, "provider.kf.hcl": BLOCK, **(files or {})}
-    tree = load({name: content.encode() for name, content in given.items()})
-    return build(tree, inputs or Inputs(), SCHEMAS, **more)
+    tree = load_tree({name: content.encode() for name, content in given.items()})
+    return build_desired(tree, inputs or VariableInputs(), SCHEMAS, **more)
 
 
-def sound(text: str, inputs: Inputs | None = None, **more: Any) -> Desired:
+def sound(text: str, inputs: VariableInputs | None = None, **more: Any) -> Desired:
     """The same, and there are no faults in it; a value that a test gives may be warned of."""
     found = desired(text, inputs, **more)
     assert [item for item in found.diagnostics if not item.summary.startswith("--var says")] == []
@@ -116,9 +127,9 @@ def evaluate(text: str, **roots: Val) -> Val:
     node, problems = parse_expression(text, "test")
     assert node is not None, problems
     spaces = {name: Fixed(value) for name, value in roots.items() if isinstance(value, ObjectVal)}
-    return context(function_table()).code(node)(Env(spaces, {}, Budget()))
+    return make_context(make_function_table()).compile_node(node)(Env(spaces, {}, Budget()))
 
 
 def plain(text: str, **roots: Val) -> Any:
     """The same as a core value."""
-    return lower(evaluate(text, **roots))
+    return lower_value(evaluate(text, **roots))

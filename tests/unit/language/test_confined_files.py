@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.language.functions.confined_files import confined
+from kafkaform.language.functions.confined_files import make_confined_reader
 
 from .example import desired, sound
 
@@ -39,12 +39,12 @@ resource "kafka_topic" "t" {
 output "note" { value = templatefile("note.tmpl", { names = ["a", "b"] }) }
 output "there" { value = [fileexists("../shared.txt"), fileexists("nope")] }
 """
-    found = sound(text, read=confined(folder.parent, folder))
+    found = sound(text, read=make_confined_reader(folder.parent, folder))
     assert [item.attributes["partitions"] for item in found.declared] == [1, 2]
     assert found.outputs[0].value == "- a\n- b\n"
     assert found.outputs[1].value == (True, False)
     (folder / "topics.csv").write_text("name,n\na,1\nb,3\n")
-    assert sound(text, read=confined(folder.parent, folder)).digest != found.digest
+    assert sound(text, read=make_confined_reader(folder.parent, folder)).digest != found.digest
 
 
 REFUSED = {
@@ -61,7 +61,7 @@ REFUSED = {
 def test_refused_paths(folder: Path, path: str) -> None:
     """A path that leads out, a device, and a missing file are refused with the reason."""
     text = f'locals {{ a = file("{path}") }}\n'
-    (fault,) = desired(text, read=confined(folder.parent, folder)).diagnostics
+    (fault,) = desired(text, read=make_confined_reader(folder.parent, folder)).diagnostics
     assert fault.summary == "file() cannot be computed"
     assert REFUSED[path] in fault.detail
     assert "secret\n" not in fault.detail
@@ -105,7 +105,7 @@ PATTERNS = {
 def test_file_sets(teams: Path, pattern: str) -> None:
     """Patterns name regular files; neither folders behind links nor closed ones are entered."""
     text = f'output "o" {{ value = fileset("teams", "{pattern}") }}\n'
-    found = sound(text, read=confined(teams.parent, teams))
+    found = sound(text, read=make_confined_reader(teams.parent, teams))
     assert found.outputs[0].value == PATTERNS[pattern]
 
 
@@ -114,9 +114,9 @@ def test_a_file_set_is_part_of_the_digest(teams: Path) -> None:
     text = 'output "o" { value = fileset("teams", "**/*.yaml") }\n'
     digests = []
     for name in ("note.txt", "g.yaml"):
-        digests.append(sound(text, read=confined(teams.parent, teams)).digest)
+        digests.append(sound(text, read=make_confined_reader(teams.parent, teams)).digest)
         (teams / "teams" / name).write_text("")
-    digests.append(sound(text, read=confined(teams.parent, teams)).digest)
+    digests.append(sound(text, read=make_confined_reader(teams.parent, teams)).digest)
     assert digests[0] == digests[1] != digests[2]
 
 
@@ -137,7 +137,7 @@ BAD_SETS = {
 def test_refused_sets(folder: Path, path: str, pattern: str) -> None:
     """What leads out, and what is no pattern, is refused with the reason."""
     text = f'locals {{ a = fileset("{path}", "{pattern}") }}\n'
-    (fault,) = desired(text, read=confined(folder.parent, folder)).diagnostics
+    (fault,) = desired(text, read=make_confined_reader(folder.parent, folder)).diagnostics
     assert BAD_SETS[path, pattern] in fault.detail
     assert str(folder) not in fault.detail
 
@@ -145,5 +145,7 @@ def test_refused_sets(folder: Path, path: str, pattern: str) -> None:
 def test_a_link_that_leads_to_itself(folder: Path) -> None:
     """Such a link is a fault like any other."""
     (folder / "loop").symlink_to("loop")
-    (fault,) = desired('locals { a = file("loop") }', read=confined(folder, folder)).diagnostics
+    (fault,) = desired(
+        'locals { a = file("loop") }', read=make_confined_reader(folder, folder)
+    ).diagnostics
     assert "loop" in fault.detail

@@ -8,7 +8,7 @@ from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.resource import ProviderConfig
 from kafkaform.core.value import FrozenMap
-from kafkaform.language.desired import Inputs
+from kafkaform.language.desired import VariableInputs
 
 from .example import desired, faults, sound
 
@@ -88,12 +88,12 @@ def test_a_missing_secret_is_named() -> None:
 
 def test_offline_only_names_are_checked() -> None:
     """Without anybody to ask, what needs an answer is left out, and counted."""
-    found = desired(TEXT, Inputs(partial=True))
+    found = desired(TEXT, VariableInputs(partial=True))
     assert [(str(f.severity), f.summary) for f in found.diagnostics] == [
         ("warning", "1 data source has not been read: data.kafka_topics.old")
     ]
     wrong = TEXT.replace("old.names", "old.nmaes").replace("prefix = ", "prefiks = ")
-    assert [f.summary for f in desired(wrong, Inputs(partial=True)).diagnostics[1:]] == [
+    assert [f.summary for f in desired(wrong, VariableInputs(partial=True)).diagnostics[1:]] == [
         'data.kafka_topics.old has no argument "prefiks"',
         'A kafka_topics has no attribute "nmaes"',
     ]

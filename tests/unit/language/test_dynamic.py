@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.resource import Desired
-from kafkaform.language.desired import Inputs
+from kafkaform.language.desired import VariableInputs
 
 from .example import faults
 from .test_json import built
@@ -16,7 +16,7 @@ from .test_json import built
 START = 'provider "kafka" {\n  bootstrap_servers = ["a:1"]\n'
 
 
-def _with(block: str, more: str = "", inputs: Inputs | None = None) -> Desired:
+def _with(block: str, more: str = "", inputs: VariableInputs | None = None) -> Desired:
     """A provider with this block in it, which begins in line 3."""
     return built({"main.kf.hcl": f"{START}{block}\n}}\n{more}"}, inputs)
 
@@ -111,7 +111,7 @@ def test_faults(block: str, fault: str) -> None:
 def test_sensitive_elements_do_not_leak() -> None:
     """The elements may be secret where the collection is not; then they go nowhere else."""
     more = 'variable "pw" {\n  sensitive = true\n}\n'
-    found = _with(_dynamic("[var.pw]", VALUE), more, Inputs({"KF_VAR_pw": "hunter2"}))
+    found = _with(_dynamic("[var.pw]", VALUE), more, VariableInputs({"KF_VAR_pw": "hunter2"}))
     assert faults(found) == ['main.kf.hcl:6:21: A sensitive value cannot go into "super_users"']
     assert "hunter2" not in str(found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.language.desired import load
+from kafkaform.language.desired import load_tree
 
 from .example import desired, faults
 
@@ -165,7 +165,7 @@ def test_both_places_of_one_object_are_named() -> None:
 
 def test_folders_without_configuration() -> None:
     """An empty folder is named as such."""
-    assert load({}).diagnostics[0].summary == "There is no configuration here"
+    assert load_tree({}).diagnostics[0].summary == "There is no configuration here"
 
 
 def test_syntax_errors_do_not_hide_other_faults() -> None:

@@ -18,15 +18,15 @@ import pytest
 
 from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import KafkaformError
-from kafkaform.language.console import evaluator
-from kafkaform.language.desired import Built, Inputs, Schemas, evaluate_tree, load
-from kafkaform.language.evaluate.graph import edges
-from kafkaform.language.functions.confined_files import confined
+from kafkaform.language.console import make_evaluator
+from kafkaform.language.desired import Built, Schemas, VariableInputs, evaluate_tree, load_tree
+from kafkaform.language.evaluate.graph import list_edges
+from kafkaform.language.functions.confined_files import make_confined_reader
 from kafkaform.provider.registry import Registry
-from kafkaform.render.diagnostics import diagnostic_data, render_diagnostics
-from kafkaform.render.dot import dot
-from kafkaform.syntax.format import format
-from kafkaform.workflow.configuration.evaluation import schemas
+from kafkaform.render.diagnostics import make_diagnostic_data, render_diagnostics
+from kafkaform.render.dot import render_dot
+from kafkaform.syntax.format import format_text
+from kafkaform.workflow.configuration.evaluation import collect_schemas
 
 from ..syntax.test_fuzz import DAMAGES, ROOT, corpus
 
@@ -52,7 +52,7 @@ Folder = Mapping[str, str]
 @cache
 def offered() -> Schemas:
     registry = Registry()
-    return schemas({name: registry.load(name) for name in registry.names})
+    return collect_schemas({name: registry.load(name) for name in registry.names})
 
 
 @cache
@@ -109,24 +109,26 @@ def check(files: Folder, place: Path) -> None:
         }
         return found if folder == "" or found else {"main.kf.hcl": MODULE.encode()}
 
-    tree = load(of(""), of)
+    tree = load_tree(of(""), of)
     for partial in (False, True):
-        built = evaluate_tree(tree, Inputs(partial=partial), offered(), confined(place, place))
+        built = evaluate_tree(
+            tree, VariableInputs(partial=partial), offered(), make_confined_reader(place, place)
+        )
         _show(built)
-    ask = evaluator(built)
+    ask = make_evaluator(built)
     for question in (*ASKED, *(text[:200] for text in files.values())):
         value, faults = ask(question)
         assert (value is None) == bool(faults)
     for text in files.values():
-        format(text)
+        format_text(text)
 
 
 def _show(built: Built) -> None:
     faults = built.desired.diagnostics
     render_diagnostics(faults).encode()
-    dumps([diagnostic_data(fault) for fault in faults])
+    dumps([make_diagnostic_data(fault) for fault in faults])
     assert all(fault.summary for fault in faults)
-    dot(*edges(built.run.graph)).encode()
+    render_dot(*list_edges(built.run.graph)).encode()
 
 
 @pytest.mark.timeout(60 + COUNT)

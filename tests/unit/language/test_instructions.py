@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.address import Address
-from kafkaform.language.declare.settings import settings
-from kafkaform.language.desired import load
+from kafkaform.language.declare.settings import read_settings
+from kafkaform.language.desired import load_tree
 
 from .example import desired, faults, sound
 
@@ -111,10 +111,10 @@ def test_settings() -> None:
         'kafkaform {\n  required_version = ">= 0.1"\n'
         '  backend "s3" {\n    bucket = "b"\n    retries = 1 + 2\n  }\n}\n'
     )
-    found, problems = settings(load({"main.kf.hcl": text.encode()}))
+    found, problems = read_settings(load_tree({"main.kf.hcl": text.encode()}))
     assert problems == ()
     assert (found.required_version, found.backend) == (">= 0.1", "s3")
     assert found.options == {"bucket": "b", "retries": 3}
-    refused = settings(load({"main.kf.hcl": text.replace('"b"', "var.b").encode()}))[1]
+    refused = read_settings(load_tree({"main.kf.hcl": text.replace('"b"', "var.b").encode()}))[1]
     assert [str(item.range) for item in refused] == ["main.kf.hcl:4:14"]
     assert sound(text).declared == ()

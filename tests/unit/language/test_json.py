@@ -13,19 +13,19 @@ from kafkaform.core.resource import Desired
 from kafkaform.core.value import SecretRef
 from kafkaform.language.declare.blocks import SHAPES
 from kafkaform.language.declare.json_forms import FORMS, TOP
-from kafkaform.language.desired import Inputs, build, load
+from kafkaform.language.desired import VariableInputs, build_desired, load_tree
 
 from ...kit.quick import examples
 from .example import SCHEMAS, faults, plain
 
 
-def built(files: Mapping[str, str], inputs: Inputs | None = None) -> Desired:
+def built(files: Mapping[str, str], inputs: VariableInputs | None = None) -> Desired:
     """What a folder with these files declares."""
-    tree = load({name: text.encode() for name, text in files.items()})
-    return build(tree, inputs or Inputs(), SCHEMAS)
+    tree = load_tree({name: text.encode() for name, text in files.items()})
+    return build_desired(tree, inputs or VariableInputs(), SCHEMAS)
 
 
-def _sound(text: str, inputs: Inputs | None = None) -> Desired:
+def _sound(text: str, inputs: VariableInputs | None = None) -> Desired:
     found = built({"main.kf.json": text}, inputs)
     assert found.diagnostics == ()
     return found

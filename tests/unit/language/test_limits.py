@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity, has_errors
 from kafkaform.core.schema import STRING, Type, object_of
-from kafkaform.language.desired import load
+from kafkaform.language.desired import load_tree
 from kafkaform.language.evaluate.diagnostics import SHOWN, Collector
 from kafkaform.language.values.limits import LIMITS, Budget
 
@@ -134,8 +134,8 @@ def test_many_names_of_one_folder_are_one_module() -> None:
         return {"main.kf.hcl": b'module "again" { source = "./link" }\n'}
 
     own = {"a": "a", "b": "a", "a/link": "a"}
-    tree = load({"main.kf.hcl": b'module "x" { source = "./a" }\nmodule "y" { source = "./b" }\n'},
-                read, own.__getitem__)  # fmt: skip
+    main = b'module "x" { source = "./a" }\nmodule "y" { source = "./b" }\n'
+    tree = load_tree({"main.kf.hcl": main}, read, own.__getitem__)
     assert reads == ["a"]
     assert tree.names == own
 
@@ -143,7 +143,9 @@ def test_many_names_of_one_folder_are_one_module() -> None:
 def test_modules_are_bounded_in_all() -> None:
     """A thousand folders may be named, in all modules together."""
     calls = "".join(f'module "m{n}" {{ source = "./m{n}" }}\n' for n in range(LIMITS.calls + 1))
-    tree = load({"main.kf.hcl": calls.encode()}, lambda _: {"main.kf.hcl": b"locals { a = 1 }\n"})
+    tree = load_tree(
+        {"main.kf.hcl": calls.encode()}, lambda _: {"main.kf.hcl": b"locals { a = 1 }\n"}
+    )
     (fault,) = tree.diagnostics
     assert fault.summary == "The modules of the configuration are too large"
     assert str(fault.range) == "main.kf.hcl:1001:1"

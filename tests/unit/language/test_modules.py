@@ -9,7 +9,7 @@ import pytest
 
 from kafkaform.core.resource import Desired
 from kafkaform.core.value import FrozenMap
-from kafkaform.language.desired import Inputs, build, load
+from kafkaform.language.desired import VariableInputs, build_desired, load_tree
 
 from .example import BLOCK, SCHEMAS, faults
 
@@ -28,7 +28,7 @@ output "id" { value = kafka_topic.this.topic_id }
 """
 
 
-def built(files: Mapping[str, str], inputs: Inputs | None = None, **more: Any) -> Desired:
+def built(files: Mapping[str, str], inputs: VariableInputs | None = None, **more: Any) -> Desired:
     """What a root folder and its modules declare. files: path below the root -> text."""
     content = {"provider.kf.hcl": BLOCK, **files}
 
@@ -42,7 +42,7 @@ def built(files: Mapping[str, str], inputs: Inputs | None = None, **more: Any) -
             raise FileNotFoundError(2, "No such file or directory")
         return found
 
-    return build(load(of(""), of), inputs or Inputs(), SCHEMAS, **more)
+    return build_desired(load_tree(of(""), of), inputs or VariableInputs(), SCHEMAS, **more)
 
 
 def sound(files: Mapping[str, str], **more: Any) -> Desired:
@@ -280,11 +280,11 @@ module "user" {
 }
 """
     files = {"main.kf.hcl": main, "user/main.kf.hcl": user}
-    found = sound(files, inputs=Inputs(given=("secret=hunter2",)))
+    found = sound(files, inputs=VariableInputs(given=("secret=hunter2",)))
     (item,) = found.declared
     assert str(item.attributes["password"]) == "variable:secret"
     leak = {**files, "main.kf.hcl": main + 'output "p" { value = module.user.password }\n'}
-    _, fault = built(leak, inputs=Inputs(given=("secret=hunter2",))).diagnostics
+    _, fault = built(leak, inputs=VariableInputs(given=("secret=hunter2",))).diagnostics
     assert fault.summary == 'The output "p" is sensitive'
     assert "hunter2" not in str(fault)
 
@@ -324,7 +324,7 @@ module "user" {
 """
     files = {"main.kf.hcl": main, "user/main.kf.hcl": user}
     given = ('passwords={ a = "hunter2", b = "hunter3" }',)
-    found = sound(files, inputs=Inputs(given=given))
+    found = sound(files, inputs=VariableInputs(given=given))
     told = {
         item.attributes["username"]: str(item.attributes["password"]) for item in found.declared
     }
@@ -551,7 +551,7 @@ output "bucket" { value = aws_bucket.b.arn }
 resource "kafka_topic" "needs" { name = local.bucket }
 locals { bucket = aws_bucket.b.name }
 """
-    found = build(load({"main.tf": text.encode()}), Inputs(), SCHEMAS)
+    found = build_desired(load_tree({"main.tf": text.encode()}), VariableInputs(), SCHEMAS)
     assert [item.identity.instance for item in found.declared] == ["kafka", "kafka.eu"]
     assert [(f.severity, f.summary) for f in found.diagnostics] == [
         ("warning", '1 block of the provider "aws" is skipped'),
@@ -568,7 +568,7 @@ provider "kafka" {
 resource "random_password" "p" { length = 16 }
 resource "kafka_topic" "t" { name = random_password.p.result }
 """
-    found = build(load({"main.tf": text.encode()}), Inputs(), SCHEMAS)
+    found = build_desired(load_tree({"main.tf": text.encode()}), VariableInputs(), SCHEMAS)
     (fault,) = [item for item in found.diagnostics if item.severity == "error"]
     assert "which is skipped" in fault.summary
     assert fault.advice.startswith('A secret: write secret_env("NAME")')

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from kafkaform.core.resource import Desired
-from kafkaform.language.desired import Inputs
+from kafkaform.language.desired import VariableInputs
 from kafkaform.syntax.stamps import Stamper
 
 from .example import desired
@@ -28,7 +28,7 @@ def blocks(body: str, words: list[tuple[str, str]]) -> str:
     )
 
 
-def both(text: str, inputs: Inputs | None = None) -> Desired:
+def both(text: str, inputs: VariableInputs | None = None) -> Desired:
     """What the text declares; the same as if every block were compiled from its own text."""
     found = desired(text, inputs)
     with patch.object(Stamper, "pass_over", lambda self, at: at):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkaform.core.address import Address
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.value import FrozenMap
-from kafkaform.language.desired import Inputs, build, load
+from kafkaform.language.desired import VariableInputs, build_desired, load_tree
 
 from .example import SCHEMAS, desired, faults, sound
 
@@ -199,7 +199,7 @@ def test_files_of_terraform() -> None:
     text = 'terraform {\n  required_version = "1"\n}\nvariable "n" {}\n' + TOPIC
     files = {"main.tf": text, "provider.tf": 'provider "kafka" { bootstrap_servers = [] }'}
     content = {name: value.encode() for name, value in files.items()}
-    tree = load({**content, "terraform.tfvars": b"n = 1", "notes.txt": b"\xff"})
-    found = build(tree, Inputs(), SCHEMAS)
+    tree = load_tree({**content, "terraform.tfvars": b"n = 1", "notes.txt": b"\xff"})
+    found = build_desired(tree, VariableInputs(), SCHEMAS)
     assert found.diagnostics == ()
     assert len(found.declared) == 1

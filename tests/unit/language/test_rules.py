@@ -7,7 +7,7 @@ from typing import Any
 from kafkaform.core.diagnostics import Severity
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.value import FrozenMap
-from kafkaform.language.desired import Inputs
+from kafkaform.language.desired import VariableInputs
 
 from .example import desired, sound
 
@@ -98,7 +98,7 @@ def test_a_check_has_data_of_its_own() -> None:
     (warning,) = desired(text, query=fails).diagnostics
     assert warning.severity is Severity.WARNING
     assert "no broker answers" in warning.summary
-    assert desired(text, Inputs(partial=True)).diagnostics == ()
+    assert desired(text, VariableInputs(partial=True)).diagnostics == ()
     outside = text + 'output "o" { value = data.kafka_topics.mine.names }\n'
     (fault,) = desired(outside, query=two).diagnostics
     assert fault.summary == "data.kafka_topics.mine is not declared"
@@ -109,7 +109,7 @@ def test_sensitive_messages_are_hidden() -> None:
     text = 'variable "s" { sensitive = true }\n' + topic(
         rule("precondition", "var.s == 1", "it is ${var.s}")
     )
-    _of_var, fault = desired(text, Inputs(given=("s=hunter2",))).diagnostics
+    _of_var, fault = desired(text, VariableInputs(given=("s=hunter2",))).diagnostics
     assert "hunter2" not in str(fault)
     assert "hidden" in fault.detail
 

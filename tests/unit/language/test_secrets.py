@@ -6,17 +6,17 @@ import pytest
 
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.value import SecretRef
-from kafkaform.language.declare.top_level import declare
-from kafkaform.language.declare.variables import resolve
-from kafkaform.language.desired import Desired, Inputs, load
-from kafkaform.language.expressions.compilation import context
-from kafkaform.language.functions import function_table
+from kafkaform.language.declare.top_level import declare_blocks
+from kafkaform.language.declare.variables import resolve_variables
+from kafkaform.language.desired import Desired, VariableInputs, load_tree
+from kafkaform.language.expressions.compilation import make_context
+from kafkaform.language.functions import make_function_table
 
 from .example import desired, faults, sound
 
 VALUE = "hunter2"
 VARIABLE = 'variable "pw" {\n  type      = string\n  sensitive = true\n}\n'
-GIVEN = Inputs({"KF_VAR_pw": VALUE})
+GIVEN = VariableInputs({"KF_VAR_pw": VALUE})
 
 
 def _user(password: str) -> str:
@@ -56,7 +56,7 @@ variable "logins" {
 }
 locals { handed = var.passwords }
 """
-MANY_GIVEN = Inputs({"KF_VAR_passwords": '{ x = "hunter2", "é\\"" = "other", n = null }'})
+MANY_GIVEN = VariableInputs({"KF_VAR_passwords": '{ x = "hunter2", "é\\"" = "other", n = null }'})
 ELEMENTS = [
     ('var.passwords["x"]', 'passwords["x"]'),
     ("var.passwords.x", 'passwords["x"]'),
@@ -76,9 +76,9 @@ def test_an_element_of_a_sensitive_collection_is_a_reference(text: str, name: st
     """However it is spelled, it has one name, and under that name whoever sends it finds it."""
     found = sound(MANY + _user(text), MANY_GIVEN)
     assert found.declared[0].attributes["password"] == SecretRef("variable", name)
-    tree = load({"main.kf.hcl": MANY.encode()})
-    blocks = declare(tree)[0].variables
-    texts = resolve(tree, blocks, MANY_GIVEN, context(function_table())).secrets
+    tree = load_tree({"main.kf.hcl": MANY.encode()})
+    blocks = declare_blocks(tree)[0].variables
+    texts = resolve_variables(tree, blocks, MANY_GIVEN, make_context(make_function_table())).secrets
     assert texts[name] == ("other" if "é" in name else VALUE)
     assert set(texts) == {
         'passwords["x"]',
@@ -215,7 +215,9 @@ def test_faults_of_sensitive_variables_hide_their_line() -> None:
     plain = 'variable "n" {\n  type = number\n  sensitive = true\n}\n'
     _silent(desired(plain, files={"kafkaform.kfvars.hcl": f'n = "{VALUE}"'}))
     _silent(desired(plain, files={"kafkaform.kfvars.hcl": f'nn = "{VALUE}"\nn = 1'}))
-    _silent(desired(plain.replace("number", "list(string)"), Inputs({"KF_VAR_n": f"[{VALUE}"})))
+    _silent(
+        desired(plain.replace("number", "list(string)"), VariableInputs({"KF_VAR_n": f"[{VALUE}"}))
+    )
 
 
 def test_outputs() -> None:
@@ -242,8 +244,8 @@ def test_provider_blocks() -> None:
 
 def test_values_for_whoever_sends_them() -> None:
     """The text of a sensitive variable is handed over separately from everything else."""
-    tree = load({"main.kf.hcl": VARIABLE.encode()})
-    blocks = declare(tree)[0].variables
-    found = resolve(tree, blocks, GIVEN, context(function_table()))
+    tree = load_tree({"main.kf.hcl": VARIABLE.encode()})
+    blocks = declare_blocks(tree)[0].variables
+    found = resolve_variables(tree, blocks, GIVEN, make_context(make_function_table()))
     assert found.secrets == {"pw": VALUE}
     assert found.plain == {}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.language.functions.confined_files import confined
+from kafkaform.language.functions.confined_files import make_confined_reader
 from kafkaform.language.values.value import SENSITIVE, Marked
 
 from .example import desired, evaluate, plain, sound
@@ -35,7 +35,10 @@ output "list"  { value = templatefile("list.tmpl", { xs = { b = 1, a = 2 } }) }
 output "count" { value = templatefile("count.tmpl", { n = 3 }) }
 output "value" { value = templatefile("value.tmpl", { xs = [1, 2] }) }
 """
-    found = {item.name: item.value for item in sound(text, read=confined(folder, folder)).outputs}
+    found = {
+        item.name: item.value
+        for item in sound(text, read=make_confined_reader(folder, folder)).outputs
+    }
     assert found == {"list": "a=2\nb=1\n", "count": "321", "value": (1, 2)}
 
 
@@ -61,7 +64,9 @@ FAULTS = {
 @pytest.mark.parametrize("call", FAULTS)
 def test_faults(folder: Path, call: str) -> None:
     """A fault in a template names the template and the line; sensitive values hide the reason."""
-    (fault,) = desired(f"locals {{ a = {call} }}", read=confined(folder, folder)).diagnostics
+    (fault,) = desired(
+        f"locals {{ a = {call} }}", read=make_confined_reader(folder, folder)
+    ).diagnostics
     assert FAULTS[call] in fault.summary
     assert fault.range is not None
 
@@ -86,7 +91,7 @@ def test_deep_templates_do_not_end_the_program(tmp_path: Path) -> None:
         (tmp_path / f"{n}.tmpl").write_text(f"${{{'[' * 90}{inner}{']' * 90}}}")
     (tmp_path / "15.tmpl").write_text("end")
     text = 'locals { a = templatefile("0.tmpl", {}) }'
-    (fault,) = desired(text, read=confined(tmp_path, tmp_path)).diagnostics
+    (fault,) = desired(text, read=make_confined_reader(tmp_path, tmp_path)).diagnostics
     assert fault.summary == "Templates are nested too deeply here"
 
 
@@ -95,5 +100,5 @@ def test_templates_cannot_multiply(tmp_path: Path) -> None:
     again = 'try(templatefile("a.tmpl", { n = n - 1 }), "")'
     (tmp_path / "a.tmpl").write_text(f"%{{ if n > 0 }}${{{again}}}${{{again}}}%{{ endif }}")
     text = 'locals { a = templatefile("a.tmpl", { n = 99 }) }'
-    (fault,) = desired(text, read=confined(tmp_path, tmp_path)).diagnostics
+    (fault,) = desired(text, read=make_confined_reader(tmp_path, tmp_path)).diagnostics
     assert fault.summary == "The configuration takes too many steps to evaluate"

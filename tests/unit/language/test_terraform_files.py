@@ -6,9 +6,9 @@ import pytest
 
 from kafkaform.core.diagnostics import Severity
 from kafkaform.language.declare.folder import is_read
-from kafkaform.language.declare.folder import load as load_folder
-from kafkaform.language.declare.settings import settings, terraform_settings
-from kafkaform.language.desired import Inputs, load
+from kafkaform.language.declare.folder import load_folder as load_folder
+from kafkaform.language.declare.settings import read_settings, read_terraform_settings
+from kafkaform.language.desired import VariableInputs, load_tree
 
 from .example import faults
 from .test_json import built
@@ -17,7 +17,7 @@ PROVIDER = 'provider "kafka" {\n  bootstrap_servers = ["a:1"]\n}\n'
 X = PROVIDER + 'variable "x" {\n  default = "default"\n}\noutput "x" {\n  value = var.x\n}\n'
 
 
-def _x(files: dict[str, str], inputs: Inputs | None = None) -> object:
+def _x(files: dict[str, str], inputs: VariableInputs | None = None) -> object:
     found = built({"main.tf": X, **files}, inputs)
     assert found.diagnostics == ()
     return found.outputs[0].value
@@ -31,7 +31,7 @@ def test_kafkaform_s_files_come_first() -> None:
         "terraform.tfvars": "x = ",
         "main.kf.json": '{"output": {"o": {"value": 1}}}',
     }
-    tree = load({name: text.encode() for name, text in files.items()})
+    tree = load_tree({name: text.encode() for name, text in files.items()})
     assert (tree.diagnostics, tree.terraform) == ((), False)
     assert set(tree.digests) == {"main.kf.json"}
 
@@ -87,12 +87,12 @@ def test_values_of_variables(
     environ: dict[str, str], files: dict[str, str], given: tuple[str, ...], expected: str
 ) -> None:
     """Terraform's names, in Terraform's order."""
-    assert _x(files, Inputs(environ, given)) == expected
+    assert _x(files, VariableInputs(environ, given)) == expected
 
 
 def test_terraform_s_environment_is_for_its_own_files() -> None:
     """TF_VAR_… says nothing in a folder of kafkaform's files."""
-    found = built({"main.kf.hcl": X}, Inputs({"TF_VAR_x": "tf"}))
+    found = built({"main.kf.hcl": X}, VariableInputs({"TF_VAR_x": "tf"}))
     assert found.outputs[0].value == "default"
 
 
@@ -126,10 +126,10 @@ terraform {
 def test_required_providers() -> None:
     """A local name stands for what its source names, else for itself; nothing is said of
     Terraform's version or of providers that are not there."""
-    tree = load({"main.tf": SETTINGS.encode()})
-    found = terraform_settings(tree)
+    tree = load_tree({"main.tf": SETTINGS.encode()})
+    found = read_terraform_settings(tree)
     assert found.diagnostics == ()
-    names = {name: found.provider(name) for name in ("kafka", "kf", "aws", "old", "other")}
+    names = {name: found.resolve_provider(name) for name in ("kafka", "kf", "aws", "old", "other")}
     assert names == {"kafka": "kafka", "kf": "kafka", "aws": "aws", "old": "old", "other": "other"}
     assert built({"main.tf": SETTINGS + X}).diagnostics == ()
 
@@ -142,7 +142,9 @@ def test_required_providers_in_json_and_overridden() -> None:
         "override.tf": 'terraform {\n  required_providers {\n    kafka = { source = "x/kafka" }\n'
         "  }\n}\n",
     }
-    found = terraform_settings(load({name: text.encode() for name, text in files.items()}))
+    found = read_terraform_settings(
+        load_tree({name: text.encode() for name, text in files.items()})
+    )
     assert found.providers == {"kafka": "x/kafka", "kf": "Mongey/kafka"}
     assert found.diagnostics == ()
 
@@ -151,7 +153,7 @@ def test_required_providers_in_json_and_overridden() -> None:
 def test_a_backend_is_not_used(store: str) -> None:
     """Once it is said that Terraform's state is not read, and how objects come in."""
     text = f"terraform {{\n  {store}\n}}\n"
-    found, problems = settings(load({"a.tf": text.encode(), "b.tf": text.encode()}))
+    found, problems = read_settings(load_tree({"a.tf": text.encode(), "b.tf": text.encode()}))
     assert found.backend is None
     (warning,) = problems
     kind = store.split()[0]
@@ -176,7 +178,7 @@ WRONG = [
 @pytest.mark.parametrize(("text", "fault"), WRONG)
 def test_faults_of_the_block(text: str, fault: str) -> None:
     """A misspelt setting is told like any other."""
-    problems = terraform_settings(load({"a.tf": text.encode()})).diagnostics
+    problems = read_terraform_settings(load_tree({"a.tf": text.encode()})).diagnostics
     assert [f"{item.range}: {item.summary}" for item in problems] == [f"a.tf:{fault}"]
 
 

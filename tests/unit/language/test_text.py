@@ -8,25 +8,25 @@ from typing import Any
 import pytest
 
 from kafkaform.core.resource import Desired
-from kafkaform.core.schema import STRING, TEXT, Attribute, map_of, schema
+from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import FrozenMap
-from kafkaform.language.desired import Inputs, Schemas, TypeInfo, build, load
+from kafkaform.language.desired import Schemas, TypeInfo, VariableInputs, build_desired, load_tree
 
 from .example import BLOCK, SCHEMAS, faults
 
-THING = schema(
+THING = make_schema(
     "A thing.",
-    Attribute("name", STRING, "Its name.", required=True),
-    Attribute("config", map_of(TEXT), "Configs."),
+    AttributeSchema("name", STRING, "Its name.", required=True),
+    AttributeSchema("config", map_of(TEXT), "Configs."),
 )
 TYPES = {"kafka_thing": TypeInfo(THING, lambda attributes: str(attributes["name"]), "kafka")}
 
 
 def declared(config: str, more: str = "", variables: Mapping[str, str] | None = None) -> Desired:
     block = f'resource "kafka_thing" "a" {{\n  name   = "a"\n  config = {config}\n}}\n'
-    tree = load({"main.kf.hcl": (block + more).encode(), "provider.kf.hcl": BLOCK.encode()})
-    inputs = Inputs(variables=dict(variables or {})) if variables else Inputs()
-    return build(tree, inputs, Schemas(TYPES, SCHEMAS.data, SCHEMAS.providers))
+    tree = load_tree({"main.kf.hcl": (block + more).encode(), "provider.kf.hcl": BLOCK.encode()})
+    inputs = VariableInputs(variables=dict(variables or {})) if variables else VariableInputs()
+    return build_desired(tree, inputs, Schemas(TYPES, SCHEMAS.data, SCHEMAS.providers))
 
 
 def config(text: str, more: str = "") -> FrozenMap:

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from kafkaform.core.schema import Type
-from kafkaform.language.declare.variables import default_reader
-from kafkaform.language.expressions.compilation import context
-from kafkaform.language.functions import function_table
-from kafkaform.language.values.conversion import convert, lower
+from kafkaform.language.declare.variables import make_default_reader
+from kafkaform.language.expressions.compilation import make_context
+from kafkaform.language.functions import make_function_table
+from kafkaform.language.values.conversion import convert_value, lower_value
 from kafkaform.language.values.faults import ConvertFault, EvalError
 from kafkaform.language.values.types import parse_type
-from kafkaform.language.values.unification import unify
+from kafkaform.language.values.unification import unify_types
 from kafkaform.language.values.value import type_of
 from kafkaform.syntax.parse import parse_expression
 
@@ -23,7 +23,7 @@ from .example import evaluate
 def _type(text: str) -> Type:
     node, problems = parse_expression(text, "test")
     assert node is not None, problems
-    return parse_type(node, default_reader(context(function_table())))
+    return parse_type(node, make_default_reader(make_context(make_function_table())))
 
 
 CONVERSIONS: list[tuple[str, str, Any]] = [
@@ -46,7 +46,7 @@ CONVERSIONS: list[tuple[str, str, Any]] = [
 @pytest.mark.parametrize(("value", "kind", "expected"), CONVERSIONS)
 def test_conversion(value: str, kind: str, expected: Any) -> None:
     """Values take the type that is asked for."""
-    assert lower(convert(evaluate(value), _type(kind))) == expected
+    assert lower_value(convert_value(evaluate(value), _type(kind))) == expected
 
 
 REFUSED = [
@@ -64,7 +64,7 @@ REFUSED = [
 def test_refused_conversion(value: str, kind: str, message: str) -> None:
     """What does not fit is named by its path and kind, never by its value."""
     with pytest.raises(ConvertFault) as caught:
-        convert(evaluate(value), _type(kind))
+        convert_value(evaluate(value), _type(kind))
     assert str(caught.value) == message
 
 
@@ -84,7 +84,7 @@ UNIFIED = [
 @pytest.mark.parametrize(("values", "expected"), UNIFIED)
 def test_unification(values: list[str], expected: str) -> None:
     """Several types share one, or none."""
-    assert str(unify(type_of(evaluate(value)) for value in values)) == expected
+    assert str(unify_types(type_of(evaluate(value)) for value in values)) == expected
 
 
 BAD_TYPES = [

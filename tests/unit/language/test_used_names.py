@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.language.declare.folder import load
+from kafkaform.language.declare.folder import load_folder
 from kafkaform.language.declare.used_names import list_used_names
 
 CASES = {
@@ -26,11 +26,11 @@ CASES = {
 @pytest.mark.parametrize(("text", "names"), CASES.values(), ids=CASES)
 def test_names_in_blocks(text: str, names: set[str]) -> None:
     """Each block that can name a provider or one of its types does so, also where it is wrong."""
-    assert list_used_names(load({"main.kf.hcl": f"{text}\n".encode()})) == names
+    assert list_used_names(load_folder({"main.kf.hcl": f"{text}\n".encode()})) == names
 
 
 def test_names_in_modules() -> None:
     """The files of called modules count too."""
-    inner = load({"main.kf.hcl": b'resource "acme_user" "a" {}\n'})
-    tree = replace(load({"main.kf.hcl": b"locals {}\n"}), modules={"m": inner})
+    inner = load_folder({"main.kf.hcl": b'resource "acme_user" "a" {}\n'})
+    tree = replace(load_folder({"main.kf.hcl": b"locals {}\n"}), modules={"m": inner})
     assert list_used_names(tree) == {"acme_user"}

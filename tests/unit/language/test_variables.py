@@ -8,40 +8,40 @@ from typing import Any
 import pytest
 
 from kafkaform.core.diagnostics import Severity
-from kafkaform.language.desired import Inputs, VarFile
+from kafkaform.language.desired import VarFile, VariableInputs
 
 from .example import desired, faults, sound
 
 ONE = 'variable "x" {\n  default = "default"\n}\noutput "x" { value = var.x }\n'
 
 
-def _x(inputs: Inputs, files: Mapping[str, str] | None = None) -> Any:
+def _x(inputs: VariableInputs, files: Mapping[str, str] | None = None) -> Any:
     return sound(ONE, inputs, files=files).outputs[0].value
 
 
 FILES = {"kafkaform.kfvars.hcl": 'x = "main"'}
 AUTO = {**FILES, "a.auto.kfvars.hcl": 'x = "a"', "b.auto.kfvars.hcl": 'x = "b"'}
 ENVIRON = {"KF_VAR_x": "environ"}
-PRECEDENCE: list[tuple[Inputs, Mapping[str, str], str]] = [
-    (Inputs(), {}, "default"),
-    (Inputs(ENVIRON), {}, "environ"),
-    (Inputs(ENVIRON), FILES, "main"),
-    (Inputs(ENVIRON), AUTO, "b"),
-    (Inputs(ENVIRON, ("x=cli",)), AUTO, "cli"),
-    (Inputs({}, ("x=cli", VarFile("v.hcl", b'x = "file"'))), AUTO, "file"),
-    (Inputs({}, (VarFile("v.hcl", b'x = "file"'), "x=cli")), AUTO, "cli"),
-    (Inputs(), {**FILES, "kafkaform.kfvars.json": '{"x": "json"}'}, "json"),
-    (Inputs(), {**AUTO, "a.auto.kfvars.json": '{"x": "j"}'}, "b"),
-    (Inputs(), {**AUTO, "c.auto.kfvars.json": '{"x": "j"}'}, "j"),
-    (Inputs({}, (VarFile("v.json", b'{"x": "file"}'),)), AUTO, "file"),
-    (Inputs({}, (VarFile("/dev/fd/63", b' {"x": "pipe"}'),)), AUTO, "pipe"),
-    (Inputs({}, (VarFile("/dev/fd/63", b'x = "pipe"'),)), AUTO, "pipe"),
-    (Inputs({}, ("x=1", VarFile("v.hcl", b'x = "file"'), "x=a = b")), AUTO, "a = b"),
+PRECEDENCE: list[tuple[VariableInputs, Mapping[str, str], str]] = [
+    (VariableInputs(), {}, "default"),
+    (VariableInputs(ENVIRON), {}, "environ"),
+    (VariableInputs(ENVIRON), FILES, "main"),
+    (VariableInputs(ENVIRON), AUTO, "b"),
+    (VariableInputs(ENVIRON, ("x=cli",)), AUTO, "cli"),
+    (VariableInputs({}, ("x=cli", VarFile("v.hcl", b'x = "file"'))), AUTO, "file"),
+    (VariableInputs({}, (VarFile("v.hcl", b'x = "file"'), "x=cli")), AUTO, "cli"),
+    (VariableInputs(), {**FILES, "kafkaform.kfvars.json": '{"x": "json"}'}, "json"),
+    (VariableInputs(), {**AUTO, "a.auto.kfvars.json": '{"x": "j"}'}, "b"),
+    (VariableInputs(), {**AUTO, "c.auto.kfvars.json": '{"x": "j"}'}, "j"),
+    (VariableInputs({}, (VarFile("v.json", b'{"x": "file"}'),)), AUTO, "file"),
+    (VariableInputs({}, (VarFile("/dev/fd/63", b' {"x": "pipe"}'),)), AUTO, "pipe"),
+    (VariableInputs({}, (VarFile("/dev/fd/63", b'x = "pipe"'),)), AUTO, "pipe"),
+    (VariableInputs({}, ("x=1", VarFile("v.hcl", b'x = "file"'), "x=a = b")), AUTO, "a = b"),
 ]
 
 
 @pytest.mark.parametrize(("inputs", "files", "expected"), PRECEDENCE)
-def test_precedence(inputs: Inputs, files: Mapping[str, str], expected: str) -> None:
+def test_precedence(inputs: VariableInputs, files: Mapping[str, str], expected: str) -> None:
     """The last of default, environment, files by name, and command line wins."""
     assert _x(inputs, files) == expected
 
@@ -49,20 +49,22 @@ def test_precedence(inputs: Inputs, files: Mapping[str, str], expected: str) -> 
 def test_undeclared_names() -> None:
     """An unknown variable is no matter in the environment, a warning in a file, an error on
     the command line."""
-    assert _x(Inputs({"KF_VAR_y": "1"})) == "default"
+    assert _x(VariableInputs({"KF_VAR_y": "1"})) == "default"
     warned = desired(ONE, files={"kafkaform.kfvars.hcl": "xx = 1"})
     assert [(item.severity, item.summary) for item in warned.diagnostics] == [
         (Severity.WARNING, 'No variable "xx" is declared')
     ]
     assert warned.diagnostics[0].advice == 'Did you mean "x"?'
-    refused = desired(ONE, Inputs({}, ("xx=1",)))
+    refused = desired(ONE, VariableInputs({}, ("xx=1",)))
     assert faults(refused) == ['None: --var sets "xx", but no such variable is declared']
 
 
 def test_many_undeclared_names() -> None:
     """A file that serves many folders does not flood the screen: two names, then a summary."""
     text = "".join(f'n{n} = "hunter2"\n' for n in range(5))
-    warned = desired(ONE, Inputs({}, (VarFile("v.hcl", b"n1 = 1"),)), {"a.auto.kfvars.hcl": text})
+    warned = desired(
+        ONE, VariableInputs({}, (VarFile("v.hcl", b"n1 = 1"),)), {"a.auto.kfvars.hcl": text}
+    )
     assert sorted(item.summary for item in warned.diagnostics) == [
         "3 more variables that have a value are not declared: n2, n3, n4",
         'No variable "n0" is declared',
@@ -83,7 +85,7 @@ ARGUMENTS = [
 @pytest.mark.parametrize(("text", "summary", "advice"), ARGUMENTS)
 def test_faults_of_arguments(text: str, summary: str, advice: str) -> None:
     """What is wrong with a --var is said without its value."""
-    (fault,) = desired(ONE, Inputs({}, (text,))).diagnostics
+    (fault,) = desired(ONE, VariableInputs({}, (text,))).diagnostics
     assert (fault.severity, fault.summary, fault.advice) == (Severity.ERROR, summary, advice)
 
 
@@ -108,7 +110,7 @@ TEXTS = [
 def test_texts_from_outside(kind: str, text: str, expected: Any) -> None:
     """A text is taken as it is for simple types and read as an expression for others."""
     source = f'variable "x" {{ type = {kind} }}\noutput "x" {{ value = var.x }}'
-    assert sound(source, Inputs({"KF_VAR_x": text})).outputs[0].value == expected
+    assert sound(source, VariableInputs({"KF_VAR_x": text})).outputs[0].value == expected
 
 
 def test_a_variable_without_value_names_the_ways_to_set_it() -> None:
@@ -129,7 +131,7 @@ def test_partial_inputs_check_names_only() -> None:
         'variable "zone" {}\nresource "kafka_topic" "a" {\n'
         '  name = var.zone\n  partitions = "x"\n  config = local.nope\n}'
     )
-    found = desired(text, Inputs(partial=True))
+    found = desired(text, VariableInputs(partial=True))
     assert faults(found) == [
         "None: 1 variable has no value: zone",
         'main.kf.hcl:4:16: "partitions" must be a number',
@@ -163,7 +165,7 @@ def test_wrong_type() -> None:
     assert faults(file) == [
         'kafkaform.kfvars.hcl:2:1: The value of the variable "n" does not fit its type'
     ]
-    environ = desired(text, Inputs({"KF_VAR_n": "x"}))
+    environ = desired(text, VariableInputs({"KF_VAR_n": "x"}))
     assert environ.diagnostics[0].detail == (
         "Here a number is needed, this string is none (given by KF_VAR_n)."
     )
@@ -178,7 +180,7 @@ def test_validation() -> None:
     found = desired(text)
     assert faults(found) == ['main.kf.hcl:1:1: The value of the variable "n" is not valid']
     assert found.diagnostics[0].detail == "n is 3, which is too small"
-    assert sound(text, Inputs({}, ("n=6",))).declared == ()
+    assert sound(text, VariableInputs({}, ("n=6",))).declared == ()
 
 
 def test_several_validations_and_other_variables() -> None:
@@ -191,7 +193,7 @@ def test_several_validations_and_other_variables() -> None:
         + "}\n"
     )
     assert sound(text).declared == ()
-    found = desired(text, Inputs({}, ("n=4", "least=5")))
+    found = desired(text, VariableInputs({}, ("n=4", "least=5")))
     assert [item.detail for item in found.diagnostics] == ["4 is less than 5", "4 is even"]
     assert [item.advice for item in found.diagnostics] == [
         "The rule is at main.kf.hcl:6:3.",
@@ -219,7 +221,7 @@ DECLARATIONS = [
 def test_faults_of_declarations(body: str, fault: str) -> None:
     """A wrong declaration is told although a sound value is given."""
     text = f'variable "x" {{\n  {body}\n}}\n'
-    assert faults(desired(text, Inputs({}, ("x=5",)))) == [f"main.kf.hcl:{fault}"]
+    assert faults(desired(text, VariableInputs({}, ("x=5",)))) == [f"main.kf.hcl:{fault}"]
 
 
 @pytest.mark.parametrize("name", ["source", "version", "providers", "count", "for_each"])
@@ -254,14 +256,14 @@ def test_a_secret_on_the_command_line_is_taken_with_a_warning() -> None:
     """As Terraform takes it, but whoever types it is told who can read it; from a file or the
     environment it is no cause for a word."""
     block = 'variable "p" {\n  sensitive = true\n}\n'
-    (warning,) = desired(block, Inputs(given=("p=hunter2",))).diagnostics
+    (warning,) = desired(block, VariableInputs(given=("p=hunter2",))).diagnostics
     assert warning.severity is Severity.WARNING and "hunter2" not in repr(warning)
     assert warning.summary == '--var says the value of the sensitive variable "p"'
     assert "KF_VAR_p" in warning.advice
-    assert sound(block, Inputs({"KF_VAR_p": "hunter2"})).diagnostics == ()
+    assert sound(block, VariableInputs({"KF_VAR_p": "hunter2"})).diagnostics == ()
     assert sound(block, files={"kafkaform.kfvars.hcl": 'p = "hunter2"'}).diagnostics == ()
     plain = block.replace("true", "false")
-    assert sound(plain, Inputs(given=("p=seen",))).diagnostics == ()
+    assert sound(plain, VariableInputs(given=("p=seen",))).diagnostics == ()
 
 
 USER = (
@@ -272,7 +274,7 @@ USER = (
 def test_ephemeral_variables_are_not_stored() -> None:
     """Their values go only where secrets go, as a reference."""
     text = 'variable "p" {\n  ephemeral = true\n}\n'
-    given = Inputs({"KF_VAR_p": "hunter2"})
+    given = VariableInputs({"KF_VAR_p": "hunter2"})
     assert "hunter2" not in str(sound(text + USER, given))
     shown = desired(text + 'resource "kafka_topic" "a" {\n  name = var.p\n}\n', given)
     assert faults(shown) == ['main.kf.hcl:5:10: A sensitive value cannot go into "name"']
@@ -304,7 +306,7 @@ def test_faults_of_sensitive_variables_do_not_show_them(
 ) -> None:
     """Whatever is wrong with the value, its text stays out of the message and the excerpt."""
     text = f'variable "p" {{\n  sensitive = true\n  {body}\n}}\n{more}'
-    found = desired(text, Inputs(environ), {"a.auto.kfvars.hcl": values})
+    found = desired(text, VariableInputs(environ), {"a.auto.kfvars.hcl": values})
     assert any(item.severity is Severity.ERROR for item in found.diagnostics)
     assert SECRET not in str(found.diagnostics)
 
@@ -314,7 +316,7 @@ def test_digest() -> None:
     base = sound(ONE).digest
     assert sound(ONE).digest == base
     assert sound(ONE + "\n").digest != base
-    assert sound(ONE, Inputs(ENVIRON)).digest != base
+    assert sound(ONE, VariableInputs(ENVIRON)).digest != base
     secret = 'variable "p" {\n  sensitive = true\n}\n'
-    one, other = (sound(secret, Inputs({"KF_VAR_p": value})) for value in ("a", "b"))
+    one, other = (sound(secret, VariableInputs({"KF_VAR_p": value})) for value in ("a", "b"))
     assert one.digest == other.digest

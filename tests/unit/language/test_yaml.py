@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform.language.functions import function_table
-from kafkaform.language.values.conversion import lower
+from kafkaform.language.functions import make_function_table
+from kafkaform.language.values.conversion import lower_value
 from kafkaform.language.values.faults import FunctionFault, LimitFault
 from kafkaform.language.values.value import Val
 
@@ -17,7 +17,7 @@ from .example import evaluate
 
 
 def decode(text: str) -> Val:
-    return function_table()["yamldecode"].call(text)
+    return make_function_table()["yamldecode"].call(text)
 
 
 MEANINGS: list[tuple[str, Any]] = [
@@ -44,7 +44,7 @@ MEANINGS: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("text", "expected"), MEANINGS)
 def test_meanings(text: str, expected: Any) -> None:
     """Words without quotes have the types that go-cty-yaml gives them."""
-    assert lower(decode(text)) == expected
+    assert lower_value(decode(text)) == expected
 
 
 REFUSED = {
@@ -106,7 +106,7 @@ def test_what_is_written_reads_the_same() -> None:
     text = (
         '{ a = "yes", b = "1", c = " x\\n  y: z\\n", d = [[], {}], e = 1.25, f = "${"a " }long" }'
     )
-    assert lower(decode(str(evaluate(f"yamlencode({text})")))) == lower(evaluate(text))
+    assert lower_value(decode(str(evaluate(f"yamlencode({text})")))) == lower_value(evaluate(text))
 
 
 def test_the_library_is_loaded_only_when_it_is_needed() -> None:

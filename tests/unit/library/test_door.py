@@ -34,7 +34,7 @@ from kafkaform import (
     Workspace,
 )
 from kafkaform.provider.registry import Registry
-from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = ROOT / "docs" / "library.md"
@@ -343,7 +343,7 @@ def test_faults_of_the_configuration_are_data(
 
 def test_an_apply_in_part_says_what_was_applied(folder: Path, cluster: SimulatedCluster) -> None:
     """The error has the results of all steps, of those that went well too."""
-    cluster.faults.schedule(refused(44, names="b"), "CreateTopics")
+    cluster.faults.schedule(refused_items(44, names="b"), "CreateTopics")
     with pytest.raises(AppliedInPart) as caught:
         kafkaform.apply_changes(opened(folder), approve=always)
     results = caught.value.applied.results

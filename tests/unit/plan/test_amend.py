@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkaform.apply.commit import committed
-from kafkaform.core.change import Action, BlockKind, Outcome, OutcomeStatus, Ownership
+from kafkaform.apply.commit import commit_step
+from kafkaform.core.change import Action, BlockerKind, Outcome, OutcomeStatus, Ownership
 from kafkaform.core.resource import Absent, Facts, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.amend import Edit, amend
@@ -45,7 +45,7 @@ def test_only_what_differs_is_written() -> None:
 def test_what_cannot_be_seen_is_blocked() -> None:
     """The missing right is named."""
     blocked = change(Hidden(IT, "Describe on Topic orders"), config(a="1")).blocked
-    assert blocked.kind is BlockKind.UNREADABLE
+    assert blocked.kind is BlockerKind.UNREADABLE
     assert "Describe on Topic orders" in blocked.advice
 
 
@@ -60,4 +60,4 @@ def test_nothing_is_owned_afterwards() -> None:
     """An applied change without owners leaves no row, so that no plan ever deletes its object."""
     found = change(seen(a="1"), config(a="2"))
     applied = Outcome("step", OutcomeStatus.APPLIED)
-    assert committed(None, found, (("config", "a"),), applied, 7) is None
+    assert commit_step(None, found, (("config", "a"),), applied, 7) is None

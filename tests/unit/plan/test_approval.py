@@ -8,10 +8,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Block, BlockKind, Change, Impact, Ownership, PathChange
+from kafkaform.core.change import (
+    Action,
+    Blocker,
+    BlockerKind,
+    Change,
+    Impact,
+    Ownership,
+    PathChange,
+)
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.plan.approval import approval, change_digest
+from kafkaform.plan.approval import compute_approval, digest_change
 from kafkaform.plan.model import Plan, PlanInstance
 
 from ...kit.simulated.engine import desired, moved, topic
@@ -28,7 +36,7 @@ def edited(**members: Any) -> Change:
 def approved(*changes: Change) -> str:
     """The approval of a plan of these changes."""
     names = ("kafka", "kafka.b")
-    return approval(Plan("l", 1, "", {n: PlanInstance(facts()) for n in names}, changes))
+    return compute_approval(Plan("l", 1, "", {n: PlanInstance(facts()) for n in names}, changes))
 
 
 COVERED: dict[str, Change] = {
@@ -78,25 +86,25 @@ SHOWN: dict[str, Change] = {
 @pytest.mark.parametrize("what", COVERED)
 def test_the_approval_covers(what: str) -> None:
     """Whatever changes what is done makes another approval."""
-    assert change_digest(COVERED[what], "cluster-1", "l") != change_digest(UPDATE, "cluster-1", "l")
+    assert digest_change(COVERED[what], "cluster-1", "l") != digest_change(UPDATE, "cluster-1", "l")
 
 
 @pytest.mark.parametrize("what", SHOWN)
 def test_the_approval_does_not_depend_on(what: str) -> None:
     """What only explains may differ from the plan that was reviewed."""
-    assert change_digest(SHOWN[what], "cluster-1", "l") == change_digest(UPDATE, "cluster-1", "l")
+    assert digest_change(SHOWN[what], "cluster-1", "l") == digest_change(UPDATE, "cluster-1", "l")
 
 
 def test_cluster_and_lineage_are_covered() -> None:
     """The same change elsewhere is another change."""
-    first = change_digest(UPDATE, "cluster-1", "lineage")
-    assert first != change_digest(UPDATE, "cluster-2", "lineage")
-    assert first != change_digest(UPDATE, "cluster-1", "another")
+    first = digest_change(UPDATE, "cluster-1", "lineage")
+    assert first != digest_change(UPDATE, "cluster-2", "lineage")
+    assert first != digest_change(UPDATE, "cluster-1", "another")
 
 
 def test_a_blocked_change_counts_only_when_it_is_not() -> None:
     """What becomes possible after the review was not reviewed."""
-    blocked = edited(blocked=Block(BlockKind.PROTECTED, "because"))
+    blocked = edited(blocked=Blocker(BlockerKind.PROTECTED, "because"))
     nothing = approved()
     assert approved(blocked) == nothing
     assert approved(UPDATE) != nothing

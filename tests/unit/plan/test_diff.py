@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaform.core.resource import Identity, Lifecycle, Observed
-from kafkaform.core.schema import STRING, Attribute, map_of, schema
+from kafkaform.core.schema import STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
-from kafkaform.plan.diff import compare, flatten, ignored, lay_over, set_only
-from kafkaform.plan.lifecycle import made_by
+from kafkaform.plan.diff import compare, flatten, is_ignored, keep_set_values, lay_over
+from kafkaform.plan.lifecycle import equals_target
 
-SCHEMA = schema(
+SCHEMA = make_schema(
     "A thing.",
-    Attribute("size", STRING, "Size."),
-    Attribute("config", map_of(STRING), "Config."),
-    Attribute("token", STRING, "Hidden.", sensitive=True),
+    AttributeSchema("size", STRING, "Size."),
+    AttributeSchema("config", map_of(STRING), "Config."),
+    AttributeSchema("token", STRING, "Hidden.", sensitive=True),
 )
 maps = st.dictionaries(st.sampled_from("xyz"), st.sampled_from(("1", "2")), max_size=3)
 things = st.fixed_dictionaries(
@@ -66,11 +66,11 @@ def test_globs_name_paths_and_whole_attributes() -> None:
     """`config.retention.*`, `config` and `*` are all ways to ignore config.retention.ms."""
     path = ("config", "retention.ms")
     for glob in ("config.retention.*", "config", "*"):
-        assert ignored(path, Lifecycle(ignore_changes=(glob,)))
-        assert not ignored(path, Lifecycle(ignore_changes_except=(glob,)))
+        assert is_ignored(path, Lifecycle(ignore_changes=(glob,)))
+        assert not is_ignored(path, Lifecycle(ignore_changes_except=(glob,)))
     for glob in ("retention.ms", "config.segment.*", "conf"):
-        assert not ignored(path, Lifecycle(ignore_changes=(glob,)))
-        assert ignored(path, Lifecycle(ignore_changes_except=(glob,)))
+        assert not is_ignored(path, Lifecycle(ignore_changes=(glob,)))
+        assert is_ignored(path, Lifecycle(ignore_changes_except=(glob,)))
 
 
 @given(things, things)
@@ -79,7 +79,7 @@ def test_laying_every_difference_over_gives_the_target(one: FrozenMap, two: Froz
     paths = [change.path for change in compare(one, two, schema=SCHEMA)]
     merged = lay_over(one, paths, two)
     managed = {path: v for path, v in flatten(merged).items() if two.get(path[0]) is not None}
-    assert managed == flatten(set_only(two))
+    assert managed == flatten(keep_set_values(two))
 
 
 @given(things, things, st.data())
@@ -95,11 +95,11 @@ def test_a_path_that_was_not_written_keeps_its_value(
         assert merged.get(path) == expected.get(path)
 
 
-KEPT = schema(
+KEPT = make_schema(
     "A login.",
-    Attribute("name", STRING, "Name."),
-    Attribute("password", STRING, "Hidden.", secret=True),
-    Attribute("extra", map_of(STRING), "More of them.", secret=True),
+    AttributeSchema("name", STRING, "Name."),
+    AttributeSchema("password", STRING, "Hidden.", secret=True),
+    AttributeSchema("extra", map_of(STRING), "More of them.", secret=True),
 )
 LOGIN = FrozenMap(
     name="ci", password=SecretRef("env", "A"), extra=FrozenMap(key=SecretRef("file", "k"))
@@ -120,9 +120,9 @@ def test_secrets_are_never_compared() -> None:
     assert compare(live, LOGIN, schema=KEPT) == compare(LOGIN, other, schema=KEPT) == ()
     live_map = FrozenMap(name="ci", extra=FrozenMap())
     assert compare(live_map, LOGIN, schema=KEPT) == ()
-    assert made_by(LOGIN, Observed(Identity("kafka", "login", "ci"), live))
+    assert equals_target(LOGIN, Observed(Identity("kafka", "login", "ci"), live))
 
 
 def test_a_row_keeps_no_secret() -> None:
     """Not even the reference: a state row says what is live."""
-    assert set_only(LOGIN) == FrozenMap(name="ci", extra=EMPTY)
+    assert keep_set_values(LOGIN) == FrozenMap(name="ci", extra=EMPTY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, BlockKind
+from kafkaform.core.change import Action, BlockerKind
 from kafkaform.core.resource import Absent, Desired
 from kafkaform.plan.model import Mode, Options, Plan
 
@@ -32,7 +32,7 @@ def deleting(
 
 
 def guarded(plan: Plan) -> int:
-    return sum(1 for c in plan.changes if c.blocked and c.blocked.kind is BlockKind.GUARD)
+    return sum(1 for c in plan.changes if c.blocked and c.blocked.kind is BlockerKind.GUARD)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_ten_and_more_than_thirty_percent(deleted: int, recorded: int, blocked: 
     """Both limits must be passed; then every deletion of the plan is blocked."""
     plan = deleting(deleted, recorded)
     assert guarded(plan) == (deleted if blocked else 0)
-    assert bool(list(plan.blocked(stopping=True))) is blocked
+    assert bool(list(plan.list_blocked(stopping=True))) is blocked
 
 
 def test_the_share_is_of_the_kind_in_the_provider_instance() -> None:
@@ -104,7 +104,7 @@ def test_an_empty_configuration_never_deletes_or_forgets(said: Desired) -> None:
     """A wrong --chdir or an empty variable must not be taken at its word."""
     plan = planned(said, [live()], state(row(protected="no")), options=Options(max_deletes=99))
     (change,) = plan.changes
-    assert change.blocked is not None and change.blocked.kind is BlockKind.GUARD
+    assert change.blocked is not None and change.blocked.kind is BlockerKind.GUARD
     assert "kafkaform destroy" in change.blocked.advice
 
 

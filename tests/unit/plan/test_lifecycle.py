@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.core.change import Action, BlockKind, Ownership
+from kafkaform.core.change import Action, BlockerKind, Ownership
 from kafkaform.core.resource import Absent, Desired, Lifecycle, Observed, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options
@@ -26,11 +26,11 @@ GLOB = Options(adopt=("kafka_topic.*",))
 DESTROY = Options(Mode.DESTROY)
 
 # (what is said, what is live, what is recorded, options) -> (action, why it is blocked, adopts)
-TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockKind | None, bool]] = {
+TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockerKind | None, bool]] = {
     "declared, not there": (PLAIN, absent(), None, Options(), Action.CREATE, None, False),
     "declared, there, not ours": (
         *(PLAIN, live(), None, Options()),
-        *(Action.ADOPT, BlockKind.UNMANAGED, True),
+        *(Action.ADOPT, BlockerKind.UNMANAGED, True),
     ),
     "adopted by its block": (ADOPT, live(), None, Options(), Action.ADOPT, None, True),
     "adopted by a flag": (PLAIN, live(), None, GLOB, Action.ADOPT, None, True),
@@ -41,7 +41,7 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockKind 
     "imported": (IMPORT, live(), None, Options(), Action.IMPORT, None, True),
     "imported, not there": (
         *(IMPORT, absent(), None, Options()),
-        *(Action.CREATE, BlockKind.IMPOSSIBLE, False),
+        *(Action.CREATE, BlockerKind.IMPOSSIBLE, False),
     ),
     "imported before": (IMPORT, live(), row(), Options(), Action.NOOP, None, False),
     "ours and the same": (PLAIN, live(), row(), Options(), Action.NOOP, None, False),
@@ -52,7 +52,7 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockKind 
     "deleted outside": (PLAIN, absent(), row(), Options(), Action.CREATE, None, False),
     "recreated outside": (
         *(PLAIN, live(id="id-2"), row(), Options()),
-        *(Action.ADOPT, BlockKind.UNMANAGED, True),
+        *(Action.ADOPT, BlockerKind.UNMANAGED, True),
     ),
     "recreated outside, adopted": (
         *(ADOPT, live(id="id-2"), row(), Options()),
@@ -60,15 +60,15 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockKind 
     ),
     "declared, hidden": (
         *(PLAIN, hidden(), None, Options()),
-        *(Action.NOOP, BlockKind.UNREADABLE, False),
+        *(Action.NOOP, BlockerKind.UNREADABLE, False),
     ),
     "declared, failed": (
         *(PLAIN, failed(), row(), Options()),
-        *(Action.NOOP, BlockKind.UNREADABLE, False),
+        *(Action.NOOP, BlockerKind.UNREADABLE, False),
     ),
     "block gone, protected": (
         *(GONE, live(), row(), Options()),
-        *(Action.DELETE, BlockKind.PROTECTED, False),
+        *(Action.DELETE, BlockerKind.PROTECTED, False),
     ),
     "block gone, never protected": (
         *(GONE, live(), row(protected="no"), Options()),
@@ -77,7 +77,7 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockKind 
     "block gone, object too": (GONE, absent(), row(), Options(), Action.FORGET, None, False),
     "block gone, hidden": (
         *(GONE, hidden(), row(), Options()),
-        *(Action.NOOP, BlockKind.UNREADABLE, False),
+        *(Action.NOOP, BlockerKind.UNREADABLE, False),
     ),
     "block gone, recreated outside": (
         *(GONE, live(id="id-2"), row(protected="no"), Options()),
@@ -86,11 +86,11 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockKind 
     "removed and destroyed": (DESTROYED, live(), row(), Options(), Action.DELETE, None, False),
     "removed and destroyed, explicit": (
         *(DESTROYED, live(), row(protected="explicit"), Options()),
-        *(Action.DELETE, BlockKind.PROTECTED, False),
+        *(Action.DELETE, BlockerKind.PROTECTED, False),
     ),
     "removed and destroyed, failed": (
         *(DESTROYED, failed(), row(), Options()),
-        *(Action.NOOP, BlockKind.UNREADABLE, False),
+        *(Action.NOOP, BlockerKind.UNREADABLE, False),
     ),
     "removed and destroyed, recreated outside": (
         *(DESTROYED, live(id="id-2"), row(), Options()),
@@ -105,7 +105,7 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockKind 
     "destroy lifts default": (PLAIN, live(), row(), DESTROY, Action.DELETE, None, False),
     "destroy keeps explicit": (
         *(PLAIN, live(), row(protected="explicit"), DESTROY),
-        *(Action.DELETE, BlockKind.PROTECTED, False),
+        *(Action.DELETE, BlockerKind.PROTECTED, False),
     ),
 }
 
@@ -168,7 +168,7 @@ def test_a_pending_create_counts_as_ours_if_it_is_exactly_that() -> None:
     assert mine.blocked is None and not mine.adopts
     assert mine.notes == ("unresolved from run run-1",)
     other = decided(PLAIN, live(partitions=9), open_intent=pending("create", target))
-    assert other.blocked is not None and other.blocked.kind is BlockKind.UNMANAGED
+    assert other.blocked is not None and other.blocked.kind is BlockerKind.UNMANAGED
 
 
 def test_a_pending_recreation_counts_as_ours_too() -> None:
@@ -181,7 +181,7 @@ def test_a_pending_recreation_counts_as_ours_too() -> None:
 def test_a_pending_delete_makes_nothing_ours() -> None:
     """Only a create proves anything about an object that the state does not have."""
     change = decided(PLAIN, live(), open_intent=pending("delete", FrozenMap()))
-    assert change.blocked is not None and change.blocked.kind is BlockKind.UNMANAGED
+    assert change.blocked is not None and change.blocked.kind is BlockerKind.UNMANAGED
 
 
 def test_ignored_paths_are_left_as_they_are_and_are_no_drift() -> None:
@@ -318,7 +318,7 @@ def test_two_removed_blocks_that_differ_forget() -> None:
 def test_a_removed_block_of_one_owner_alone_deletes_nothing() -> None:
     """The other owner's block is merely gone, so protection holds."""
     change = decided(desired(removed=(removed("kafka_topic.b", destroy=True),)), live(), TWO)
-    assert change.blocked is not None and change.blocked.kind is BlockKind.PROTECTED
+    assert change.blocked is not None and change.blocked.kind is BlockerKind.PROTECTED
 
 
 def test_a_removed_block_covers_all_instances() -> None:

@@ -7,10 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Block, BlockKind, Change, Evidence, Repeat, Request, Step
+from kafkaform.core.change import (
+    Action,
+    Blocker,
+    BlockerKind,
+    Change,
+    Evidence,
+    Repeat,
+    Request,
+    Step,
+)
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.value import EMPTY
-from kafkaform.plan.lower import CREATING, DELETING, gates, lower, needs, placed
+from kafkaform.plan.lower import CREATING, DELETING, find_needs, is_gate, lower_plan, place_changes
 from kafkaform.plan.model import Plan
 
 from ...kit.simulated.engine import identity
@@ -52,7 +61,7 @@ def plan(*changes: Change) -> Plan:
 
 def order(*changes: Change) -> list[list[str]]:
     """Step ids, wave by wave."""
-    return [[s.id for b in wave.batches for s in b.steps] for wave in lower(plan(*changes))]
+    return [[s.id for b in wave.batches for s in b.steps] for wave in lower_plan(plan(*changes))]
 
 
 def test_phases_order_a_round() -> None:
@@ -62,7 +71,7 @@ def test_phases_order_a_round() -> None:
 
 def test_a_dependency_on_an_earlier_phase_costs_no_round() -> None:
     """Configs of a topic that the same plan creates go in the same round."""
-    waves = lower(plan(change("a", TOPICS), change("b", CONFIGS, needs="a")))
+    waves = lower_plan(plan(change("a", TOPICS), change("b", CONFIGS, needs="a")))
     assert [(w.round, w.phase) for w in waves] == [(0, 20), (0, 31)]
 
 
@@ -89,20 +98,20 @@ def test_deletes_come_last_and_backwards() -> None:
 
 def test_a_creation_does_not_wait_for_a_deletion() -> None:
     """Parts are never mixed: the deletion would have to come first and cannot."""
-    need = needs([change("a", DELETES), change("b", TOPICS, needs="a")])
+    need = find_needs([change("a", DELETES), change("b", TOPICS, needs="a")])
     assert need == {"a#1": set(), "b#1": set()}
 
 
 def test_every_step_of_a_change_waits_for_every_step_of_its_needs() -> None:
     """A dependent starts when the whole object is there."""
-    need = needs([change("a", TOPICS, CONFIGS), change("b", TOPICS, needs="a")])
+    need = find_needs([change("a", TOPICS, CONFIGS), change("b", TOPICS, needs="a")])
     assert need["b#1"] == {"a#1", "a#2"}
 
 
 def test_steps_that_share_a_request_travel_together() -> None:
     """One batch for one request to one instance and one broker."""
     other = replace(TOPICS, node="2")
-    wave, *rest = lower(plan(change("a", TOPICS), change("b", other), change("c", TOPICS)))
+    wave, *rest = lower_plan(plan(change("a", TOPICS), change("b", other), change("c", TOPICS)))
     assert not rest
     assert [[s.id for s in b.steps] for b in wave.batches] == [["a#1", "c#1"], ["b#1"]]
     assert len({b.id for b in wave.batches}) == 2
@@ -112,7 +121,7 @@ def test_instances_never_share_a_batch() -> None:
     """Two clusters, two requests."""
     there = change("b", TOPICS)
     moved = replace(there.steps[0], identity=replace(there.identity, instance="kafka.b"))
-    (wave,) = lower(plan(change("a", TOPICS), replace(there, steps=(moved,))))
+    (wave,) = lower_plan(plan(change("a", TOPICS), replace(there, steps=(moved,))))
     assert [b.instance for b in wave.batches] == ["kafka", "kafka.b"]
 
 
@@ -126,14 +135,14 @@ def elsewhere(name: str, *requests: Request, needs: str = "") -> Change:
 def test_phases_of_two_providers_are_not_compared() -> None:
     """Numbers that only one of them gave order its own steps: neither are equal ones one wave, nor
     does a lower one of the other provider count as earlier."""
-    waves = lower(plan(change("a", TOPICS), elsewhere("b", TOPICS), elsewhere("c", CONFIGS)))
+    waves = lower_plan(plan(change("a", TOPICS), elsewhere("b", TOPICS), elsewhere("c", CONFIGS)))
     assert [(w.round, w.provider, w.phase) for w in waves] == [
         (0, "connect", 20),
         (0, "connect", 31),
         (0, "kafka", 20),
     ]
     assert len({b.id for w in waves for b in w.batches}) == 3
-    late = lower(plan(elsewhere("a", TOPICS), change("b", CONFIGS, needs="a")))
+    late = lower_plan(plan(elsewhere("a", TOPICS), change("b", CONFIGS, needs="a")))
     assert [(w.round, w.provider) for w in late] == [(0, "connect"), (1, "kafka")]
 
 
@@ -144,7 +153,7 @@ def test_batches_keep_count_and_weight(weights: list[int], items: int, limit: in
     """No request passes a cap, no step is lost, and their order stays."""
     request = Request("CreateTopics", 1, 20, items, limit)
     changes = [change(f"t{n}", request, weight=w) for n, w in enumerate(weights)]
-    (wave,) = lower(plan(*changes))
+    (wave,) = lower_plan(plan(*changes))
     for batch in wave.batches:
         assert len(batch.steps) <= items
         assert len(batch.steps) == 1 or sum(s.weight for s in batch.steps) <= limit
@@ -155,7 +164,7 @@ def test_a_step_over_the_weight_travels_alone() -> None:
     """The broker says what it thinks of it; the others are not held up."""
     small = Request("CreateTopics", 1, 20, 200, 10)
     changes = [change("a", small), change("b", small, weight=99), change("c", small)]
-    (wave,) = lower(plan(*changes))
+    (wave,) = lower_plan(plan(*changes))
     assert [len(b.steps) for b in wave.batches] == [1, 1, 1]
 
 
@@ -163,7 +172,7 @@ def test_a_step_over_the_weight_travels_alone() -> None:
 def test_a_circle_is_told_as_one(request_: Request) -> None:
     """Objects that wait for each other are an error with their names, not a crash."""
     with pytest.raises(ConfigurationError, match=r"kafka_topic\.[ab] → kafka_topic\.[ab]"):
-        lower(plan(change("a", request_, needs="b"), change("b", request_, needs="a")))
+        lower_plan(plan(change("a", request_, needs="b"), change("b", request_, needs="a")))
 
 
 def test_an_object_may_name_itself() -> None:
@@ -173,7 +182,7 @@ def test_an_object_may_name_itself() -> None:
 
 def test_blocked_changes_are_not_sent() -> None:
     """Neither their steps nor a wait for them."""
-    blocked = replace(change("a", TOPICS), blocked=Block(BlockKind.UNMANAGED, "there"))
+    blocked = replace(change("a", TOPICS), blocked=Blocker(BlockerKind.UNMANAGED, "there"))
     assert order(blocked, change("b", CONFIGS, needs="a")) == [["b#1"]]
 
 
@@ -193,10 +202,10 @@ def test_nothing_leaves_before_what_it_needs(wishes: dict[str, tuple[Request, se
         change(name, request, needs="".join(sorted(n for n in need if n < name)))
         for name, (request, need) in sorted(wishes.items())
     ]
-    waves = lower(plan(*changes))
+    waves = lower_plan(plan(*changes))
     place = {s.id: n for n, wave in enumerate(waves) for b in wave.batches for s in b.steps}
     assert place.keys() == {s.id for c in changes for s in c.steps}
-    for step_id, need in needs(changes).items():
+    for step_id, need in find_needs(changes).items():
         assert all(place[other] < place[step_id] for other in need)
     parts = [wave.part for wave in waves]
     assert parts == sorted(parts)
@@ -220,7 +229,7 @@ def grouped(name: str, request: Request, group: str, rank: int = 0, needs: str =
 
 def sent(*changes: Change) -> list[list[str]]:
     """Names of the changes, batch by batch."""
-    waves = lower(plan(*changes))
+    waves = lower_plan(plan(*changes))
     return [[s.id[0] for s in b.steps] for wave in waves for b in wave.batches]
 
 
@@ -262,14 +271,14 @@ def test_a_gate_holds_in_its_own_instance_only() -> None:
     there = grouped("a", ALLOWED, "", needs="b")
     moved = replace(there.steps[0], identity=replace(there.identity, instance="kafka.b"))
     there = replace(there, steps=(moved,))
-    waves = lower(plan(there, grouped("d", DENIED, "")))
+    waves = lower_plan(plan(there, grouped("d", DENIED, "")))
     assert [(w.round, w.phase) for w in waves] == [(0, 10), (0, 11)]
 
 
 def test_deletes_go_ahead_only_where_their_group_gets_something() -> None:
     """They leave before the creates of their group; other deletes wait for part 2."""
     swapped, other = grouped("a", FIRST, "x"), grouped("b", FIRST, "y")
-    waves = lower(plan(swapped, other, grouped("c", MAKE, "x")))
+    waves = lower_plan(plan(swapped, other, grouped("c", MAKE, "x")))
     assert [(w.part, w.phase, [s.id[0] for b in w.batches for s in b.steps]) for w in waves] == [
         (1, 55, ["a"]),
         (1, 60, ["c"]),
@@ -290,8 +299,8 @@ def test_denials_that_go_ahead_are_still_gated() -> None:
 def test_placing_twice_places_once() -> None:
     """Whoever asks, a delete ahead is where it was put."""
     changes = [grouped("a", FIRST, "x"), grouped("b", FIRST, "y"), grouped("c", MAKE, "x")]
-    once = placed(changes)
-    assert placed(once) == once
+    once = place_changes(changes)
+    assert place_changes(once) == once
     assert once[1:] == tuple(changes[1:])
 
 
@@ -314,10 +323,10 @@ def test_no_step_is_lost_and_no_gate_opens_early(
         grouped(chr(ord("A") + n), request, group, rank)
         for n, (request, group, rank) in enumerate(wishes)
     ]
-    waves = lower(plan(*changes))
+    waves = lower_plan(plan(*changes))
     flat = [step for wave in waves for batch in wave.batches for step in batch.steps]
     assert sorted(s.id for s in flat) == sorted(c.steps[0].id for c in changes)
     assert all(len(b.steps) <= b.request.max_items for wave in waves for b in wave.batches)
     for at, step in enumerate(flat):
         later = flat[at + 1 :]
-        assert not any(gates(step.request, other.request) for other in later)
+        assert not any(is_gate(step.request, other.request) for other in later)

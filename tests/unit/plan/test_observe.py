@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.core.change import Action, BlockKind
+from kafkaform.core.change import Action, BlockerKind
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Absent, Desired, Failed, Hidden, Observed, Output, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import encode
-from kafkaform.plan.observe import gather, unmanaged
+from kafkaform.plan.observe import list_unmanaged, read_world
 from kafkaform.provider.contract import Session
 from kafkaform.state.model import State
 from kafkaform_kafka.memory import MemoryProvider
@@ -30,7 +30,7 @@ def reading(
 ) -> Reading:
     """What is known of topic `a` after gathering."""
     sessions = {KAFKA: session(where, said)} if with_session else {}
-    return gather(sessions, said, recorded, where.clock, settle=settle)[KAFKA].readings[A]
+    return read_world(sessions, said, recorded, where.clock, settle=settle)[KAFKA].readings[A]
 
 
 def test_a_recorded_object_is_absent_when_every_broker_says_so() -> None:
@@ -65,7 +65,7 @@ def test_one_broker_that_does_not_answer_makes_it_unreadable() -> None:
     said = desired()
     opened = session(where, said)
     where.cluster.hang(2)
-    world = gather({KAFKA: opened}, said, state(row()), where.clock)
+    world = read_world({KAFKA: opened}, said, state(row()), where.clock)
     assert isinstance(world[KAFKA].readings[A], Failed)
 
 
@@ -77,11 +77,11 @@ def test_live_brokers_are_asked_anew() -> None:
     where.cluster.stop(3)
     opened = session(where, said)
     where.cluster.stop(2)
-    world = gather({KAFKA: opened}, said, state(row()), where.clock)
+    world = read_world({KAFKA: opened}, said, state(row()), where.clock)
     assert isinstance(world[KAFKA].readings[A], Absent)
     where.cluster.start(3)
     where.cluster.hang(3)
-    world = gather({KAFKA: opened}, said, state(row()), where.clock)
+    world = read_world({KAFKA: opened}, said, state(row()), where.clock)
     assert isinstance(world[KAFKA].readings[A], Failed)
 
 
@@ -129,8 +129,8 @@ def test_unmanaged_objects_are_those_that_nobody_names() -> None:
         for name in ("a", "b", "x", "y", "__consumer_offsets"):
             others.create(name)
     said = desired(topic("a"))
-    world = gather({KAFKA: session(where, said)}, said, state(row("b")), where.clock)
-    assert unmanaged(world[KAFKA]) == {"kafka_topic": ["x", "y"]}
+    world = read_world({KAFKA: session(where, said)}, said, state(row("b")), where.clock)
+    assert list_unmanaged(world[KAFKA]) == {"kafka_topic": ["x", "y"]}
 
 
 def test_another_cluster_under_the_same_address_is_refused() -> None:
@@ -191,8 +191,8 @@ def test_outputs_show_what_differs_from_the_record() -> None:
 def test_a_change_that_no_broker_could_make_stops_the_plan() -> None:
     """Fewer partitions: blocked, and an apply sends nothing at all."""
     plan = planned(desired(topic("a", 1)), [live(partitions=3)], state(row(partitions=3)))
-    (blocked,) = plan.blocked(stopping=True)
-    assert blocked.blocked is not None and blocked.blocked.kind is BlockKind.IMPOSSIBLE
+    (blocked,) = plan.list_blocked(stopping=True)
+    assert blocked.blocked is not None and blocked.blocked.kind is BlockerKind.IMPOSSIBLE
     assert blocked.steps == ()
 
 
@@ -200,7 +200,7 @@ def test_names_that_collide_are_blocked_before_anything_is_sent() -> None:
     """a.b and a_b are one name to Kafka's metrics; the dry run would see one of the cases only."""
     said = desired(topic("a.b", address="kafka_topic.one"), topic("a_b"))
     plan = planned(said, [absent("a.b"), absent("a_b")])
-    assert {c.blocked.kind for c in plan.changes if c.blocked} == {BlockKind.CONFLICT}
+    assert {c.blocked.kind for c in plan.changes if c.blocked} == {BlockerKind.CONFLICT}
 
 
 def test_equal_worlds_make_equal_plans() -> None:

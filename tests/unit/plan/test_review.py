@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform.core.change import Action, Block, BlockKind, Change, Review
+from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
-from kafkaform.plan.build import reviewed
+from kafkaform.plan.build import review_changes
 from kafkaform.plan.observe import Look
 
 HERE = Identity("kafka", "kafka_topic", "a")
-HARD = Block(BlockKind.CONFLICT, "it collides")
-SOFT = Block(BlockKind.GUARD, "it may hurt", "look", "pain")
-OTHER = Block(BlockKind.GUARD, "it may rain", "look", "rain")
+HARD = Blocker(BlockerKind.CONFLICT, "it collides")
+SOFT = Blocker(BlockerKind.GUARD, "it may hurt", "look", "pain")
+OTHER = Blocker(BlockerKind.GUARD, "it may rain", "look", "rain")
 
 
 @dataclass
@@ -39,12 +39,12 @@ class Nowhere:
         return {}
 
 
-def judged(found: Review, *accepted: str, blocked: Block | None = None) -> Change:
+def judged(found: Review, *accepted: str, blocked: Blocker | None = None) -> Change:
     """One change after its review."""
     change = Change(HERE, "kafka_topic.a", Action.DELETE, notes=("old",), blocked=blocked)
     providers: Any = {"kafka": Judge(found)}
     facts = {"kafka": Facts("c")}
-    (after,), _ = reviewed([change], providers, cast(Look, Nowhere()), facts, accepted)
+    (after,), _ = review_changes([change], providers, cast(Look, Nowhere()), facts, accepted)
     return after
 
 
@@ -57,7 +57,9 @@ def judged(found: Review, *accepted: str, blocked: Block | None = None) -> Chang
         (("pain", "rain"), None),
     ],
 )
-def test_each_waiver_lifts_its_own_block(accepted: tuple[str, ...], blocked: Block | None) -> None:
+def test_each_waiver_lifts_its_own_block(
+    accepted: tuple[str, ...], blocked: Blocker | None
+) -> None:
     """A change stays blocked until everything that blocks it is accepted."""
     assert judged(Review(unless={HERE: (SOFT, OTHER)}), *accepted).blocked == blocked
 

@@ -7,7 +7,7 @@ import pytest
 from kafkaform.core.change import Action, Change, Ownership
 from kafkaform.core.errors import UsageError
 from kafkaform.plan.model import Options
-from kafkaform.plan.select import narrow
+from kafkaform.plan.select import narrow_changes
 
 from ...kit.simulated.engine import desired, identity, topic
 from .worlds import absent, live, planned, row, state
@@ -28,7 +28,7 @@ CHAIN = [change("a"), change("b", "a"), change("c", "b"), change("d")]
 
 
 def kept(options: Options, changes: list[Change] = CHAIN) -> list[str]:
-    return [c.identity.key for c in narrow(changes, options)]
+    return [c.identity.key for c in narrow_changes(changes, options)]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_targets_pull_needs_and_exclusions_drop_dependents(options: Options, exp
 def test_a_glob_that_names_nothing_is_an_error(flag: str) -> None:
     """A typing mistake must neither widen nor empty a plan."""
     with pytest.raises(UsageError, match="kafka_topic.z"):
-        narrow(CHAIN, Options(**{flag: ("kafka_topic.a", "kafka_topic.z")}))
+        narrow_changes(CHAIN, Options(**{flag: ("kafka_topic.a", "kafka_topic.z")}))
 
 
 def test_every_owner_of_a_shared_object_names_it() -> None:
@@ -79,7 +79,7 @@ def test_a_dependency_on_a_composite_means_all_its_parts() -> None:
     user = Change(
         identity("u"), "kafka_topic.u", Action.CREATE, depends_on=('kafka_access.x["k"]',)
     )
-    found = narrow([*parts, user], Options(target=("kafka_topic.u",)))
+    found = narrow_changes([*parts, user], Options(target=("kafka_topic.u",)))
     assert [c.address for c in found] == [parts[0].address, parts[1].address, "kafka_topic.u"]
 
 
@@ -89,7 +89,7 @@ def test_a_target_never_counts_what_it_leaves_out() -> None:
     whole = [absent("a"), live("b", 5)]
     recorded = state(row("b", 5))
     plan = planned(said, whole, recorded)
-    assert list(plan.blocked(stopping=True))
+    assert list(plan.list_blocked(stopping=True))
     part = planned(said, whole, recorded, options=Options(target=("kafka_topic.a",)))
     assert [c.address for c in part.changes] == ["kafka_topic.a"]
     assert part.approval != plan.approval or part.effective == plan.effective

@@ -27,12 +27,12 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
-from kafkaform.plan.build import Header, make_plan
-from kafkaform.plan.drafts import Context
+from kafkaform.plan.build import PlanHeader, make_plan
+from kafkaform.plan.drafts import DecisionContext
 from kafkaform.plan.lifecycle import decide
 from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look
-from kafkaform.plan.ownership import claims
+from kafkaform.plan.ownership import make_claims
 from kafkaform.state.model import Row, State
 from kafkaform_kafka.provider import PROVIDER
 
@@ -114,11 +114,13 @@ def decided(
     known: Facts | None = None,
 ) -> Change:
     """The decision for the one object of this configuration or this state."""
-    found, faults = claims(said, state(recorded) if recorded else state(), TYPES, options)
+    found, faults = make_claims(said, state(recorded) if recorded else state(), TYPES, options)
     assert not faults, faults
     (claim,) = found
     waiting = {open_intent.identity: open_intent} if open_intent else {}
-    return decide(claim, reading, Context(TYPES, {KAFKA: known or facts()}, options, waiting))
+    return decide(
+        claim, reading, DecisionContext(TYPES, {KAFKA: known or facts()}, options, waiting)
+    )
 
 
 class Broker:
@@ -163,7 +165,7 @@ def planned(
         {KAFKA: PROVIDER},
         Look({KAFKA: session}, world),
         options,
-        Header(created, "0.1.0", "12/abc"),
+        PlanHeader(created, "0.1.0", "12/abc"),
     )
 
 

@@ -66,7 +66,7 @@ def test_the_kafka_provider_is_built_in() -> None:
     """An installed kafkaform offers "kafka" and knows that it comes from itself."""
     registry = Registry()
     assert "kafka" in registry.names
-    assert registry.package("kafka") == f"kafkaform {__version__}"
+    assert registry.describe_package("kafka") == f"kafkaform {__version__}"
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -77,7 +77,7 @@ def test_no_entry_point_is_read_for_a_built_in_provider(
     monkeypatch.setattr(registry_module, "list_entry_points", lambda: pytest.fail("it was read"))
     registry = Registry()
     assert registry.load(name).name == name
-    assert registry.package(name)
+    assert registry.describe_package(name)
     assert name in registry.built_in
 
 
@@ -90,13 +90,13 @@ def test_an_installed_package_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(tmp_path)
     registry = Registry()
     assert registry.names == ("acme", "kafka")
-    assert registry.package("acme") == "acme-pack 1.2"
+    assert registry.describe_package("acme") == "acme-pack 1.2"
 
 
 def test_no_package_replaces_a_built_in_provider(module: str) -> None:
     """An entry point of the name of a provider that comes with kafkaform is passed over."""
     registry = Registry([point("kafka", f"{module}:GOOD")])
-    assert registry.package("kafka") == f"kafkaform {__version__}"
+    assert registry.describe_package("kafka") == f"kafkaform {__version__}"
     assert registry.load("kafka").types
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.app import run
+from kafkaform.cli.app import run_command_line
 from kafkaform_textstore.server import Item, Server, Store, User
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "provider"
@@ -80,7 +80,7 @@ class Folder:
     def run(self, *arguments: str, code: int = 0) -> str:
         """Type a command that must end with this code; what it said."""
         self.capsys.readouterr()
-        ended = run(arguments)
+        ended = run_command_line(arguments)
         answered = Answered(ended, *self.capsys.readouterr())
         assert "Traceback" not in answered.text
         assert answered.code == code, answered.text

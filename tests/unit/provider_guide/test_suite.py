@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.schema import STRING, Attribute, schema
+from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider import blocks
 from kafkaform.provider.contract import ResourceType
@@ -33,7 +33,9 @@ def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
         thread.join()
 
 
-LABELLED = replace(file.TYPE, schema=schema("A file.", Attribute("labels", STRING, "Its labels.")))
+LABELLED = replace(
+    file.TYPE, schema=make_schema("A file.", AttributeSchema("labels", STRING, "Its labels."))
+)
 AS_WRITTEN = replace(
     file.TYPE,
     target=lambda declared, *_: FrozenMap({n: declared[n] for n in ("name", "content", "headers")}),

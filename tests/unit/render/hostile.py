@@ -6,8 +6,8 @@ from typing import Any
 
 from kafkaform.core.change import (
     Action,
-    Block,
-    BlockKind,
+    Blocker,
+    BlockerKind,
     Change,
     Evidence,
     Impact,
@@ -55,7 +55,7 @@ def hostile(text: str) -> Plan:
         "row_after": Ownership((text,), text, text),
     }
     paths = (PathChange(("config", text), text, None, text), PathChange((text,), "a", text))
-    blocked = Block(BlockKind.PROTECTED, text, text)
+    blocked = Blocker(BlockerKind.PROTECTED, text, text)
     return plan(
         Change(identity, address, Action.CREATE, after=places, **pieces),
         Change(identity, address, Action.UPDATE, places, places, paths, **pieces),

@@ -7,8 +7,8 @@ from typing import Any
 
 from kafkaform.core.change import (
     Action,
-    Block,
-    BlockKind,
+    Blocker,
+    BlockerKind,
     Change,
     Evidence,
     Impact,
@@ -161,7 +161,7 @@ PROTECTED = change(
     "ledger",
     Action.DELETE,
     before=frozen(name="ledger", partitions=3),
-    blocked=Block(BlockKind.PROTECTED, "the topic is protected (default)", REMOVED_ADVICE),
+    blocked=Blocker(BlockerKind.PROTECTED, "the topic is protected (default)", REMOVED_ADVICE),
     reason="its block is not in the configuration any more",
 )
 
@@ -172,8 +172,8 @@ IMPOSSIBLE = change(
     before=frozen(name="audit", partitions=12),
     after=frozen(name="audit", partitions=6),
     paths=(path("partitions", 12, 6),),
-    blocked=Block(
-        BlockKind.IMPOSSIBLE,
+    blocked=Blocker(
+        BlockerKind.IMPOSSIBLE,
         "a topic cannot have fewer partitions",
         "set partitions = 12, or make a new topic",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
-from kafkaform.render.diagnostics import diagnostic_data, render_diagnostic, render_diagnostics
+from kafkaform.render.diagnostics import make_diagnostic_data, render_diagnostic, render_diagnostics
 
 MISSPELT = Diagnostic(
     Severity.ERROR,
@@ -109,7 +109,7 @@ def test_long_detail_is_wrapped_behind_the_bar() -> None:
 
 def test_json_has_terraforms_shape() -> None:
     """Tools that read Terraform's diagnostics find range and snippet where they expect them."""
-    data = diagnostic_data(MISSPELT)
+    data = make_diagnostic_data(MISSPELT)
     assert data["range"]["start"] == {"line": 12, "column": 3, "byte": 100}
     snippet = data["snippet"]
     start, end = snippet["highlight_start_offset"], snippet["highlight_end_offset"]

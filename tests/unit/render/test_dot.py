@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.render.dot import dot, quoted
+from kafkaform.render.dot import quote_name, render_dot
 
 
 def test_equal_graphs_are_equal_text() -> None:
     """Nodes and edges come sorted and once, in Terraform's frame."""
-    assert dot(["b", "a", "b"], [("b", "a"), ("b", "a")]) == (
+    assert render_dot(["b", "a", "b"], [("b", "a"), ("b", "a")]) == (
         "digraph G {\n"
         '  rankdir = "RL";\n'
         '  node [shape = rect, fontname = "sans-serif"];\n'
@@ -32,4 +32,4 @@ def test_equal_graphs_are_equal_text() -> None:
 )
 def test_names_cannot_break_out(name: str, text: str) -> None:
     """Quotes, backslashes and control characters stay inside the string, and are shown."""
-    assert quoted(name) == text
+    assert quote_name(name) == text

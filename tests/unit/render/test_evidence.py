@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change, Evidence, Verdict
 from kafkaform.core.words import Words
 from kafkaform.plan.model import Plan
-from kafkaform.render.jsonplan import evidence
-from kafkaform.render.lines import change_lines, evidence_text
-from kafkaform.render.validation import checked
+from kafkaform.render.jsonplan import find_weakest_evidence
+from kafkaform.render.lines import render_change, render_evidence
+from kafkaform.render.validation import list_checked
 from kafkaform_kafka.kinds.topic import resource_type as topics
 
 from ...kit.kafka.changes import FACTS, change, topic
@@ -35,12 +35,12 @@ def test_a_topic_change_that_moves_replicas_tells_one_evidence() -> None:
     item = moving({"retention.ms": "1000"})
     names = [step.request.name for step in item.steps]
     assert names == ["IncrementalAlterConfigs", "AlterPartitionReassignments"]
-    (line,) = [line.text for line in change_lines(item) if "requests" in line.text]
+    (line,) = [line.text for line in render_change(item) if "requests" in line.text]
     assert line == f"requests: {', '.join(names)} ({ONE})"
     verdicts = {step.id: Verdict(step.id, step.evidence) for step in item.steps}
     plan = cast(Plan, cast(Any, SimpleNamespace(effective=(item,))))
-    (row,) = checked(plan, verdicts)
-    assert (row.evidence, row.text, evidence(item)) == (Evidence.LOCAL, ONE, "local")
+    (row,) = list_checked(plan, verdicts)
+    assert (row.evidence, row.text, find_weakest_evidence(item)) == (Evidence.LOCAL, ONE, "local")
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_the_weakest_request_speaks_for_the_change(
     found: list[tuple[str, Evidence]], told: str
 ) -> None:
     """It is named only where the others are checked better."""
-    assert evidence_text(found, Words(node="broker")) == told
+    assert render_evidence(found, Words(node="broker")) == told

@@ -17,7 +17,7 @@ from kafkaform.plan.model import Plan
 from kafkaform.render import stream
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import markdown
+from kafkaform.render.markdown import render_markdown
 
 from .plans import GOLDEN, WORDS
 
@@ -31,9 +31,11 @@ def _indented(text: str) -> str:
 RENDERERS: dict[str, Callable[[Plan], str]] = {
     "txt": lambda plan: human(plan, words=WORDS),
     "short.txt": lambda plan: human(plan, words=WORDS, detail=False),
-    "md": lambda plan: markdown(plan, words=WORDS),
+    "md": lambda plan: render_markdown(plan, words=WORDS),
     "json": lambda plan: _indented(dumps(to_json(plan))),
-    "jsonl": lambda plan: "".join(dumps(event) + "\n" for event in stream.plan_events(plan, WORDS)),
+    "jsonl": lambda plan: "".join(
+        dumps(event) + "\n" for event in stream.list_plan_events(plan, WORDS)
+    ),
 }
 
 

@@ -19,8 +19,8 @@ from kafkaform.render import stream
 from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import LIMIT, markdown
-from kafkaform.render.report import apply_report, apply_summary
+from kafkaform.render.markdown import LIMIT, render_markdown
+from kafkaform.render.report import make_apply_report, render_apply_summary
 
 from ...kit.quick import examples
 from .hostile import HOSTILE, diagnostic, hostile
@@ -41,8 +41,8 @@ def texts(text: str, colour: bool = False) -> Iterator[str]:
     yield human(subject, colour=colour)
     yield human(subject, colour=colour, detail=False)
     yield render_diagnostics([diagnostic(text)] * 2, colour)
-    report = apply_report([(one, outcome) for one in subject.changes], text, "kafkaform apply")
-    yield apply_summary(report, colour=colour)
+    report = make_apply_report([(one, outcome) for one in subject.changes], text, "kafkaform apply")
+    yield render_apply_summary(report, colour=colour)
 
 
 def assert_harmless(shown: str) -> None:
@@ -85,11 +85,11 @@ def structure(tokens: list[Token]) -> list[str]:
     return [kind for kind in shape if kind != "text"]
 
 
-PLAIN = structure(PARSER.parse(markdown(hostile("plain"))))
+PLAIN = structure(PARSER.parse(render_markdown(hostile("plain"))))
 
 
 def assert_only_text(text: str) -> None:
-    comment = markdown(hostile(text))
+    comment = render_markdown(hostile(text))
     assert_harmless(comment)
     tokens = PARSER.parse(comment)
     assert structure(tokens) == PLAIN
@@ -114,7 +114,7 @@ def test_any_text_stays_text_in_a_comment(text: str) -> None:
 
 def test_a_comment_mentions_nobody() -> None:
     """Outside code, mentions, issue numbers and addresses are broken up."""
-    for token in PARSER.parse(markdown(hostile("@team closes #123 www.evil.example"))):
+    for token in PARSER.parse(render_markdown(hostile("@team closes #123 www.evil.example"))):
         for child in token.children or []:
             if child.type == "text":
                 assert "@team" not in child.content and "#123" not in child.content
@@ -122,13 +122,13 @@ def test_a_comment_mentions_nobody() -> None:
 
 def test_names_are_not_templates() -> None:
     """A template expression in a name is printed, not evaluated."""
-    assert "{{ 7 * 7 }}" in markdown(hostile("{{ 7 * 7 }}"))
+    assert "{{ 7 * 7 }}" in render_markdown(hostile("{{ 7 * 7 }}"))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_json_lines_stay_lines(text: str) -> None:
     """Each event is one line of ASCII and comes back as it went in."""
-    for event in stream.plan_events(hostile(text)):
+    for event in stream.list_plan_events(hostile(text)):
         line = dumps(event)
         assert line.isascii() and line.isprintable()
         assert json.loads(line)["@message"].isprintable()
@@ -144,7 +144,7 @@ def test_json_keeps_names_exactly() -> None:
 def test_a_huge_name_cannot_overflow_a_comment() -> None:
     """Long names are cut in a comment, which stays under its limit."""
     for text in ("`" * 5_000, "@" * 5_000, "<" * 5_000):
-        assert len(markdown(hostile(text))) <= LIMIT
+        assert len(render_markdown(hostile(text))) <= LIMIT
 
 
 def test_the_hostile_plan_covers_every_action() -> None:

@@ -15,7 +15,7 @@ from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan
 from kafkaform.render.human import human
-from kafkaform.render.markdown import markdown
+from kafkaform.render.markdown import render_markdown
 
 from . import plans
 from .plans import change, frozen, path, plan
@@ -230,7 +230,9 @@ def test_a_destroy_of_a_part_does_not_claim_everything() -> None:
         "This plan destroys a part of what the state holds.\n"
         "Partial plan (--target=kafka_topic.legacy): what it leaves out stays.\n"
     ) in told
-    assert "everything" not in markdown(part) and "a part of what the state holds" in markdown(part)
+    assert "everything" not in render_markdown(
+        part
+    ) and "a part of what the state holds" in render_markdown(part)
 
 
 def test_one_line_a_change_still_says_what_to_do() -> None:

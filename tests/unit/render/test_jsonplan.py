@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from kafkaform.core.canonical import dumps
-from kafkaform.core.change import Action, Block, BlockKind, Change
+from kafkaform.core.change import Action, Blocker, BlockerKind, Change
 from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import to_json
 
@@ -64,7 +64,7 @@ def test_a_blocked_change_is_a_no_op_with_its_reason() -> None:
 def test_losses_and_waivers_are_told() -> None:
     """A policy can count who loses what, and see which flag a blocked change asks for."""
     lost = "User:app loses Read on Topic orders"
-    guard = Block(BlockKind.GUARD, "it is the last ACL", "keep one", "open-access")
+    guard = Blocker(BlockerKind.GUARD, "it is the last ACL", "keep one", "open-access")
     entry = only(change("kafka_acl.a", "a", Action.DELETE, losses=(lost,), blocked=guard))
     assert entry["kafkaform"]["losses"] == [lost]
     assert entry["kafkaform"]["blocked"]["waiver"] == "open-access"

@@ -16,9 +16,9 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.render import stream
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.lines import brief
-from kafkaform.render.markdown import DETAIL_LIMIT, markdown
-from kafkaform.render.parts import MANY, parts, pieces
+from kafkaform.render.lines import render_brief
+from kafkaform.render.markdown import DETAIL_LIMIT, render_markdown
+from kafkaform.render.parts import MANY, compare_parts, split_text
 
 from .plans import change, frozen, plan
 
@@ -33,9 +33,9 @@ lists = st.lists(st.sampled_from("abcd"), max_size=20).map(tuple)
 @given(st.one_of(st.tuples(texts, texts), st.tuples(lists, lists)))
 def test_the_pieces_are_the_whole_difference(sides: tuple[str, str]) -> None:
     """What goes and what stays is the old value, what comes and what stays the new one."""
-    before, after = (parts(s) if isinstance(s, str) else list(s) for s in sides)
+    before, after = (split_text(s) if isinstance(s, str) else list(s) for s in sides)
     old, new, place = [], [], 0
-    for piece in pieces(*sides):
+    for piece in compare_parts(*sides):
         if piece.sign == " ":
             old += before[place : place + piece.same]
             new += before[place : place + piece.same]
@@ -48,7 +48,7 @@ def test_the_pieces_are_the_whole_difference(sides: tuple[str, str]) -> None:
 @given(texts)
 def test_parts_joined_are_the_text(text: str) -> None:
     """No character is lost between them."""
-    assert "".join(parts(text)) == text
+    assert "".join(split_text(text)) == text
 
 
 @pytest.mark.parametrize("words", [2, 90, MANY, 20_000])
@@ -58,7 +58,7 @@ def test_a_value_made_to_be_slow_is_not(words: int) -> None:
     sides = [",".join(str(chosen.randrange(words)) for _ in range(16_000)) for _ in range(2)]
     few = [",".join(str(chosen.randrange(words)) for _ in range(MANY)) for _ in range(2)]
     begin = time.process_time()
-    assert all(any(piece.sign == "+" for piece in pieces(*pair)) for pair in (sides, few))
+    assert all(any(piece.sign == "+" for piece in compare_parts(*pair)) for pair in (sides, few))
     assert time.process_time() - begin < 20
 
 
@@ -85,8 +85,8 @@ def test_a_rule_that_stands_far_behind_the_first_difference_is_shown() -> None:
     assert f'+ "{ADMIN},"' in text
     assert '- "OU=payments,"' in text and '+ "OU=billing,"' in text
     assert "unchanged elements hidden" in text
-    assert ADMIN.replace("$", "$") in markdown(plan(RAISED))
-    assert ADMIN in json.dumps(stream.planned_change(RAISED), default=str)
+    assert ADMIN.replace("$", "$") in render_markdown(plan(RAISED))
+    assert ADMIN in json.dumps(stream.make_planned_change(RAISED), default=str)
     entry = to_json(plan(RAISED))["resource_changes"][0]
     assert entry["change"]["after"]["config"][KEY] == NEW
 
@@ -96,16 +96,16 @@ def test_a_new_long_value_is_shown_whole() -> None:
     for before, after in ((None, NEW), (NEW, None), ("short", NEW), (NEW, "short")):
         moved = replace(RAISED, paths=(mapped(before, after),))
         shown = human(plan(moved)).replace('"\n', "").replace('"', "")
-        assert all(part.rstrip(",") in shown for part in parts(NEW))
+        assert all(part.rstrip(",") in shown for part in split_text(NEW))
 
 
 def test_drift_shows_every_differing_part_too() -> None:
     """On its line of the plan, of the comment, and as data."""
     drifted = replace(RAISED, action=Action.NOOP, paths=(), drift=(mapped(OLD, NEW),))
-    assert f'+ "{ADMIN},"' in brief(mapped(OLD, NEW))
+    assert f'+ "{ADMIN},"' in render_brief(mapped(OLD, NEW))
     assert f'+ "{ADMIN},"' in human(plan(drifted))
-    assert ADMIN in markdown(plan(drifted))
-    (found,) = stream.resource_drift(drifted)["change"]["kafkaform"]["changes"]
+    assert ADMIN in render_markdown(plan(drifted))
+    (found,) = stream.make_resource_drift(drifted)["change"]["kafkaform"]["changes"]
     assert (found["before"], found["after"]) == (OLD, NEW)
 
 
@@ -121,17 +121,17 @@ def test_a_list_in_another_order_shows_what_moved() -> None:
 def test_a_secret_is_in_no_part() -> None:
     """A sensitive value is masked before anything is compared."""
     hidden = replace(RAISED, paths=(replace(mapped(OLD, NEW), sensitive=True),))
-    assert "RULE" not in human(plan(hidden)) + markdown(plan(hidden))
+    assert "RULE" not in human(plan(hidden)) + render_markdown(plan(hidden))
 
 
 def test_a_comment_that_is_not_whole_says_so_first() -> None:
     """Right below its title: how much is missing, and where it is."""
     long = ",".join(f"rule-{n}-{'x' * 40}" for n in range(2 * DETAIL_LIMIT // 40))
-    cut = markdown(plan(replace(RAISED, paths=(mapped("y" * 300, long),))))
+    cut = render_markdown(plan(replace(RAISED, paths=(mapped("y" * 300, long),))))
     assert "**Not shown whole here, for lack of room: parts of 1 change.**" in cut[:300]
     many = [replace(RAISED, address=f"kafka_broker_config.b{n}") for n in range(400)]
-    assert "**Not shown whole here" in markdown(plan(*many))[:300]
-    assert "Not shown whole" not in markdown(plan(RAISED))
+    assert "**Not shown whole here" in render_markdown(plan(*many))[:300]
+    assert "Not shown whole" not in render_markdown(plan(RAISED))
 
 
 def test_a_plan_that_is_not_whole_says_so_first() -> None:
@@ -147,6 +147,6 @@ def test_one_huge_piece_does_not_hide_what_comes_after_it() -> None:
     """It is counted; shorter ones that fit are in the comment."""
     huge = change("kafka_topic.huge", "huge", Action.DELETE, notes=("x" * 80_000,))
     small = change("kafka_topic.small", "small", Action.DELETE, before=FrozenMap(name="small"))
-    text = markdown(plan(huge, small))
+    text = render_markdown(plan(huge, small))
     assert "| `kafka_topic.small` |" in text
     assert "Not shown whole" in text[:300]

@@ -101,21 +101,21 @@ def test_what_is_left_follows_from_the_pace_so_far() -> None:
 def test_a_guess_is_not_told() -> None:
     """Nothing at the start, nothing while the total is not known, nothing in the last seconds."""
     clock = Frozen()
-    assert Pace(clock).left(deleting(500)) == ""
+    assert Pace(clock).render_time_left(deleting(500)) == ""
     early = Pace(clock)
-    assert early.left(deleting(0)) == ""
+    assert early.render_time_left(deleting(0)) == ""
     clock.sleep(20)
-    assert early.left(deleting(50)) == ""
-    assert early.left(deleting(51)) == ", about 6 min left"
-    assert early.left(deleting(900)) == ""
-    assert early.left(Progress("b", "Listing", 7, None, "acls")) == ""
+    assert early.render_time_left(deleting(50)) == ""
+    assert early.render_time_left(deleting(51)) == ", about 6 min left"
+    assert early.render_time_left(deleting(900)) == ""
+    assert early.render_time_left(Progress("b", "Listing", 7, None, "acls")) == ""
 
 
 def test_unlike_parts_have_no_common_pace() -> None:
     """A whole apply makes topics in a moment and deletes ACLs slowly: no time is told for it."""
     clock, whole = Frozen(), Progress("apply", "Applying", 0, 1_000, "steps", even=False)
     pace = Pace(clock)
-    assert pace.left(whole) == ""
+    assert pace.render_time_left(whole) == ""
     clock.sleep(60)
-    assert pace.left(replace(whole, done=500)) == ""
-    assert pace.left(replace(whole, done=500, even=True)) == ", about 60 s left"
+    assert pace.render_time_left(replace(whole, done=500)) == ""
+    assert pace.render_time_left(replace(whole, done=500, even=True)) == ", about 60 s left"

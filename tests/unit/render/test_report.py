@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Outcome, OutcomeStatus
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.render.report import APPLIED_LIMIT, apply_report, apply_summary
+from kafkaform.render.report import APPLIED_LIMIT, make_apply_report, render_apply_summary
 
 from . import plans
 from .plans import change
@@ -25,8 +25,10 @@ RESULTS = [
 
 def test_the_table_says_what_happened_why_and_what_next() -> None:
     """Open ends first, each with a reason, then the run and the command that goes on."""
-    report = apply_report(RESULTS, "run-42", "kafkaform apply --expect TOKEN", words=plans.WORDS)
-    assert apply_summary(report) == (
+    report = make_apply_report(
+        RESULTS, "run-42", "kafkaform apply --expect TOKEN", words=plans.WORDS
+    )
+    assert render_apply_summary(report) == (
         "  unknown  ~ kafka_topic.clicks"
         "  it may have happened; the next run reads before it decides\n"
         '  failed   ~ kafka_topic.orders["eu"]'
@@ -46,19 +48,21 @@ def test_the_table_says_what_happened_why_and_what_next() -> None:
 
 def test_a_complete_apply_counts_by_action() -> None:
     """Success ends with the counts that people know, others only when they happened."""
-    text = apply_summary(apply_report([(plans.CREATED, APPLIED), (plans.ADOPTED, APPLIED)]))
+    text = render_apply_summary(
+        make_apply_report([(plans.CREATED, APPLIED), (plans.ADOPTED, APPLIED)])
+    )
     assert text.endswith("Apply complete: 1 added, 0 changed, 0 destroyed, 1 adopted.\n")
 
 
 def test_an_apply_with_nothing_to_do_is_complete() -> None:
     """No rows, no table, one line."""
-    text = apply_summary(apply_report([]))
+    text = render_apply_summary(make_apply_report([]))
     assert text == "Apply complete: 0 added, 0 changed, 0 destroyed.\n"
 
 
 def test_background_work_is_not_called_a_failure() -> None:
     """With nothing worse than a running move the last line says that work goes on."""
-    text = apply_summary(apply_report(RESULTS[-1:]))
+    text = render_apply_summary(make_apply_report(RESULTS[-1:]))
     assert text.splitlines()[-1] == "Applied, with work under way: 1 started."
 
 
@@ -68,7 +72,7 @@ def test_many_successes_do_not_bury_a_failure() -> None:
         (change(f"kafka_topic.t{number}", f"t{number}", Action.CREATE), APPLIED)
         for number in range(APPLIED_LIMIT + 1)
     ]
-    text = apply_summary(apply_report([*many, *RESULTS[1:3]]))
+    text = render_apply_summary(make_apply_report([*many, *RESULTS[1:3]]))
     assert "kafka_topic.t0" not in text and "INVALID_CONFIG" in text
     assert text.endswith(f"Applied in part: {APPLIED_LIMIT + 1} applied, 1 failed.\n")
 
@@ -77,19 +81,19 @@ def test_of_many_skipped_changes_the_first_are_listed() -> None:
     """Ten say what it is about; the others are counted, and so are all in the last line."""
     skipped = Outcome("d", OutcomeStatus.SKIPPED)
     many = [(replace(plans.DELETED, address=f"kafka_topic.t{n:02}"), skipped) for n in range(30)]
-    lines = apply_summary(apply_report([*many, (plans.CREATED, APPLIED)])).splitlines()
+    lines = render_apply_summary(make_apply_report([*many, (plans.CREATED, APPLIED)])).splitlines()
     assert [line.split()[2] for line in lines[:10]] == [f"kafka_topic.t{n:02}" for n in range(10)]
     assert lines[10] == "  applied  + kafka_topic.payments"
     assert lines[11] == "  … and 20 more that were skipped"
     assert lines[-1] == "Applied in part: 1 applied, 30 skipped."
-    ten = apply_summary(apply_report(many[:10]))
+    ten = render_apply_summary(make_apply_report(many[:10]))
     assert "more" not in ten and "kafka_topic.t09" in ten
 
 
 def ended(status: OutcomeStatus, kind: FaultClass) -> str:
     """The summary of one change that ended so."""
     fault = Fault("TRANSPORT", "no answer to CreateTopics: connection reset", kind)
-    return apply_summary(apply_report([(plans.CREATED, Outcome("c", status, fault))]))
+    return render_apply_summary(make_apply_report([(plans.CREATED, Outcome("c", status, fault))]))
 
 
 def test_nothing_is_said_to_be_applied_in_part_that_may_not_be_applied_at_all() -> None:

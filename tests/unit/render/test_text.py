@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.render.text import (
-    block,
+    escape_formula,
     inline,
-    message,
-    pair,
     quote,
-    spreadsheet_safe,
-    table,
-    value,
+    render_block,
+    render_message,
+    render_pair,
+    render_table,
+    render_value,
 )
 
 
@@ -58,7 +58,7 @@ def test_hidden_characters_get_a_visible_name(text: str, shown: str) -> None:
 
 def test_block_keeps_only_its_own_line_breaks() -> None:
     """Text with lines keeps them and loses every other control."""
-    assert block("a\nb\x1b\r\nc") == "a\nb\\x1b\\r\nc"
+    assert render_block("a\nb\x1b\r\nc") == "a\nb\\x1b\\r\nc"
 
 
 def test_a_quoted_name_cannot_pretend_to_be_escaped() -> None:
@@ -84,30 +84,30 @@ def test_a_quoted_name_cannot_pretend_to_be_escaped() -> None:
 )
 def test_values_are_exact(item: object, shown: str) -> None:
     """Every type of value has one form, numbers without rounding."""
-    assert value(item) == shown  # type: ignore[arg-type]
+    assert render_value(item) == shown  # type: ignore[arg-type]
 
 
 def test_a_long_string_is_whole() -> None:
     """What decides a review may stand at the very end."""
-    assert value("x" * 40_000 + "y") == f'"{"x" * 40_000}y"'
+    assert render_value("x" * 40_000 + "y") == f'"{"x" * 40_000}y"'
 
 
 def test_sensitive_values_are_never_shown() -> None:
     """Both sides are masked, but whether something is set can be seen."""
-    assert pair("secret", None, sensitive=True) == ("(sensitive)", "(not set)")
+    assert render_pair("secret", None, sensitive=True) == ("(sensitive)", "(not set)")
 
 
 def test_broker_messages_are_bounded() -> None:
     """Of an error text of a megabyte 500 characters are shown, and where the rest is."""
-    shown = message("x" * 1_000_000)
+    shown = render_message("x" * 1_000_000)
     assert len(shown) < 600
     assert shown.endswith("… (1,000,000 characters, all of them with --json and in the audit log)")
-    assert message("x" * 500) == "x" * 500
+    assert render_message("x" * 500) == "x" * 500
 
 
 def test_tables_align_wide_characters() -> None:
     """Columns line up by terminal cells, not by code points."""
-    assert table([["日本", "1"], ["abcd", "22"]], frozenset({1})) == ["日本   1", "abcd  22"]
+    assert render_table([["日本", "1"], ["abcd", "22"]], frozenset({1})) == ["日本   1", "abcd  22"]
 
 
 FORMULAS = (
@@ -120,18 +120,18 @@ FORMULAS = (
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_cell_is_never_a_formula(text: str) -> None:
     """What a spreadsheet would compute begins with an apostrophe, which makes it text."""
-    assert spreadsheet_safe(text) == f"'{inline(text)}"
+    assert escape_formula(text) == f"'{inline(text)}"
 
 
 @pytest.mark.parametrize("text", ["orders", "a=b", "User:ci", "1", "", "x-1", "\\t", "team@shop"])
 def test_an_ordinary_cell_is_as_it_is(text: str) -> None:
     """Nobody has to take apostrophes off names."""
-    assert spreadsheet_safe(text) == text
+    assert escape_formula(text) == text
 
 
 @given(st.text())
 def test_any_cell_is_one_line_of_text(text: str) -> None:
     """No line break starts a row, no tab a cell, and no formula is left."""
-    shown = spreadsheet_safe(text)
+    shown = escape_formula(text)
     assert shown.isprintable()
     assert shown.lstrip(' "')[:1] not in tuple("=+-@＝＋－＠")

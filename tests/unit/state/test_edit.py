@@ -25,35 +25,35 @@ def owners(state: State) -> dict[str, tuple[str, ...]]:
 @given(states)
 def test_a_new_head_is_not_a_change(state: State) -> None:
     """Anchoring the state at another record keeps its serial."""
-    assert edit.commit(state, edit.with_head(state, HEAD)).serial == state.serial
+    assert edit.count_change(state, edit.set_head(state, HEAD)).serial == state.serial
 
 
 @given(states)
 def test_any_change_moves_the_serial_by_one(state: State) -> None:
     """Rows, scopes and outputs each count once, together too."""
     for changed in (
-        edit.put(state, topic("a-new-one")),
-        edit.with_scope(state, "kafka.new", "c"),
-        edit.with_outputs(state, FrozenMap(new=FrozenMap(value=1))),
-        edit.with_head(edit.put(state, topic("a-new-one")), HEAD),
+        edit.put_row(state, topic("a-new-one")),
+        edit.set_scope(state, "kafka.new", "c"),
+        edit.set_outputs(state, FrozenMap(new=FrozenMap(value=1))),
+        edit.set_head(edit.put_row(state, topic("a-new-one")), HEAD),
     ):
-        assert edit.commit(state, changed).serial == state.serial + 1
+        assert edit.count_change(state, changed).serial == state.serial + 1
 
 
 def test_put_and_drop() -> None:
     """A row replaces the one of its object; dropping what is not there changes nothing."""
-    changed = edit.put(SMALL, replace(topic("orders"), protected="explicit"))
+    changed = edit.put_row(SMALL, replace(topic("orders"), protected="explicit"))
     orders = Identity("kafka", "kafka_topic", "orders")
     assert changed.objects[orders].protected == "explicit"
     assert SMALL.objects[orders].protected == "default"
-    assert orders not in edit.drop(changed, orders).objects
-    assert edit.drop(SMALL, Identity("kafka", "kafka_topic", "none")) == SMALL
+    assert orders not in edit.drop_row(changed, orders).objects
+    assert edit.drop_row(SMALL, Identity("kafka", "kafka_topic", "none")) == SMALL
 
 
 def test_put_after_drop_wins() -> None:
     """In one batch an object may be dropped and put; it stays."""
     row = topic("orders")
-    assert edit.put_all(SMALL, [row], [row.identity]).objects[row.identity] == row
+    assert edit.put_rows(SMALL, [row], [row.identity]).objects[row.identity] == row
 
 
 def test_without_address_takes_instances_and_children() -> None:
@@ -63,7 +63,7 @@ def test_without_address_takes_instances_and_children() -> None:
         topic("b", 'kafka_topic.t["b"]', "kafka_access.x"),
         topic("c", "kafka_topic.tt"),
     )
-    assert owners(edit.without_address(state, "kafka_topic.t")) == {
+    assert owners(edit.drop_address(state, "kafka_topic.t")) == {
         "b": ("kafka_access.x",),
         "c": ("kafka_topic.tt",),
     }
@@ -72,9 +72,7 @@ def test_without_address_takes_instances_and_children() -> None:
 def test_without_address_of_one_instance() -> None:
     """An instance address leaves the other instances alone."""
     state = state_of(topic("a", 'kafka_topic.t["a"]'), topic("b", 'kafka_topic.t["b"]'))
-    assert owners(edit.without_address(state, 'kafka_topic.t["a"]')) == {
-        "b": ('kafka_topic.t["b"]',)
-    }
+    assert owners(edit.drop_address(state, 'kafka_topic.t["a"]')) == {"b": ('kafka_topic.t["b"]',)}
 
 
 def test_move_keeps_keys_and_children_and_follows_references() -> None:
@@ -83,7 +81,7 @@ def test_move_keeps_keys_and_children_and_follows_references() -> None:
         topic("a", 'kafka_access.x["k"]/acl["r"]'),
         topic("b", "kafka_topic.b", depends_on=("kafka_access.x",)),
     )
-    moved = edit.move(state, "kafka_access.x", "module.eu.kafka_access.y")
+    moved = edit.move_address(state, "kafka_access.x", "module.eu.kafka_access.y")
     assert owners(moved)["a"] == ('module.eu.kafka_access.y["k"]/acl["r"]',)
     depends_on = {i.key: row.depends_on for i, row in moved.objects.items()}["b"]
     assert depends_on == ("module.eu.kafka_access.y",)
@@ -92,9 +90,9 @@ def test_move_keeps_keys_and_children_and_follows_references() -> None:
 def test_move_gives_and_takes_an_instance_key() -> None:
     """A block that gains for_each keeps its object under the new key, and back."""
     state = state_of(topic("a"))
-    there = edit.move(state, "kafka_topic.a", 'kafka_topic.t["a"]')
+    there = edit.move_address(state, "kafka_topic.a", 'kafka_topic.t["a"]')
     assert owners(there)["a"] == ('kafka_topic.t["a"]',)
-    assert edit.move(there, 'kafka_topic.t["a"]', "kafka_topic.a") == state
+    assert edit.move_address(there, 'kafka_topic.t["a"]', "kafka_topic.a") == state
 
 
 @pytest.mark.parametrize(
@@ -109,12 +107,12 @@ def test_move_gives_and_takes_an_instance_key() -> None:
 def test_moves_that_are_refused(source: str, target: str, named: str) -> None:
     """A typo, another type, a taken target and a text that is no address each say so."""
     with pytest.raises(UsageError) as caught:
-        edit.move(SMALL, source, target)
+        edit.move_address(SMALL, source, target)
     assert named in f"{caught.value.message} {caught.value.advice}"
 
 
 def test_owned_by_does_not_confuse_names() -> None:
     """`kafka_topic.t` owns its instances, not `kafka_topic.tt`."""
     state = state_of(topic("a", 'kafka_topic.t["a"]'), topic("c", "kafka_topic.tt"))
-    assert [row.identity.key for row in state.owned_by("kafka_topic.t")] == ["a"]
-    assert state.owned_by("kafka_topic.none") == ()
+    assert [row.identity.key for row in state.find_owned("kafka_topic.t")] == ["a"]
+    assert state.find_owned("kafka_topic.none") == ()

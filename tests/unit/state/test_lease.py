@@ -35,7 +35,7 @@ def taken(
     objects: Objects, clock: Set, info: LockInfo = INFO, timeout: float = 0.0
 ) -> lease.Tenure:
     """The lock, without the thread that renews it: as of a process that stands still."""
-    return lease.take(objects, info, SECONDS, timeout, clock)
+    return lease.take_lock(objects, info, SECONDS, timeout, clock)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -65,7 +65,7 @@ def test_a_dead_holders_lock_is_taken_over(objects: Objects) -> None:
     tenure = taken(objects, clock, OTHER, timeout=3600)
     assert SECONDS <= clock.monotonic() - began < SECONDS + 3
     assert tenure.taken_over == pytest.approx(began + SECONDS, abs=1)
-    assert lease.holder(objects) == OTHER
+    assert lease.find_holder(objects) == OTHER
 
 
 def test_whoever_does_not_wait_is_told_how_long_it_takes(objects: Objects) -> None:
@@ -172,7 +172,7 @@ def test_time_counts_from_before_the_renewal(objects: Objects) -> None:
             clock.time += 100
             return objects.replace(key, data, version)
 
-    tenure = lease.take(Slow(), INFO, SECONDS, 0, clock)  # type: ignore[arg-type]
+    tenure = lease.take_lock(Slow(), INFO, SECONDS, 0, clock)  # type: ignore[arg-type]
     clock.time += 110
     with pytest.raises(Locked, match="took so long"):
         tenure.ensure(60)
@@ -264,7 +264,7 @@ def test_the_lease_is_renewed_while_it_is_held(objects: Objects) -> None:
 
     with ObjectBackend(objects, 0.3).lock(INFO, 0, Hasty()):
         until(renewed)
-    assert lease.holder(objects) is None
+    assert lease.find_holder(objects) is None
     found = objects.read(lease.KEY)
     time.sleep(0.2)
     assert objects.read(lease.KEY) == found
@@ -294,7 +294,7 @@ def test_a_lock_released_by_hand_is_free_but_its_run_may_live(objects: Objects) 
     clock = Set()
     taken(objects, clock)
     assert lease.break_lock(objects, "run-1") == INFO
-    assert lease.holder(objects) is None
+    assert lease.find_holder(objects) is None
     tenure = taken(objects, clock, OTHER)
     assert tenure.taken_over == pytest.approx(clock.time + SECONDS, abs=1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.syntax.nodes import Binary, operands, walk
+from kafkaform.syntax.nodes import Binary, split_operands, walk
 from kafkaform.syntax.parse import parse_expression
 
 from .shape import expression
@@ -75,5 +75,5 @@ def test_long_operator_chain_is_accepted() -> None:
     """2,000 terms in one sum parse and can be walked without recursion."""
     node, diagnostics = parse_expression("+".join(["1"] * 2000), "t.hcl")
     assert isinstance(node, Binary) and not diagnostics
-    head, chain = operands(node)
+    head, chain = split_operands(node)
     assert (head.end, len(chain), sum(1 for _ in walk(node))) == (1, 1999, 3999)

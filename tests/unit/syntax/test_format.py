@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform.syntax.format import format
+from kafkaform.syntax.format import format_text
 from kafkaform.syntax.parse import parse
 from kafkaform.syntax.scan import scan
 from kafkaform.syntax.source import Source
@@ -39,14 +39,14 @@ PAIRS = {
 @pytest.mark.parametrize("text", PAIRS)
 def test_layout(text: str) -> None:
     """Each text gets exactly this layout, and keeps it when formatted again."""
-    assert format(text) == PAIRS[text]
-    assert format(PAIRS[text]) == PAIRS[text]
+    assert format_text(text) == PAIRS[text]
+    assert format_text(PAIRS[text]) == PAIRS[text]
 
 
 @pytest.mark.parametrize("text", ['a = "x\n', "b {\n", "a = 'x'\n", "a=1}\n"])
 def test_unreadable_text_stays_as_it_is(text: str) -> None:
     """A text with unclosed or unknown marks is never touched."""
-    assert format(text) == text
+    assert format_text(text) == text
 
 
 _PIECES = st.sampled_from(
@@ -62,8 +62,8 @@ _PIECES = st.sampled_from(
 @given(st.lists(_PIECES, max_size=25).map("".join))
 def test_idempotent_and_harmless(text: str) -> None:
     """Formatting twice is formatting once, and errors and values stay the same."""
-    once = format(text)
-    assert format(once) == once
+    once = format_text(text)
+    assert format_text(once) == once
     assert bool(parse(text, "t.hcl")[1]) == bool(parse(once, "t.hcl")[1])
     assert "".join(once.split()) == "".join(text.split())
 
@@ -117,8 +117,8 @@ def test_nothing_is_lost(document: str, newline: str, last: str) -> None:
     ends; the text stays sound, and a second run changes nothing."""
     text = (document + last).replace("\n", newline)
     assert not parse(text, "t.hcl")[1]
-    once = format(text)
-    assert format(once) == once
+    once = format_text(text)
+    assert format_text(once) == once
     assert not parse(once, "t.hcl")[1]
     assert _kept(once) == _kept(text)
     assert [once.count("\n"), once.count("\r")] == [text.count("\n"), text.count("\r")]
@@ -128,4 +128,4 @@ def test_blocks_that_repeat_each_other_all_stay() -> None:
     """Blocks of one shape, which a reader passes over, are written like any others."""
     block = 'resource "kafka_topic" "{0}" {{\n  name="{0}"\n  partitions={1}\n}}\n'
     text = "\n".join(block.format(f"t{number}", number) for number in range(40))
-    assert format(text) == text.replace("name=", "name       = ").replace("s=", "s = ")
+    assert format_text(text) == text.replace("name=", "name       = ").replace("s=", "s = ")

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.diagnostics import Diagnostics
-from kafkaform.syntax.format import format
+from kafkaform.syntax.format import format_text
 from kafkaform.syntax.parse import parse, parse_expression, parse_template
 from kafkaform.syntax.scan import scan
 from kafkaform.syntax.source import Source
@@ -127,7 +127,7 @@ def check(text: str) -> None:
         node, faults = read(text, "t.hcl")
         assert (node is None) == bool(faults)
         placed(faults)
-    format(text)
+    format_text(text)
 
 
 @pytest.mark.timeout(60 + COUNT)

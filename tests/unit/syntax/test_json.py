@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.syntax import limits, nodes
 from kafkaform.syntax.faults import SyntaxFault
-from kafkaform.syntax.json import Array, Atom, Json, Record, Text, parse_json
-from kafkaform.syntax.jsonvalues import Mode, expression
+from kafkaform.syntax.json import Json, JsonArray, JsonAtom, JsonObject, JsonString, parse_json
+from kafkaform.syntax.jsonvalues import StringMode, make_expression
 
 from ...kit.quick import examples
 from .shape import shape
@@ -25,27 +25,27 @@ K = 1024
 
 def _plain(value: Json) -> object:
     """The value as Python's own decoder would give it."""
-    if isinstance(value, Text):
+    if isinstance(value, JsonString):
         return value.text
-    if isinstance(value, Atom):
+    if isinstance(value, JsonAtom):
         return value.value
-    if isinstance(value, Array):
+    if isinstance(value, JsonArray):
         return [_plain(item) for item in value.items]
     return {member.name.text: _plain(member.value) for member in value.members}
 
 
-def _node(text: str, mode: Mode = Mode.TEMPLATE) -> nodes.Expression:
+def _node(text: str, mode: StringMode = StringMode.TEMPLATE) -> nodes.Expression:
     value, faults = parse_json(text, "t.json")
     assert value is not None, faults
-    return expression(value, mode)
+    return make_expression(value, mode)
 
 
-def _faults(text: str | bytes, mode: Mode = Mode.TEMPLATE) -> Diagnostics:
+def _faults(text: str | bytes, mode: StringMode = StringMode.TEMPLATE) -> Diagnostics:
     value, faults = parse_json(text, "t.json")
     if value is None:
         return faults
     try:
-        expression(value, mode)
+        make_expression(value, mode)
     except SyntaxFault as error:
         return error.diagnostics
     return ()
@@ -107,18 +107,20 @@ def test_strings_are_templates(text: str, expected: str) -> None:
 
 
 MODES = [
-    (Mode.LITERAL, '"${x"', "'${x'"),
-    (Mode.LITERAL, '{"${k}": "%{"}', "{'${k}': '%{'}"),
-    (Mode.SPELLED, '"map(object({n=optional(number,3)}))"',
+    (StringMode.LITERAL, '"${x"', "'${x'"),
+    (StringMode.LITERAL, '{"${k}": "%{"}', "{'${k}': '%{'}"),
+    (StringMode.SPELLED, '"map(object({n=optional(number,3)}))"',
      "map(object({'n': optional(number, 3)}))"),
-    (Mode.SPELLED, '["kafka_topic.a[\\"x\\"]", "data.a.b"]', "[kafka_topic.a['x'], data.a.b]"),
-    (Mode.SPELLED, '{"kafka": "kafka.eu"}', "{'kafka': kafka.eu}"),
-    (Mode.PATH, '["config[\\"a.b\\"]", "config.a.*", "all"]', "[config['a.b'], 'config.a.*', all]"),
+    (StringMode.SPELLED, '["kafka_topic.a[\\"x\\"]", "data.a.b"]',
+     "[kafka_topic.a['x'], data.a.b]"),
+    (StringMode.SPELLED, '{"kafka": "kafka.eu"}', "{'kafka': kafka.eu}"),
+    (StringMode.PATH, '["config[\\"a.b\\"]", "config.a.*", "all"]',
+     "[config['a.b'], 'config.a.*', all]"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("mode", "text", "expected"), MODES)
-def test_strings_that_are_no_templates(mode: Mode, text: str, expected: str) -> None:
+def test_strings_that_are_no_templates(mode: StringMode, text: str, expected: str) -> None:
     """Where references or plain texts are wanted, strings are read as such."""
     assert shape(_node(text, mode)) == expected
 
@@ -246,8 +248,11 @@ def test_damaged_text_never_raises(seed: int) -> None:
 
 
 @settings(max_examples=examples(300), deadline=None)
-@given(st.text() | st.text('{}[]",:\\u0d8 \n1e-+.truefalsn${%', max_size=40), st.sampled_from(Mode))
-def test_any_text_is_answered(text: str, mode: Mode) -> None:
+@given(
+    st.text() | st.text('{}[]",:\\u0d8 \n1e-+.truefalsn${%', max_size=40),
+    st.sampled_from(StringMode),
+)
+def test_any_text_is_answered(text: str, mode: StringMode) -> None:
     """No text and no reading of it raises anything else than its faults."""
     _faults(text, mode)
 
@@ -263,6 +268,6 @@ def test_any_bytes_are_answered(data: bytes) -> None:
 def test_a_comment_mark_is_a_plain_name_here() -> None:
     """Only bodies pass over "//"; in an expression it is a name like others."""
     value, _ = parse_json('{"//": 1}', "t.json")
-    assert isinstance(value, Record)
+    assert isinstance(value, JsonObject)
     assert value.members[0].name.text == "//"
     assert shape(_node('{"//": 1}')) == "{'//': 1}"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from kafkaform.core.value import FrozenMap, SecretRef, Value, freeze
 from kafkaform.syntax import nodes
-from kafkaform.syntax.format import format
+from kafkaform.syntax.format import format_text
 from kafkaform.syntax.parse import parse, parse_expression
-from kafkaform.syntax.write import Code, NewBlock, quote, write, write_value
+from kafkaform.syntax.write import Code, NewBlock, quote_string, write_blocks, write_value
 
 from ...kit.quick import examples
 
@@ -58,11 +58,11 @@ def test_round_trip(plain: Any) -> None:
 @given(_TEXTS, _VALUES)
 def test_written_blocks_are_in_the_standard_layout(label: str, plain: Any) -> None:
     """What is written needs no `fmt`, and its labels read back."""
-    text = write([NewBlock("b", (label,), {"v": freeze(plain)})])
+    text = write_blocks([NewBlock("b", (label,), {"v": freeze(plain)})])
     file, diagnostics = parse(text, "t.hcl")
     assert diagnostics == ()
     assert file.body.blocks[0].labels[0].text == label
-    assert format(text) == text
+    assert format_text(text) == text
 
 
 def test_block_layout() -> None:
@@ -75,7 +75,7 @@ def test_block_layout() -> None:
         "password": SecretRef("env", "PW"),
         "config": config,
     }
-    assert write([NewBlock("resource", ("kafka_topic", "a"), attributes, (inner,))]) == (
+    assert write_blocks([NewBlock("resource", ("kafka_topic", "a"), attributes, (inner,))]) == (
         'resource "kafka_topic" "a" {\n'
         "  name     = var.name\n"
         '  password = secret_env("PW")\n'
@@ -109,7 +109,7 @@ def test_block_layout() -> None:
 def test_quote(text: str, written: str) -> None:
     """Marks of templates, control characters and commands of build logs are escaped, other text is
     left readable."""
-    assert quote(text) == written
+    assert quote_string(text) == written
 
 
 @pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), "\ud800"])
@@ -122,4 +122,4 @@ def test_unwritable_values_are_refused(value: Value) -> None:
 def test_names_must_be_identifiers() -> None:
     """An attribute name cannot smuggle in code."""
     with pytest.raises(ValueError, match="identifier"):
-        write([NewBlock("b", (), FrozenMap({"a = 1\nb": 1}))])
+        write_blocks([NewBlock("b", (), FrozenMap({"a = 1\nb": 1}))])

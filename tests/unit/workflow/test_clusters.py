@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.cli.options.connection import Kept
+from kafkaform.cli.options.connection import ShellContext
 from kafkaform.core.diagnostics import Range
 from kafkaform.core.errors import ConfigurationError, OtherSystem, PlanRefused, exit_code
 from kafkaform.core.resource import ProviderConfig
@@ -86,7 +86,7 @@ data "kafka_topics" "there" {
 """
     (tmp_path / "main.kf.hcl").write_text(text, "utf-8")
     monkeypatch.setattr(Registry, "load", lambda self, name: MemoryProvider(cluster))
-    found = read_configuration(tmp_path, Inputs(), Registry()).desired().diagnostics
+    found = read_configuration(tmp_path, Inputs(), Registry()).evaluate_desired().diagnostics
     (fault,) = [one for one in found if one.severity.value == "error"]
     assert "are the same cluster, simulated" in fault.summary
     assert fault.range is not None and fault.range.line in (10, 12)
@@ -103,14 +103,17 @@ def test_a_data_source_and_a_resource(tmp_path: Path) -> None:
 def test_a_shell(tmp_path: Path) -> None:
     """Its commands share what they opened; a new connection begins anew, and a cluster that is
     named on the command line is nobody's instance."""
-    kept, found = Kept(ConnectionInputs()), desk(tmp_path, SimulatedCluster()).space().configuration
+    kept, found = (
+        ShellContext(ConnectionInputs()),
+        desk(tmp_path, SimulatedCluster()).space().configuration,
+    )
     one, other = (
         Connection(MemoryProvider(SimulatedCluster()), block(name), {}, found)
         for name in ("kafka", "kafka.eu")
     )
-    kept.session(one)
+    kept.get_session(one)
     with pytest.raises(ConfigurationError):
-        kept.session(other)
-    kept.session(replace(other, configuration=None))
+        kept.get_session(other)
+    kept.get_session(replace(other, configuration=None))
     kept.close()
-    kept.session(other)
+    kept.get_session(other)

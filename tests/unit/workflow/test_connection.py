@@ -10,10 +10,10 @@ import pytest
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.secret import Secret
 from kafkaform.workflow.connection import Connection, ConnectionInputs, resolve_direct
-from kafkaform.workflow.properties_file import parse
+from kafkaform.workflow.properties_file import parse_properties
 from kafkaform_kafka.connection import jaas
 from kafkaform_kafka.connection.java_properties import SECRET_KEYS
-from kafkaform_kafka.connection.settings import Settings, read_settings
+from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ...kit.commands.folder import Folder
 from ...kit.commands.here import Here
@@ -26,7 +26,9 @@ SECRET = 's3cr3t;\\ "=:'
 
 def pairs(text: str) -> dict[str, str]:
     """What a file of this text says."""
-    return {item.key: item.value for item in parse(text.encode("latin-1"), "x.properties")}
+    return {
+        item.key: item.value for item in parse_properties(text.encode("latin-1"), "x.properties")
+    }
 
 
 # ── the format ──────────────────────────────────────────────────────────────────────────
@@ -71,7 +73,7 @@ def test_a_broken_escape_is_told_with_its_place(text: str) -> None:
 
 def test_a_login_as_java_reads_it() -> None:
     """Quotes, escapes and comments of a JAAS text."""
-    login = jaas.parse(f'{PLAIN} required // why\n username=u password="p\\"\\\\;\\101" ;')
+    login = jaas.parse_login(f'{PLAIN} required // why\n username=u password="p\\"\\\\;\\101" ;')
     assert login == jaas.Login(PLAIN, {"username": "u", "password": 'p"\\;A'})
 
 
@@ -83,13 +85,13 @@ def test_a_login_as_java_reads_it() -> None:
 def test_a_login_that_cannot_be_read(text: str) -> None:
     """Half a login is refused, never guessed."""
     with pytest.raises(ValueError):
-        jaas.parse(text)
+        jaas.parse_login(text)
 
 
 # ── what they mean ──────────────────────────────────────────────────────────────────────
 
 
-def given(*properties: str, **more: Any) -> tuple[Connection, Settings, str]:
+def given(*properties: str, **more: Any) -> tuple[Connection, KafkaSettings, str]:
     """The connection of these --client-property flags, its settings, and all that was said. A
     secret that stands in one is put into the environment, where it belongs."""
     environment, typed = {"PASSWORD": SECRET, "JAAS": login(PLAIN)}, []

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.diagnostics import Diagnostic
-from kafkaform.core.schema import BOOL, STRING, Attribute, list_of, schema
+from kafkaform.core.schema import BOOL, STRING, AttributeSchema, list_of, make_schema
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 from kafkaform.language.evaluate.provider_blocks import ProviderInfo
-from kafkaform.workflow.configuration.environment import completed, variable
+from kafkaform.workflow.configuration.environment import complete_provider, name_variable
 
 from ...kit.commands.here import Here
 
-SCHEMA = schema(
+SCHEMA = make_schema(
     "A connection.",
-    Attribute("servers", list_of(STRING), "Brokers.", required=True),
-    Attribute("protocol", STRING, "How.", choices=("SSL", "PLAINTEXT")),
-    Attribute("password", STRING, "Login.", secret=True),
-    Attribute("protect", BOOL, "Whether.", default=True),
+    AttributeSchema("servers", list_of(STRING), "Brokers.", required=True),
+    AttributeSchema("protocol", STRING, "How.", choices=("SSL", "PLAINTEXT")),
+    AttributeSchema("password", STRING, "Login.", secret=True),
+    AttributeSchema("protect", BOOL, "Whether.", default=True),
 )
 NOTHING: dict[str, Value] = {"servers": None, "protocol": None, "password": None, "protect": True}
 
@@ -26,7 +26,7 @@ def connected(
     environ: dict[str, str], *, offline: bool = False, **said: Value
 ) -> tuple[FrozenMap, list[Diagnostic]]:
     """What the instance `kafka.eu` connects with, and the faults."""
-    info = completed(ProviderInfo(SCHEMA), environ, offline=offline)
+    info = complete_provider(ProviderInfo(SCHEMA), environ, offline=offline)
     assert not any(one.required for one in info.schema.attributes.values())
     config, faults = info.connect("kafka.eu", FrozenMap({**NOTHING, **said}))
     return config, [fault for _, fault in faults]
@@ -34,7 +34,7 @@ def connected(
 
 def test_a_variable_is_named_after_instance_and_attribute() -> None:
     """Dots and dashes become underscores; nothing else decides."""
-    assert variable("kafka.eu-1", "ca_cert") == "KAFKAFORM_KAFKA_EU_1_CA_CERT"
+    assert name_variable("kafka.eu-1", "ca_cert") == "KAFKAFORM_KAFKA_EU_1_CA_CERT"
 
 
 def test_what_the_block_leaves_out_is_filled() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform.syntax.format import format
-from kafkaform.workflow.generated_blocks import Found, Names, generate
-from kafkaform.workflow.import_all import _found
+from kafkaform.syntax.format import format_text
+from kafkaform.workflow.generated_blocks import TakenNames, UndeclaredObject, generate_blocks
+from kafkaform.workflow.import_all import _make_found
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram
@@ -18,14 +18,14 @@ from kafkaform_kafka.provider import TYPES
 FACTS = Facts("cluster")
 
 
-def found(*items: Observed) -> list[Found]:
-    told = [_found(item, TYPES[item.identity.kind], FACTS) for item in items]
-    assert all(isinstance(item, Found) for item in told), told
+def found(*items: Observed) -> list[UndeclaredObject]:
+    told = [_make_found(item, TYPES[item.identity.kind], FACTS) for item in items]
+    assert all(isinstance(item, UndeclaredObject) for item in told), told
     return told  # type: ignore[return-value]
 
 
 def text(*items: Observed) -> str:
-    return generate(found(*items), TYPES, Names())
+    return generate_blocks(found(*items), TYPES, TakenNames())
 
 
 def topic(name: str, partitions: int = 1, **config: str) -> Observed:
@@ -45,12 +45,12 @@ def acl(*fields: str) -> Observed:
 
 
 def user(name: str, mechanism: str, rounds: int) -> Observed:
-    attributes = scram.observed_attributes(name, mechanism, rounds)
+    attributes = scram.make_attributes(name, mechanism, rounds)
     return Observed(Identity("kafka", scram.KIND, scram.TYPE.key(attributes)), attributes)
 
 
 def quota(entity: dict[str, str | None], **values: float) -> Observed:
-    return quotas.observed("kafka", entity, values)
+    return quotas.observe_quota("kafka", entity, values)
 
 
 def test_topics_that_differ_in_partitions_share_a_block() -> None:
@@ -145,7 +145,7 @@ def test_entities_of_quotas() -> None:
 def test_a_limit_that_is_no_number_is_told() -> None:
     """What no block can declare is a sentence for people, not a block that is wrong."""
     item = quota({"user": "x"}, producer_byte_rate=float("inf"))
-    told = _found(item, quotas.TYPE, FACTS)
+    told = _make_found(item, quotas.TYPE, FACTS)
     assert isinstance(told, str)
     assert "producer_byte_rate" in told
 
@@ -179,7 +179,7 @@ def test_no_value_becomes_code() -> None:
     made = text(acl(principal, "*", "All", "Deny", "Topic", "é\n*", "Literal"))
     assert 'acl_principal       = "User:$${file(\\"x\\")}\\"%%{"' in made
     assert 'resource "kafka_acl" "file_x_all_topic_deny" {' in made
-    assert format(made) == made
+    assert format_text(made) == made
 
 
 def test_writing_grows_with_the_number_of_topics() -> None:

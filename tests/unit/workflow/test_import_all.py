@@ -17,11 +17,11 @@ from kafkaform.core.change import Action
 from kafkaform.core.errors import ConfigurationError, KafkaformError, UsageError
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.syntax.format import format
-from kafkaform.syntax.write import NewBlock, write
-from kafkaform.workflow.generated_blocks import filled
-from kafkaform.workflow.import_all import Wanted, proven, read_tree, written
-from kafkaform_kafka.memory import refused
+from kafkaform.syntax.format import format_text
+from kafkaform.syntax.write import NewBlock, write_blocks
+from kafkaform.workflow.generated_blocks import fill_defaults
+from kafkaform.workflow.import_all import ImportFilter, prove_text, read_tree, render_stock
+from kafkaform_kafka.memory import refused_items
 from kafkaform_kafka.provider import TYPES
 
 from ...kit.commands.stocks import GENERATED, PROVIDER, Desk, desk
@@ -126,7 +126,7 @@ def objects() -> st.SearchStrategy[list[NewBlock]]:
 
 def _key_of(pair: tuple[str, dict[str, Any]]) -> tuple[str, str]:
     kind, attributes = pair
-    return kind, TYPES[kind].key(filled(FrozenMap(attributes), TYPES[kind].schema))
+    return kind, TYPES[kind].key(fill_defaults(FrozenMap(attributes), TYPES[kind].schema))
 
 
 def live(where: Desk) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def test_what_is_written_is_the_world(topics: dict[str, dict[str, Any]]) -> None
         where = desk(Path(path), cluster_of(topics=topics))
         before = live(where)
         text = where.generate()
-        assert format(text) == text
+        assert format_text(text) == text
         declared = {d.identity.key: d.attributes for d in where.space().desired.declared}
         assert declared.keys() == topics.keys()
         for name, attributes in declared.items():
@@ -171,12 +171,12 @@ def test_every_kind_is_written(blocks: list[NewBlock]) -> None:
         cluster = cluster_of()
         (Path(path) / "other").mkdir()
         maker = desk(Path(path) / "other", cluster)
-        maker.write("made.kf.hcl", write(blocks))
+        maker.write("made.kf.hcl", write_blocks(blocks))
         maker.apply()
         made = {d.identity for d in maker.space().desired.declared}
         where = desk(Path(path), cluster)
         text = where.generate()
-        assert format(text) == text
+        assert format_text(text) == text
         assert {d.identity for d in where.space().desired.declared} == made
         plan = where.apply()
         assert all(change.action is Action.IMPORT and not change.steps for change in plan.changes)
@@ -213,7 +213,7 @@ def test_names_are_no_commands_of_build_logs(tmp_path: Path) -> None:
         )
         for number, text in enumerate(LOG_COMMANDS)
     ]
-    maker.write("made.kf.hcl", write(blocks))
+    maker.write("made.kf.hcl", write_blocks(blocks))
     maker.apply()
     where = desk(tmp_path, cluster)
     text = where.generate()
@@ -317,10 +317,10 @@ def test_what_is_known_is_left_out(tmp_path: Path) -> None:
 def test_match_and_type_choose(tmp_path: Path) -> None:
     """Only what --match and --type name is written; a type that nobody lists is refused."""
     where = desk(tmp_path, cluster_of(topics=dict.fromkeys(["shop.a", "shop.b", "pay.a"], TOPIC)))
-    chosen = where.stock(Wanted(("kafka_topic",), ("shop.*",)))
+    chosen = where.stock(ImportFilter(("kafka_topic",), ("shop.*",)))
     assert [item.identity.key for item in chosen.found] == ["shop.a", "shop.b"]
     with pytest.raises(UsageError) as caught:
-        where.stock(Wanted(("kafka_topics",)))
+        where.stock(ImportFilter(("kafka_topics",)))
     assert "Did you mean" in caught.value.advice
 
 
@@ -344,8 +344,8 @@ def test_a_failed_listing_is_no_empty_cluster(tmp_path: Path) -> None:
     """A listing that fails is reported as such, with its reason."""
     cluster = cluster_of(topics={"a": TOPIC})
     where = desk(tmp_path, cluster)
-    cluster.faults.schedule(refused(31), "ListTopics", times=100)
-    stock = where.stock(Wanted(("kafka_topic",)))
+    cluster.faults.schedule(refused_items(31), "ListTopics", times=100)
+    stock = where.stock(ImportFilter(("kafka_topic",)))
     assert stock.failed
     assert stock.found == ()
     assert any("could not be listed whole" in gap for gap in stock.gaps)
@@ -355,9 +355,9 @@ def test_a_cluster_without_an_authorizer_has_no_acls(tmp_path: Path) -> None:
     """Where ACLs are switched off nothing is missing."""
     cluster = cluster_of(topics={"a": TOPIC})
     where = desk(tmp_path, cluster)
-    cluster.faults.schedule(refused(54), "ListAcls", times=100)
-    cluster.faults.schedule(refused(54), "DescribeAcls", times=100)
-    stock = where.stock(Wanted(("kafka_acl",)))
+    cluster.faults.schedule(refused_items(54), "ListAcls", times=100)
+    cluster.faults.schedule(refused_items(54), "DescribeAcls", times=100)
+    stock = where.stock(ImportFilter(("kafka_acl",)))
     assert (stock.found, stock.gaps, stock.failed) == ((), (), False)
 
 
@@ -407,8 +407,8 @@ def test_what_is_written_is_proven(tmp_path: Path) -> None:
     space = where.space()
     stock = where.stock()
     tree = read_tree(space)
-    text = written(space, tree, stock)
-    assert proven(space, tree, text, stock, GENERATED) == text
+    text = render_stock(space, tree, stock)
+    assert prove_text(space, tree, text, stock, GENERATED) == text
     for wrong in (text.replace("= 3", "= 4"), text.replace('"a"', '"c"'), text + "}"):
         with pytest.raises(KafkaformError):
-            proven(space, tree, wrong, stock, GENERATED)
+            prove_text(space, tree, wrong, stock, GENERATED)

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.line import held
+from kafkaform.audit.line import read_line
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.value import FrozenMap
-from kafkaform.state.edit import with_head
+from kafkaform.state.edit import set_head
 from kafkaform.state.model import State
 from kafkaform.workflow.stores import Store, open_store
 
@@ -45,7 +45,7 @@ def saved(place: str, names: str = "a", serial: int = 3, lineage: str = story.LI
     story.begin(log)
     story.end(log)
     rows = state_of(*map(topic, names)).objects
-    store.backend.save(with_head(State(lineage, serial, rows), log.head), None)
+    store.backend.save(set_head(State(lineage, serial, rows), log.head), None)
     return store
 
 
@@ -88,7 +88,7 @@ def test_a_folder_moves_to_a_store(here: Here, bucket: s3.Bucket) -> None:
     assert "sound: 5 records and the state's anchor" in here.done("audit", "verify").text
     *same, last = open_store().sink.lines()
     assert same == list(store.sink.lines())
-    assert json.loads(held(last))["body"]["reason"] == "state push"
+    assert json.loads(read_line(last))["body"]["reason"] == "state push"
     assert json.loads(here.done("state", "pull").out)["serial"] == 4
 
 
@@ -101,7 +101,9 @@ def test_what_was_pulled_can_be_used_and_pushed(here: Here, bucket: s3.Bucket) -
     here.done("state", "rm", "kafka_topic.a", "--state", BACKUP)
     here.done("state", "push", BACKUP)
     assert names() == {"b"}
-    reasons = [json.loads(held(line))["body"].get("reason") for line in open_store().sink.lines()]
+    reasons = [
+        json.loads(read_line(line))["body"].get("reason") for line in open_store().sink.lines()
+    ]
     assert [r for r in reasons if r] == ["state push", "state rm", "state push"]
     assert "sound" in here.done("audit", "verify").text
 

@@ -10,7 +10,7 @@ from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.errors import UsageError
 from kafkaform.state.backends.objects import ObjectBackend
-from kafkaform.workflow.stores import open_store, seconds_of
+from kafkaform.workflow.stores import open_store, parse_duration
 
 from ...kit.commands.here import Here
 
@@ -75,14 +75,14 @@ def test_options_of_an_address_are_those_of_the_block(here: Here) -> None:
 )
 def test_durations(text: str, seconds: float) -> None:
     """Seconds, unless a unit says otherwise."""
-    assert seconds_of(text, "--lock-timeout") == seconds
+    assert parse_duration(text, "--lock-timeout") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1s", "1 d", "s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     """The message names the flag."""
     with pytest.raises(UsageError, match="lease"):
-        seconds_of(text, "lease")
+        parse_duration(text, "lease")
 
 
 @pytest.mark.parametrize(

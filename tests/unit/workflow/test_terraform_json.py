@@ -19,7 +19,7 @@ from kafkaform.core.schema import (
     set_of,
 )
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.workflow.terraform_json import type_json, type_of
+from kafkaform.workflow.terraform_json import infer_type, render_type
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from kafkaform.workflow.terraform_json import type_json, type_of
 )
 def test_types(kind: Type, data: Any) -> None:
     """Each kind of type has the form that cty gives it."""
-    assert type_json(kind) == data
+    assert render_type(kind) == data
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_types(kind: Type, data: Any) -> None:
 )
 def test_types_of_values(value: Value, data: Any) -> None:
     """What a value itself tells of its type."""
-    assert type_of(value) == data
+    assert infer_type(value) == data

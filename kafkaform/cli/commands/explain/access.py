@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_kafka.inspect.access_explanation import Wanted, access_of, as_seen, explain
+from kafkaform_kafka.inspect.access_explanation import (
+    AccessQuery,
+    build_access,
+    explain_access,
+    normalize_host,
+)
 from kafkaform_kafka.inspect.access_page import access_page
 from kafkaform_kafka.kinds.acl import resource_type as acls
 
@@ -15,9 +20,9 @@ from ....core.diagnostics import suggest
 from ....core.errors import KafkaformError, UsageError
 from ....core.resource import CoverageKind, Depth, Facts, Sweep
 from ....render.page import lines
-from ....render.text import json_line
+from ....render.text import render_json
 from ...options.connection import Way, connects
-from ..describe import terminal_width
+from ..describe import get_terminal_width
 
 CLUSTER = "cluster"
 RESOURCES = {
@@ -86,20 +91,26 @@ def access(
         "user-principal": user_principal,
         CLUSTER: acls.CLUSTER if cluster else None,
     }
-    kind, name = _resource(names)
-    wanted = Wanted(kind, name, _operations(kind, operation), _principal(principal), _host(host))
-    sweep, facts = _read(way)
-    known = access_of(sweep, facts, super_user or None, allow_if_no_acl)
-    document = explain(known, wanted, facts.scope_id)
+    kind, name = _choose_resource(names)
+    wanted = AccessQuery(
+        kind,
+        name,
+        _read_operations(kind, operation),
+        _check_principal(principal),
+        _check_host(host),
+    )
+    sweep, facts = _read_acls(way)
+    known = build_access(sweep, facts, super_user or None, allow_if_no_acl)
+    document = explain_access(known, wanted, facts.scope_id)
     if json:
-        way.console.out(json_line(document))
+        way.console.write(render_json(document))
     else:
-        way.console.lines(lines(access_page(document), terminal_width(way.console)))
+        way.console.write_lines(lines(access_page(document), get_terminal_width(way.console)))
 
 
-def _read(way: Way) -> tuple[Sweep, Facts]:
+def _read_acls(way: Way) -> tuple[Sweep, Facts]:
     """All ACLs, and what is declared of the authorizer. Raises KafkaformError."""
-    with way.session() as session:
+    with way.open_session() as session:
         sweep, facts = session.sweep(acls.KIND, Depth.FULL), session.facts
     if sweep.coverage.kind is not CoverageKind.COMPLETE:
         fault = sweep.coverage.fault
@@ -110,7 +121,7 @@ def _read(way: Way) -> tuple[Sweep, Facts]:
     return sweep, facts
 
 
-def _resource(names: dict[str, str | None]) -> tuple[str, str]:
+def _choose_resource(names: dict[str, str | None]) -> tuple[str, str]:
     """Type and name of the one resource that is asked about. Raises UsageError."""
     given = {flag: name for flag, name in names.items() if name is not None}
     if len(given) != 1:
@@ -123,7 +134,7 @@ def _resource(names: dict[str, str | None]) -> tuple[str, str]:
     return RESOURCES.get(flag, "Cluster"), name
 
 
-def _operations(kind: str, given: Sequence[str]) -> tuple[str, ...]:
+def _read_operations(kind: str, given: Sequence[str]) -> tuple[str, ...]:
     """The operations as ACLs spell them, all of the resource's if none is given."""
     known = {name.lower(): name for name in acls.SUPPORTED[kind]}
     for name in given:
@@ -136,7 +147,7 @@ def _operations(kind: str, given: Sequence[str]) -> tuple[str, ...]:
     return tuple(known[name.lower()] for name in given) or acls.SUPPORTED[kind]
 
 
-def _principal(given: str | None) -> str | None:
+def _check_principal(given: str | None) -> str | None:
     kind, colon, name = (given or "").partition(":")
     if given is not None and not colon:
         raise UsageError(f"--principal {given!r} has no type", f"Write User:{given or 'NAME'}.")
@@ -145,9 +156,9 @@ def _principal(given: str | None) -> str | None:
     return given
 
 
-def _host(given: str | None) -> str | None:
+def _check_host(given: str | None) -> str | None:
     try:
-        return None if given is None else as_seen(given)
+        return None if given is None else normalize_host(given)
     except ValueError:
         raise UsageError(
             f"--host {given!r} is not an IP address",

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_kafka.inspect.config_explanation import ENTITIES, explain
+from kafkaform_kafka.inspect.config_explanation import ENTITIES, explain_config
 from kafkaform_kafka.inspect.config_page import config_page
 from kafkaform_kafka.session import KafkaSession
 
 from ....core.diagnostics import suggest
 from ....core.errors import UsageError
 from ....render.page import lines
-from ....render.text import json_line
+from ....render.text import render_json
 from ...options.connection import Way, connects
-from ..describe import terminal_width
+from ..describe import get_terminal_width
 
 _ADVICE = (
     "Write `topic NAME KEY`, `broker ID KEY`, `cluster KEY`, `group NAME KEY` or "
@@ -35,18 +35,18 @@ def config(
 
     Lists every level that can set the config, and the level that wins.
     """
-    entity, name, key = _asked(words)
-    with way.session() as session:
+    entity, name, key = _read_words(words)
+    with way.open_session() as session:
         if not isinstance(session, KafkaSession):
             raise UsageError("only Kafka has such configs", "Choose a kafka provider block.")
-        document = explain(session.context, entity, name, key)
+        document = explain_config(session.context, entity, name, key)
     if json:
-        way.console.out(json_line(document))
+        way.console.write(render_json(document))
     else:
-        way.console.lines(lines(config_page(document), terminal_width(way.console)))
+        way.console.write_lines(lines(config_page(document), get_terminal_width(way.console)))
 
 
-def _asked(words: list[str]) -> tuple[str, str, str]:
+def _read_words(words: list[str]) -> tuple[str, str, str]:
     """What the words name: entity, its name ("" for the cluster) and the key. Raises UsageError."""
     entity, *rest = words
     if entity not in ENTITIES:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_kafka.inspect.quota_explanation import Client, explain
+from kafkaform_kafka.inspect.quota_explanation import Client, explain_quotas
 from kafkaform_kafka.inspect.quota_page import quota_page
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.protocol.broker_rules import plain_name_faults
@@ -15,9 +15,9 @@ from ....core.diagnostics import Diagnostic, Severity
 from ....core.errors import KafkaformError, UsageError
 from ....core.resource import Depth
 from ....render.page import lines
-from ....render.text import inline, json_line
+from ....render.text import inline, render_json
 from ...options.connection import Way, connects
-from ..describe import terminal_width
+from ..describe import get_terminal_width
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -40,26 +40,26 @@ def quota(
 
     Lists all eight levels, and the level that applies.
     """
-    client = _client(user, client_id, ip)
-    way.console.diagnostics(
+    client = _make_client(user, client_id, ip)
+    way.console.show_diagnostics(
         tuple(
             Diagnostic(Severity.WARNING, f"--user {inline(text)}", advice=inline(f"{advice}."))
             for text, advice in plain_name_faults(user or "")
         )
     )
-    with way.session() as session:
+    with way.open_session() as session:
         sweep, facts = session.sweep(quotas.KIND, Depth.FULL), session.facts
     if sweep.coverage.fault is not None:
         fault = sweep.coverage.fault
         raise KafkaformError(f"the quotas cannot be read: {fault.message}", fault.advice)
-    document = explain(client, sweep, facts)
+    document = explain_quotas(client, sweep, facts)
     if json:
-        way.console.out(json_line(document))
+        way.console.write(render_json(document))
     else:
-        way.console.lines(lines(quota_page(document), terminal_width(way.console)))
+        way.console.write_lines(lines(quota_page(document), get_terminal_width(way.console)))
 
 
-def _client(user: str | None, client_id: str | None, ip: str | None) -> Client:
+def _make_client(user: str | None, client_id: str | None, ip: str | None) -> Client:
     """Whom the flags mean. Raises UsageError."""
     if (user is None) != (client_id is None):
         raise UsageError(

@@ -11,7 +11,7 @@ FILTERS = (*PATTERN_TYPES, ANY, MATCH)
 _EXACT = (*(name for name in NAMES if name.startswith("acl_")), "resource_type")
 
 
-def fits(acl: Acl, arguments: FrozenMap) -> bool:
+def fits_arguments(acl: Acl, arguments: FrozenMap) -> bool:
     """True if the ACL agrees with every argument that is given. The pattern type Any, or none,
     is both; Match also takes every pattern that covers resource_name."""
     attributes = acl.attributes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...protocol.apis import CREATE_ACLS, DELETE_ACLS
 from ..documents import list_attributes
-from ..kind import Document, Kind
+from ..kind import Document, ResourceKind
 from . import roles
 from .resource_type import KIND, TYPE
 
@@ -33,12 +33,12 @@ def _simulate() -> SimulatedKind:
 
 
 KINDS = (
-    Kind(
+    ResourceKind(
         KIND,
         TYPE,
         connect=_connect,
         simulate=_simulate,
         document=Document("acls", list_attributes, "other ACLs may be hidden"),
     ),
-    Kind(roles.TYPE.name, roles.TYPE),
+    ResourceKind(roles.TYPE.name, roles.TYPE),
 )

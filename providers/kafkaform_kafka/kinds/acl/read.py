@@ -21,12 +21,12 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...cluster.context import Context
+from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
-from ...protocol.faults import fault_of, right_for
+from ...protocol.faults import fault_of, name_right
 from ...wire.acls import AclRow, AclRows, describe_acls
 from . import resource_type as acls
-from .readings import listing, seen
+from .readings import make_acl_reading, make_acl_sweep
 from .resource_type import Acl
 
 API = "DescribeAcls"
@@ -34,54 +34,58 @@ FEW = 5
 """So many ACLs are asked for one by one; for more, all of them in one request cost less."""
 
 
-def sweep_acls(context: Context, depth: Depth) -> Sweep:
+def sweep_acls(context: ClusterContext, depth: Depth) -> Sweep:
     """Every ACL of the cluster, or the fault."""
-    rows = live_acls(context)
+    rows = list_live_acls(context)
     if isinstance(rows, Fault):
         return Sweep(acls.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
-    return listing(context.instance, depth, rows)
+    return make_acl_sweep(context.instance, depth, rows)
 
 
 def read_acls(
-    context: Context, ids: Sequence[Identity], node: str | None
+    context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
     """These ACLs. node: the broker whose view is wanted, None for any."""
     if len(ids) <= FEW:
-        return {identity: _one(context, identity, node) for identity in ids}
-    rows = live_acls(context, node)
+        return {identity: _read_one(context, identity, node) for identity in ids}
+    rows = list_live_acls(context, node)
     if isinstance(rows, Fault):
-        return {identity: unseen(identity, rows) for identity in ids}
+        return {identity: make_unseen_reading(identity, rows) for identity in ids}
     there = {acl.key for acl in rows}
-    return {identity: seen(identity, identity.key in there) for identity in ids}
+    return {identity: make_acl_reading(identity, identity.key in there) for identity in ids}
 
 
-def live_acls(
-    context: Context, node: str | None = None, only: Acl | None = None
+def list_live_acls(
+    context: ClusterContext, node: str | None = None, only: Acl | None = None
 ) -> tuple[Acl, ...] | Fault:
     """All ACLs, or this one if it is there; or why they are not told."""
-    wanted = row_of(only) if only else None
+    wanted = encode_acl(only) if only else None
     answer = attempt(API, lambda: describe_acls(context.wire, context.timeout, wanted, node), node)
     if isinstance(answer, AclRows) and answer.code:
         answer = fault_of(API, answer.code, "", answer.message, node or "")
     if isinstance(answer, Fault):
         return answer
-    return tuple(_acl(row) for row in answer.rows)
+    return tuple(_decode_acl(row) for row in answer.rows)
 
 
-def unseen(identity: Identity, fault: Fault) -> Reading:
+def make_unseen_reading(identity: Identity, fault: Fault) -> Reading:
     """Without Describe on Cluster no ACL can be seen, one's own included."""
     if fault.code == "CLUSTER_AUTHORIZATION_FAILED":
-        return Hidden(identity, right_for(API, identity.key))
+        return Hidden(identity, name_right(API, identity.key))
     return Failed(identity, fault)
 
 
-def _one(context: Context, identity: Identity, node: str | None) -> Reading:
-    acl = acls.acl_of_key(identity.key)
-    rows = live_acls(context, node, acl)
-    return unseen(identity, rows) if isinstance(rows, Fault) else seen(identity, acl in rows)
+def _read_one(context: ClusterContext, identity: Identity, node: str | None) -> Reading:
+    acl = acls.parse_acl_key(identity.key)
+    rows = list_live_acls(context, node, acl)
+    return (
+        make_unseen_reading(identity, rows)
+        if isinstance(rows, Fault)
+        else make_acl_reading(identity, acl in rows)
+    )
 
 
-def row_of(acl: Acl) -> AclRow:
+def encode_acl(acl: Acl) -> AclRow:
     """A known ACL in the protocol's codes."""
     return AclRow(
         acls.RESOURCE_TYPES[acl.resource_type],
@@ -94,7 +98,7 @@ def row_of(acl: Acl) -> AclRow:
     )
 
 
-def _acl(row: AclRow) -> Acl:
+def _decode_acl(row: AclRow) -> Acl:
     return Acl(
         intern(row.principal),
         intern(row.host),

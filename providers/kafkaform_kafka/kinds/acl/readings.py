@@ -26,7 +26,7 @@ _UNMANAGEABLE = FrozenMap(
 )
 
 
-def listing(instance: str, depth: Depth, rows: Iterable[Acl]) -> Sweep:
+def make_acl_sweep(instance: str, depth: Depth, rows: Iterable[Acl]) -> Sweep:
     """All ACLs of a cluster as a listing that is complete."""
     items = tuple(
         Observed(
@@ -39,14 +39,14 @@ def listing(instance: str, depth: Depth, rows: Iterable[Acl]) -> Sweep:
     return Sweep(acls.KIND, depth, items, Coverage(CoverageKind.COMPLETE), whole=True)
 
 
-def seen(identity: Identity, there: bool) -> Reading:
+def make_acl_reading(identity: Identity, there: bool) -> Reading:
     """An ACL is all in its key."""
     if not there:
         return Absent(identity)
-    return Observed(identity, acls.acl_of_key(identity.key).attributes)
+    return Observed(identity, acls.parse_acl_key(identity.key).attributes)
 
 
-def already(api: str, key: str, there: bool) -> Fault | None:
+def check_already_done(api: str, key: str, there: bool) -> Fault | None:
     """Why this request for this ACL makes no sense any more, if it does not."""
     if there is (api == "DeleteAcls"):
         return None

@@ -12,7 +12,7 @@ EVERYTHING = "*"
 LITERAL, PREFIXED = "Literal", "Prefixed"
 
 
-def faults(resource_type: str, name: str, pattern_type: str) -> broker_rules.Faults:
+def resource_name_faults(resource_type: str, name: str, pattern_type: str) -> broker_rules.Faults:
     """Why no topic or user can ever match. Groups, transactional ids and tokens can be called
     anything."""
     if not name or (name, pattern_type) == (EVERYTHING, LITERAL):
@@ -42,7 +42,7 @@ def _topic_faults(name: str, pattern_type: str) -> broker_rules.Faults:
         yield f"no topic matches: {summary}", advice
 
 
-def warnings(resource_type: str, name: str, pattern_type: str) -> broker_rules.Faults:
+def resource_name_warnings(resource_type: str, name: str, pattern_type: str) -> broker_rules.Faults:
     """What can match and is rarely meant."""
     if resource_type in ("Topic", "Cluster") or not name.endswith(EVERYTHING):
         return

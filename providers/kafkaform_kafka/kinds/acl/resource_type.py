@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change, Evidence, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import STRING, Attribute, schema
+from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 
@@ -87,7 +87,7 @@ EVERY_TOPIC = frozenset({"Create", "Delete"})
 may do it with every topic, a DENY on the topic or not (ControllerApis)."""
 
 
-def listed(resource_type: str) -> tuple[str, ...]:
+def list_reported_operations(resource_type: str) -> tuple[str, ...]:
     """The operations of which a broker says whether we may do them."""
     hidden = UNLISTED.get(resource_type, frozenset())
     return tuple(name for name in SUPPORTED[resource_type] if name not in hidden)
@@ -154,12 +154,12 @@ NAMES = (
 _NAMES = frozenset(NAMES)
 
 
-def acl_of(attributes: Mapping[str, Any]) -> Acl:
+def parse_acl(attributes: Mapping[str, Any]) -> Acl:
     """The rule that these attributes describe."""
     return Acl(*(attributes[name] for name in NAMES))
 
 
-def acl_of_key(key: str) -> Acl:
+def parse_acl_key(key: str) -> Acl:
     """The rule of an identity's key. Raises ValueError for any other text."""
     fields = keys.split(key)
     if len(fields) != len(NAMES):
@@ -192,11 +192,11 @@ def is_known(acl: Acl) -> bool:
 def _check(change: Change, _: Facts) -> Diagnostics:
     if change.action is not Action.CREATE:
         return ()
-    acl = acl_of(change.after or EMPTY)
+    acl = parse_acl(change.after or EMPTY)
     faults = [*_resource_faults(acl), *_principal_faults(acl), *_host_faults(acl)]
     return (
         *broker_rules.diagnose(change, faults),
-        *broker_rules.diagnose(change, _warnings(acl), Severity.WARNING),
+        *broker_rules.diagnose(change, _acl_warnings(acl), Severity.WARNING),
     )
 
 
@@ -207,7 +207,9 @@ def _resource_faults(acl: Acl) -> broker_rules.Faults:
         yield f'the cluster is called "{CLUSTER}" in ACLs', f'set resource_name to "{CLUSTER}"'
     if acl.resource_type == "Cluster" and acl.pattern_type != "Literal":
         yield "there is one cluster, so its name has no prefix", "use the pattern type Literal"
-    yield from resource_names.faults(acl.resource_type, acl.resource_name, acl.pattern_type)
+    yield from resource_names.resource_name_faults(
+        acl.resource_type, acl.resource_name, acl.pattern_type
+    )
     supported = SUPPORTED[acl.resource_type]
     if acl.operation not in ("All", *supported):
         yield (
@@ -241,25 +243,27 @@ def _host_faults(acl: Acl) -> broker_rules.Faults:
     if address.is_unspecified:
         yield f"no client connects from {acl.host}", "use * for everywhere"
         return
-    spelled = as_java(address) if isinstance(address, IPv6Address) else str(address)
+    spelled = format_java_address(address) if isinstance(address, IPv6Address) else str(address)
     if spelled != acl.host:
         yield f"Kafka spells the address {acl.host} as {spelled}", f"write {spelled}"
 
 
-def as_java(address: IPv6Address) -> str:
+def format_java_address(address: IPv6Address) -> str:
     """As Inet6Address.getHostAddress writes it: eight groups, no leading zeros, none left out."""
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
 
 
-def _warnings(acl: Acl) -> broker_rules.Faults:
+def _acl_warnings(acl: Acl) -> broker_rules.Faults:
     kind = acl.principal.partition(":")[0]
     if kind.lower() == "user" and kind != "User":
         yield f'Kafka\'s users are of the type "User", not "{kind}"', ""
     if acl.principal.endswith(EVERYTHING) and acl.principal != "User:*":
         yield f'"{acl.principal}" is one principal of that name: only User:* stands for others', ""
-    yield from resource_names.warnings(acl.resource_type, acl.resource_name, acl.pattern_type)
+    yield from resource_names.resource_name_warnings(
+        acl.resource_type, acl.resource_name, acl.pattern_type
+    )
 
 
 # ── requests ────────────────────────────────────────────────────────────────────────────
@@ -269,9 +273,9 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     """DENY ranks before ALLOW, and the rules of one resource belong together: where nobody is
     refused for want of a rule, the first ALLOW alone would lock everybody else out."""
     if change.action is Action.CREATE:
-        request, acl = CREATE_ACLS, acl_of(change.after or EMPTY)
+        request, acl = CREATE_ACLS, parse_acl(change.after or EMPTY)
     elif change.action is Action.DELETE:
-        acl = acl_of(change.before or EMPTY)
+        acl = parse_acl(change.before or EMPTY)
         request = _DELETES[acl.permission]
         if facts.values.get("acl_order") == DELETE_FIRST:
             request = replace(request, ahead=_AHEAD[acl.permission])
@@ -289,7 +293,7 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     return (replace(step, group=acl.pattern, rank=1 if acl.permission == ALLOW else 0),)
 
 
-def order_lines(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
+def describe_order(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
     """In which order ACLs are made and deleted, if a plan does both."""
     actions = {change.action for change in changes if change.identity.kind == KIND}
     if not {Action.CREATE, Action.DELETE} <= actions:
@@ -315,36 +319,36 @@ def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> Fr
 
 
 FIELDS = (
-    Attribute(
+    AttributeSchema(
         "resource_name",
         STRING,
         "Name of the resource, or its prefix; * for all of the type; kafka-cluster for the "
         "cluster.",
         aliases=("acl_resource_name",),
     ),
-    Attribute(
+    AttributeSchema(
         "resource_type",
         STRING,
         "Kind of the resource.",
         choices=tuple(RESOURCE_TYPES),
         aliases=("acl_resource_type",),
     ),
-    Attribute("acl_principal", STRING, "Who: User:NAME, or User:* for everybody."),
-    Attribute("acl_host", STRING, "From where: one IP address, or * for everywhere."),
-    Attribute("acl_operation", STRING, "What may be done.", choices=tuple(OPERATIONS)),
-    Attribute("acl_permission_type", STRING, "Allow or Deny.", choices=tuple(PERMISSIONS)),
+    AttributeSchema("acl_principal", STRING, "Who: User:NAME, or User:* for everybody."),
+    AttributeSchema("acl_host", STRING, "From where: one IP address, or * for everywhere."),
+    AttributeSchema("acl_operation", STRING, "What may be done.", choices=tuple(OPERATIONS)),
+    AttributeSchema("acl_permission_type", STRING, "Allow or Deny.", choices=tuple(PERMISSIONS)),
 )
 """What an ACL and a filter for ACLs have in common."""
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "One access rule. Every attribute is part of what it is: another value is another rule, "
         "made before the old one is deleted. The import id is acl_principal|acl_host|"
         "acl_operation|acl_permission_type|resource_type|resource_name|"
         "resource_pattern_type_filter.",
         *(replace(attribute, required=True) for attribute in FIELDS),
-        Attribute(
+        AttributeSchema(
             "resource_pattern_type_filter",
             STRING,
             "Whether resource_name is a name or a prefix.",
@@ -352,10 +356,10 @@ TYPE = ResourceType(
             choices=tuple(PATTERN_TYPES),
         ),
     ),
-    key=lambda attributes: acl_of(attributes).key,
+    key=lambda attributes: parse_acl(attributes).key,
     canonical=lambda attributes, _: attributes,
     target=_target,
     check=_check,
     steps=_steps,
-    import_key=lambda text: acl_of_key(text).key,
+    import_key=lambda text: parse_acl_key(text).key,
 )

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kafkaform.core.address import bracketed
+from kafkaform.core.address import render_key
 from kafkaform.core.change import Change, Step
 from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.core.resource import Declared, Facts, Identity, Observed
-from kafkaform.core.schema import BOOL, STRING, Attribute, schema, set_of
+from kafkaform.core.schema import BOOL, STRING, AttributeSchema, make_schema, set_of
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType
 
@@ -73,37 +73,37 @@ def expand(declared: Declared) -> Sequence[Declared]:
     """The ACLs of a role, in order. Raises ValueError for arguments that do not fit the role."""
     given = declared.attributes
     _require_fitting(given)
-    rules = sorted(set(_rules(given)))
-    return [_child(declared, acl) for acl in rules]
+    rules = sorted(set(_list_rules(given)))
+    return [_make_child(declared, acl) for acl in rules]
 
 
-def _child(declared: Declared, acl: Acl) -> Declared:
+def _make_child(declared: Declared, acl: Acl) -> Declared:
     name = keys.join((acl.operation, acl.resource_type, acl.resource_name, acl.pattern_type))
     return replace(
         declared,
         identity=Identity(declared.identity.instance, acls.KIND, acl.key),
-        address=replace(declared.address, child=f"acl{bracketed(name)}"),
+        address=replace(declared.address, child=f"acl{render_key(name)}"),
         attributes=acl.attributes,
     )
 
 
-def _rules(given: FrozenMap) -> Iterator[Acl]:
+def _list_rules(given: FrozenMap) -> Iterator[Acl]:
     role = given["role"]
-    for kind, name, pattern in _resources(given):
+    for kind, name, pattern in _list_resources(given):
         wanted = given["operations"] if role == "custom" else ROLES[role][kind]
-        yield from _each(given, wanted, kind, name, pattern)
+        yield from _make_rules(given, wanted, kind, name, pattern)
         if role == "streams" and kind == "Group":
-            yield from _each(given, INTERNAL, "Topic", f"{name}-", "Prefixed")
+            yield from _make_rules(given, INTERNAL, "Topic", f"{name}-", "Prefixed")
 
 
-def _each(
+def _make_rules(
     given: FrozenMap, operations: Sequence[str], kind: str, name: str, pattern: str
 ) -> Iterator[Acl]:
     for operation in operations:
         yield Acl(given["principal"], given["host"], operation, ALLOW, kind, name, pattern)
 
 
-def _resources(given: FrozenMap) -> Iterator[tuple[str, str, str]]:
+def _list_resources(given: FrozenMap) -> Iterator[tuple[str, str, str]]:
     """Resource type, name and pattern type of everything that the block is about."""
     if given["role"] == "admin" or given.get("cluster"):
         yield "Cluster", CLUSTER, "Literal"
@@ -115,7 +115,7 @@ def _resources(given: FrozenMap) -> Iterator[tuple[str, str, str]]:
 
 def _require_fitting(given: FrozenMap) -> None:
     role = given["role"]
-    named = {kind for kind, _, _ in _resources(given)}
+    named = {kind for kind, _, _ in _list_resources(given)}
     if role == "custom":
         _require_custom(given, named)
         return
@@ -129,7 +129,7 @@ def _require_fitting(given: FrozenMap) -> None:
             raise ValueError("the role streams needs its application id whole: name it in group")
     for kind in NEEDS.get(role, ()):
         if kind not in named:
-            raise ValueError(f"the role {role} needs {' or '.join(_arguments(kind))}")
+            raise ValueError(f"the role {role} needs {' or '.join(_list_arguments(kind))}")
 
 
 def _require_custom(given: FrozenMap, named: set[str]) -> None:
@@ -150,7 +150,7 @@ def _require_custom(given: FrozenMap, named: set[str]) -> None:
                 )
 
 
-def _arguments(kind: str) -> Iterator[str]:
+def _list_arguments(kind: str) -> Iterator[str]:
     return (argument for argument, (known, _) in ARGUMENTS.items() if known == kind)
 
 
@@ -180,13 +180,15 @@ def _steps(_: Change, __: Facts) -> tuple[Step, ...]:
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "What a principal needs for its role, as the ACLs that it stands for. An ACL that several "
         "roles stand for goes with the last of them. The import id is the block's own address: "
         "it takes over those of its ACLs that are there.",
-        Attribute("principal", STRING, "Who: User:NAME.", required=True),
-        Attribute("host", STRING, "From where: one IP address, or * for everywhere.", default="*"),
-        Attribute(
+        AttributeSchema("principal", STRING, "Who: User:NAME.", required=True),
+        AttributeSchema(
+            "host", STRING, "From where: one IP address, or * for everywhere.", default="*"
+        ),
+        AttributeSchema(
             "role",
             STRING,
             "What the principal does. producer writes topics; transactional_producer also uses "
@@ -199,19 +201,23 @@ TYPE = ResourceType(
             required=True,
             choices=tuple(ROLES),
         ),
-        Attribute("topics", set_of(STRING), "Topics by name; * for all."),
-        Attribute("topic_prefixes", set_of(STRING), "Topics whose names begin so."),
-        Attribute("group", STRING, "A consumer group."),
-        Attribute("groups", set_of(STRING), "Consumer groups; * for all."),
-        Attribute("group_prefixes", set_of(STRING), "Consumer groups whose names begin so."),
-        Attribute("transactional_ids", set_of(STRING), "Transactional ids; * for all."),
-        Attribute("transactional_id_prefixes", set_of(STRING), "Transactional ids that begin so."),
-        Attribute(
+        AttributeSchema("topics", set_of(STRING), "Topics by name; * for all."),
+        AttributeSchema("topic_prefixes", set_of(STRING), "Topics whose names begin so."),
+        AttributeSchema("group", STRING, "A consumer group."),
+        AttributeSchema("groups", set_of(STRING), "Consumer groups; * for all."),
+        AttributeSchema("group_prefixes", set_of(STRING), "Consumer groups whose names begin so."),
+        AttributeSchema("transactional_ids", set_of(STRING), "Transactional ids; * for all."),
+        AttributeSchema(
+            "transactional_id_prefixes", set_of(STRING), "Transactional ids that begin so."
+        ),
+        AttributeSchema(
             "operations",
             set_of(STRING),
             'With role = "custom": what may be done with everything that the block names.',
         ),
-        Attribute("cluster", BOOL, 'With role = "custom": the operations hold for the cluster.'),
+        AttributeSchema(
+            "cluster", BOOL, 'With role = "custom": the operations hold for the cluster.'
+        ),
         conflicts=(("group", "groups"),),
     ),
     key=_key,

@@ -16,15 +16,15 @@ from msgspec.structs import replace
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...cluster.context import Context, Order, Reply
+from ...cluster.context import ClusterContext, Order, Reply
 from ...cluster.exchange import attempt
-from ...protocol.faults import fault_of, lost
-from ...wire.acls import Deleted, create_acls, delete_acls
-from ...wire.answers import Answer
+from ...protocol.faults import fault_of, lost_answer_fault
+from ...wire.acls import DeletedAcls, create_acls, delete_acls
+from ...wire.answers import ItemAnswer
 from ...wire.topics import ANSWER_MARGIN
 from . import resource_type as acls
-from .read import live_acls, row_of
-from .readings import already
+from .read import encode_acl, list_live_acls
+from .readings import check_already_done
 
 COMPARISONS = 1_000_000
 """Filters times live ACLs in one DeleteAcls."""
@@ -33,35 +33,35 @@ NOT_FOUND = 91
 _FORBIDDEN = 31
 
 
-def send_create_acls(context: Context, order: Order) -> Sequence[Reply]:
+def send_create_acls(context: ClusterContext, order: Order) -> Sequence[Reply]:
     """CreateAcls; each ACL by itself. One that is there already is made so, without a word."""
     if order.dry:
-        return _checked("CreateAcls", context, order.steps)
-    rows = [row_of(acls.acl_of(step.payload)) for step in order.steps]
+        return _check_steps("CreateAcls", context, order.steps)
+    rows = [encode_acl(acls.parse_acl(step.payload)) for step in order.steps]
     answers = attempt(
         "CreateAcls",
         lambda: create_acls(context.wire, rows, context.timeout + ANSWER_MARGIN),
     )
     if not isinstance(answers, Fault) and len(answers) != len(rows):
-        answers = lost("CreateAcls", f"{len(answers)} answers to {len(rows)} ACLs")
+        answers = lost_answer_fault("CreateAcls", f"{len(answers)} answers to {len(rows)} ACLs")
     if isinstance(answers, Fault):
         return [Reply(step, answers) for step in order.steps]
-    return _replies("CreateAcls", order.steps, answers)
+    return _make_replies("CreateAcls", order.steps, answers)
 
 
-def send_delete_acls(context: Context, order: Order) -> Sequence[Reply]:
+def send_delete_acls(context: ClusterContext, order: Order) -> Sequence[Reply]:
     """DeleteAcls with filters that leave nothing open, in requests that the controller can
     carry; the first one without an answer ends it, and what was not sent says so."""
     if order.dry:
-        return _checked("DeleteAcls", context, order.steps)
-    live = live_acls(context)
+        return _check_steps("DeleteAcls", context, order.steps)
+    live = list_live_acls(context)
     if isinstance(live, Fault):
-        return [Reply(step, _before(live)) for step in order.steps]
+        return [Reply(step, _to_definite(live)) for step in order.steps]
     replies: list[Reply] = []
     lost_one: Fault | None = None
-    for steps in portions(order.steps, len(live)):
+    for steps in split_portions(order.steps, len(live)):
         if lost_one is not None:
-            replies += [Reply(step, _held_back(lost_one)) for step in steps]
+            replies += [Reply(step, _held_back_fault(lost_one)) for step in steps]
             continue
         answered = _delete_and_rest(context, steps)
         replies += answered
@@ -70,13 +70,13 @@ def send_delete_acls(context: Context, order: Order) -> Sequence[Reply]:
     return replies
 
 
-def portions(steps: Sequence[Step], live: int) -> Iterator[Sequence[Step]]:
+def split_portions(steps: Sequence[Step], live: int) -> Iterator[Sequence[Step]]:
     """The steps in requests of at most COMPARISONS and FILTERS. live: how many ACLs there are."""
     size = max(1, min(FILTERS, COMPARISONS // max(1, live)))
     return (steps[start : start + size] for start in range(0, len(steps), size))
 
 
-def _delete_and_rest(context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
+def _delete_and_rest(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
     """One request, and as long a pause as it took."""
     started = time.monotonic()
     replies = _delete(context, steps)
@@ -84,45 +84,48 @@ def _delete_and_rest(context: Context, steps: Sequence[Step]) -> Sequence[Reply]
     return replies
 
 
-def _delete(context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
-    wanted = [row_of(acls.acl_of(step.payload)) for step in steps]
+def _delete(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
+    wanted = [encode_acl(acls.parse_acl(step.payload)) for step in steps]
     deleted = attempt(
         "DeleteAcls",
         lambda: delete_acls(context.wire, wanted, context.timeout + ANSWER_MARGIN),
     )
     if not isinstance(deleted, Fault) and len(deleted) != len(steps):
-        deleted = lost("DeleteAcls", f"{len(deleted)} answers to {len(steps)} filters")
+        deleted = lost_answer_fault("DeleteAcls", f"{len(deleted)} answers to {len(steps)} filters")
     if isinstance(deleted, Fault):
         return [Reply(step, deleted) for step in steps]
     for row, found in zip(wanted, deleted, strict=True):
         assert all(match == row for match in found.matched), f"{row} deleted {found.matched}"
-    return _replies("DeleteAcls", steps, [_answer(found) for found in deleted])
+    return _make_replies("DeleteAcls", steps, [_convert_answer(found) for found in deleted])
 
 
-def _answer(found: Deleted) -> Answer:
+def _convert_answer(found: DeletedAcls) -> ItemAnswer:
     """A filter without a match is a success to Kafka; somebody else was quicker."""
     gone = not found.answer.code and not found.matched
-    return Answer(NOT_FOUND) if gone else found.answer
+    return ItemAnswer(NOT_FOUND) if gone else found.answer
 
 
-def _replies(api: str, steps: Sequence[Step], answers: Sequence[Answer]) -> Sequence[Reply]:
+def _make_replies(
+    api: str, steps: Sequence[Step], answers: Sequence[ItemAnswer]
+) -> Sequence[Reply]:
     return [
-        Reply(step, _fault(api, step, answer)) for step, answer in zip(steps, answers, strict=True)
+        Reply(step, _make_fault(api, step, answer))
+        for step, answer in zip(steps, answers, strict=True)
     ]
 
 
-def _fault(api: str, step: Step, answer: Answer) -> Fault | None:
+def _make_fault(api: str, step: Step, answer: ItemAnswer) -> Fault | None:
     if answer.code == 0:
         return None
     return fault_of(api, answer.code, step.identity.key, answer.message)
 
 
-def _before(fault: Fault) -> Fault:
+def _to_definite(fault: Fault) -> Fault:
     """A read that got no answer has changed nothing."""
     return replace(fault, kind=FaultClass.DEFINITE, retry_after=0.0)
 
 
-def _held_back(fault: Fault) -> Fault:
+def _held_back_fault(fault: Fault) -> Fault:
     return Fault(
         "HELD_BACK",
         f"nothing more was sent after a request without an answer ({fault.code})",
@@ -134,9 +137,9 @@ def _held_back(fault: Fault) -> Fault:
 # ── instead of a dry run ────────────────────────────────────────────────────────────────
 
 
-def _checked(api: str, context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
+def _check_steps(api: str, context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
     """Our rights and what is there now; that is less than a dry run and the steps say so."""
-    live = live_acls(context)
+    live = list_live_acls(context)
     if isinstance(live, Fault):
         return [Reply(step, live) for step in steps]
     rights = context.facts.values.get("rights")
@@ -144,5 +147,6 @@ def _checked(api: str, context: Context, steps: Sequence[Step]) -> Sequence[Repl
         return [Reply(step, fault_of(api, _FORBIDDEN, "")) for step in steps]
     there = {acl.key for acl in live}
     return [
-        Reply(step, already(api, step.identity.key, step.identity.key in there)) for step in steps
+        Reply(step, check_already_done(api, step.identity.key, step.identity.key in there))
+        for step in steps
     ]

@@ -20,57 +20,57 @@ from kafkaform.core.resource import (
 
 from ...protocol import faults
 from ...simulation.controller import (
-    Answer,
-    Call,
+    AdminAnswer,
+    AdminCall,
     Item,
+    ItemVerdict,
     Refusal,
-    Result,
-    Verdict,
-    batch,
+    RequestResult,
     require,
+    run_batch,
 )
 from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import Key
 from . import resource_type as acls
-from .readings import already, listing, seen
+from .readings import check_already_done, make_acl_reading, make_acl_sweep
 from .resource_type import Acl
 
 _API = "DescribeAcls"
 _FORBIDDEN = 31
 
 
-def key(acl: Acl) -> Key:
+def acl_key(acl: Acl) -> Key:
     """Where the world keeps this ACL."""
     return (acls.KIND, acl.key)
 
 
 def _key_of(item: Item) -> Key:
-    return key(acls.acl_of(item))
+    return acl_key(acls.parse_acl(item))
 
 
-def create_acls(call: Call, items: Sequence[Item]) -> Result:
+def create_acls(call: AdminCall, items: Sequence[Item]) -> RequestResult:
     """CreateAcls: one that is there, or is asked for twice, is a success and no record."""
 
-    def create(item: Item) -> Verdict:
+    def create(item: Item) -> ItemVerdict:
         require(call.user.may("Alter", CLUSTER), _FORBIDDEN)
-        acl = acls.acl_of(item)
+        acl = acls.parse_acl(item)
         _require_names(acl)
-        return Answer(), acl, 0 if call.world.get(key(acl)) else 1
+        return AdminAnswer(), acl, 0 if call.world.get(acl_key(acl)) else 1
 
-    return batch(call, items, _key_of, create, twice=None)
+    return run_batch(call, items, _key_of, create, twice=None)
 
 
-def delete_acls(call: Call, items: Sequence[Item]) -> Result:
+def delete_acls(call: AdminCall, items: Sequence[Item]) -> RequestResult:
     """DeleteAcls with whole filters; one that matches nothing is told as the client sees it."""
 
-    def delete(item: Item) -> Verdict:
+    def delete(item: Item) -> ItemVerdict:
         require(call.user.may("Alter", CLUSTER), _FORBIDDEN)
         if call.world.get(_key_of(item)) is None:
             raise Refusal(91)
-        return Answer(), None, 1
+        return AdminAnswer(), None, 1
 
-    return batch(call, items, _key_of, delete, twice=None)
+    return run_batch(call, items, _key_of, delete, twice=None)
 
 
 def _require_names(acl: Acl) -> None:
@@ -84,33 +84,33 @@ def _require_names(acl: Acl) -> None:
 # ── how they read ───────────────────────────────────────────────────────────────────────
 
 
-def _sweep(scene: Scene, depth: Depth) -> Sweep:
+def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
     if not scene.user.may("Describe", CLUSTER):
         fault = faults.fault_of(_API, _FORBIDDEN, "")
         return Sweep(acls.KIND, depth, (), Coverage(CoverageKind.FAILED, fault))
     rows = scene.objects(acls.KIND)
-    return listing(scene.instance, depth, (rows[name] for name in sorted(rows)))
+    return make_acl_sweep(scene.instance, depth, (rows[name] for name in sorted(rows)))
 
 
-def _read(scene: Scene, identity: Identity) -> Reading:
+def _read(scene: ReadScene, identity: Identity) -> Reading:
     if not scene.user.may("Describe", CLUSTER):
-        return Hidden(identity, faults.right_for(_API, identity.key))
-    return seen(identity, identity.key in scene.objects(acls.KIND))
+        return Hidden(identity, faults.name_right(_API, identity.key))
+    return make_acl_reading(identity, identity.key in scene.objects(acls.KIND))
 
 
-def _check(api: str, scene: Scene, step: Step) -> Fault | None:
+def _check_step(api: str, scene: ReadScene, step: Step) -> Fault | None:
     if not scene.user.may("Describe", CLUSTER):
         return faults.fault_of(_API, _FORBIDDEN, "")
     if not scene.user.may("Alter", CLUSTER):
         return faults.fault_of(api, _FORBIDDEN, "")
-    return already(api, step.identity.key, step.identity.key in scene.objects(acls.KIND))
+    return check_already_done(api, step.identity.key, step.identity.key in scene.objects(acls.KIND))
 
 
 SIMULATED = SimulatedKind(
     reads=SimulatedReads(_API, _API, _API, _sweep, _read),
     handlers={"CreateAcls": create_acls, "DeleteAcls": delete_acls},
     checks={
-        "CreateAcls": partial(_check, "CreateAcls"),
-        "DeleteAcls": partial(_check, "DeleteAcls"),
+        "CreateAcls": partial(_check_step, "CreateAcls"),
+        "DeleteAcls": partial(_check_step, "DeleteAcls"),
     },
 )

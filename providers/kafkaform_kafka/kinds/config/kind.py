@@ -6,39 +6,39 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...protocol.apis import INCREMENTAL_ALTER_CONFIGS
-from ..kind import Kind, KindRights
-from .resource_type import SCOPES, TYPES, Scope
+from ..kind import KindRights, ResourceKind
+from .resource_type import SCOPES, TYPES, ConfigScope
 
 if TYPE_CHECKING:
     from ...cluster.context import Requests
     from ...simulation.simulated_kind import SimulatedKind
 
 
-def _connect(scope: Scope) -> Requests:
+def _connect(scope: ConfigScope) -> Requests:
     """The request that alters configs is the same for all kinds of resources, topics too."""
     from ...cluster.context import Requests  # noqa: PLC0415  # the clients are slow to load
-    from .read import reads  # noqa: PLC0415  # the clients are slow to load
+    from .read import make_reads  # noqa: PLC0415  # the clients are slow to load
     from .send import send_alter_configs  # noqa: PLC0415  # the clients are slow to load
 
-    return Requests(reads(scope), {INCREMENTAL_ALTER_CONFIGS.name: send_alter_configs})
+    return Requests(make_reads(scope), {INCREMENTAL_ALTER_CONFIGS.name: send_alter_configs})
 
 
-def _simulate(scope: Scope) -> SimulatedKind:
+def _simulate(scope: ConfigScope) -> SimulatedKind:
     from .simulation import simulate  # noqa: PLC0415  # only a simulated cluster needs it
 
     return simulate(scope)
 
 
-def _rights(scope: Scope) -> KindRights:
+def _make_rights(scope: ConfigScope) -> KindRights:
     resource_type = "Group" if scope.resource == "group" else "Cluster"
     return KindRights(resource_type, ("DescribeConfigs",), ("AlterConfigs",), "AlterConfigs")
 
 
 KINDS = tuple(
-    Kind(
+    ResourceKind(
         scope.kind,
         kind,
-        rights=_rights(scope),
+        rights=_make_rights(scope),
         connect=partial(_connect, scope),
         simulate=partial(_simulate, scope),
     )

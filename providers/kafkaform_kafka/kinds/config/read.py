@@ -26,17 +26,17 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap, Value
 
-from ...cluster.brokers import answering_node, live_nodes
-from ...cluster.context import Context, Reads
+from ...cluster.brokers import find_answering_node, live_nodes
+from ...cluster.context import ClusterContext, Reads
 from ...cluster.exchange import attempt
-from ...protocol.config_faults import DESCRIBE, config_fault, not_live, right_for_configs
+from ...protocol.config_faults import DESCRIBE, config_fault, not_live_fault, right_for_configs
 from ...protocol.config_keys import BROKER_TIMES
-from ...protocol.config_values import config_value, integer
+from ...protocol.config_values import config_value, parse_integer
 from ...protocol.faults import fault_of
-from ...wire.answers import Answer, Entry, Synonym
-from ...wire.configs import Listed, describe_configs, list_config_resources
-from ..topic.configs import foreign
-from .resource_type import BROKER, CLUSTER, DEFAULTS, SET, Scope, identity
+from ...wire.answers import ConfigEntry, ItemAnswer, Synonym
+from ...wire.configs import ResourceNames, describe_configs, list_config_resources
+from ..topic.configs import find_foreign_paths
+from .resource_type import BROKER, CLUSTER, DEFAULTS, SET, ConfigScope, make_identity
 
 AT_ONCE = 250
 IN_FLIGHT = 4
@@ -48,37 +48,37 @@ _SET_FOR_BROKERS = (2, 3)
 _UNITS = {name: unit for names in BROKER_TIMES.values() for name, unit in names}
 """Broker config -> milliseconds in its unit, where several name one thing in different units."""
 
-Found = Mapping[str, Answer | Fault]
+ResourceAnswers = Mapping[str, ItemAnswer | Fault]
 
 
-def reads(scope: Scope) -> Reads:
+def make_reads(scope: ConfigScope) -> Reads:
     """How this kind is listed and read."""
     return Reads(partial(sweep_configs, scope), partial(read_configs, scope))
 
 
-def sweep_configs(scope: Scope, context: Context, depth: Depth) -> Sweep:
+def sweep_configs(scope: ConfigScope, context: ClusterContext, depth: Depth) -> Sweep:
     """All objects of a kind that have configs of their own. A broker that is down is left out,
     so the listing of brokers never claims to be complete."""
-    names = _names(scope, context)
+    names = _list_names(scope, context)
     if isinstance(names, Fault):
         return Sweep(scope.kind, depth, (), Coverage(CoverageKind.FAILED, names))
-    ids = [identity(context.instance, scope, name) for name in names]
+    ids = [make_identity(context.instance, scope, name) for name in names]
     readings = read_configs(scope, context, ids, None).values()
     items = tuple(item for item in readings if isinstance(item, Observed))
-    return Sweep(scope.kind, depth, items, _coverage(scope, readings))
+    return Sweep(scope.kind, depth, items, _judge_coverage(scope, readings))
 
 
 def read_configs(
-    scope: Scope, context: Context, ids: Sequence[Identity], node: str | None
+    scope: ConfigScope, context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
     """These objects. node: the broker whose view is wanted, None for any; for the configs of a
     broker that is always the broker itself."""
-    answers = _answers(scope, context, [item.key for item in ids], node)
-    below = _cluster_fallbacks(context, answers, node) if scope is DEFAULTS else {}
-    return {item: _reading(scope, context, item, answers[item.key], below) for item in ids}
+    answers = _read_answers(scope, context, [item.key for item in ids], node)
+    below = _read_cluster_fallbacks(context, answers, node) if scope is DEFAULTS else {}
+    return {item: _make_reading(scope, context, item, answers[item.key], below) for item in ids}
 
 
-def _names(scope: Scope, context: Context) -> Sequence[str] | Fault:
+def _list_names(scope: ConfigScope, context: ClusterContext) -> Sequence[str] | Fault:
     if scope is BROKER:
         return context.facts.nodes
     if scope is DEFAULTS:
@@ -86,12 +86,12 @@ def _names(scope: Scope, context: Context) -> Sequence[str] | Fault:
     listed = attempt(
         _LISTING, lambda: list_config_resources(context.wire, scope.resource, context.timeout)
     )
-    if isinstance(listed, Listed):
+    if isinstance(listed, ResourceNames):
         return fault_of(_LISTING, listed.code, "") if listed.code else listed.names
     return listed
 
 
-def _coverage(scope: Scope, readings: Iterable[Reading]) -> Coverage:
+def _judge_coverage(scope: ConfigScope, readings: Iterable[Reading]) -> Coverage:
     for reading in readings:
         if isinstance(reading, Failed):
             return Coverage(CoverageKind.FAILED, reading.fault)
@@ -100,27 +100,31 @@ def _coverage(scope: Scope, readings: Iterable[Reading]) -> Coverage:
     return Coverage(CoverageKind.VISIBLE_ONLY if scope is BROKER else CoverageKind.COMPLETE)
 
 
-def _answers(scope: Scope, context: Context, names: Sequence[str], node: str | None) -> Found:
+def _read_answers(
+    scope: ConfigScope, context: ClusterContext, names: Sequence[str], node: str | None
+) -> ResourceAnswers:
     """The configs of each object by its key, or why they could not be read."""
     each = 1 if scope is BROKER else AT_ONCE
     chunks = [names[start : start + each] for start in range(0, len(names), each)]
-    found: dict[str, Answer | Fault] = {}
+    found: dict[str, ItemAnswer | Fault] = {}
     with ThreadPoolExecutor(IN_FLIGHT, "describe-configs") as pool:
-        for answers in pool.map(partial(_ask, scope, context, node), chunks):
+        for answers in pool.map(partial(_ask_configs, scope, context, node), chunks):
             found.update(answers)
     return found
 
 
-def _ask(scope: Scope, context: Context, node: str | None, keys: Sequence[str]) -> Found:
+def _ask_configs(
+    scope: ConfigScope, context: ClusterContext, node: str | None, keys: Sequence[str]
+) -> ResourceAnswers:
     to = scope.node(keys[0]) or node
     if scope is BROKER and to not in context.facts.nodes and to not in live_nodes(context):
-        return {keys[0]: not_live(keys[0], live_nodes(context))}
+        return {keys[0]: not_live_fault(keys[0], live_nodes(context))}
     answers = attempt(
         DESCRIBE,
         lambda: describe_configs(
             context.wire,
             scope.resource,
-            [scope.name(key) for key in keys],
+            [scope.resource_name(key) for key in keys],
             context.timeout,
             synonyms=True,
             node=to,
@@ -129,15 +133,15 @@ def _ask(scope: Scope, context: Context, node: str | None, keys: Sequence[str]) 
     )
     if isinstance(answers, Fault):
         return dict.fromkeys(keys, answers)
-    left_out = Answer(-1, "the broker left it out of its answer")
-    return {key: answers.get(scope.name(key), left_out) for key in keys}
+    left_out = ItemAnswer(-1, "the broker left it out of its answer")
+    return {key: answers.get(scope.resource_name(key), left_out) for key in keys}
 
 
-def _reading(
-    scope: Scope,
-    context: Context,
+def _make_reading(
+    scope: ConfigScope,
+    context: ClusterContext,
     item: Identity,
-    answer: Answer | Fault,
+    answer: ItemAnswer | Fault,
     below: Mapping[str, Value],
 ) -> Reading:
     if isinstance(answer, Fault):
@@ -148,24 +152,24 @@ def _reading(
         fault = config_fault(DESCRIBE, scope.resource, item.key, answer.code, answer.message)
         return Failed(item, fault)
     own = [entry for entry in answer.configs or () if entry.source == scope.source]
-    others = foreign(scope.resource, (entry.name for entry in own), context.facts)
+    others = find_foreign_paths(scope.resource, (entry.name for entry in own), context.facts)
     if not own:
         return Absent(item)
-    config, secret = _split(scope, own)
-    beneath = below or {entry.name: _fallback(scope, entry) for entry in own}
+    config, secret = _split_secrets(scope, own)
+    beneath = below or {entry.name: _find_fallback(scope, entry) for entry in own}
     fallbacks = {f"config.{key}": beneath.get(key) for key in config}
     known = FrozenMap({path: value for path, value in fallbacks.items() if value is not None})
     seen = Observed(
         item,
-        scope.attributes(item.key, config, secret),
+        scope.make_attributes(item.key, config, secret),
         fallbacks=known,
-        details=scope.details(secret),
+        details=scope.make_details(secret),
         foreign=others,
     )
     return Absent(item, seen) if len(others) == len(own) else seen
 
 
-def _split(scope: Scope, own: Iterable[Entry]) -> tuple[FrozenMap, FrozenMap]:
+def _split_secrets(scope: ConfigScope, own: Iterable[ConfigEntry]) -> tuple[FrozenMap, FrozenMap]:
     """The configs that can be read, canonical, and those of which only the names can."""
     config: dict[str, Value] = {}
     secret: dict[str, Value] = {}
@@ -177,34 +181,36 @@ def _split(scope: Scope, own: Iterable[Entry]) -> tuple[FrozenMap, FrozenMap]:
     return FrozenMap(config), FrozenMap(secret)
 
 
-def _fallback(scope: Scope, entry: Entry) -> Value:
+def _find_fallback(scope: ConfigScope, entry: ConfigEntry) -> Value:
     """What takes effect without the object's own config: the next level's, else the default."""
     hidden = _SET_FOR_BROKERS if scope is DEFAULTS else (scope.source,)
     lower = next((item for item in entry.synonyms if item.source not in hidden), None)
     if lower is not None:
-        return _converted(scope, entry.name, lower)
+        return _convert_value(scope, entry.name, lower)
     known = scope.find(entry.name)
     return config_value(entry.name, known.default, scope.find) if known and known.default else None
 
 
-def _converted(scope: Scope, name: str, lower: Synonym) -> Value:
+def _convert_value(scope: ConfigScope, name: str, lower: Synonym) -> Value:
     """A value of a lower level under this name: log.retention.hours = 168 is 604800000 ms."""
-    number = integer(lower.value or "")
+    number = parse_integer(lower.value or "")
     if lower.name == name or number is None or lower.name not in _UNITS or name not in _UNITS:
         return config_value(name, lower.value, scope.find)
     return str(number if number < 0 else number * _UNITS[lower.name] // _UNITS[name])
 
 
-def _cluster_fallbacks(context: Context, answers: Found, node: str | None) -> Mapping[str, Value]:
+def _read_cluster_fallbacks(
+    context: ClusterContext, answers: ResourceAnswers, node: str | None
+) -> Mapping[str, Value]:
     """What one broker would take: its static configs may differ from another's."""
     keys = sorted(
         entry.name
         for answer in answers.values()
-        if isinstance(answer, Answer)
+        if isinstance(answer, ItemAnswer)
         for entry in answer.configs or ()
         if entry.source == DEFAULTS.source
     )
-    broker = (node or answering_node(context)) if keys else ""
+    broker = (node or find_answering_node(context)) if keys else ""
     if not broker:
         return {}
     found = attempt(
@@ -220,7 +226,7 @@ def _cluster_fallbacks(context: Context, answers: Found, node: str | None) -> Ma
         ),
         broker,
     )
-    entries: Iterator[Entry] = iter(())
+    entries: Iterator[ConfigEntry] = iter(())
     if not isinstance(found, Fault) and broker in found:
         entries = iter(found[broker].configs or ())
-    return {entry.name: _fallback(DEFAULTS, entry) for entry in entries}
+    return {entry.name: _find_fallback(DEFAULTS, entry) for entry in entries}

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Path, Request, Step
 from kafkaform.core.resource import Facts, Identity, Observed
-from kafkaform.core.schema import NUMBER, STRING, TEXT, Attribute, map_of, schema
+from kafkaform.core.schema import NUMBER, STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -25,7 +25,14 @@ from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
 from ...protocol.config_values import Lookup, config_map
 from ..request_order import ALTER_CONFIGS, REMOVE_CONFIGS
 from ..steps import SILENT, all_paths, paths_below
-from ..topic.configs import alter_step, config_of, declared_only, left_of, target_config, untouched
+from ..topic.configs import (
+    compute_target_config,
+    get_config,
+    is_foreign_config,
+    make_alter_step,
+    make_remainder,
+    select_declared,
+)
 from . import rules as config_rules
 
 CLUSTER = "default"
@@ -35,7 +42,7 @@ SET = "set"
 """What `secret_keys` says of a config with a secret."""
 
 
-class Scope(Struct, frozen=True):
+class ConfigScope(Struct, frozen=True):
     """One kind's place among Kafka's configs. resource: the protocol's kind; source: where its own
     configs come from (ConfigSource); attribute: what names the object, None for the only one;
     find: what is known of a config; faults: what Kafka would refuse; secrets: it may have configs
@@ -46,10 +53,10 @@ class Scope(Struct, frozen=True):
     source: int
     attribute: str | None
     find: Lookup
-    faults: config_rules.Rule
+    faults: config_rules.ConfigRule
     secrets: bool = False
 
-    def name(self, key: str) -> str:
+    def resource_name(self, key: str) -> str:
         """The resource's name in a request."""
         return "" if self.attribute is None else key
 
@@ -57,11 +64,11 @@ class Scope(Struct, frozen=True):
         """The broker that must be asked: only it tells and changes its own configs."""
         return key if self.attribute == "broker_id" else None
 
-    def details(self, secret: FrozenMap) -> FrozenMap:
+    def make_details(self, secret: FrozenMap) -> FrozenMap:
         """What outputs may refer to."""
         return FrozenMap(secret_keys=secret) if self.secrets else EMPTY
 
-    def attributes(self, key: str, config: FrozenMap, secret: FrozenMap) -> FrozenMap:
+    def make_attributes(self, key: str, config: FrozenMap, secret: FrozenMap) -> FrozenMap:
         """What is observed of the object with this key."""
         named: dict[str, Value] = {}
         if self.attribute is not None:
@@ -71,11 +78,11 @@ class Scope(Struct, frozen=True):
 
 
 def _broker_key(name: str) -> ConfigKey | None:
-    known = broker_keys.find(name)
+    known = broker_keys.find_broker_key(name)
     return known.key if known else None
 
 
-BROKER = Scope(
+BROKER = ConfigScope(
     "kafka_broker_config",
     "broker",
     2,
@@ -84,7 +91,7 @@ BROKER = Scope(
     config_rules.broker_faults,
     secrets=True,
 )
-DEFAULTS = Scope(
+DEFAULTS = ConfigScope(
     "kafka_cluster_config",
     "broker",
     3,
@@ -93,8 +100,10 @@ DEFAULTS = Scope(
     config_rules.cluster_faults,
     secrets=True,
 )
-GROUP = Scope("kafka_group_config", "group", 8, "group", GROUP_KEYS.get, config_rules.group_faults)
-METRICS = Scope(
+GROUP = ConfigScope(
+    "kafka_group_config", "group", 8, "group", GROUP_KEYS.get, config_rules.group_faults
+)
+METRICS = ConfigScope(
     "kafka_client_metrics",
     "client_metrics",
     7,
@@ -105,7 +114,7 @@ METRICS = Scope(
 SCOPES = (BROKER, DEFAULTS, GROUP, METRICS)
 
 
-def _key(scope: Scope, attributes: FrozenMap) -> str:
+def _key(scope: ConfigScope, attributes: FrozenMap) -> str:
     if scope.attribute is None:
         return CLUSTER
     value = attributes.get(scope.attribute)
@@ -114,7 +123,7 @@ def _key(scope: Scope, attributes: FrozenMap) -> str:
     return str(value)
 
 
-def _import_key(scope: Scope, text: str) -> str:
+def _import_key(scope: ConfigScope, text: str) -> str:
     if scope is DEFAULTS and text != CLUSTER:
         raise ValueError(f'the import id of a {scope.kind} is "{CLUSTER}"')
     if scope is BROKER and not (text.isascii() and text.isdigit()):
@@ -124,11 +133,11 @@ def _import_key(scope: Scope, text: str) -> str:
     return str(int(text)) if scope is BROKER else text
 
 
-def _canonical(scope: Scope, attributes: FrozenMap, _: Facts) -> FrozenMap:
+def _canonical(scope: ConfigScope, attributes: FrozenMap, _: Facts) -> FrozenMap:
     return attributes.with_items({"config": config_map(attributes.get("config"), scope.find)})
 
 
-def _written(attributes: FrozenMap) -> FrozenMap:
+def _write_arguments(attributes: FrozenMap) -> FrozenMap:
     """Secrets that are set, as places where references to them have to be."""
     there = attributes.get("secret_keys") or EMPTY
     return attributes.with_items(
@@ -137,18 +146,22 @@ def _written(attributes: FrozenMap) -> FrozenMap:
 
 
 def _target(
-    scope: Scope, declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool
+    scope: ConfigScope, declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool
 ) -> FrozenMap:
     live = observed.attributes if observed else EMPTY
     keep = keep or declared.get("config_mode") == "additive"
-    shown = config_rules.masked(declared.get("config")) if scope.secrets else declared.get("config")
+    shown = (
+        config_rules.mask_config(declared.get("config"))
+        if scope.secrets
+        else declared.get("config")
+    )
     named = {scope.attribute: declared[scope.attribute]} if scope.attribute else {}
-    config = target_config(shown, config_of(live), facts, keep, scope.find, scope.resource)
-    hidden = _hidden(declared, live, keep) if scope.secrets else {}
+    config = compute_target_config(shown, get_config(live), facts, keep, scope.find, scope.resource)
+    hidden = _merge_secrets(declared, live, keep) if scope.secrets else {}
     return FrozenMap({**named, "config": config, **hidden})
 
 
-def _hidden(declared: FrozenMap, live: FrozenMap, keep: bool) -> Mapping[str, Value]:
+def _merge_secrets(declared: FrozenMap, live: FrozenMap, keep: bool) -> Mapping[str, Value]:
     """What shall be of secrets: references for whoever sends them, and which of them are set."""
     wanted, there = declared.get("secret_config") or EMPTY, live.get("secret_keys") or EMPTY
     secrets = {key: value for key, value in wanted.items() if value is not None}
@@ -160,27 +173,27 @@ def _hidden(declared: FrozenMap, live: FrozenMap, keep: bool) -> Mapping[str, Va
     }
 
 
-def _ours(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
+def _select_ours(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
     said = declared.get("secret_config") or EMPTY
     there = target.get("secret_keys") or EMPTY
     keys = {key: value for key, value in there.items() if said.get(key) is not None}
-    return declared_only(target, declared).with_items({"secret_keys": FrozenMap(keys)})
+    return select_declared(target, declared).with_items({"secret_keys": FrozenMap(keys)})
 
 
-def _steps(scope: Scope, change: Change, facts: Facts) -> tuple[Step, ...]:
+def _steps(scope: ConfigScope, change: Change, facts: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
     return _STEPS[change.action](scope, change, facts)
 
 
-def _create(scope: Scope, change: Change, _: Facts) -> tuple[Step, ...]:
-    put, secrets = config_of(change.after), _secrets(change.after)
-    return _send(scope, change, ALTER_CONFIGS, put, (), all_paths(change), secrets)
+def _create_steps(scope: ConfigScope, change: Change, _: Facts) -> tuple[Step, ...]:
+    put, secrets = get_config(change.after), _get_secrets(change.after)
+    return _make_steps(scope, change, ALTER_CONFIGS, put, (), all_paths(change), secrets)
 
 
-def _update(scope: Scope, change: Change, _: Facts) -> tuple[Step, ...]:
+def _update_steps(scope: ConfigScope, change: Change, _: Facts) -> tuple[Step, ...]:
     paths = paths_below(change, "config", "secret_keys")
-    after = config_of(change.after)
+    after = get_config(change.after)
     changed = [path[1] for path in paths if path[0] == "config"]
     hidden = [path[1] for path in paths if path[0] == "secret_keys"]
     kept = (change.after or EMPTY).get("secret_keys") or EMPTY
@@ -189,26 +202,28 @@ def _update(scope: Scope, change: Change, _: Facts) -> tuple[Step, ...]:
         *(key for key in hidden if key not in kept),
     )
     put = {key: after[key] for key in changed if key in after}
-    every = _secrets(change.after)
-    secrets = {key: ref for key, ref in every.items() if _raised(change) or key in hidden}
-    return _send(scope, change, ALTER_CONFIGS, put, tuple(sorted(gone)), paths, secrets)
+    every = _get_secrets(change.after)
+    secrets = {
+        key: ref for key, ref in every.items() if _must_send_secrets(change) or key in hidden
+    }
+    return _make_steps(scope, change, ALTER_CONFIGS, put, tuple(sorted(gone)), paths, secrets)
 
 
-def _remove(scope: Scope, change: Change, facts: Facts) -> tuple[Step, ...]:
-    own = {**config_of(change.before), **((change.before or EMPTY).get("secret_keys") or EMPTY)}
-    gone = tuple(key for key in sorted(own) if not untouched(scope.resource, key, facts))
-    return _send(scope, change, REMOVE_CONFIGS, EMPTY, gone, all_paths(change))
+def _removal_steps(scope: ConfigScope, change: Change, facts: Facts) -> tuple[Step, ...]:
+    own = {**get_config(change.before), **((change.before or EMPTY).get("secret_keys") or EMPTY)}
+    gone = tuple(key for key in sorted(own) if not is_foreign_config(scope.resource, key, facts))
+    return _make_steps(scope, change, REMOVE_CONFIGS, EMPTY, gone, all_paths(change))
 
 
-_STEPS: Mapping[Action, Callable[[Scope, Change, Facts], tuple[Step, ...]]] = {
-    Action.CREATE: _create,
-    Action.UPDATE: _update,
-    Action.DELETE: _remove,
+_STEPS: Mapping[Action, Callable[[ConfigScope, Change, Facts], tuple[Step, ...]]] = {
+    Action.CREATE: _create_steps,
+    Action.UPDATE: _update_steps,
+    Action.DELETE: _removal_steps,
 }
 
 
-def _send(
-    scope: Scope,
+def _make_steps(
+    scope: ConfigScope,
     change: Change,
     place: Request,
     put: Mapping[str, Value],
@@ -221,7 +236,7 @@ def _send(
         return ()
     key = change.identity.key
     request = replace(place, node=scope.node(key))
-    step = alter_step(
+    step = make_alter_step(
         change,
         1,
         request,
@@ -229,36 +244,36 @@ def _send(
         gone,
         paths,
         resource=scope.resource,
-        name=scope.name(key),
+        name=scope.resource_name(key),
         secrets=secrets,
     )
     return (step,)
 
 
-def _secrets(attributes: FrozenMap | None) -> Mapping[str, Value]:
+def _get_secrets(attributes: FrozenMap | None) -> Mapping[str, Value]:
     return (attributes or EMPTY).get("secret_config") or EMPTY
 
 
-def _raised(change: Change) -> bool:
+def _must_send_secrets(change: Change) -> bool:
     """True if the secrets have to be sent again; an adoption takes those that are there."""
     version = change.row_after.secret_version
     return version is not None and version != change.row_before.secret_version and not change.adopts
 
 
-def identity(instance: str, scope: Scope, name: str) -> Identity:
+def make_identity(instance: str, scope: ConfigScope, name: str) -> Identity:
     """The identity of a resource by its name in requests."""
     return Identity(instance, scope.kind, name or CLUSTER)
 
 
 # ── what blocks may say ─────────────────────────────────────────────────────────────────
 
-_CONFIG = Attribute(
+_CONFIG = AttributeSchema(
     "config",
     map_of(TEXT),
     "Configs by name, lists as lists or with commas. One that is set and not in the map is shown "
     'and removed, unless config_mode is "additive". A null leaves that config as it is.',
 )
-_MODE = Attribute(
+_MODE = AttributeSchema(
     "config_mode",
     STRING,
     "authoritative: config is the whole truth; additive: other configs stay.",
@@ -266,19 +281,19 @@ _MODE = Attribute(
     choices=("authoritative", "additive"),
 )
 _SECRETS = (
-    Attribute(
+    AttributeSchema(
         "secret_config",
         map_of(STRING),
         "Configs whose values a broker never tells, by name: passwords and keys, and those of "
         "plugins that it does not know.",
         secret=True,
     ),
-    Attribute(
+    AttributeSchema(
         "secret_config_version",
         STRING,
         "Any text; when it changes, secret_config is sent again.",
     ),
-    Attribute(
+    AttributeSchema(
         "secret_keys",
         map_of(STRING),
         "The configs with secrets that are set.",
@@ -287,33 +302,33 @@ _SECRETS = (
 )
 
 
-def _type(scope: Scope, doc: str, *attributes: Attribute) -> ResourceType:
+def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> ResourceType:
     return ResourceType(
         name=scope.kind,
-        schema=schema(doc, *attributes),
+        schema=make_schema(doc, *attributes),
         key=partial(_key, scope),
         canonical=partial(_canonical, scope),
         target=partial(_target, scope),
-        check=partial(config_rules.check, scope.faults),
+        check=partial(config_rules.check_change, scope.faults),
         steps=partial(_steps, scope),
         import_key=partial(_import_key, scope),
-        ours=_ours,
-        left=left_of("config", "secret_keys"),
-        written=_written,
+        ours=_select_ours,
+        left=make_remainder("config", "secret_keys"),
+        written=_write_arguments,
     )
 
 
 TYPES: tuple[ResourceType, ...] = (
-    _type(
+    _make_type(
         BROKER,
         "Dynamic configs of one broker, over those of the cluster and of its server.properties. "
         "The import id is the broker's id.",
-        Attribute("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
+        AttributeSchema("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
         replace(_CONFIG, refuses=config_rules.read_only_faults),
         _MODE,
         *_SECRETS,
     ),
-    _type(
+    _make_type(
         DEFAULTS,
         "Dynamic configs that all brokers share, over those of their server.properties. "
         f'The import id is "{CLUSTER}".',
@@ -321,18 +336,18 @@ TYPES: tuple[ResourceType, ...] = (
         _MODE,
         *_SECRETS,
     ),
-    _type(
+    _make_type(
         GROUP,
         "Configs of a consumer, share or streams group (KIP-848, KIP-932, KIP-1071), which need "
         "not exist yet. The import id is the group's name.",
-        Attribute("group", STRING, "Name of the group.", required=True),
+        AttributeSchema("group", STRING, "Name of the group.", required=True),
         replace(_CONFIG, required=True),
         _MODE,
     ),
-    _type(
+    _make_type(
         METRICS,
         "A subscription to clients' metrics (KIP-714). The import id is its name.",
-        Attribute("name", STRING, "Name of the subscription.", required=True),
+        AttributeSchema("name", STRING, "Name of the subscription.", required=True),
         replace(_CONFIG, required=True),
         _MODE,
     ),

@@ -11,38 +11,38 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules, config_values
-from ...protocol.broker_keys import BrokerKey, Mode
+from ...protocol.broker_keys import BrokerKey, UpdateMode
 from ...protocol.broker_rules import Faults
 from ...protocol.config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, MIN_IN_SYNC, ConfigKey
 
-Rule = Callable[[Change, Facts], Faults]
+ConfigRule = Callable[[Change, Facts], Faults]
 MASK = "(sensitive)"
 
 
-def masked(config: Mapping[str, Value] | None) -> FrozenMap:
+def mask_config(config: Mapping[str, Value] | None) -> FrozenMap:
     """A broker's declared configs, without values that must not be in `config`: those of secrets
     and of keys that a broker does not know. `check` refuses them, and a plan shows none of them."""
     return FrozenMap(
         {
-            key: MASK if value is not None and hides(key) else value
+            key: MASK if value is not None and is_hidden_config(key) else value
             for key, value in (config or EMPTY).items()
         }
     )
 
 
-def hides(key: str) -> bool:
+def is_hidden_config(key: str) -> bool:
     """True if a broker never tells this config's value."""
-    known = broker_keys.find(key)
+    known = broker_keys.find_broker_key(key)
     return known is None or known.secret
 
 
-def check(rule: Rule, change: Change, facts: Facts) -> Diagnostics:
+def check_change(rule: ConfigRule, change: Change, facts: Facts) -> Diagnostics:
     """The faults and warnings of one change."""
-    warnings = broker_rules.diagnose(change, _lost_secrets(change), Severity.WARNING)
+    warnings = broker_rules.diagnose(change, _lost_secret_warnings(change), Severity.WARNING)
     if change.action not in (Action.CREATE, Action.UPDATE):
         return warnings
     faults = [*rule(change, facts)]
-    if change.action is Action.CREATE and not _writes(change):
+    if change.action is Action.CREATE and not _has_configs(change):
         faults.append(("no config is given", "name at least one config, or remove the block"))
     notes = broker_rules.diagnose(change, _secret_warnings(change), Severity.WARNING)
     return (*broker_rules.diagnose(change, faults), *notes, *warnings)
@@ -50,9 +50,9 @@ def check(rule: Rule, change: Change, facts: Facts) -> Diagnostics:
 
 def broker_faults(change: Change, facts: Facts) -> Faults:
     """The rules for one broker's configs."""
-    changed = broker_rules.changed_configs(change)
-    yield from _broker_faults(changed, _cannot_be_dynamic)
-    yield from _secret_faults(change, _cannot_be_dynamic)
+    changed = broker_rules.select_changed_configs(change)
+    yield from _broker_faults(changed, _dynamic_faults)
+    yield from _secret_faults(change, _dynamic_faults)
     if facts.values.get("elr") and MIN_IN_SYNC in changed:
         yield (
             f"{MIN_IN_SYNC} cannot be set for one broker in this cluster: eligible leader replicas "
@@ -63,20 +63,20 @@ def broker_faults(change: Change, facts: Facts) -> Faults:
 
 def cluster_faults(change: Change, _: Facts) -> Faults:
     """The rules for configs that all brokers share."""
-    yield from _broker_faults(broker_rules.changed_configs(change), _cannot_be_shared)
-    yield from _secret_faults(change, _cannot_be_shared)
+    yield from _broker_faults(broker_rules.select_changed_configs(change), _sharing_faults)
+    yield from _secret_faults(change, _sharing_faults)
 
 
 def group_faults(change: Change, _: Facts) -> Faults:
     """The rules for a group's configs."""
-    yield from _table_faults(broker_rules.changed_configs(change), GROUP_KEYS, "a group")
+    yield from _table_faults(broker_rules.select_changed_configs(change), GROUP_KEYS, "a group")
 
 
 def metrics_faults(change: Change, _: Facts) -> Faults:
     """The rules for a subscription to client metrics (KIP-714)."""
-    changed = broker_rules.changed_configs(change)
+    changed = broker_rules.select_changed_configs(change)
     yield from _table_faults(changed, METRICS_KEYS, "client metrics")
-    for item in config_values.items(str(changed.get("match") or "")):
+    for item in config_values.parse_items(str(changed.get("match") or "")):
         name, equals, _pattern = item.partition("=")
         if not equals or name.strip() not in MATCHES:
             yield (
@@ -85,23 +85,23 @@ def metrics_faults(change: Change, _: Facts) -> Faults:
             )
 
 
-Placed = Callable[[str, BrokerKey], Faults]
+PlacementRule = Callable[[str, BrokerKey], Faults]
 """Whether a config may stand where it does."""
 
 
-def _broker_faults(config: Mapping[str, Value], placed: Placed) -> Faults:
+def _broker_faults(config: Mapping[str, Value], placed: PlacementRule) -> Faults:
     for key, value in config.items():
-        known = broker_keys.find(key)
+        known = broker_keys.find_broker_key(key)
         if known is None:
-            yield _unknown(key)
-        elif known.secret and known.mode is not Mode.READ_ONLY:
+            yield _unknown_fault(key)
+        elif known.secret and known.mode is not UpdateMode.READ_ONLY:
             yield f"{key} holds a secret, which cannot stand in config", _AS_SECRET
         else:
             misplaced = [*placed(key, known)]
             yield from misplaced or broker_rules.value_faults(known.key, key, value)
 
 
-def _unknown(key: str) -> tuple[str, str]:
+def _unknown_fault(key: str) -> tuple[str, str]:
     known = suggest(key, broker_keys.broker_keys())
     return (
         f"brokers do not know {key}, and of what they do not know they never tell the value, so "
@@ -116,11 +116,11 @@ _AS_SECRET = (
 )
 
 
-def _secret_faults(change: Change, placed: Placed) -> Faults:
+def _secret_faults(change: Change, placed: PlacementRule) -> Faults:
     after = change.after or EMPTY
     config = after.get("config") or EMPTY
     for key in after.get("secret_config") or EMPTY:
-        known = broker_keys.find(key)
+        known = broker_keys.find_broker_key(key)
         if key in config:
             yield f"{key} is in config and in secret_config", "keep it in one of them"
         elif known is not None and not known.secret:
@@ -132,14 +132,14 @@ def _secret_faults(change: Change, placed: Placed) -> Faults:
             yield from placed(key, known)
 
 
-def _cannot_be_dynamic(key: str, known: BrokerKey) -> Faults:
-    if known.mode is Mode.READ_ONLY:
+def _dynamic_faults(key: str, known: BrokerKey) -> Faults:
+    if known.mode is UpdateMode.READ_ONLY:
         yield (
             f"{key} is read-only: a broker reads it when it starts, so a change needs a restart",
             "set it in server.properties and restart the brokers one after the other; "
             "remove it from the block",
         )
-    elif known.mode is Mode.LISTENER and not known.listener:
+    elif known.mode is UpdateMode.LISTENER and not known.listener:
         yield (
             f"{key} can be changed for one listener only, not for the broker as a whole",
             f"write listener.name.LISTENER.{key}, with the listener's name in lower case",
@@ -149,20 +149,20 @@ def _cannot_be_dynamic(key: str, known: BrokerKey) -> Faults:
 def read_only_faults(config: Mapping[str, Value]) -> Faults:
     """What no broker changes while it runs, so that no live config can be like that."""
     for key, value in config.items():
-        known = broker_keys.find(key)
-        if value is not None and known is not None and known.mode is Mode.READ_ONLY:
-            yield from _cannot_be_dynamic(key, known)
+        known = broker_keys.find_broker_key(key)
+        if value is not None and known is not None and known.mode is UpdateMode.READ_ONLY:
+            yield from _dynamic_faults(key, known)
 
 
-def _cannot_be_shared(key: str, known: BrokerKey) -> Faults:
-    if known.mode in (Mode.BROKER, Mode.LISTENER):
+def _sharing_faults(key: str, known: BrokerKey) -> Faults:
+    if known.mode in (UpdateMode.BROKER, UpdateMode.LISTENER):
         yield (
             f"{key} cannot be shared by all brokers: listeners, their keys and disks are each "
             "broker's own",
             "set it in a kafka_broker_config of each broker",
         )
     else:
-        yield from _cannot_be_dynamic(key, known)
+        yield from _dynamic_faults(key, known)
 
 
 def _table_faults(config: Mapping[str, Value], table: Mapping[str, ConfigKey], of: str) -> Faults:
@@ -174,14 +174,14 @@ def _table_faults(config: Mapping[str, Value], table: Mapping[str, ConfigKey], o
             yield from broker_rules.value_faults(table[key], key, value)
 
 
-def _writes(change: Change) -> bool:
+def _has_configs(change: Change) -> bool:
     after = change.after or EMPTY
     return bool(after.get("config") or after.get("secret_config"))
 
 
 def _secret_warnings(change: Change) -> Faults:
     for key in (change.after or EMPTY).get("secret_config") or EMPTY:
-        if broker_keys.find(key) is None:
+        if broker_keys.find_broker_key(key) is None:
             yield (
                 f"brokers do not know {key}: they pass it to plugins unchecked, and never tell "
                 "its value",
@@ -189,7 +189,7 @@ def _secret_warnings(change: Change) -> Faults:
             )
 
 
-def _lost_secrets(change: Change) -> Faults:
+def _lost_secret_warnings(change: Change) -> Faults:
     """Undeclared secrets that would go: nobody could bring them back."""
     for item in change.paths:
         if item.path[0] == "secret_keys" and item.after is None and item.path[1:]:

@@ -17,11 +17,11 @@ from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from ...cluster.context import Context, Order, Reply
+from ...cluster.context import ClusterContext, Order, Reply
 from ...cluster.exchange import attempt
 from ...protocol.config_faults import ALTER, config_fault, right_for_configs
-from ...protocol.faults import lost
-from ...wire.answers import Answers
+from ...protocol.faults import lost_answer_fault
+from ...wire.answers import ItemAnswers
 from ...wire.configs import alter_configs
 from ...wire.topics import ANSWER_MARGIN
 from .rules import MASK
@@ -29,23 +29,23 @@ from .rules import MASK
 _LISTENER = re.compile(r"listener\.name\.[^.]+\.")
 
 
-def send_alter_configs(context: Context, order: Order) -> Sequence[Reply]:
+def send_alter_configs(context: ClusterContext, order: Order) -> Sequence[Reply]:
     """One request for all steps; in a dry run without what hangs on secrets."""
-    wanted = [(_open_part(step) if order.dry else step) for step in order.steps]
+    wanted = [(_strip_secrets(step) if order.dry else step) for step in order.steps]
     sent = [step for step in wanted if step is not None]
-    faults = {r.step.id: r.fault for r in _send(context, sent, order)} if sent else {}
+    faults = {r.step.id: r.fault for r in _send_request(context, sent, order)} if sent else {}
     return [
-        Reply(step, faults.get(step.id) or (_missing_right(context, step) if order.dry else None))
+        Reply(step, faults.get(step.id) or (_check_right(context, step) if order.dry else None))
         for step in order.steps
     ]
 
 
-def _open_part(step: Step) -> Step | None:
+def _strip_secrets(step: Step) -> Step | None:
     """The step without its secrets and what a broker checks together with them, such as the
     keystore of a password; None if nothing is left to check."""
-    if not _secrets(step):
+    if not _get_secrets(step):
         return step
-    listeners = {found[0] for key in _secrets(step) if (found := _LISTENER.match(key))}
+    listeners = {found[0] for key in _get_secrets(step) if (found := _LISTENER.match(key))}
 
     def alone(key: str) -> bool:
         found = _LISTENER.match(key)
@@ -57,13 +57,13 @@ def _open_part(step: Step) -> Step | None:
     return replace(step, payload=payload) if put or gone else None
 
 
-def _send(context: Context, steps: Sequence[Step], order: Order) -> Sequence[Reply]:
+def _send_request(context: ClusterContext, steps: Sequence[Step], order: Order) -> Sequence[Reply]:
     node = steps[0].request.node
     answers = attempt(
         ALTER,
         lambda: alter_configs(
             context.wire,
-            [_payload(step, order.secrets) for step in steps],
+            [_make_payload(step, order.secrets) for step in steps],
             context.timeout + ANSWER_MARGIN,
             validate_only=order.dry,
             node=node,
@@ -72,41 +72,41 @@ def _send(context: Context, steps: Sequence[Step], order: Order) -> Sequence[Rep
     )
     if isinstance(answers, Fault):
         return [Reply(step, answers) for step in steps]
-    return [Reply(step, _fault(step, answers, order.secrets)) for step in steps]
+    return [Reply(step, _make_fault(step, answers, order.secrets)) for step in steps]
 
 
-def _secrets(step: Step) -> FrozenMap:
+def _get_secrets(step: Step) -> FrozenMap:
     return FrozenMap(step.payload.get("secrets") or EMPTY)
 
 
-def _payload(step: Step, secrets: Secrets) -> FrozenMap:
-    known = {key: secrets[str(ref)].reveal() for key, ref in _secrets(step).items()}
+def _make_payload(step: Step, secrets: Secrets) -> FrozenMap:
+    known = {key: secrets[str(ref)].reveal() for key, ref in _get_secrets(step).items()}
     return step.payload.with_items({"set": FrozenMap({**step.payload["set"], **known})})
 
 
-def _fault(step: Step, answers: Answers, secrets: Secrets) -> Fault | None:
+def _make_fault(step: Step, answers: ItemAnswers, secrets: Secrets) -> Fault | None:
     resource, name = step.payload["resource"], step.payload["name"]
     answer = answers.items.get((resource, name))
     if answer is None:
-        return lost(ALTER, f"the broker's answer leaves {step.identity.key} out")
+        return lost_answer_fault(ALTER, f"the broker's answer leaves {step.identity.key} out")
     if answer.code == 0:
         return None
-    sent = [secrets[str(ref)].reveal() for ref in _secrets(step).values()]
-    message = _without(answer.message or "", sent)
+    sent = [secrets[str(ref)].reveal() for ref in _get_secrets(step).values()]
+    message = _redact_message(answer.message or "", sent)
     return config_fault(ALTER, resource, name, answer.code, message, wait=answers.throttle)
 
 
-def _without(message: str, secrets: Iterable[str]) -> str:
+def _redact_message(message: str, secrets: Iterable[str]) -> str:
     """The broker's words without the secrets, which it may repeat."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         message = message.replace(secret, MASK)
     return message
 
 
-def _missing_right(context: Context, step: Step) -> Fault | None:
+def _check_right(context: ClusterContext, step: Step) -> Fault | None:
     """For a step with secrets: what the cluster says of our rights."""
     held = context.facts.values.get("rights")
-    if not _secrets(step) or not held or "AlterConfigs" in held:
+    if not _get_secrets(step) or not held or "AlterConfigs" in held:
         return None
     right = right_for_configs(ALTER, step.payload["resource"], step.payload["name"])
     return Fault(

@@ -22,18 +22,27 @@ from kafkaform.core.secret import PartialRepr
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules
-from ...protocol.broker_keys import Mode
-from ...protocol.config_faults import ALTER, DESCRIBE, not_live, right_for_configs
+from ...protocol.broker_keys import UpdateMode
+from ...protocol.config_faults import ALTER, DESCRIBE, not_live_fault, right_for_configs
 from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC
 from ...protocol.config_values import config_map, config_value
 from ...protocol.faults import fault_of
-from ...simulation.controller import Answer, Call, Item, Refusal, Result, Verdict, batch, require
+from ...simulation.controller import (
+    AdminAnswer,
+    AdminCall,
+    Item,
+    ItemVerdict,
+    Refusal,
+    RequestResult,
+    require,
+    run_batch,
+)
 from ...simulation.rights import CLUSTER as ON_CLUSTER
 from ...simulation.rights import User
-from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import Key
 from ..topic import simulation as topics
-from ..topic.configs import foreign
+from ..topic.configs import find_foreign_paths
 from .resource_type import (
     BROKER,
     CLUSTER,
@@ -42,9 +51,9 @@ from .resource_type import (
     METRICS,
     SCOPES,
     SET,
-    Scope,
+    ConfigScope,
 )
-from .rules import hides
+from .rules import is_hidden_config
 
 _OF = {"group": GROUP, "client_metrics": METRICS}
 _DENIED = {"broker": 31, "client_metrics": 31, "group": 30}
@@ -59,48 +68,52 @@ class Configs(PartialRepr, frozen=True):
     secret: FrozenMap = EMPTY
 
 
-def configs_of(kind: str, said: Mapping[str, str]) -> Configs:
+def make_configs(kind: str, said: Mapping[str, str]) -> Configs:
     """An object of this kind with these configs; a broker keeps the values of some to itself."""
     scope = next(scope for scope in SCOPES if scope.kind == kind)
-    secret = {name: value for name, value in said.items() if scope.secrets and hides(name)}
+    secret = {
+        name: value for name, value in said.items() if scope.secrets and is_hidden_config(name)
+    }
     shown = config_map({k: v for k, v in said.items() if k not in secret}, scope.find)
     return Configs(shown, FrozenMap(secret))
 
 
-def scope_of(resource: str, name: str) -> Scope:
+def find_scope(resource: str, name: str) -> ConfigScope:
     """The kind of a resource as payloads name it."""
     return _OF.get(resource, BROKER if name else DEFAULTS)
 
 
-def key(resource: str, name: str) -> Key:
+def resource_key(resource: str, name: str) -> Key:
     """Where the world keeps the configs of this resource."""
-    return scope_of(resource, name).kind, name or CLUSTER
+    return find_scope(resource, name).kind, name or CLUSTER
 
 
-def alter(call: Call, item: Item) -> Verdict:
+def alter_resource(call: AdminCall, item: Item) -> ItemVerdict:
     """IncrementalAlterConfigs of one resource: all keys or none."""
     resource, name = item["resource"], item["name"]
-    scope = scope_of(resource, name)
+    scope = find_scope(resource, name)
     require(_may(call.user, "AlterConfigs", resource, name), _DENIED[resource])
     if scope is BROKER and int(name) not in call.brokers:
         raise Refusal(42, f"Unexpected broker id, {name} is not live")
     put = {**item["set"], **item.get("secrets", {})}
     for known, value in put.items():
-        _accept(scope, known, value)
+        _check_value(scope, known, value)
     if call.elr:
-        _keep(scope, put, item["delete"])
-    live = call.world.get(key(resource, name)) or Configs()
-    secret = {known: value for known, value in put.items() if scope.secrets and hides(known)}
+        _check_irremovable(scope, put, item["delete"])
+    live = call.world.get(resource_key(resource, name)) or Configs()
+    secret = {
+        known: value for known, value in put.items() if scope.secrets and is_hidden_config(known)
+    }
     shown = config_map({k: v for k, v in put.items() if k not in secret}, scope.find)
     gone = tuple(item["delete"])
     made = Configs(
         live.config.with_items(shown).without(gone), live.secret.with_items(secret).without(gone)
     )
     there = made.config or made.secret
-    return Answer(made=made), made if there else None, max(1, len(put) + len(gone))
+    return AdminAnswer(made=made), made if there else None, max(1, len(put) + len(gone))
 
 
-def _accept(scope: Scope, name: str, value: Any) -> None:
+def _check_value(scope: ConfigScope, name: str, value: Any) -> None:
     """Raises Refusal as the real one does."""
     known = scope.find(name)
     if known is None:
@@ -110,14 +123,14 @@ def _accept(scope: Scope, name: str, value: Any) -> None:
             raise Refusal(42, f"Unknown client metrics configuration: {name}")
         return
     if scope.resource == "broker":
-        _dynamic(scope, name)
+        _check_dynamic(scope, name)
     parsed = config_value(name, value, scope.find) if isinstance(value, str) else None
     if parsed is not None and [*broker_rules.value_faults(known, name, parsed)]:
         code = 40 if scope is GROUP else 42
         raise Refusal(code, f"Invalid value for configuration {name}")
 
 
-def _keep(scope: Scope, put: Iterable[str], gone: Iterable[str]) -> None:
+def _check_irremovable(scope: ConfigScope, put: Iterable[str], gone: Iterable[str]) -> None:
     """Raises Refusal for what eligible leader replicas hold on to (KIP-966)."""
     locked = {*IRREMOVABLE.get(scope.resource, ())}
     if scope is BROKER and locked & {*put, *gone}:
@@ -126,14 +139,14 @@ def _keep(scope: Scope, put: Iterable[str], gone: Iterable[str]) -> None:
         raise Refusal(40, f"Cluster-level {MIN_IN_SYNC} cannot be removed while ELR is enabled.")
 
 
-def _dynamic(scope: Scope, name: str) -> None:
-    known = broker_keys.find(name)
-    mode = known.mode if known else Mode.CLUSTER
-    if mode is Mode.READ_ONLY:
+def _check_dynamic(scope: ConfigScope, name: str) -> None:
+    known = broker_keys.find_broker_key(name)
+    mode = known.mode if known else UpdateMode.CLUSTER
+    if mode is UpdateMode.READ_ONLY:
         raise Refusal(42, f"Cannot update these configs dynamically: [{name}]")
-    if mode is Mode.LISTENER:
+    if mode is UpdateMode.LISTENER:
         raise Refusal(42, f"can be dynamically updated only per-listener: [{name}]")
-    if mode is Mode.BROKER and scope is DEFAULTS:
+    if mode is UpdateMode.BROKER and scope is DEFAULTS:
         raise Refusal(42, f"broker id must be specified: [{name}]")
 
 
@@ -141,7 +154,7 @@ def _may(user: User, operation: str, resource: str, name: str) -> bool:
     return user.may(operation, f"group:{name}" if resource == "group" else ON_CLUSTER)
 
 
-def _sweep(scope: Scope, scene: Scene, depth: Depth) -> Sweep:
+def _sweep(scope: ConfigScope, scene: ReadScene, depth: Depth) -> Sweep:
     if not scene.user.may("DescribeConfigs", ON_CLUSTER):
         fault = fault_of(DESCRIBE, 31, "")
         return Sweep(scope.kind, depth, (), Coverage(CoverageKind.FAILED, fault))
@@ -152,29 +165,29 @@ def _sweep(scope: Scope, scene: Scene, depth: Depth) -> Sweep:
     return Sweep(scope.kind, depth, items, Coverage(coverage))
 
 
-def _read(scope: Scope, scene: Scene, identity: Identity) -> Reading:
+def _read(scope: ConfigScope, scene: ReadScene, identity: Identity) -> Reading:
     name = identity.key
     if not _may(scene.user, "DescribeConfigs", scope.resource, name):
         return Hidden(identity, right_for_configs(DESCRIBE, scope.resource, name))
     if scope is BROKER and int(name) not in scene.live:
-        return Failed(identity, not_live(name, [str(number) for number in scene.live]))
-    own = _own(scope, scene, name)
-    others = foreign(scope.resource, own.config, scene.facts)
+        return Failed(identity, not_live_fault(name, [str(number) for number in scene.live]))
+    own = _get_own(scope, scene, name)
+    others = find_foreign_paths(scope.resource, own.config, scene.facts)
     if not own.config and not own.secret:
         return Absent(identity)
     secret = FrozenMap(dict.fromkeys(own.secret, SET))
-    below = {f"config.{key}": _below(scope, scene, key) for key in own.config}
+    below = {f"config.{key}": _find_fallback(scope, scene, key) for key in own.config}
     seen = Observed(
         identity,
-        scope.attributes(name, own.config, secret),
+        scope.make_attributes(name, own.config, secret),
         fallbacks=FrozenMap({path: value for path, value in below.items() if value is not None}),
-        details=scope.details(secret),
+        details=scope.make_details(secret),
         foreign=others,
     )
     return Absent(identity, seen) if len(others) == len(own.config) + len(own.secret) else seen
 
 
-def _own(scope: Scope, scene: Scene, name: str) -> Configs:
+def _get_own(scope: ConfigScope, scene: ReadScene, name: str) -> Configs:
     """With ELR the cluster's min.insync.replicas is there from the beginning (KIP-966)."""
     own: Configs = scene.objects(scope.kind).get(name) or Configs()
     if scope is DEFAULTS and scene.facts.values.get("elr") and MIN_IN_SYNC not in own.config:
@@ -182,9 +195,9 @@ def _own(scope: Scope, scene: Scene, name: str) -> Configs:
     return own
 
 
-def _below(scope: Scope, scene: Scene, name: str) -> Value:
+def _find_fallback(scope: ConfigScope, scene: ReadScene, name: str) -> Value:
     if scope is BROKER:
-        shared = _own(DEFAULTS, scene, CLUSTER).config
+        shared = _get_own(DEFAULTS, scene, CLUSTER).config
         if name in shared:
             value: Value = shared[name]
             return value
@@ -195,33 +208,33 @@ def _below(scope: Scope, scene: Scene, name: str) -> Value:
 # ── one request for every kind of resource ──────────────────────────────────────────────
 
 
-def alter_configs(call: Call, items: Sequence[Item]) -> Result:
+def alter_configs(call: AdminCall, items: Sequence[Item]) -> RequestResult:
     """IncrementalAlterConfigs: all keys of a resource or none."""
-    return batch(call, items, _key_of, lambda item: _alter(call, item))
+    return run_batch(call, items, _key_of, lambda item: _alter_item(call, item))
 
 
 def _key_of(item: Item) -> Key:
     return RESOURCES[item["resource"]][0](item["name"])
 
 
-def _alter(call: Call, item: Item) -> Verdict:
+def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
     put, gone = item["set"], tuple(item["delete"])
     if len({*put, *gone}) != len(put) + len(gone):
         raise Refusal(42, "the request names a config key twice")
     return RESOURCES[item["resource"]][1](call, item)
 
 
-RESOURCES: Mapping[str, tuple[Callable[[str], Key], Callable[[Call, Item], Verdict]]] = {
-    "topic": (topics.key, topics.alter),
+RESOURCES: Mapping[str, tuple[Callable[[str], Key], Callable[[AdminCall, Item], ItemVerdict]]] = {
+    "topic": (topics.topic_key, topics.alter_topic),
     **{
-        resource: (partial(key, resource), alter)
+        resource: (partial(resource_key, resource), alter_resource)
         for resource in ("broker", "group", "client_metrics")
     },
 }
 """Resource as payloads name it -> where the world keeps it, and what altering it does."""
 
 
-def simulate(scope: Scope) -> SimulatedKind:
+def simulate(scope: ConfigScope) -> SimulatedKind:
     """One kind's part of the simulated cluster."""
     sweep, read = partial(_sweep, scope), partial(_read, scope)
     return SimulatedKind(

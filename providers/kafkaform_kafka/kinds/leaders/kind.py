@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..kind import Kind
+from ..kind import ResourceKind
 from .resource_type import API, KIND, TYPE
 
 if TYPE_CHECKING:
@@ -26,4 +26,4 @@ def _simulate() -> SimulatedKind:
     return SIMULATED
 
 
-KINDS = (Kind(KIND, TYPE, commanded=True, connect=_connect, simulate=_simulate),)
+KINDS = (ResourceKind(KIND, TYPE, commanded=True, connect=_connect, simulate=_simulate),)

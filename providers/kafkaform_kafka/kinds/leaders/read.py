@@ -15,35 +15,38 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...cluster.context import Context
+from ...cluster.context import ClusterContext
 from ...wire.topics import TopicRow
-from ..topic.read import topic_rows
+from ..topic.read import read_topic_rows
 from . import resource_type as leaders
 
 
-def sweep_leaders(_: Context, depth: Depth) -> Sweep:
+def sweep_leaders(_: ClusterContext, depth: Depth) -> Sweep:
     """Nothing: they are only ever read by the name of their topic."""
     return Sweep(leaders.KIND, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
 def read_leaders(
-    context: Context, ids: Sequence[Identity], node: str | None
+    context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
     """The leaders of these topics. node: the broker whose view is wanted, None for any."""
-    rows, readings = topic_rows(context, ids, node)
-    return {**readings, **{identity: _observed(identity, row) for identity, row in rows.items()}}
+    rows, readings = read_topic_rows(context, ids, node)
+    return {
+        **readings,
+        **{identity: _observe_leaders(identity, row) for identity, row in rows.items()},
+    }
 
 
-def _observed(identity: Identity, row: TopicRow) -> Observed:
+def _observe_leaders(identity: Identity, row: TopicRow) -> Observed:
     """details: the first replica of each partition, and whether it is in sync, which it must be
     to lead."""
     first = {str(n): replicas[0] for n, replicas in enumerate(row.replicas) if replicas}
     ready = (n for n, broker in first.items() if broker in row.in_sync[int(n)])
-    attributes = leaders.observed_attributes(row.name, dict(enumerate(row.leaders)))
+    attributes = leaders.make_attributes(row.name, dict(enumerate(row.leaders)))
     return Observed(
         identity,
         attributes,
         row.topic_id,
         details=FrozenMap(preferred=FrozenMap(first), ready=tuple(ready)),
-        foreign=leaders.foreign(attributes),
+        foreign=leaders.find_foreign_paths(attributes),
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from kafkaform.core.change import Action, Change, Evidence, Step
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import NUMBER, STRING, Attribute, map_of, schema
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -21,13 +21,13 @@ KIND = "kafka_topic_leaders"
 API = ELECT_LEADERS.name
 
 
-def observed_attributes(topic: str, leaders: Mapping[int, int]) -> FrozenMap:
+def make_attributes(topic: str, leaders: Mapping[int, int]) -> FrozenMap:
     """leaders: partition -> broker, -1 if none leads."""
     named: dict[str, Value] = {str(number): leader for number, leader in leaders.items()}
     return FrozenMap(topic=topic, leaders=FrozenMap(named))
 
 
-def foreign(attributes: FrozenMap) -> frozenset[tuple[str, ...]]:
+def find_foreign_paths(attributes: FrozenMap) -> frozenset[tuple[str, ...]]:
     """Leaders that a change does not name are not its business."""
     return frozenset(("leaders", number) for number in attributes["leaders"])
 
@@ -62,10 +62,10 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "Who leads the partitions of a topic.",
-        Attribute("topic", STRING, "Name of the topic.", required=True),
-        Attribute("leaders", map_of(NUMBER), "Partition -> the broker that leads it."),
+        AttributeSchema("topic", STRING, "Name of the topic.", required=True),
+        AttributeSchema("leaders", map_of(NUMBER), "Partition -> the broker that leads it."),
     ),
     key=_key,
     canonical=lambda attributes, _: attributes,

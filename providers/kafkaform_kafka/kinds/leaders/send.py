@@ -7,29 +7,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...cluster.context import Context, Order, Reply
+from ...cluster.context import ClusterContext, Order, Reply
 from ...cluster.exchange import attempt
 from ...protocol.apis import MAX_PARTITIONS_ELECTED
 from ...protocol.faults import fault_of
 from ...wire.placement import Partition, PartitionAnswers, elect_leaders
 from ...wire.topics import TopicRow, list_topics
-from ..topic.send_placement import combined, part_fault
+from ..topic.send_placement import combine_faults, make_part_fault
 from .resource_type import API
 
 _NOT_NEEDED = 84
 """ELECTION_NOT_NEEDED: it leads already, which is all that was asked for."""
 
 
-def send_elections(context: Context, order: Order) -> Sequence[Reply]:
+def send_elections(context: ClusterContext, order: Order) -> Sequence[Reply]:
     """One answer for each topic: its partitions' faults as one, or none if all are led as they
     should be."""
     if order.dry:
-        return _check(context, order.steps)
-    answers = _send(context, order.steps)
-    return [Reply(step, _fault(step, answers)) for step in order.steps]
+        return _check_steps(context, order.steps)
+    answers = _elect_all(context, order.steps)
+    return [Reply(step, _make_fault(step, answers)) for step in order.steps]
 
 
-def _send(context: Context, steps: Sequence[Step]) -> Mapping[Partition, Fault | None]:
+def _elect_all(context: ClusterContext, steps: Sequence[Step]) -> Mapping[Partition, Fault | None]:
     """Every partition's answer. After a request that got none, the rest is not sent."""
     todo = [(step.payload["name"], int(n)) for step in steps for n in step.payload["leaders"]]
     found: dict[Partition, Fault | None] = {}
@@ -39,11 +39,11 @@ def _send(context: Context, steps: Sequence[Step]) -> Mapping[Partition, Fault |
         if isinstance(answers, Fault):
             found.update(dict.fromkeys(todo[start:], answers))
             break
-        found.update({part: part_fault(API, part, answers, _NOT_NEEDED) for part in cut})
+        found.update({part: make_part_fault(API, part, answers, _NOT_NEEDED) for part in cut})
     return found
 
 
-def _elect(context: Context, parts: Sequence[Partition]) -> PartitionAnswers | Fault:
+def _elect(context: ClusterContext, parts: Sequence[Partition]) -> PartitionAnswers | Fault:
     named: dict[str, list[int]] = {}
     for name, number in parts:
         named.setdefault(name, []).append(number)
@@ -53,13 +53,13 @@ def _elect(context: Context, parts: Sequence[Partition]) -> PartitionAnswers | F
     return answers
 
 
-def _fault(step: Step, answers: Mapping[Partition, Fault | None]) -> Fault | None:
+def _make_fault(step: Step, answers: Mapping[Partition, Fault | None]) -> Fault | None:
     name = step.payload["name"]
     mine = [answers.get((name, int(number))) for number in step.payload["leaders"]]
-    return combined(mine, "the first replicas of the others lead")
+    return combine_faults(mine, "the first replicas of the others lead")
 
 
-def _check(context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
+def _check_steps(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
     """What can be known before: the right, the topic, and who its first replicas are."""
     rights = context.facts.values.get("rights") or ()
     names = [step.payload["name"] for step in steps]
@@ -69,28 +69,28 @@ def _check(context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
     if rights and "Alter" not in rights:
         return [Reply(step, fault_of(API, 31, step.payload["name"])) for step in steps]
     by_name = {row.name: row for row in rows}
-    return [Reply(step, hurdle(step, by_name.get(step.payload["name"]))) for step in steps]
+    return [Reply(step, find_hurdle(step, by_name.get(step.payload["name"]))) for step in steps]
 
 
-def hurdle(step: Step, row: TopicRow | None) -> Fault | None:
+def find_hurdle(step: Step, row: TopicRow | None) -> Fault | None:
     """Why this is not the election that was planned: Kafka is told no broker, it takes the first
     replica of that moment."""
     name = step.payload["name"]
     if row is None or row.code:
         return fault_of("Metadata", row.code if row else -1, name)
     if row.topic_id != step.payload["topic_id"]:
-        return _definite("RECREATED", f"{name} was recreated outside")
-    other = ", ".join(_others(step, row.replicas))
+        return _definite_fault("RECREATED", f"{name} was recreated outside")
+    other = ", ".join(_find_other_leaders(step, row.replicas))
     if not other:
         return None
-    return _definite("MOVED", f"{name}: the first replica is another by now: {other}")
+    return _definite_fault("MOVED", f"{name}: the first replica is another by now: {other}")
 
 
-def _others(step: Step, rows: Sequence[Sequence[int]]) -> Iterator[str]:
+def _find_other_leaders(step: Step, rows: Sequence[Sequence[int]]) -> Iterator[str]:
     for number, leader in step.payload["leaders"].items():
         if int(number) >= len(rows) or rows[int(number)][:1] != (leader,):
             yield f"partition {number}"
 
 
-def _definite(code: str, message: str) -> Fault:
+def _definite_fault(code: str, message: str) -> Fault:
     return Fault(code, message, FaultClass.DEFINITE, where=API, advice="plan again")

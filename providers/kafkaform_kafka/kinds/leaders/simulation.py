@@ -25,41 +25,43 @@ from kafkaform.core.value import FrozenMap
 
 from ...protocol import faults
 from ...simulation.controller import (
-    Answer,
-    Call,
+    AdminAnswer,
+    AdminCall,
     Item,
+    ItemVerdict,
     Refusal,
-    Result,
-    Verdict,
-    batch,
+    RequestResult,
     require,
+    run_batch,
 )
 from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ..topic import resource_type as topics
-from ..topic.simulation import Topic, key
+from ..topic.simulation import SimulatedTopic, topic_key
 from . import resource_type as leaders
 
 
-def elect(call: Call, items: Sequence[Item]) -> Result:
+def elect_leaders(call: AdminCall, items: Sequence[Item]) -> RequestResult:
     """ElectLeaders: the first replica of each named partition leads, if its broker is up; the
     others are not kept from it by one that cannot."""
-    return batch(call, items, lambda item: key(item["name"]), lambda item: _elect(call, item))
+    return run_batch(
+        call, items, lambda item: topic_key(item["name"]), lambda item: _elect_topic(call, item)
+    )
 
 
-def _elect(call: Call, item: Item) -> Verdict:
+def _elect_topic(call: AdminCall, item: Item) -> ItemVerdict:
     require(call.user.may("Alter", CLUSTER), 31)
-    topic: Topic | None = call.world.of(topics.KIND).get(item["name"])
+    topic: SimulatedTopic | None = call.world.of(topics.KIND).get(item["name"])
     named = [int(number) for number in item["leaders"]]
     if topic is None or any(number >= topic.partitions for number in named):
         raise Refusal(3)
     able = [n for n in named if topic.assignment[n][0] in call.brokers]
     led = replace(topic, leaders=topic.leaders.without(map(str, able)))
     code = 0 if able == named else 80
-    return Answer(code, made=led), led, int(led != topic)
+    return AdminAnswer(code, made=led), led, int(led != topic)
 
 
-def _checked(scene: Scene, step: Step) -> Fault | None:
+def _check_step(scene: ReadScene, step: Step) -> Fault | None:
     """There is no dry run of an election, so right, topic and first replicas are looked at."""
     name = step.payload["name"]
     topic = scene.objects(topics.KIND).get(name)
@@ -75,20 +77,20 @@ def _checked(scene: Scene, step: Step) -> Fault | None:
     return Fault("MOVED", what, FaultClass.DEFINITE, where=leaders.API, advice="plan again")
 
 
-def _sweep(_: Scene, depth: Depth) -> Sweep:
+def _sweep(_: ReadScene, depth: Depth) -> Sweep:
     return Sweep(leaders.KIND, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
-def _read(scene: Scene, identity: Identity) -> Reading:
+def _read(scene: ReadScene, identity: Identity) -> Reading:
     name = identity.key
     if not scene.user.may_on_topic("Describe", name):
-        return Hidden(identity, faults.right_for("Metadata", name))
-    topic: Topic | None = scene.objects(topics.KIND).get(name)
+        return Hidden(identity, faults.name_right("Metadata", name))
+    topic: SimulatedTopic | None = scene.objects(topics.KIND).get(name)
     if topic is None:
         return Absent(identity)
     first = {str(number): row[0] for number, row in enumerate(topic.assignment)}
-    now = {n: _leader(topic, n, scene.live) for n in range(topic.partitions)}
-    attributes = leaders.observed_attributes(name, now)
+    now = {n: _find_leader(topic, n, scene.live) for n in range(topic.partitions)}
+    attributes = leaders.make_attributes(name, now)
     return Observed(
         identity,
         attributes,
@@ -97,17 +99,17 @@ def _read(scene: Scene, identity: Identity) -> Reading:
             preferred=FrozenMap(first),
             ready=tuple(n for n, broker in first.items() if broker in scene.live),
         ),
-        foreign=leaders.foreign(attributes),
+        foreign=leaders.find_foreign_paths(attributes),
     )
 
 
-def _leader(topic: Topic, number: int, live: Sequence[int]) -> int:
+def _find_leader(topic: SimulatedTopic, number: int, live: Sequence[int]) -> int:
     choices = (topic.led[number], *topic.assignment[number])
     return next((broker for broker in choices if broker in live), -1)
 
 
 SIMULATED = SimulatedKind(
     reads=SimulatedReads("ListTopics", "DescribeTopics", "Metadata", _sweep, _read),
-    handlers={leaders.API: elect},
-    checks={leaders.API: _checked},
+    handlers={leaders.API: elect_leaders},
+    checks={leaders.API: _check_step},
 )

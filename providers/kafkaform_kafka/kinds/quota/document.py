@@ -34,21 +34,21 @@ def list_quotas(
         FrozenMap(
             entity=item.attributes["entity"],
             config=item.attributes["config"],
-            source=quota_source(item.attributes["entity"]),
+            source=name_quota_source(item.attributes["entity"]),
         )
         for item in sort_by_fields(items)
-        if all(_fits(item.attributes["entity"], *field) for field in fields.items())
+        if all(_fits_glob(item.attributes["entity"], *field) for field in fields.items())
     )
 
 
-def _fits(entity: Mapping[str, str | None], part: str, glob: str) -> bool:
+def _fits_glob(entity: Mapping[str, str | None], part: str, glob: str) -> bool:
     if part not in entity:
         return False
     name = entity[part]
     return fnmatchcase(name, glob) if name is not None else not glob or fnmatchcase(DEFAULT, glob)
 
 
-def quota_source(entity: Mapping[str, str | None]) -> str:
+def name_quota_source(entity: Mapping[str, str | None]) -> str:
     """KIP-248's name of the level that a quota belongs to."""
     if "ip" in entity:
         return "Default IP" if entity["ip"] is None else "IP"

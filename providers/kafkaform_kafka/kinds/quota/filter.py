@@ -21,7 +21,7 @@ FIELDS: Mapping[str, Type] = {
 _PARTS = {"user": USER, "client_id": CLIENT_ID, "ip": IP}
 
 
-def fits(entity: Mapping[str, str | None], arguments: FrozenMap) -> bool:
+def fits_arguments(entity: Mapping[str, str | None], arguments: FrozenMap) -> bool:
     """True if the entity has every part that the arguments name, by the name that they give."""
     kind, name = arguments.get("entity_type"), arguments.get("entity_name")
     if kind is not None and kind not in entity:
@@ -30,22 +30,22 @@ def fits(entity: Mapping[str, str | None], arguments: FrozenMap) -> bool:
         return False
     wanted = {part: arguments.get(attribute) for attribute, part in _PARTS.items()}
     return all(
-        part in entity and _shown(entity, part) == value
+        part in entity and _describe_part(entity, part) == value
         for part, value in wanted.items()
         if value is not None
     )
 
 
-def listed(item: Observed) -> FrozenMap:
+def describe_quota(item: Observed) -> FrozenMap:
     """One quota as the answer tells it. A limit that is no number (the broker stores them) never
     bites, so it is left out."""
     entity, config = item.attributes["entity"], item.attributes["config"]
-    parts: dict[str, Value] = {name: _shown(entity, part) for name, part in _PARTS.items()}
+    parts: dict[str, Value] = {name: _describe_part(entity, part) for name, part in _PARTS.items()}
     numbers = {key: value for key, value in config.items() if not isinstance(value, str)}
     return FrozenMap({"id": item.identity.key, **parts, "config": FrozenMap(numbers)})
 
 
-def _shown(entity: Mapping[str, str | None], part: str) -> str | None:
+def _describe_part(entity: Mapping[str, str | None], part: str) -> str | None:
     """As the block's attribute would name this part; None if the entity has no such part."""
     if part not in entity:
         return None

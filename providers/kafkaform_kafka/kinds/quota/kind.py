@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol.apis import ALTER_CLIENT_QUOTAS
-from ..kind import Document, Kind, KindRights
+from ..kind import Document, KindRights, ResourceKind
 from .document import list_quotas
 from .resource_type import KIND, TYPE
 
@@ -29,7 +29,7 @@ def _simulate() -> SimulatedKind:
 
 
 KINDS = (
-    Kind(
+    ResourceKind(
         KIND,
         TYPE,
         rights=KindRights(

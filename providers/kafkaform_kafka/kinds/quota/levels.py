@@ -23,7 +23,7 @@ Quotas = Mapping[FrozenMap, Mapping[str, Decimal]]
 the default one: what is not in the map is not part of the entity."""
 
 
-class Part(Enum):
+class EntityPart(Enum):
     """What an entity says of users, or of client ids."""
 
     NAMED = "named"
@@ -35,23 +35,23 @@ class Level(Struct, frozen=True):
     """One kind of entity; number: 1 beats 2, and so on."""
 
     number: int
-    user: Part
-    client_id: Part
+    user: EntityPart
+    client_id: EntityPart
 
 
 LEVELS = (
-    Level(1, Part.NAMED, Part.NAMED),
-    Level(2, Part.NAMED, Part.DEFAULT),
-    Level(3, Part.NAMED, Part.NONE),
-    Level(4, Part.DEFAULT, Part.NAMED),
-    Level(5, Part.DEFAULT, Part.DEFAULT),
-    Level(6, Part.DEFAULT, Part.NONE),
-    Level(7, Part.NONE, Part.NAMED),
-    Level(8, Part.NONE, Part.DEFAULT),
+    Level(1, EntityPart.NAMED, EntityPart.NAMED),
+    Level(2, EntityPart.NAMED, EntityPart.DEFAULT),
+    Level(3, EntityPart.NAMED, EntityPart.NONE),
+    Level(4, EntityPart.DEFAULT, EntityPart.NAMED),
+    Level(5, EntityPart.DEFAULT, EntityPart.DEFAULT),
+    Level(6, EntityPart.DEFAULT, EntityPart.NONE),
+    Level(7, EntityPart.NONE, EntityPart.NAMED),
+    Level(8, EntityPart.NONE, EntityPart.DEFAULT),
 )
 
 
-class Found(Struct, frozen=True):
+class LevelLimit(Struct, frozen=True):
     """What one level says about one key. value: None if it says nothing; sharers: who spends
     from one and the same limit, as `user` and `client-id`: a name, or None for everybody."""
 
@@ -61,14 +61,14 @@ class Found(Struct, frozen=True):
     sharers: tuple[str | None, str | None]
 
 
-def ladder(key: str, user: str, client_id: str, quotas: Quotas) -> tuple[Found, ...]:
+def list_levels(key: str, user: str, client_id: str, quotas: Quotas) -> tuple[LevelLimit, ...]:
     """All eight levels in order; the first with a value is the one that applies."""
-    return tuple(_found(level, key, user, client_id, quotas) for level in LEVELS)
+    return tuple(_read_level(level, key, user, client_id, quotas) for level in LEVELS)
 
 
-def applying(key: str, user: str, client_id: str, quotas: Quotas) -> Found | None:
+def find_applying(key: str, user: str, client_id: str, quotas: Quotas) -> LevelLimit | None:
     """The level that applies, or None: then nothing limits this key."""
-    levels = ladder(key, user, client_id, quotas)
+    levels = list_levels(key, user, client_id, quotas)
     return next((found for found in levels if found.value is not None), None)
 
 
@@ -89,18 +89,18 @@ def sharers_text(user: str | None, client_id: str | None) -> str:
     return f"{USER} {user} with {CLIENT_ID} {client_id}"
 
 
-def _found(level: Level, key: str, user: str, client_id: str, quotas: Quotas) -> Found:
+def _read_level(level: Level, key: str, user: str, client_id: str, quotas: Quotas) -> LevelLimit:
     parts = ((USER, level.user, user), (CLIENT_ID, level.client_id, client_id))
     entity = FrozenMap(
         {
-            kind: name if part is Part.NAMED else None
+            kind: name if part is EntityPart.NAMED else None
             for kind, part, name in parts
-            if part is not Part.NONE
+            if part is not EntityPart.NONE
         }
     )
     # A default entity is a template: each user or client id that it stands for has its own limit.
     sharers = (
-        None if level.user is Part.NONE else user,
-        None if level.client_id is Part.NONE else client_id,
+        None if level.user is EntityPart.NONE else user,
+        None if level.client_id is EntityPart.NONE else client_id,
     )
-    return Found(level, entity, quotas.get(entity, {}).get(key), sharers)
+    return LevelLimit(level, entity, quotas.get(entity, {}).get(key), sharers)

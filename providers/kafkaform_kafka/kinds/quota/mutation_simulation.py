@@ -13,9 +13,9 @@ from msgspec import Struct, field
 from kafkaform.core.value import EMPTY
 
 from ...simulation.controller import Charge
-from ...simulation.world import Changes, World
+from ...simulation.world import Changes, SimulatedWorld
 from . import resource_type as quotas
-from .levels import Found, Quotas, applying
+from .levels import LevelLimit, Quotas, find_applying
 
 
 class _Bucket(Struct):
@@ -27,7 +27,7 @@ class Mutations(Struct):
     """world: what is committed; commit: appends to the log; samples, seconds: the window, Kafka's
     default unless a test changes it."""
 
-    world: World
+    world: SimulatedWorld
     commit: Callable[[Changes], None]
     samples: int = 11
     seconds: int = 1
@@ -36,20 +36,20 @@ class Mutations(Struct):
     def limit(self, entity: Mapping[str, str | None], rate: Decimal | int | None) -> None:
         """Set an entity's controller_mutation_rate, or remove it with None. entity: `user`,
         `client-id` or both -> a name, None for the default."""
-        place = quotas.KIND, quotas.key_of(entity)
+        place = quotas.KIND, quotas.entity_key(entity)
         config = (self.world.get(place) or EMPTY).without([quotas.MUTATION_RATE])
         if rate is not None:
-            config = config.with_items({quotas.MUTATION_RATE: quotas.exact(Decimal(rate))})
+            config = config.with_items({quotas.MUTATION_RATE: quotas.make_exact(Decimal(rate))})
         self.commit({place: config or None})
 
     def charge(self, user: str, client_id: str, now: float) -> Charge:
         """What an item of a request by this user at this time is asked. The limits are those of
         when the first item spends: no request changes both them and topics."""
-        found: list[Found | None] = []
+        found: list[LevelLimit | None] = []
 
         def spend(mutations: int) -> float:
             if not found:
-                found.append(applying(quotas.MUTATION_RATE, user, client_id, self._limits()))
+                found.append(find_applying(quotas.MUTATION_RATE, user, client_id, self._limits()))
             limit = found[0]
             if limit is None or limit.value is None:
                 return 0.0
@@ -67,6 +67,6 @@ class Mutations(Struct):
 
     def _limits(self) -> Quotas:
         return {
-            quotas.entity_from(name): {item: Decimal(str(config[item])) for item in config}
+            quotas.parse_entity_key(name): {item: Decimal(str(config[item])) for item in config}
             for name, config in self.world.of(quotas.KIND).items()
         }

@@ -18,14 +18,14 @@ from msgspec import Struct
 from kafkaform.core.change import Action, Change, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity, suggest
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from kafkaform.core.schema import NUMBER, STRING, Attribute, map_of, schema
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, keys
 from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
 from ..steps import SILENT, all_paths, make_step, paths_below
-from ..topic.configs import declared_only, left_of
+from ..topic.configs import make_remainder, select_declared
 from .levels import CLIENT_ID, USER, Quotas
 
 KIND = "kafka_quota"
@@ -72,7 +72,7 @@ _PARTS = {"user": USER, "client_id": CLIENT_ID, "ip": IP}
 """Attribute that names one part of an entity -> the part."""
 
 
-def entity_of(attributes: FrozenMap) -> FrozenMap:
+def parse_entity(attributes: FrozenMap) -> FrozenMap:
     """The entity that a block names: part -> name, None for the default one. Raises ValueError
     for none, and for a name that no entity can have."""
     kind, name = attributes.get("entity_type"), attributes.get("entity_name")
@@ -90,13 +90,13 @@ def entity_of(attributes: FrozenMap) -> FrozenMap:
     return FrozenMap(named)
 
 
-def key_of(entity: Mapping[str, str | None]) -> str:
+def entity_key(entity: Mapping[str, str | None]) -> str:
     """The identity key of an entity: `user=ci|client-id=app`; a default part is a bare word."""
     parts = (part for part in ENTITY_TYPES if part in entity)
     return keys.join([p if entity[p] is None else f"{p}={entity[p]}" for p in parts])
 
 
-def entity_from(key: str) -> FrozenMap:
+def parse_entity_key(key: str) -> FrozenMap:
     """The entity of an identity key. Raises ValueError."""
     entity: dict[str, str | None] = {}
     for field in keys.split(key):
@@ -112,7 +112,7 @@ def entity_from(key: str) -> FrozenMap:
 def import_key(text: str) -> str:
     """The key of an import id: our own, or the Mongey provider's NAME|TYPE. Raises ValueError."""
     try:
-        return key_of(entity_from(text))
+        return entity_key(parse_entity_key(text))
     except ValueError:
         name, _, kind = text.rpartition("|")
         if kind not in ENTITY_TYPES or not name:
@@ -121,10 +121,10 @@ def import_key(text: str) -> str:
                 "user=NAME|client-id=NAME, where a default part has no =NAME; or NAME|TYPE, or "
                 "entity-default|TYPE"
             ) from None
-        return key_of({kind: None if name == f"entity-{DEFAULT}" else name})
+        return entity_key({kind: None if name == f"entity-{DEFAULT}" else name})
 
 
-def written(attributes: FrozenMap) -> FrozenMap:
+def write_arguments(attributes: FrozenMap) -> FrozenMap:
     """The arguments of a block that declares this quota. Raises ValueError for one that no block
     can declare."""
     entity: Mapping[str, str | None] = attributes["entity"]
@@ -132,21 +132,23 @@ def written(attributes: FrozenMap) -> FrozenMap:
         raise ValueError(f"{', '.join(odd)} is no number")
     config: dict[str, Value] = {"config": attributes["config"]}
     if DEFAULT not in entity.values():
-        return FrozenMap(config | {name: _word(entity, part) for name, part in _PARTS.items()})
+        return FrozenMap(
+            config | {name: _write_part(entity, part) for name, part in _PARTS.items()}
+        )
     if len(entity) > 1:
         raise ValueError(f'"{DEFAULT}" as a name beside another part means the default one')
     ((part, name),) = entity.items()
     return FrozenMap(config | {"entity_type": part, "entity_name": name})
 
 
-def _word(entity: Mapping[str, str | None], part: str) -> str | None:
+def _write_part(entity: Mapping[str, str | None], part: str) -> str | None:
     return (entity[part] or DEFAULT) if part in entity else None
 
 
 # ── what was read ───────────────────────────────────────────────────────────────────────
 
 
-def exact(value: float | Decimal) -> Value:
+def make_exact(value: float | Decimal) -> Value:
     """A quota's value as an attribute: an exact number, or `Infinity` and `NaN` as text, which the
     broker stores too."""
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
@@ -155,26 +157,26 @@ def exact(value: float | Decimal) -> Value:
     return int(number) if number == number.to_integral_value() else number
 
 
-def observed(
+def observe_quota(
     instance: str, entity: Mapping[str, str | None], values: Mapping[str, float | Decimal]
 ) -> Observed:
     """One entity with what is set on it."""
-    config = FrozenMap({key: exact(value) for key, value in values.items()})
+    config = FrozenMap({key: make_exact(value) for key, value in values.items()})
     attributes = FrozenMap({"entity": FrozenMap(entity), "config": config})
-    return Observed(Identity(instance, KIND, key_of(entity)), attributes)
+    return Observed(Identity(instance, KIND, entity_key(entity)), attributes)
 
 
-def listing(
+def make_quota_sweep(
     instance: str,
     depth: Depth,
     rows: Iterable[tuple[Mapping[str, str | None], Mapping[str, float | Decimal]]],
 ) -> Sweep:
     """All quotas of a cluster. rows: entity and values. Who may see one sees all of them."""
-    items = tuple(observed(instance, entity, values) for entity, values in rows)
+    items = tuple(observe_quota(instance, entity, values) for entity, values in rows)
     return Sweep(KIND, depth, items, Coverage(CoverageKind.COMPLETE))
 
 
-def quotas_of(sweep: Sweep) -> Quotas:
+def index_quotas(sweep: Sweep) -> Quotas:
     """The listing by entity."""
     return {
         item.attributes["entity"]: {
@@ -189,24 +191,24 @@ def quotas_of(sweep: Sweep) -> Quotas:
 
 def _key(attributes: FrozenMap) -> str:
     known = attributes.get("entity")
-    return key_of(known if isinstance(known, FrozenMap) else entity_of(attributes))
+    return entity_key(known if isinstance(known, FrozenMap) else parse_entity(attributes))
 
 
-def _config(attributes: FrozenMap | None) -> FrozenMap:
+def _get_config(attributes: FrozenMap | None) -> FrozenMap:
     return FrozenMap((attributes or EMPTY).get("config") or EMPTY)
 
 
 def _target(declared: FrozenMap, seen: Observed | None, _: Facts, keep: bool) -> FrozenMap:
-    wanted, live = _config(declared), _config(seen.attributes if seen else None)
+    wanted, live = _get_config(declared), _get_config(seen.attributes if seen else None)
     stays = {key for key in live if keep or key in wanted}
     config = {key: live[key] for key in stays if wanted.get(key) is None}
     for key, value in wanted.items():
         if value is not None:
-            config[key] = live[key] if _same(live.get(key), value) else value
-    return FrozenMap({"entity": entity_of(declared), "config": FrozenMap(config)})
+            config[key] = live[key] if _is_same(live.get(key), value) else value
+    return FrozenMap({"entity": parse_entity(declared), "config": FrozenMap(config)})
 
 
-def _same(one: Value, other: Value) -> bool:
+def _is_same(one: Value, other: Value) -> bool:
     if isinstance(one, int | Decimal) and isinstance(other, int | Decimal):
         return isclose(float(one), float(other), rel_tol=TOLERANCE)
     return False
@@ -215,10 +217,12 @@ def _same(one: Value, other: Value) -> bool:
 def _check(change: Change, _: Facts) -> Diagnostics:
     if change.action not in (Action.CREATE, Action.UPDATE) or change.after is None:
         return ()
-    config, entity = _config(change.after), change.after["entity"]
+    config, entity = _get_config(change.after), change.after["entity"]
     changed = [item.path[1] for item in change.paths if item.path[0] == "config"]
     written = {key: config[key] for key in changed if key in config}
-    faults = [fault for key, value in written.items() for fault in _faults(key, value, entity)]
+    faults = [
+        fault for key, value in written.items() for fault in _limit_value_faults(key, value, entity)
+    ]
     if not config:
         faults.append(("config is empty", "set at least one limit, or remove the block"))
     return (
@@ -230,7 +234,7 @@ def _check(change: Change, _: Facts) -> Diagnostics:
     )
 
 
-def _faults(key: str, value: Value, entity: FrozenMap) -> broker_rules.Faults:
+def _limit_value_faults(key: str, value: Value, entity: FrozenMap) -> broker_rules.Faults:
     known = QUOTA_KEYS.get(key)
     if known is None:
         names = [name for name, item in QUOTA_KEYS.items() if item.ip == (IP in entity)]
@@ -259,10 +263,12 @@ def _limit_faults(config: FrozenMap) -> broker_rules.Faults:
     for key, value in config.items():
         known = QUOTA_KEYS.get(key)
         if value is not None:
-            yield from _faults(key, value, FrozenMap({IP: None}) if known and known.ip else EMPTY)
+            yield from _limit_value_faults(
+                key, value, FrozenMap({IP: None}) if known and known.ip else EMPTY
+            )
 
 
-def _no_address(name: str) -> broker_rules.Faults:
+def _address_faults(name: str) -> broker_rules.Faults:
     """What looks like an address and is none; any other text may be the name of a host."""
     try:
         ip_address(name)
@@ -287,18 +293,18 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
     if change.action is Action.DELETE:
-        gone = tuple(sorted(_config(change.before)))
-        return (_alter(change, REMOVE_QUOTAS, EMPTY, gone, all_paths(change)),)
+        gone = tuple(sorted(_get_config(change.before)))
+        return (_make_step(change, REMOVE_QUOTAS, EMPTY, gone, all_paths(change)),)
     paths = all_paths(change) if change.action is Action.CREATE else paths_below(change, "config")
     if not paths:
         return ()
-    before, after = _config(change.before), _config(change.after)
+    before, after = _get_config(change.before), _get_config(change.after)
     put = {key: value for key, value in after.items() if before.get(key) != value}
     gone = tuple(sorted(before.keys() - after.keys()))
-    return (_alter(change, ALTER_QUOTAS, FrozenMap(put), gone, paths),)
+    return (_make_step(change, ALTER_QUOTAS, FrozenMap(put), gone, paths),)
 
 
-def _alter(
+def _make_step(
     change: Change,
     request: Request,
     put: FrozenMap,
@@ -306,7 +312,7 @@ def _alter(
     paths: tuple[tuple[str, ...], ...],
 ) -> Step:
     payload: dict[str, Value] = {
-        "entity": entity_from(change.identity.key),
+        "entity": parse_entity_key(change.identity.key),
         "set": put,
         "remove": gone,
     }
@@ -328,16 +334,16 @@ def callback_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...
 _OF_ADDRESSES = frozenset("0123456789.:")
 
 ENTITY = (
-    Attribute("entity_type", STRING, "Kind of entity_name.", choices=(CLIENT_ID, USER, IP)),
-    Attribute(
+    AttributeSchema("entity_type", STRING, "Kind of entity_name.", choices=(CLIENT_ID, USER, IP)),
+    AttributeSchema(
         "entity_name",
         STRING,
         'Name of the entity, taken as it is: also the name "default". Left out: the default of '
         "its kind.",
     ),
-    Attribute("user", STRING, "A user, or default."),
-    Attribute("client_id", STRING, "A client id, or default."),
-    Attribute("ip", STRING, "An address, or default.", refuses=_no_address),
+    AttributeSchema("user", STRING, "A user, or default."),
+    AttributeSchema("client_id", STRING, "A client id, or default."),
+    AttributeSchema("ip", STRING, "An address, or default.", refuses=_address_faults),
 )
 CONFLICTS = (
     *product(("entity_type", "entity_name"), ("user", "client_id", "ip")),
@@ -347,13 +353,13 @@ CONFLICTS = (
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "Limits of a user, a client, both together, or an address: entity_type with entity_name, "
         "or user and client_id, or ip. The import id is the key that plans show, such as "
         "user=ci|client-id=app, where a default part has no =NAME; or entity_name|entity_type, "
         "or entity-default|entity_type.",
         *ENTITY,
-        Attribute(
+        AttributeSchema(
             "config",
             map_of(NUMBER),
             "Limits by name: producer_byte_rate, consumer_byte_rate, request_percentage, "
@@ -369,7 +375,7 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=import_key,
-    ours=declared_only,
-    left=left_of("config"),
-    written=written,
+    ours=select_declared,
+    left=make_remainder("config"),
+    written=write_arguments,
 )

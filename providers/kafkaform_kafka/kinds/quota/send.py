@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...cluster.context import Context, Order, Reply
+from ...cluster.context import ClusterContext, Order, Reply
 from ...cluster.exchange import attempt
-from ...protocol.faults import fault_of, lost
+from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.quotas import QuotaAnswers, alter_quotas
 from ...wire.topics import ANSWER_MARGIN
 
@@ -17,7 +17,7 @@ _API = "AlterClientQuotas"
 _TWICE = Fault("NAMED_TWICE", "the request names it twice", FaultClass.DEFINITE, _API)
 
 
-def send_alter_quotas(context: Context, order: Order) -> Sequence[Reply]:
+def send_alter_quotas(context: ClusterContext, order: Order) -> Sequence[Reply]:
     """AlterClientQuotas: all keys of one entity or none. An entity that is named twice is sent
     once: Kafka would take the first and refuse both."""
     first = {step.payload["entity"]: step for step in reversed(order.steps)}
@@ -33,15 +33,15 @@ def send_alter_quotas(context: Context, order: Order) -> Sequence[Reply]:
     if isinstance(answers, Fault):
         return [Reply(step, answers) for step in order.steps]
     return [
-        Reply(step, _fault(step, answers) if first[step.payload["entity"]] is step else _TWICE)
+        Reply(step, _make_fault(step, answers) if first[step.payload["entity"]] is step else _TWICE)
         for step in order.steps
     ]
 
 
-def _fault(step: Step, answers: QuotaAnswers) -> Fault | None:
+def _make_fault(step: Step, answers: QuotaAnswers) -> Fault | None:
     answer, name = answers.items.get(step.payload["entity"]), step.identity.key
     if answer is None:
-        return lost(_API, f"the broker's answer leaves {name} out")
+        return lost_answer_fault(_API, f"the broker's answer leaves {name} out")
     if answer.code == 0:
         return None
     return fault_of(_API, answer.code, name, answer.message, wait=answers.throttle)

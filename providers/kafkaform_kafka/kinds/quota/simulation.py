@@ -19,46 +19,48 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import faults
 from ...simulation.controller import (
-    Answer,
-    Call,
+    AdminAnswer,
+    AdminCall,
     Item,
+    ItemVerdict,
     Refusal,
-    Result,
-    Verdict,
-    batch,
+    RequestResult,
     require,
+    run_batch,
 )
 from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import Key
 from . import resource_type as quotas
 
 _ALTER, _DESCRIBE = "AlterClientQuotas", "DescribeClientQuotas"
 
 
-def key(entity: Mapping[str, str | None]) -> Key:
+def quota_key(entity: Mapping[str, str | None]) -> Key:
     """Where the world keeps this entity's config, a FrozenMap of exact numbers."""
-    return quotas.KIND, quotas.key_of(entity)
+    return quotas.KIND, quotas.entity_key(entity)
 
 
-def alter_quotas(call: Call, items: Sequence[Item]) -> Result:
+def alter_quotas(call: AdminCall, items: Sequence[Item]) -> RequestResult:
     """All keys of an entity or none."""
-    return batch(call, items, lambda item: key(item["entity"]), lambda item: _alter(call, item))
+    return run_batch(
+        call, items, lambda item: quota_key(item["entity"]), lambda item: _alter_item(call, item)
+    )
 
 
-def _alter(call: Call, item: Item) -> Verdict:
+def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
     require(call.user.may("AlterConfigs", CLUSTER), 31)
     put, gone = item["set"], tuple(item["remove"])
     if len({*put, *gone}) != len(put) + len(gone):
         raise Refusal(42, "the request names a quota key twice")
     for name, value in put.items():
-        _fits(_known(name, item["entity"]), value)
-    live = call.world.get(key(item["entity"])) or EMPTY
-    made = live.without(gone).with_items({name: quotas.exact(put[name]) for name in put})
-    return Answer(made=made or None), made or None, max(1, len(put) + len(gone))
+        _require_fitting(_require_key(name, item["entity"]), value)
+    live = call.world.get(quota_key(item["entity"])) or EMPTY
+    made = live.without(gone).with_items({name: quotas.make_exact(put[name]) for name in put})
+    return AdminAnswer(made=made or None), made or None, max(1, len(put) + len(gone))
 
 
-def _known(name: str, entity: Mapping[str, str | None]) -> quotas.QuotaKey:
+def _require_key(name: str, entity: Mapping[str, str | None]) -> quotas.QuotaKey:
     """Only for what is set: to remove an unknown key is to do nothing."""
     known = quotas.QUOTA_KEYS.get(name)
     if known is None or known.ip != (quotas.IP in entity):
@@ -66,7 +68,7 @@ def _known(name: str, entity: Mapping[str, str | None]) -> quotas.QuotaKey:
     return known
 
 
-def _fits(known: quotas.QuotaKey, value: Decimal) -> None:
+def _require_fitting(known: quotas.QuotaKey, value: Decimal) -> None:
     if value <= 0:
         raise Refusal(42, f"Quota {known.name} must be greater than 0")
     if known.whole and value != int(value):
@@ -75,35 +77,37 @@ def _fits(known: quotas.QuotaKey, value: Decimal) -> None:
         raise Refusal(42, f"Proposed value for {known.name} is too large")
 
 
-def _sweep(scene: Scene, depth: Depth) -> Sweep:
+def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
     if not _may_see(scene):
         coverage = Coverage(CoverageKind.FAILED, faults.fault_of(_DESCRIBE, 31, ""))
         return Sweep(quotas.KIND, depth, (), coverage)
     rows = (
-        (quotas.entity_from(name), _decimals(config))
+        (quotas.parse_entity_key(name), _to_decimals(config))
         for name, config in scene.objects(quotas.KIND).items()
     )
-    return quotas.listing(scene.instance, depth, rows)
+    return quotas.make_quota_sweep(scene.instance, depth, rows)
 
 
-def _read(scene: Scene, identity: Identity) -> Reading:
+def _read(scene: ReadScene, identity: Identity) -> Reading:
     if not _may_see(scene):
-        return Hidden(identity, faults.right_for(_DESCRIBE, ""))
+        return Hidden(identity, faults.name_right(_DESCRIBE, ""))
     config = scene.objects(quotas.KIND).get(identity.key)
     if config is None:
         return Absent(identity)
-    return quotas.observed(scene.instance, quotas.entity_from(identity.key), _decimals(config))
+    return quotas.observe_quota(
+        scene.instance, quotas.parse_entity_key(identity.key), _to_decimals(config)
+    )
 
 
-def _may_see(scene: Scene) -> bool:
+def _may_see(scene: ReadScene) -> bool:
     return scene.user.may("DescribeConfigs", CLUSTER)
 
 
-def _decimals(config: FrozenMap) -> Mapping[str, Decimal]:
-    return {name: _decimal(value) for name, value in config.items()}
+def _to_decimals(config: FrozenMap) -> Mapping[str, Decimal]:
+    return {name: _to_decimal(value) for name, value in config.items()}
 
 
-def _decimal(value: Value) -> Decimal:
+def _to_decimal(value: Value) -> Decimal:
     return Decimal(str(value))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import rights
-from ..kind import Kind
+from ..kind import ResourceKind
 
 if TYPE_CHECKING:
     from ...cluster.context import Requests
@@ -25,4 +25,4 @@ def _simulate() -> SimulatedKind:
     return SIMULATED
 
 
-KINDS = (Kind(rights.KIND, connect=_connect, simulate=_simulate),)
+KINDS = (ResourceKind(rights.KIND, connect=_connect, simulate=_simulate),)

@@ -19,7 +19,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...cluster.context import Context
+from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol import keys, rights
 from ...wire.cluster import ClusterRow, describe_cluster
@@ -27,7 +27,7 @@ from ...wire.topics import list_topics
 from ..acl.resource_type import CLUSTER
 
 
-def sweep_rights(context: Context, depth: Depth) -> Sweep:
+def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:
     """Our rights, as far as the cluster tells them."""
     cluster = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
     rows = attempt(
@@ -37,23 +37,29 @@ def sweep_rights(context: Context, depth: Depth) -> Sweep:
         if isinstance(answer, Fault):
             return Sweep(rights.KIND, depth, (), Coverage(CoverageKind.FAILED, answer))
     assert isinstance(cluster, ClusterRow) and not isinstance(rows, Fault)
-    items = [item(context.instance, "Cluster", CLUSTER, rights.names(cluster.operations))]
+    items = [
+        make_rights_item(
+            context.instance, "Cluster", CLUSTER, rights.decode_operations(cluster.operations)
+        )
+    ]
     items += [
-        item(context.instance, "Topic", row.name, rights.names(row.operations or ()))
+        make_rights_item(
+            context.instance, "Topic", row.name, rights.decode_operations(row.operations or ())
+        )
         for row in rows
         if row.code == 0
     ]
     return Sweep(rights.KIND, depth, tuple(items), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
-def item(instance: str, kind: str, name: str, held: Iterable[str]) -> Observed:
+def make_rights_item(instance: str, kind: str, name: str, held: Iterable[str]) -> Observed:
     """The operations that we may do with one resource."""
     identity = Identity(instance, rights.KIND, keys.join((kind, name)))
     return Observed(identity, FrozenMap({rights.HELD: tuple(held)}))
 
 
 def read_rights(
-    context: Context, ids: Sequence[Identity], _: str | None
+    context: ClusterContext, ids: Sequence[Identity], _: str | None
 ) -> Mapping[Identity, Reading]:
     """The same for some resources."""
     sweep = sweep_rights(context, Depth.FULL)

@@ -18,38 +18,38 @@ from kafkaform.core.value import FrozenMap
 
 from ...protocol import keys, rights
 from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ..acl import resource_type as acls
 from ..topic import resource_type as topics
 
 
-def _sweep(scene: Scene, depth: Depth) -> Sweep:
+def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
     coverage = Coverage(CoverageKind.VISIBLE_ONLY)
-    return Sweep(rights.KIND, depth, tuple(_items(scene)), coverage)
+    return Sweep(rights.KIND, depth, tuple(_list_items(scene)), coverage)
 
 
-def _items(scene: Scene) -> Iterator[Observed]:
+def _list_items(scene: ReadScene) -> Iterator[Observed]:
     """Without Describe on the cluster a user is told of no right on it, without Describe on a
     topic nothing of the topic."""
     described = scene.user.may("Describe", CLUSTER)
-    yield _item(scene, "Cluster", acls.CLUSTER, CLUSTER if described else "")
+    yield _make_item(scene, "Cluster", acls.CLUSTER, CLUSTER if described else "")
     for name in sorted(scene.objects(topics.KIND)):
         if scene.user.may_on_topic("Describe", name):
-            yield _item(scene, "Topic", name, f"topic:{name}")
+            yield _make_item(scene, "Topic", name, f"topic:{name}")
 
 
-def _item(scene: Scene, kind: str, name: str, resource: str) -> Observed:
+def _make_item(scene: ReadScene, kind: str, name: str, resource: str) -> Observed:
     held = tuple(
         operation
-        for operation in acls.listed(kind)
+        for operation in acls.list_reported_operations(kind)
         if resource and scene.user.may(operation, resource)
     )
     identity = Identity(scene.instance, rights.KIND, keys.join((kind, name)))
     return Observed(identity, FrozenMap({rights.HELD: held}))
 
 
-def _read(scene: Scene, identity: Identity) -> Reading:
-    found = (item for item in _items(scene) if item.identity == identity)
+def _read(scene: ReadScene, identity: Identity) -> Reading:
+    found = (item for item in _list_items(scene) if item.identity == identity)
     return next(found, Absent(identity))
 
 

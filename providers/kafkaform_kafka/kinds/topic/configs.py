@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import STRING, TEXT, Attribute, map_of, schema
+from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -24,19 +24,19 @@ from ..steps import SILENT, all_paths, make_step, paths_below
 KIND = "kafka_topic_config"
 
 
-def untouched(resource: str, key: str, facts: Facts) -> bool:
+def is_foreign_config(resource: str, key: str, facts: Facts) -> bool:
     """True for a config that others own unless it is declared: a throttle of replication, and what
     this cluster would refuse to remove. resource: as requests call it."""
     locked = IRREMOVABLE.get(resource, ()) if facts.values.get("elr") else ()
     return key in THROTTLES.get(resource, ()) or key in locked
 
 
-def foreign(resource: str, keys: Iterable[str], facts: Facts) -> frozenset[Path]:
+def find_foreign_paths(resource: str, keys: Iterable[str], facts: Facts) -> frozenset[Path]:
     """See `Observed.foreign`: the paths of these configs that others own."""
-    return frozenset(("config", key) for key in keys if untouched(resource, key, facts))
+    return frozenset(("config", key) for key in keys if is_foreign_config(resource, key, facts))
 
 
-def target_config(
+def compute_target_config(
     declared: Mapping[str, Value] | None,
     live: Mapping[str, Value],
     facts: Facts,
@@ -51,24 +51,27 @@ def target_config(
     kept = {
         key: value
         for key, value in live.items()
-        if wanted.get(key) is None and (keep or key in wanted or untouched(resource, key, facts))
+        if wanted.get(key) is None
+        and (keep or key in wanted or is_foreign_config(resource, key, facts))
     }
     return FrozenMap({**kept, **{key: value for key, value in wanted.items() if value is not None}})
 
 
-def declared_only(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
+def select_declared(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
     """A target without the overrides that a block keeps and does not set."""
     said = declared.get("config") or EMPTY
-    config = {k: v for k, v in config_of(target).items() if said.get(k) is not None}
+    config = {k: v for k, v in get_config(target).items() if said.get(k) is not None}
     return target.with_items({"config": FrozenMap(config)})
 
 
-def left_of(*names: str) -> Callable[[FrozenMap, FrozenMap], FrozenMap | None]:
+def make_remainder(*names: str) -> Callable[[FrozenMap, FrozenMap], FrozenMap | None]:
     """See `ResourceType.left`: of these maps only recorded keys go. names: the attributes."""
 
     def left(live: FrozenMap, recorded: FrozenMap) -> FrozenMap | None:
         rest = {
-            name: FrozenMap({k: v for k, v in live[name].items() if k not in _map(recorded, name)})
+            name: FrozenMap(
+                {k: v for k, v in live[name].items() if k not in _get_map(recorded, name)}
+            )
             for name in names
             if live.get(name)
         }
@@ -77,16 +80,16 @@ def left_of(*names: str) -> Callable[[FrozenMap, FrozenMap], FrozenMap | None]:
     return left
 
 
-def _map(attributes: FrozenMap, name: str) -> FrozenMap:
+def _get_map(attributes: FrozenMap, name: str) -> FrozenMap:
     return FrozenMap(attributes.get(name) or EMPTY)
 
 
-def config_of(attributes: FrozenMap | None) -> FrozenMap:
+def get_config(attributes: FrozenMap | None) -> FrozenMap:
     """The config map of an object's attributes; empty if there is none."""
     return FrozenMap((attributes or EMPTY).get("config") or EMPTY)
 
 
-def alter_step(
+def make_alter_step(
     change: Change,
     number: int,
     request: Request,
@@ -123,16 +126,16 @@ def alter_step(
     )
 
 
-def update_step(change: Change, number: int) -> Step | None:
+def make_update_step(change: Change, number: int) -> Step | None:
     """The step for the config paths of an update, or None if it has none."""
     paths = paths_below(change, "config")
     if not paths:
         return None
-    before, after = config_of(change.before), config_of(change.after)
+    before, after = get_config(change.before), get_config(change.after)
     keys = [key for key in {**before, **after} if ("config", key) in paths or ("config",) in paths]
     put = {key: after[key] for key in keys if key in after}
     gone = tuple(sorted(key for key in keys if key not in after))
-    return alter_step(change, number, ALTER_TOPIC_CONFIGS, put, gone, paths)
+    return make_alter_step(change, number, ALTER_TOPIC_CONFIGS, put, gone, paths)
 
 
 def _key(attributes: FrozenMap) -> str:
@@ -153,8 +156,8 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
 
 
 def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool) -> FrozenMap:
-    live = config_of(observed.attributes if observed else None)
-    config = target_config(declared.get("config"), live, facts, keep)
+    live = get_config(observed.attributes if observed else None)
+    config = compute_target_config(declared.get("config"), live, facts, keep)
     return FrozenMap({"topic": declared["topic"], "config": config})
 
 
@@ -164,9 +167,9 @@ def _check(change: Change, _: Facts) -> Diagnostics:
     name = change.identity.key
     faults = [
         *broker_rules.name_faults(name),
-        *broker_rules.config_faults(broker_rules.changed_configs(change)),
+        *broker_rules.config_faults(broker_rules.select_changed_configs(change)),
     ]
-    if not config_of(change.after):
+    if not get_config(change.after):
         faults.append(("config is empty", "name at least one config, or remove the block"))
     warnings = broker_rules.internal_warnings(name)
     return (
@@ -179,30 +182,32 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
     if change.action is Action.DELETE:
-        return _removal(change, facts)
+        return _removal_steps(change, facts)
     if change.action is Action.CREATE:
-        put = config_of(change.after)
-        return (alter_step(change, 1, ALTER_TOPIC_CONFIGS, put, (), all_paths(change)),)
-    step = update_step(change, 1)
+        put = get_config(change.after)
+        return (make_alter_step(change, 1, ALTER_TOPIC_CONFIGS, put, (), all_paths(change)),)
+    step = make_update_step(change, 1)
     return () if step is None else (step,)
 
 
-def _removal(change: Change, facts: Facts) -> tuple[Step, ...]:
+def _removal_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     gone = tuple(
-        key for key in sorted(config_of(change.before)) if not untouched("topic", key, facts)
+        key
+        for key in sorted(get_config(change.before))
+        if not is_foreign_config("topic", key, facts)
     )
     if not gone:
         return ()
-    return (alter_step(change, 1, REMOVE_CONFIGS, EMPTY, gone, all_paths(change)),)
+    return (make_alter_step(change, 1, REMOVE_CONFIGS, EMPTY, gone, all_paths(change)),)
 
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "Config overrides of a topic that is created elsewhere. The map is authoritative: an "
         "override of the topic that is not in it is shown and removed.",
-        Attribute("topic", STRING, "Name of the topic.", required=True),
-        Attribute(
+        AttributeSchema("topic", STRING, "Name of the topic.", required=True),
+        AttributeSchema(
             "config",
             map_of(TEXT),
             "Topic configs by name, lists as lists or with commas. A null leaves that config as it "
@@ -217,6 +222,6 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=_import_key,
-    ours=declared_only,
-    left=left_of("config"),
+    ours=select_declared,
+    left=make_remainder("config"),
 )

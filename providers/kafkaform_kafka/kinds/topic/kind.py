@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ...protocol import apis
-from ..kind import Kind, KindRights
+from ..kind import KindRights, ResourceKind
 from . import configs
 from .resource_type import KIND, TYPE
 
@@ -60,14 +60,14 @@ def _simulate_configs() -> SimulatedKind:
 
 _SEES = ("Describe", "DescribeConfigs")
 KINDS = (
-    Kind(
+    ResourceKind(
         KIND,
         TYPE,
         rights=KindRights("Topic", _SEES, ("AlterConfigs", "Alter"), deletes="Delete"),
         connect=_connect,
         simulate=_simulate,
     ),
-    Kind(
+    ResourceKind(
         configs.KIND,
         configs.TYPE,
         rights=KindRights("Topic", _SEES, ("AlterConfigs",), deletes="AlterConfigs"),

@@ -17,16 +17,16 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_rules
-from ...protocol.config_values import integer
+from ...protocol.config_values import parse_integer
 from ..request_order import MOVE_REPLICAS
 from ..steps import make_step, paths_below
 from . import placement
-from .configs import config_of
+from .configs import get_config
 
 MOVED_PATHS = ("replication_factor", "replica_assignment")
 
 
-def target(live: FrozenMap, factor: Value, partitions: Value, facts: Facts) -> Value:
+def plan_target(live: FrozenMap, factor: Value, partitions: Value, facts: Facts) -> Value:
     """Where the replicas go for this replication factor; None if all stay where they are, or if
     there cannot be so many (the rules then say why)."""
     rows: Sequence[Sequence[int]] | None = live.get("replica_assignment")
@@ -35,45 +35,47 @@ def target(live: FrozenMap, factor: Value, partitions: Value, facts: Facts) -> V
     if not 1 <= factor <= len(facts.nodes):
         return None
     count = partitions if isinstance(partitions, int) else 0
-    return placement.target(rows, factor, max(count, len(rows)), placement.live_racks(facts))
+    return placement.plan_assignment(
+        rows, factor, max(count, len(rows)), placement.live_racks(facts)
+    )
 
 
-def moved(change: Change, facts: Facts) -> Mapping[int, placement.Replicas]:
+def plan_moves(change: Change, facts: Facts) -> Mapping[int, placement.Replicas]:
     """partition -> its new replicas; nothing unless the change says where replicas go."""
     if not paths_below(change, "replica_assignment"):
         return {}
-    return placement.moved(_start(change, facts), _rows(change.after))
+    return placement.find_moved(_find_start(change, facts), _get_rows(change.after))
 
 
-def created_rows(change: Change, facts: Facts) -> Value:
+def list_created_rows(change: Change, facts: Facts) -> Value:
     """The replicas of the partitions that the change adds; None leaves the choice to Kafka."""
-    if not _rows(change.after):
+    if not _get_rows(change.after):
         return None
-    return tuple(_start(change, facts)[len(_rows(change.before)) :])
+    return tuple(_find_start(change, facts)[len(_get_rows(change.before)) :])
 
 
-def _start(change: Change, facts: Facts) -> placement.Assignment:
+def _find_start(change: Change, facts: Facts) -> placement.Assignment:
     """Where the replicas are when the move starts, those of added partitions too."""
-    before, after = _rows(change.before), _rows(change.after)
+    before, after = _get_rows(change.before), _get_rows(change.after)
     new = after[len(before) :]
     if before and any(len(row) != len(before[0]) for row in new):
-        new = placement.created(new, len(before[0]), placement.live_racks(facts))
+        new = placement.plan_creation(new, len(before[0]), placement.live_racks(facts))
     return tuple(tuple(row) for row in (*before, *new))
 
 
-def move_step(change: Change, number: int, facts: Facts, growth: Step | None) -> Step | None:
+def make_move_step(change: Change, number: int, facts: Facts, growth: Step | None) -> Step | None:
     """The request that starts the move. growth: the step that adds partitions, which comes
     first."""
-    rows = moved(change, facts)
+    rows = plan_moves(change, facts)
     if not rows:
         return None
-    name, after = change.identity.key, _rows(change.after)
+    name, after = change.identity.key, _get_rows(change.after)
     payload: dict[str, Value] = {
         "name": name,
         "replicas": FrozenMap({str(n): tuple(row) for n, row in sorted(rows.items())}),
-        "ticket": str(placement.move_ticket(name, change.incarnation, after)),
+        "ticket": str(placement.make_move_ticket(name, change.incarnation, after)),
     }
-    throttle = _throttle(change, rows, facts)
+    throttle = _make_throttle(change, rows, facts)
     step = make_step(
         change,
         number,
@@ -91,44 +93,44 @@ def move_step(change: Change, number: int, facts: Facts, growth: Step | None) ->
     )
 
 
-def _throttle(
+def _make_throttle(
     change: Change, rows: Mapping[int, placement.Replicas], facts: Facts
 ) -> placement.ThrottleTicket | None:
     """The throttle of a move that copies data; one that only removes or reorders needs none."""
-    rate, start = facts.values.get("reassignment_throttle"), _start(change, facts)
+    rate, start = facts.values.get("reassignment_throttle"), _find_start(change, facts)
     if not isinstance(rate, int):
         return None
     old = {n: start[n] for n in rows}
     if all(set(row) <= set(old[n]) for n, row in rows.items()):
         return None
-    involved = placement.brokers(rows.values(), old.values())
+    involved = placement.list_brokers(rows.values(), old.values())
     return placement.ThrottleTicket(change.identity.key, change.incarnation or "", rate, involved)
 
 
 # ── what is said beforehand ─────────────────────────────────────────────────────────────
 
 
-def faults(change: Change, facts: Facts) -> broker_rules.Faults:
+def find_faults(change: Change, facts: Facts) -> broker_rules.Faults:
     """Why this move cannot be made."""
     before, after = change.before or EMPTY, change.after or EMPTY
     old, new = before.get("replication_factor"), after.get("replication_factor")
     if isinstance(new, int) and old != new:
         impossible = tuple(broker_rules.count_faults(None, new, facts))
         yield from impossible
-        if not impossible and any(len(row) != new for row in _rows(after) or ((),)):
+        if not impossible and any(len(row) != new for row in _get_rows(after) or ((),)):
             yield (
                 f"replication_factor would go from {old} to {new}, but replica_assignment is "
                 "ignored or the live brokers are not known, so nothing says where replicas go",
                 "ignore both or neither, or give replica_assignment",
             )
     if paths_below(change, "replica_assignment"):
-        yield from broker_rules.assignment_faults(_rows(after), replace(facts, nodes=()))
+        yield from broker_rules.assignment_faults(_get_rows(after), replace(facts, nodes=()))
         yield from _dead_faults(change, facts)
 
 
 def _dead_faults(change: Change, facts: Facts) -> broker_rules.Faults:
-    start = _start(change, facts)
-    for number, row in moved(change, facts).items():
+    start = _find_start(change, facts)
+    for number, row in plan_moves(change, facts).items():
         gone = [str(b) for b in row if b not in start[number] and str(b) not in facts.nodes]
         if facts.nodes and gone:
             yield (
@@ -138,17 +140,20 @@ def _dead_faults(change: Change, facts: Facts) -> broker_rules.Faults:
             )
 
 
-def warnings(change: Change, facts: Facts) -> broker_rules.Faults:
+def find_warnings(change: Change, facts: Facts) -> broker_rules.Faults:
     """What is to be known of this move before it is approved."""
-    rows = moved(change, facts)
+    rows = plan_moves(change, facts)
     if not rows:
         return
-    yield _summary(rows, _start(change, facts)), "look at the replicas that the plan shows"
+    yield (
+        _describe_moves(rows, _find_start(change, facts)),
+        "look at the replicas that the plan shows",
+    )
     yield from _dead_warnings(change, facts)
     yield from _in_sync_warnings(change)
 
 
-def _summary(rows: Mapping[int, placement.Replicas], start: placement.Assignment) -> str:
+def _describe_moves(rows: Mapping[int, placement.Replicas], start: placement.Assignment) -> str:
     added = sum(len(set(row) - set(start[n])) for n, row in rows.items())
     gone = sum(len(set(start[n]) - set(row)) for n, row in rows.items())
     partitions = f"{len(rows)} partition{'s' if len(rows) > 1 else ''}"
@@ -161,9 +166,9 @@ def _summary(rows: Mapping[int, placement.Replicas], start: placement.Assignment
 
 
 def _dead_warnings(change: Change, facts: Facts) -> Iterator[tuple[str, str]]:
-    dead = placement.dead(_rows(change.before), facts) if facts.nodes else ()
+    dead = placement.list_dead_brokers(_get_rows(change.before), facts) if facts.nodes else ()
     if dead:
-        kept = placement.dead(_rows(change.after), facts)
+        kept = placement.list_dead_brokers(_get_rows(change.after), facts)
         gone = [str(b) for b in dead if b not in kept]
         stays = f"; replicas stay on {', '.join(map(str, kept))}" if kept else ""
         leaves = f"; all replicas leave {', '.join(gone)}" if gone else ""
@@ -176,7 +181,7 @@ def _dead_warnings(change: Change, facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _in_sync_warnings(change: Change) -> Iterator[tuple[str, str]]:
     """The configs are written before the move has ended."""
-    least = integer(str(config_of(change.after).get("min.insync.replicas") or ""))
+    least = parse_integer(str(get_config(change.after).get("min.insync.replicas") or ""))
     old = (change.before or EMPTY).get("replication_factor")
     new = (change.after or EMPTY).get("replication_factor")
     if least is None or not isinstance(old, int) or not isinstance(new, int):
@@ -195,5 +200,5 @@ def _in_sync_warnings(change: Change) -> Iterator[tuple[str, str]]:
         )
 
 
-def _rows(attributes: FrozenMap | None) -> Sequence[Sequence[int]]:
+def _get_rows(attributes: FrozenMap | None) -> Sequence[Sequence[int]]:
     return (attributes or EMPTY).get("replica_assignment") or ()

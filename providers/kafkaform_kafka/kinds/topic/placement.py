@@ -33,7 +33,9 @@ def live_racks(facts: Facts) -> Racks:
     return {int(n): named.get(n) or f"\0{n}" for n in sorted(facts.nodes, key=int)}
 
 
-def target(live: Sequence[Sequence[int]], factor: int, partitions: int, racks: Racks) -> Assignment:
+def plan_assignment(
+    live: Sequence[Sequence[int]], factor: int, partitions: int, racks: Racks
+) -> Assignment:
     """The assignment with `factor` replicas of each of `partitions` partitions.
 
     live: as it is (or as it will be once the move that runs has ended). Raises ValueError if
@@ -54,18 +56,18 @@ def target(live: Sequence[Sequence[int]], factor: int, partitions: int, racks: R
     return tuple(tuple(row) for row in rows)
 
 
-def created(target: Sequence[Sequence[int]], factor: int, racks: Racks) -> Assignment:
-    """How partitions are created that will have the replicas of `target`: CreatePartitions wants
-    as many replicas as the topic has now, and only the move after it makes them `factor`."""
-    return tuple(_padded(tuple(replicas), factor, racks) for replicas in target)
+def plan_creation(target: Sequence[Sequence[int]], factor: int, racks: Racks) -> Assignment:
+    """How partitions are created that will have the replicas of `plan_assignment`: CreatePartitions
+    wants as many replicas as the topic has now, and only the move after it makes them `factor`."""
+    return tuple(_pad_replicas(tuple(replicas), factor, racks) for replicas in target)
 
 
-def _padded(replicas: Replicas, factor: int, racks: Racks) -> Replicas:
+def _pad_replicas(replicas: Replicas, factor: int, racks: Racks) -> Replicas:
     others = (broker for broker in racks if broker not in replicas)
     return (*replicas, *others)[:factor]
 
 
-def moved(
+def find_moved(
     before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]
 ) -> Mapping[int, Replicas]:
     """partition -> its new replicas, of those that change; all of `after` where `before` ends."""
@@ -73,14 +75,14 @@ def moved(
     return {n: tuple(r) for n, r in enumerate(after) if tuple(known.get(n, ())) != tuple(r)}
 
 
-def brokers(*assignments: Iterable[Sequence[int]]) -> tuple[int, ...]:
+def list_brokers(*assignments: Iterable[Sequence[int]]) -> tuple[int, ...]:
     """All brokers in these, sorted."""
     return tuple(sorted({b for rows in assignments for row in rows for b in row}))
 
 
-def dead(assignment: Iterable[Sequence[int]], facts: Facts) -> tuple[int, ...]:
+def list_dead_brokers(assignment: Iterable[Sequence[int]], facts: Facts) -> tuple[int, ...]:
     """The brokers in it that are not live."""
-    return tuple(b for b in brokers(assignment) if str(b) not in facts.nodes)
+    return tuple(b for b in list_brokers(assignment) if str(b) not in facts.nodes)
 
 
 # ── tickets ─────────────────────────────────────────────────────────────────────────────
@@ -98,15 +100,17 @@ class MoveTicket(Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.topic}/{self.topic_id}/{self.partitions}/{self.digest}"
 
-    def names(self, assignment: Sequence[Sequence[int]]) -> bool:
+    def matches(self, assignment: Sequence[Sequence[int]]) -> bool:
         """True if these replicas are where the move was to take them."""
         head = assignment[: self.partitions]
-        return len(head) == self.partitions and _digest(head) == self.digest
+        return len(head) == self.partitions and _digest_assignment(head) == self.digest
 
 
-def move_ticket(topic: str, topic_id: str | None, target: Sequence[Sequence[int]]) -> MoveTicket:
+def make_move_ticket(
+    topic: str, topic_id: str | None, target: Sequence[Sequence[int]]
+) -> MoveTicket:
     """The ticket of the move that takes the whole topic there."""
-    return MoveTicket(topic, topic_id or "", len(target), _digest(target))
+    return MoveTicket(topic, topic_id or "", len(target), _digest_assignment(target))
 
 
 class ThrottleTicket(Struct, frozen=True):
@@ -143,7 +147,7 @@ def throttle_tickets(texts: Iterable[str]) -> dict[str, ThrottleTicket]:
     return {text: ticket for text, ticket in parsed if isinstance(ticket, ThrottleTicket)}
 
 
-def _digest(assignment: Sequence[Sequence[int]]) -> str:
+def _digest_assignment(assignment: Sequence[Sequence[int]]) -> str:
     rows = tuple(tuple(row) for row in assignment)
     return canonical.digest(FrozenMap(replicas=rows))[:16]
 
@@ -163,7 +167,7 @@ class _Work(Struct):
     def add(self, row: list[int]) -> None:
         """One more replica, in the rack that has fewest of this partition, on the broker that
         has fewest of the topic; the first one of a new partition where fewest lead."""
-        spread = self._spread(row)
+        spread = self._count_racks(row)
         choices = [broker for broker in self.racks if broker not in row]
         if not choices:
             raise ValueError("there are fewer live brokers than replicas")
@@ -177,7 +181,7 @@ class _Work(Struct):
     def drop(self, row: list[int]) -> None:
         """One replica less: on a broker that is gone, else in the rack that has most of this
         partition, on the broker that has most of the topic. The first is the last to go."""
-        spread = self._spread(row)
+        spread = self._count_racks(row)
         worst = max(
             row,
             key=lambda b: (
@@ -195,7 +199,7 @@ class _Work(Struct):
         """Exchange single choices while that evens out the brokers and costs no spread. Each
         exchange lowers the sum of squares of the loads, so this ends."""
         changed = True
-        while changed and self._uneven():
+        while changed and self._is_uneven():
             changed = sum(self._exchange(n, live, factor) for n in range(len(self.rows))) > 0
 
     def _exchange(self, number: int, live: Sequence[Sequence[int]], factor: int) -> bool:
@@ -208,7 +212,7 @@ class _Work(Struct):
         # A leader stays, but one that follows a leader that is gone is as free as the others.
         first = max(len(was), 1) if raised else int(was[0] in self.racks)
         for index in range(first, len(row)):
-            best = self._better(row, index, choices)
+            best = self._find_better(row, index, choices)
             if best is None:
                 continue
             self.load[row[index]] -= 1
@@ -220,10 +224,10 @@ class _Work(Struct):
             return True
         return False
 
-    def _better(self, row: list[int], index: int, choices: Sequence[int]) -> int | None:
+    def _find_better(self, row: list[int], index: int, choices: Sequence[int]) -> int | None:
         """The broker that had better have this replica, if there is one."""
         mine = row[index]
-        spread = self._spread(broker for broker in row if broker != mine)
+        spread = self._count_racks(broker for broker in row if broker != mine)
         better = (
             broker
             for broker in choices
@@ -233,11 +237,11 @@ class _Work(Struct):
         )
         return min(better, key=lambda broker: (self.load[broker], broker), default=None)
 
-    def _uneven(self) -> bool:
+    def _is_uneven(self) -> bool:
         loads = [self.load[broker] for broker in self.racks]
         return bool(loads) and max(loads) - min(loads) > 1
 
-    def _spread(self, row: Iterable[int]) -> Counter[str]:
+    def _count_racks(self, row: Iterable[int]) -> Counter[str]:
         return Counter(self._rack(broker) for broker in row)
 
     def _rack(self, broker: int) -> str:

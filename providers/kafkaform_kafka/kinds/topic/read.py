@@ -30,19 +30,19 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...cluster.context import Context
+from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol.config_keys import BROKER_TIMES, TOPIC_KEYS
 from ...protocol.config_values import config_value
-from ...protocol.faults import code_name, fault_of, right_for
-from ...wire.answers import Answer, Entry
+from ...protocol.faults import code_name, fault_of, name_right
+from ...wire.answers import ConfigEntry, ItemAnswer
 from ...wire.client import Unsupported
 from ...wire.configs import describe_configs
 from ...wire.fast_decoding import describe_own
 from ...wire.topics import TopicRow, list_topics
 from . import configs
 from . import resource_type as topics
-from .read_placement import Moves, Placed, list_moves, placed, progress
+from .read_placement import Moves, Placement, find_placement, list_moves, measure_progress
 
 NAMES_AT_ONCE = 2_000
 CONFIGS_AT_ONCE = 250
@@ -57,10 +57,10 @@ _ILLEGAL_NAME = 17
 _VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
 
 T = TypeVar("T")
-ConfigAnswers = Mapping[str, Answer | Fault]
+ConfigAnswers = Mapping[str, ItemAnswer | Fault]
 
 
-def sweep_topics(context: Context, depth: Depth) -> Sweep:
+def sweep_topics(context: ClusterContext, depth: Depth) -> Sweep:
     """All topics that we may see, in one Metadata request, with their configs if asked."""
     moves = list_moves(context) if depth is Depth.FULL else {}
     rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
@@ -68,15 +68,15 @@ def sweep_topics(context: Context, depth: Depth) -> Sweep:
         return Sweep(topics.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
     seen = [row for row in rows if row.code == 0]
     if depth is Depth.NAMES:
-        items = tuple(_named(_identity(context, row.name), row) for row in seen)
+        items = tuple(_make_listed_topic(_make_identity(context, row.name), row) for row in seen)
         return Sweep(topics.KIND, depth, items, _VISIBLE)
-    wanted = {_identity(context, row.name): row for row in seen}
-    readings = _with_configs(context, wanted, moves, None)
+    wanted = {_make_identity(context, row.name): row for row in seen}
+    readings = _add_configs(context, wanted, moves, None)
     items = tuple(item for item in readings.values() if isinstance(item, Observed))
-    return Sweep(topics.KIND, depth, items, _coverage(readings.values()))
+    return Sweep(topics.KIND, depth, items, _judge_coverage(readings.values()))
 
 
-def _coverage(readings: Iterable[Reading]) -> Coverage:
+def _judge_coverage(readings: Iterable[Reading]) -> Coverage:
     """A topic that somebody deleted during the listing does not make the listing a failure."""
     faults = (item.fault for item in readings if isinstance(item, Failed))
     fault = next((fault for fault in faults if fault.code != code_name(UNKNOWN_TOPIC)), None)
@@ -84,46 +84,46 @@ def _coverage(readings: Iterable[Reading]) -> Coverage:
 
 
 def read_topics(
-    context: Context, ids: Sequence[Identity], node: str | None
+    context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
     """These topics whole. node: the broker whose view is wanted, None for any.
 
     Moves are listed first: one that ends meanwhile still counts as moving, while one that was
     seen by Metadata alone would look like another number of replicas."""
     moves = list_moves(context, node)
-    rows, readings = topic_rows(context, ids, node)
-    return {**readings, **_with_configs(context, rows, moves, node)}
+    rows, readings = read_topic_rows(context, ids, node)
+    return {**readings, **_add_configs(context, rows, moves, node)}
 
 
-def sweep_topic_configs(context: Context, depth: Depth) -> Sweep:
+def sweep_topic_configs(context: ClusterContext, depth: Depth) -> Sweep:
     """Nothing: overrides belong to their `kafka_topic` unless a block says otherwise, so they
     are only ever read by name."""
     return Sweep(configs.KIND, depth, (), _VISIBLE)
 
 
 def read_topic_configs(
-    context: Context, ids: Sequence[Identity], node: str | None
+    context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
     """The overrides of these topics; a topic without overrides of its own has no object."""
-    answers = _configs(context, [identity.key for identity in ids], node)
-    fallbacks = _fallbacks(context, answers, node)
+    answers = _read_configs(context, [identity.key for identity in ids], node)
+    fallbacks = _read_fallbacks(context, answers, node)
     return {
-        identity: _topic_config(context, identity, answers[identity.key], fallbacks)
+        identity: _make_config_reading(context, identity, answers[identity.key], fallbacks)
         for identity in ids
     }
 
 
-def _identity(context: Context, name: str) -> Identity:
+def _make_identity(context: ClusterContext, name: str) -> Identity:
     return Identity(context.instance, topics.KIND, name)
 
 
-def topic_rows(
-    context: Context, ids: Sequence[Identity], node: str | None
+def read_topic_rows(
+    context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> tuple[Mapping[Identity, TopicRow], Mapping[Identity, Reading]]:
     """The topics that are there, and the readings of those that are not, or not to be seen."""
     rows: dict[Identity, TopicRow] = {}
     readings: dict[Identity, Reading] = {}
-    for chunk in _chunks(ids, NAMES_AT_ONCE):
+    for chunk in _split_chunks(ids, NAMES_AT_ONCE):
         names = [identity.key for identity in chunk]
         answer = attempt(
             "Metadata",
@@ -139,30 +139,35 @@ def topic_rows(
             if row.code == 0:
                 rows[identity] = row
             else:
-                readings[identity] = _unseen(identity, "Metadata", row.code, None, node)
+                readings[identity] = _make_unseen_reading(
+                    identity, "Metadata", row.code, None, node
+                )
     return rows, readings
 
 
-def _unseen(
+def _make_unseen_reading(
     identity: Identity, api: str, code: int, message: str | None, node: str | None
 ) -> Reading:
     if code in (UNKNOWN_TOPIC, _ILLEGAL_NAME):
         return Absent(identity)
     if code == _HIDDEN:
-        return Hidden(identity, right_for(api, identity.key))
+        return Hidden(identity, name_right(api, identity.key))
     return Failed(identity, fault_of(api, code, identity.key, message, node or ""))
 
 
-def _with_configs(
-    context: Context, rows: Mapping[Identity, TopicRow], moves: Moves | Fault, node: str | None
+def _add_configs(
+    context: ClusterContext,
+    rows: Mapping[Identity, TopicRow],
+    moves: Moves | Fault,
+    node: str | None,
 ) -> Mapping[Identity, Reading]:
-    answers = _configs(context, [identity.key for identity in rows], node)
-    fallbacks = _fallbacks(context, answers, node)
-    where = {identity: placed(row, moves) for identity, row in rows.items()}
-    far = _how_far(context, rows, moves) if node is None else {}
+    answers = _read_configs(context, [identity.key for identity in rows], node)
+    fallbacks = _read_fallbacks(context, answers, node)
+    where = {identity: find_placement(row, moves) for identity, row in rows.items()}
+    far = _measure_moves(context, rows, moves) if node is None else {}
     return {
-        identity: _moving(
-            _whole(identity, row, answers[identity.key], fallbacks, node),
+        identity: _add_move(
+            _make_whole_reading(identity, row, answers[identity.key], fallbacks, node),
             where[identity],
             far.get(row.name),
         )
@@ -170,16 +175,16 @@ def _with_configs(
     }
 
 
-def _how_far(
-    context: Context, rows: Mapping[Identity, TopicRow], moves: Moves | Fault
+def _measure_moves(
+    context: ClusterContext, rows: Mapping[Identity, TopicRow], moves: Moves | Fault
 ) -> Mapping[str, str]:
     if isinstance(moves, Fault):
         return {}
     names = {row.name for row in rows.values()}
-    return progress(context, {name: mine for name, mine in moves.items() if name in names})
+    return measure_progress(context, {name: mine for name, mine in moves.items() if name in names})
 
 
-def _moving(reading: Reading, where: Placed, far: str | None) -> Reading:
+def _add_move(reading: Reading, where: Placement, far: str | None) -> Reading:
     """The reading with its replicas where they stand, and where the move that runs takes them."""
     if not isinstance(reading, Observed):
         return reading
@@ -194,34 +199,34 @@ def _moving(reading: Reading, where: Placed, far: str | None) -> Reading:
     )
 
 
-def _whole(
+def _make_whole_reading(
     identity: Identity,
     row: TopicRow,
-    answer: Answer | Fault,
+    answer: ItemAnswer | Fault,
     fallbacks: FrozenMap,
     node: str | None,
 ) -> Reading:
     if isinstance(answer, Fault):
         return Failed(identity, answer)
     if answer.code == _HIDDEN:
-        return Hidden(identity, right_for("DescribeConfigs", identity.key))
+        return Hidden(identity, name_right("DescribeConfigs", identity.key))
     if answer.code:
         # Also code 3: this topic was seen a moment ago, so it is no proof that it is gone.
         return Failed(
             identity,
             fault_of("DescribeConfigs", answer.code, identity.key, answer.message, node or ""),
         )
-    named, config = _named(identity, row), _own(answer)
+    named, config = _make_listed_topic(identity, row), _select_own_configs(answer)
     return Observed(
         identity,
         named.attributes.with_items({"config": config}),
         named.incarnation,
-        fallbacks=_below(config, fallbacks),
+        fallbacks=_select_fallbacks(config, fallbacks),
         details=named.details,
     )
 
 
-def _named(identity: Identity, row: TopicRow) -> Observed:
+def _make_listed_topic(identity: Identity, row: TopicRow) -> Observed:
     """A topic as the listing alone shows it."""
     return Observed(
         identity,
@@ -237,23 +242,25 @@ def _named(identity: Identity, row: TopicRow) -> Observed:
     )
 
 
-def _topic_config(
-    context: Context, identity: Identity, answer: Answer | Fault, fallbacks: FrozenMap
+def _make_config_reading(
+    context: ClusterContext, identity: Identity, answer: ItemAnswer | Fault, fallbacks: FrozenMap
 ) -> Reading:
     if isinstance(answer, Fault):
         return Failed(identity, answer)
     if answer.code:
-        return _unseen(identity, "DescribeConfigs", answer.code, answer.message, None)
-    config = _own(answer)
-    others = configs.foreign("topic", config, context.facts)
+        return _make_unseen_reading(identity, "DescribeConfigs", answer.code, answer.message, None)
+    config = _select_own_configs(answer)
+    others = configs.find_foreign_paths("topic", config, context.facts)
     if not config:
         return Absent(identity)
     attributes = FrozenMap({"topic": identity.key, "config": config})
-    seen = Observed(identity, attributes, fallbacks=_below(config, fallbacks), foreign=others)
+    seen = Observed(
+        identity, attributes, fallbacks=_select_fallbacks(config, fallbacks), foreign=others
+    )
     return Absent(identity, seen) if len(others) == len(config) else seen
 
 
-def _own(answer: Answer) -> FrozenMap:
+def _select_own_configs(answer: ItemAnswer) -> FrozenMap:
     """The topic's own overrides, canonical."""
     return FrozenMap(
         {
@@ -264,29 +271,33 @@ def _own(answer: Answer) -> FrozenMap:
     )
 
 
-def _below(config: FrozenMap, fallbacks: FrozenMap) -> FrozenMap:
+def _select_fallbacks(config: FrozenMap, fallbacks: FrozenMap) -> FrozenMap:
     return FrozenMap({f"config.{key}": fallbacks[key] for key in config if key in fallbacks})
 
 
-def _configs(context: Context, names: Sequence[str], node: str | None) -> ConfigAnswers:
+def _read_configs(context: ClusterContext, names: Sequence[str], node: str | None) -> ConfigAnswers:
     """The configs of each topic, or why they could not be read."""
-    found: dict[str, Answer | Fault] = {}
+    found: dict[str, ItemAnswer | Fault] = {}
     with ThreadPoolExecutor(IN_FLIGHT, "describe-configs") as pool:
-        chunks = _chunks(list(dict.fromkeys(names)), CONFIGS_AT_ONCE)
-        for answers in pool.map(partial(_some_configs, context, node), chunks):
+        chunks = _split_chunks(list(dict.fromkeys(names)), CONFIGS_AT_ONCE)
+        for answers in pool.map(partial(_read_config_chunk, context, node), chunks):
             found.update(answers)
     return found
 
 
-def _some_configs(context: Context, node: str | None, names: Sequence[str]) -> ConfigAnswers:
+def _read_config_chunk(
+    context: ClusterContext, node: str | None, names: Sequence[str]
+) -> ConfigAnswers:
     answers = attempt("DescribeConfigs", lambda: _describe_own(context, names, node), node)
     if isinstance(answers, Fault):
         return dict.fromkeys(names, answers)
-    left_out = Answer(-1, "the broker left it out of its answer")
+    left_out = ItemAnswer(-1, "the broker left it out of its answer")
     return {name: answers.get(name, left_out) for name in names}
 
 
-def _describe_own(context: Context, names: Sequence[str], node: str | None) -> Mapping[str, Answer]:
+def _describe_own(
+    context: ClusterContext, names: Sequence[str], node: str | None
+) -> Mapping[str, ItemAnswer]:
     try:
         return describe_own(context.wire, names, context.timeout, node)
     except Unsupported:
@@ -295,7 +306,7 @@ def _describe_own(context: Context, names: Sequence[str], node: str | None) -> M
         )
 
 
-def _fallbacks(context: Context, answers: ConfigAnswers, node: str | None) -> FrozenMap:
+def _read_fallbacks(context: ClusterContext, answers: ConfigAnswers, node: str | None) -> FrozenMap:
     """What takes effect below an override. It comes from the broker, so it is the same for
     every topic, and one topic with each key is asked in place of all of them."""
     sample = {
@@ -322,7 +333,7 @@ def _fallbacks(context: Context, answers: ConfigAnswers, node: str | None) -> Fr
     if isinstance(found, Fault):
         return EMPTY
     values = {
-        entry.name: fallback(entry, context.facts)
+        entry.name: find_fallback(entry, context.facts)
         for answer in found.values()
         for entry in answer.configs or ()
         if entry.source == OWN
@@ -330,7 +341,7 @@ def _fallbacks(context: Context, answers: ConfigAnswers, node: str | None) -> Fr
     return FrozenMap({key: value for key, value in values.items() if value is not None})
 
 
-def fallback(entry: Entry, facts: Facts) -> Value:
+def find_fallback(entry: ConfigEntry, facts: Facts) -> Value:
     """The value that takes effect without this override, canonical: what somebody set below it,
     else the broker's default; None if that cannot be known."""
     if entry.below is not None:
@@ -341,5 +352,5 @@ def fallback(entry: Entry, facts: Facts) -> Value:
     return config_value(entry.name, known.default) if known else None
 
 
-def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def _split_chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -14,11 +14,11 @@ from msgspec import Struct
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...cluster.context import Context
+from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol.faults import fault_of
-from ...protocol.sizes import size_text
-from ...wire.cluster import log_sizes
+from ...protocol.sizes import render_size
+from ...wire.cluster import read_log_sizes
 from ...wire.placement import Move, list_reassignments
 from ...wire.topics import TopicRow
 from . import placement
@@ -37,7 +37,7 @@ UNMEASURED = (
 )
 
 
-class Placed(Struct, frozen=True):
+class Placement(Struct, frozen=True):
     """Where a topic's replicas are without the move that runs, and where that takes them."""
 
     replicas: placement.Assignment
@@ -46,14 +46,14 @@ class Placed(Struct, frozen=True):
     details: FrozenMap = EMPTY
 
 
-class Copied(Struct, frozen=True):
+class CopyProgress(Struct, frozen=True):
     """done, total: bytes of the replicas that are being added."""
 
     done: int
     total: int
 
 
-def list_moves(context: Context, node: str | None = None) -> Moves | Fault:
+def list_moves(context: ClusterContext, node: str | None = None) -> Moves | Fault:
     """Everything that moves, or why that is not known."""
     api = "ListPartitionReassignments"
     found = attempt(api, lambda: list_reassignments(context.wire, context.timeout, node), node)
@@ -62,64 +62,71 @@ def list_moves(context: Context, node: str | None = None) -> Moves | Fault:
     return fault_of(api, found.code, "", found.message) if found.code else found.topics
 
 
-def placed(row: TopicRow, moves: Moves | Fault) -> Placed:
+def find_placement(row: TopicRow, moves: Moves | Fault) -> Placement:
     """The topic of this row. While a partition moves, Metadata shows old and new replicas
     together; what stands is what a cancelled move would leave."""
     if isinstance(moves, Fault):
-        return Placed(row.replicas, details=FrozenMap(moves=f"unknown: {moves.message}"))
+        return Placement(row.replicas, details=FrozenMap(moves=f"unknown: {moves.message}"))
     mine = moves.get(row.name, {})
     if not any(number < len(row.replicas) for number in mine):
-        return Placed(row.replicas)
+        return Placement(row.replicas)
     here = tuple(mine[n].origin if n in mine else r for n, r in enumerate(row.replicas))
-    there = destination(row, mine)
-    return Placed(
+    there = compute_destination(row, mine)
+    return Placement(
         here,
         FrozenMap(replication_factor=len(there[0]), replica_assignment=there),
-        str(placement.move_ticket(row.name, row.topic_id, there)),
+        str(placement.make_move_ticket(row.name, row.topic_id, there)),
     )
 
 
-def destination(row: TopicRow, mine: Mapping[int, Move]) -> placement.Assignment:
+def compute_destination(row: TopicRow, mine: Mapping[int, Move]) -> placement.Assignment:
     """Where the replicas are once these moves have ended."""
     return tuple(mine[n].target if n in mine else r for n, r in enumerate(row.replicas))
 
 
-def progress(context: Context, moves: Moves) -> Mapping[str, str]:
+def measure_progress(context: ClusterContext, moves: Moves) -> Mapping[str, str]:
     """How far these topics' moves are, in words, measured at two moments; empty without moves."""
     if not moves:
         return {}
-    first, begin = _copied(context, moves), time.monotonic()
+    first, begin = _measure_copied(context, moves), time.monotonic()
     if all(copied is None or copied.done >= copied.total for copied in first.values()):
-        return {name: _words(copied, 0.0) for name, copied in first.items()}
+        return {name: _describe_progress(copied, 0.0) for name, copied in first.items()}
     time.sleep(MOMENTS_APART)
-    second, taken = _copied(context, moves), time.monotonic() - begin
-    return {name: _words(second[name], _gain(first[name], second[name]) / taken) for name in moves}
+    second, taken = _measure_copied(context, moves), time.monotonic() - begin
+    return {
+        name: _describe_progress(second[name], _count_gain(first[name], second[name]) / taken)
+        for name in moves
+    }
 
 
-def _gain(first: Copied | None, second: Copied | None) -> int:
+def _count_gain(first: CopyProgress | None, second: CopyProgress | None) -> int:
     return second.done - first.done if first and second else 0
 
 
-def _copied(context: Context, moves: Moves) -> Mapping[str, Copied | None]:
+def _measure_copied(context: ClusterContext, moves: Moves) -> Mapping[str, CopyProgress | None]:
     """None for a topic if the sizes that tell it are not known."""
     counts = {name: max(mine) + 1 for name, mine in moves.items() if mine}
     rows = (move.replicas for mine in moves.values() for move in mine.values())
-    told = {broker: _sizes(context, counts, str(broker)) for broker in placement.brokers(rows)}
+    told = {
+        broker: _read_sizes(context, counts, str(broker)) for broker in placement.list_brokers(rows)
+    }
     known = {broker: sizes for broker, sizes in told.items() if sizes is not None}
-    return {name: _of_topic(name, mine, known) for name, mine in moves.items()}
+    return {name: _measure_topic(name, mine, known) for name, mine in moves.items()}
 
 
-def _sizes(context: Context, counts: Mapping[str, int], node: str) -> Sizes | None:
+def _read_sizes(context: ClusterContext, counts: Mapping[str, int], node: str) -> Sizes | None:
     """None if this broker does not tell."""
     found = attempt(
-        "DescribeLogDirs", lambda: log_sizes(context.wire, counts, node, context.timeout)
+        "DescribeLogDirs", lambda: read_log_sizes(context.wire, counts, node, context.timeout)
     )
     if found is None or isinstance(found, Fault):
         return None
     return {(row.topic, row.partition): row.size for row in found}
 
 
-def _of_topic(name: str, mine: Mapping[int, Move], known: Mapping[int, Sizes]) -> Copied | None:
+def _measure_topic(
+    name: str, mine: Mapping[int, Move], known: Mapping[int, Sizes]
+) -> CopyProgress | None:
     """One of the replicas that have everything is enough; those that are added must all tell."""
     done = total = 0
     for number, move in mine.items():
@@ -128,22 +135,22 @@ def _of_topic(name: str, mine: Mapping[int, Move], known: Mapping[int, Sizes]) -
             return None
         total += max(here) * len(move.adding)
         done += sum(min(max(here), known[b].get((name, number), 0)) for b in move.adding)
-    return Copied(done, total)
+    return CopyProgress(done, total)
 
 
-def _words(copied: Copied | None, rate: float) -> str:
+def _describe_progress(copied: CopyProgress | None, rate: float) -> str:
     """rate: bytes a second."""
     if copied is None:
         return UNMEASURED
-    far = f"{size_text(copied.done)} of {size_text(copied.total)} copied"
+    far = f"{render_size(copied.done)} of {render_size(copied.total)} copied"
     if copied.done >= copied.total:
         return f"{far}, about to end"
     if rate <= 0:
         return f"{far}, time left unknown"
-    return f"{far}, about {_duration((copied.total - copied.done) / rate)} left"
+    return f"{far}, about {_render_duration((copied.total - copied.done) / rate)} left"
 
 
-def _duration(seconds: float) -> str:
+def _render_duration(seconds: float) -> str:
     """`40 s`, `4 min`, `3 h`."""
     for size, unit in ((3600, "h"), (60, "min")):
         if seconds >= 2 * size:

@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import BOOL, NUMBER, STRING, TEXT, Attribute, list_of, map_of, schema
+from kafkaform.core.schema import (
+    BOOL,
+    NUMBER,
+    STRING,
+    TEXT,
+    AttributeSchema,
+    list_of,
+    make_schema,
+    map_of,
+)
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -21,11 +30,12 @@ from ...protocol.config_values import config_map
 from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from . import moves
-from .configs import config_of, declared_only, target_config, update_step
+from .configs import compute_target_config, get_config, make_update_step, select_declared
 
 KIND = "kafka_topic"
 MAX_PARTITIONS = 2_000
-"""Partitions in one request that creates them; `_weight` keeps this cap and the records' one."""
+"""Partitions in one request that creates them; `_compute_weight` keeps this cap and the records'
+one."""
 
 DEFAULT = -1
 """On the wire: the broker's default number."""
@@ -51,18 +61,20 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
 def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool) -> FrozenMap:
     live = observed.attributes if observed else EMPTY
     keeps_config = keep or declared.get("config_mode") == "additive"
-    counts = _counts(declared, live, facts)
+    counts = _choose_counts(declared, live, facts)
     return FrozenMap(
         {
             "name": declared["name"],
             **counts,
-            "replica_assignment": _assignment(declared, live, counts, facts),
-            "config": target_config(declared.get("config"), config_of(live), facts, keeps_config),
+            "replica_assignment": _choose_assignment(declared, live, counts, facts),
+            "config": compute_target_config(
+                declared.get("config"), get_config(live), facts, keeps_config
+            ),
         }
     )
 
 
-def _counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mapping[str, Value]:
+def _choose_counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mapping[str, Value]:
     """Partitions and replication factor: as assigned, else declared, else live, else default."""
     assignment = declared.get("replica_assignment")
     if assignment:
@@ -81,7 +93,7 @@ def _counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mapping[str, 
     }
 
 
-def _assignment(
+def _choose_assignment(
     declared: FrozenMap, live: FrozenMap, counts: Mapping[str, Value], facts: Facts
 ) -> Value:
     """As declared, or where the replicas go for another replication factor that is declared;
@@ -89,7 +101,7 @@ def _assignment(
     assignment = declared.get("replica_assignment")
     if assignment or _leaves_factor(declared):
         return assignment
-    return moves.target(live, declared.get("replication_factor"), counts["partitions"], facts)
+    return moves.plan_target(live, declared.get("replication_factor"), counts["partitions"], facts)
 
 
 def _leaves_factor(declared: FrozenMap) -> bool:
@@ -116,7 +128,7 @@ def _check(change: Change, facts: Facts) -> Diagnostics:
 
 def _check_create(change: Change, facts: Facts) -> Diagnostics:
     after, name = change.after or EMPTY, change.identity.key
-    config, partitions = config_of(after), after.get("partitions")
+    config, partitions = get_config(after), after.get("partitions")
     replicas, assignment = after.get("replication_factor"), after.get("replica_assignment")
     faults = [
         *broker_rules.name_faults(name),
@@ -146,15 +158,15 @@ def _default_warnings(after: FrozenMap) -> broker_rules.Faults:
 
 def _check_update(change: Change, facts: Facts) -> Diagnostics:
     before, after = change.before or EMPTY, change.after or EMPTY
-    changed = broker_rules.changed_configs(change)
-    faults = [*_growth_faults(before, after, facts), *moves.faults(change, facts)]
+    changed = broker_rules.select_changed_configs(change)
+    faults = [*_growth_faults(before, after, facts), *moves.find_faults(change, facts)]
     faults += broker_rules.config_faults(changed)
-    if _writes(change):
+    if _has_writes(change):
         faults += broker_rules.internal_faults(change.identity.key, "changed")
     warnings = [
         *broker_rules.config_warnings(changed, after.get("replication_factor")),
         *_growth_warnings(before, after),
-        *moves.warnings(change, facts),
+        *moves.find_warnings(change, facts),
     ]
     return (
         *broker_rules.diagnose(change, faults),
@@ -172,7 +184,7 @@ def _growth_warnings(before: FrozenMap, after: FrozenMap) -> broker_rules.Faults
         )
 
 
-def _writes(change: Change) -> bool:
+def _has_writes(change: Change) -> bool:
     return bool(paths_below(change, *_WRITTEN))
 
 
@@ -218,7 +230,7 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
 
 def _create_steps(change: Change, _: Facts) -> tuple[Step, ...]:
     after = change.after or EMPTY
-    partitions, config = after.get("partitions"), config_of(after)
+    partitions, config = after.get("partitions"), get_config(after)
     count = partitions if isinstance(partitions, int) else 1
     payload: dict[str, Value] = {
         "name": change.identity.key,
@@ -227,25 +239,25 @@ def _create_steps(change: Change, _: Facts) -> tuple[Step, ...]:
         "assignment": after.get("replica_assignment"),
         "configs": config,
     }
-    weight = _weight(1 + len(config) + count, count)
+    weight = _compute_weight(1 + len(config) + count, count)
     paths = all_paths(change)
     step = make_step(change, 1, CREATE_TOPICS, payload, paths, weight=weight, repeat=Repeat.VERIFY)
     return (step,)
 
 
-def _weight(records: int, partitions: int) -> int:
+def _compute_weight(records: int, partitions: int) -> int:
     """What a step costs of MAX_RECORDS, so that no batch passes either cap: a sum of maxima is
     at least the maximum of the sums."""
     return max(records, -(-partitions * MAX_RECORDS // MAX_PARTITIONS))
 
 
 def _update_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
-    growth = _growth_step(change, 1, facts)
-    steps = (growth, update_step(change, 2), moves.move_step(change, 3, facts, growth))
+    growth = _make_growth_step(change, 1, facts)
+    steps = (growth, make_update_step(change, 2), moves.make_move_step(change, 3, facts, growth))
     return tuple(step for step in steps if step is not None)
 
 
-def _growth_step(change: Change, number: int, facts: Facts) -> Step | None:
+def _make_growth_step(change: Change, number: int, facts: Facts) -> Step | None:
     before, after = change.before or EMPTY, change.after or EMPTY
     live, wanted = before.get("partitions") or 0, after.get("partitions") or 0
     if wanted <= live:
@@ -253,14 +265,16 @@ def _growth_step(change: Change, number: int, facts: Facts) -> Step | None:
     payload: dict[str, Value] = {
         "name": change.identity.key,
         "count": wanted,
-        "assignment": moves.created_rows(change, facts),
+        "assignment": moves.list_created_rows(change, facts),
     }
     # With a move in the same change, what becomes true of the assignment is that step's.
-    heads = ("partitions",) if moves.moved(change, facts) else ("partitions", "replica_assignment")
+    heads = (
+        ("partitions",) if moves.plan_moves(change, facts) else ("partitions", "replica_assignment")
+    )
     paths = paths_below(change, *heads)
     added = wanted - live
     return make_step(
-        change, number, CREATE_PARTITIONS, payload, paths, weight=_weight(added, added)
+        change, number, CREATE_PARTITIONS, payload, paths, weight=_compute_weight(added, added)
     )
 
 
@@ -280,16 +294,16 @@ _STEPS = {
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "A topic with its partitions, replicas and config overrides.",
-        Attribute(
+        AttributeSchema(
             "name",
             STRING,
             "Name: up to 249 of A-Z a-z 0-9 . _ and -.",
             required=True,
             refuses=broker_rules.name_faults,
         ),
-        Attribute(
+        AttributeSchema(
             "partitions",
             NUMBER,
             "Number of partitions. It can be raised, never lowered. Left out: the live number, "
@@ -297,7 +311,7 @@ TYPE = ResourceType(
             whole=True,
             refuses=broker_rules.partition_faults,
         ),
-        Attribute(
+        AttributeSchema(
             "replication_factor",
             NUMBER,
             "Number of replicas of each partition. Another number moves replicas: the plan shows "
@@ -305,14 +319,14 @@ TYPE = ResourceType(
             whole=True,
             refuses=lambda value: () if value == DEFAULT else broker_rules.replica_faults(value),
         ),
-        Attribute(
+        AttributeSchema(
             "replica_assignment",
             list_of(list_of(NUMBER)),
             "Broker ids of each partition, the preferred leader first. Left out: no replica is "
             "moved, but by another replication_factor.",
             whole=True,
         ),
-        Attribute(
+        AttributeSchema(
             "config",
             map_of(TEXT),
             "Config overrides by name, lists as lists or with commas. A live override that is not "
@@ -320,20 +334,22 @@ TYPE = ResourceType(
             "that config as it is.",
             refuses=broker_rules.misspelt_faults,
         ),
-        Attribute(
+        AttributeSchema(
             "config_mode",
             STRING,
             "authoritative: config is the whole truth; additive: other overrides stay.",
             default="authoritative",
             choices=("authoritative", "additive"),
         ),
-        Attribute(
+        AttributeSchema(
             "managed_replication_factor",
             BOOL,
             "true: the cluster chooses the number of replicas, as if replication_factor were "
             "left out.",
         ),
-        Attribute("topic_id", STRING, "The id that the cluster gave the topic.", computed=True),
+        AttributeSchema(
+            "topic_id", STRING, "The id that the cluster gave the topic.", computed=True
+        ),
         conflicts=(
             ("replica_assignment", "partitions"),
             ("replica_assignment", "replication_factor"),
@@ -345,6 +361,6 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=_import_key,
-    ours=declared_only,
+    ours=select_declared,
     protect=True,
 )

@@ -16,16 +16,16 @@ from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
 
 from ...cluster.brokers import live_nodes
-from ...cluster.context import Context, Order, Reply
+from ...cluster.context import ClusterContext, Order, Reply
 from ...cluster.exchange import attempt
 from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED
-from ...protocol.faults import fault_of, lost
+from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.cluster import describe_cluster
 from ...wire.placement import Move, Partition, PartitionAnswers, alter_reassignments
 from ...wire.topics import TopicRow, list_topics
 from . import send_throttles, throttles
 from .placement import MoveTicket, ThrottleTicket, parse_ticket, throttle_tickets
-from .read_placement import Moves, destination, list_moves, progress
+from .read_placement import Moves, compute_destination, list_moves, measure_progress
 
 API = ALTER_PARTITION_REASSIGNMENTS.name
 _LAGS = 3.0
@@ -36,32 +36,32 @@ _PAUSE = 0.25
 # ── starting ────────────────────────────────────────────────────────────────────────────
 
 
-def send_moves(context: Context, order: Order) -> Sequence[Reply]:
+def send_moves(context: ClusterContext, order: Order) -> Sequence[Reply]:
     """AlterPartitionReassignments, after the throttle if there is one; each step is started."""
     if order.dry:
-        return _check(context, order.steps)
-    held = {step.id: _throttled(context, step) for step in order.steps}
+        return _check_steps(context, order.steps)
+    held = {step.id: _set_throttle(context, step) for step in order.steps}
     ready = [step for step in order.steps if held[step.id] is None]
-    answers = _send(context, ready)
+    answers = _send_targets(context, ready)
     replies = []
     for step in order.steps:
-        fault = held[step.id] or _fault(step, answers)
+        fault = held[step.id] or _make_fault(step, answers)
         replies.append(Reply(step, fault, ticket=None if fault else step.payload["ticket"]))
     return replies
 
 
-def _throttled(context: Context, step: Step) -> Fault | None:
+def _set_throttle(context: ClusterContext, step: Step) -> Fault | None:
     """None once the throttle stands; without it the move is not started."""
     wanted = parse_ticket(step.payload.get("throttle") or "")
     if not isinstance(wanted, ThrottleTicket):
         return None
-    return throttles.put(send_throttles.hands(context), wanted)
+    return throttles.put(send_throttles.make_throttle_access(context), wanted)
 
 
 PartFaults = Mapping[Partition, Fault | None]
 
 
-def _send(context: Context, steps: Sequence[Step]) -> PartFaults:
+def _send_targets(context: ClusterContext, steps: Sequence[Step]) -> PartFaults:
     """Every partition's answer. After a request that got none, the rest is not sent."""
     moves = list_moves(context) if steps else {}
     todo = [
@@ -76,11 +76,11 @@ def _send(context: Context, steps: Sequence[Step]) -> PartFaults:
         targets: dict[str, dict[int, Sequence[int] | None]] = {}
         for (name, number), replicas in cut:
             targets.setdefault(name, {})[number] = replicas
-        answers = _alter(context, targets)
+        answers = _alter_targets(context, targets)
         if isinstance(answers, Fault):
             found.update({part: answers for part, _ in todo[start:]})
             break
-        found.update({part: part_fault(API, part, answers) for part, _ in cut})
+        found.update({part: make_part_fault(API, part, answers) for part, _ in cut})
     return found
 
 
@@ -94,8 +94,8 @@ def _is_back(moves: Moves | Fault, part: Partition, replicas: Sequence[int]) -> 
     return move is not None and move.origin == tuple(replicas)
 
 
-def _alter(
-    context: Context, targets: Mapping[str, Mapping[int, Sequence[int] | None]]
+def _alter_targets(
+    context: ClusterContext, targets: Mapping[str, Mapping[int, Sequence[int] | None]]
 ) -> PartitionAnswers | Fault:
     answers = attempt(API, lambda: alter_reassignments(context.wire, targets, context.timeout))
     if isinstance(answers, PartitionAnswers) and answers.code:
@@ -103,23 +103,25 @@ def _alter(
     return answers
 
 
-def part_fault(api: str, part: Partition, answers: PartitionAnswers, good: int = 0) -> Fault | None:
+def make_part_fault(
+    api: str, part: Partition, answers: PartitionAnswers, good: int = 0
+) -> Fault | None:
     """The fault of one partition. good: another code than 0 that is none."""
     answer = answers.items.get(part)
     if answer is None:
-        return lost(api, f"the broker's answer leaves {part[0]} out")
+        return lost_answer_fault(api, f"the broker's answer leaves {part[0]} out")
     if answer.code in (0, good):
         return None
     return fault_of(api, answer.code, part[0], answer.message)
 
 
-def _fault(step: Step, answers: PartFaults) -> Fault | None:
+def _make_fault(step: Step, answers: PartFaults) -> Fault | None:
     name = step.payload["name"]
     mine = [answers.get((name, int(number))) for number in step.payload["replicas"]]
-    return combined(mine, "the others move")
+    return combine_faults(mine, "the others move")
 
 
-def combined(mine: Sequence[Fault | None], others: str) -> Fault | None:
+def combine_faults(mine: Sequence[Fault | None], others: str) -> Fault | None:
     """The fault of a step with these partitions: an unclear one first, so that the topic is read
     again. others: what became of those without a fault."""
     wrong = [fault for fault in mine if fault is not None]
@@ -134,7 +136,7 @@ def combined(mine: Sequence[Fault | None], others: str) -> Fault | None:
 # ── looking first ───────────────────────────────────────────────────────────────────────
 
 
-def _check(context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
+def _check_steps(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
     """What can be known before: the right, the topic, the live brokers, other throttles."""
     rights = context.facts.values.get("rights") or ()
     cluster = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
@@ -148,24 +150,26 @@ def _check(context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
     by_name = {row.name: row for row in rows}
     live = {int(broker) for broker in cluster.brokers}
     return [
-        Reply(step, _hurdle(context, step, by_name.get(step.payload["name"]), live))
+        Reply(step, _find_hurdle(context, step, by_name.get(step.payload["name"]), live))
         for step in steps
     ]
 
 
-def _hurdle(context: Context, step: Step, row: TopicRow | None, live: set[int]) -> Fault | None:
+def _find_hurdle(
+    context: ClusterContext, step: Step, row: TopicRow | None, live: set[int]
+) -> Fault | None:
     ticket = parse_ticket(step.payload["ticket"])
     if row is None or row.code:
         return fault_of("Metadata", row.code if row else -1, step.payload["name"])
     if not isinstance(ticket, MoveTicket) or row.topic_id != ticket.topic_id:
-        return _definite("RECREATED", f"{row.name} was recreated outside", "plan again")
+        return _definite_fault("RECREATED", f"{row.name} was recreated outside", "plan again")
     missing = set()
     for number, replicas in step.payload["replicas"].items():
         had = row.replicas[int(number)] if int(number) < len(row.replicas) else ()
         missing |= {broker for broker in replicas if broker not in live and broker not in had}
     if missing:
         listed = ", ".join(map(str, sorted(missing)))
-        return _definite(
+        return _definite_fault(
             "BROKER_NOT_LIVE",
             f"the move would take {row.name} to brokers that are not live any more: {listed}",
             "plan again",
@@ -173,66 +177,74 @@ def _hurdle(context: Context, step: Step, row: TopicRow | None, live: set[int]) 
     wanted = parse_ticket(step.payload.get("throttle") or "")
     if not isinstance(wanted, ThrottleTicket):
         return None
-    return throttles.obstacle(send_throttles.hands(context), wanted)
+    return throttles.find_obstacle(send_throttles.make_throttle_access(context), wanted)
 
 
-def _definite(code: str, message: str, advice: str) -> Fault:
+def _definite_fault(code: str, message: str, advice: str) -> Fault:
     return Fault(code, message, FaultClass.DEFINITE, where=API, advice=advice)
 
 
 # ── following ───────────────────────────────────────────────────────────────────────────
 
 
-def follow(context: Context, tickets: Sequence[str], owed: Sequence[str]) -> Sequence[Outcome]:
+def follow_moves(
+    context: ClusterContext, tickets: Sequence[str], owed: Sequence[str]
+) -> Sequence[Outcome]:
     """How these moves stand, and those that throttles were set for. owed: tickets of throttles."""
     parsed = {text: parse_ticket(text) for text in tickets}
     travels = {text: t for text, t in parsed.items() if isinstance(t, MoveTicket)}
     hands, limits, moves = (
-        send_throttles.hands(context),
+        send_throttles.make_throttle_access(context),
         throttle_tickets(owed),
         list_moves(context),
     )
-    stand = {o.step: o for o in _standing(context, travels, moves)}
-    held = {o.step: o for o in throttles.standing(hands, limits, moves)}
+    stand = {o.step: o for o in _report_standing(context, travels, moves)}
+    held = {o.step: o for o in throttles.report_standing(hands, limits, moves)}
     return [
-        *(stand.get(text) or _unknown_ticket(text) for text in tickets),
-        *(held.get(text) or _unknown_ticket(text) for text in owed),
+        *(stand.get(text) or _unknown_ticket_outcome(text) for text in tickets),
+        *(held.get(text) or _unknown_ticket_outcome(text) for text in owed),
     ]
 
 
-def undo(context: Context, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+def undo_throttles(
+    context: ClusterContext, tickets: Sequence[str], others: Sequence[str]
+) -> Sequence[Outcome]:
     """Remove these throttles, but of topics that still move."""
     limits, kept = throttle_tickets(tickets), throttle_tickets(others)
-    found = {text: _unknown_ticket(text) for text in tickets if text not in limits}
+    found = {text: _unknown_ticket_outcome(text) for text in tickets if text not in limits}
     # The moves that were listed may have ended meanwhile; a throttle then waits one run more.
-    hands, moves = send_throttles.hands(context), list_moves(context)
+    hands, moves = send_throttles.make_throttle_access(context), list_moves(context)
     found.update({o.step: o for o in throttles.remove(hands, limits, kept.values(), moves)})
     return [found[text] for text in tickets]
 
 
-def _standing(
-    context: Context, tickets: Mapping[str, MoveTicket], moves: Moves | Fault
+def _report_standing(
+    context: ClusterContext, tickets: Mapping[str, MoveTicket], moves: Moves | Fault
 ) -> Iterator[Outcome]:
     if isinstance(moves, Fault):
         for text in tickets:
             yield Outcome(text, OutcomeStatus.UNKNOWN, moves, text)
         return
     mine = {t.topic: moves[t.topic] for t in tickets.values() if t.topic in moves}
-    far = progress(context, mine)
+    far = measure_progress(context, mine)
     for text, ticket in tickets.items():
-        outcome = _stands(context, text, ticket, moves)
+        outcome = _await_standing(context, text, ticket, moves)
         started = outcome.status is OutcomeStatus.STARTED
         yield replace(outcome, note=far.get(ticket.topic, "")) if started else outcome
 
 
-def _stands(context: Context, text: str, ticket: MoveTicket, moves: Moves) -> Outcome:
+def _await_standing(
+    context: ClusterContext, text: str, ticket: MoveTicket, moves: Moves
+) -> Outcome:
     """Brokers learn late what the controller did, and the past of a move that was stopped looks
     like its target, since Metadata shows added replicas at once. So an end counts only if all
     brokers show it, and for a while unless the replicas are in sync, which ends a move."""
     deadline = time.monotonic() + _LAGS
     while True:
         running = moves.get(ticket.topic, {})
-        views = [_at(context, text, ticket, running, node) for node in live_nodes(context)]
+        views = [
+            _look_at_broker(context, text, ticket, running, node) for node in live_nodes(context)
+        ]
         told = [view for view in views if view[0].status is not OutcomeStatus.UNKNOWN] or views
         started = next((o for o, _ in told if o.status is OutcomeStatus.STARTED), None)
         if started is not None:
@@ -241,21 +253,21 @@ def _stands(context: Context, text: str, ticket: MoveTicket, moves: Moves) -> Ou
         if agreed and all(sure for _, sure in told):
             return told[0][0]
         if time.monotonic() >= deadline:
-            return told[0][0] if agreed else _unclear(text)
+            return told[0][0] if agreed else _unclear_outcome(text)
         time.sleep(_PAUSE)
         again = list_moves(context)
         if not isinstance(again, Fault):
             moves = again
 
 
-def _unclear(text: str) -> Outcome:
+def _unclear_outcome(text: str) -> Outcome:
     what = "the brokers do not agree yet on where the replicas are"
     fault = Fault("BROKERS_DIFFER", what, FaultClass.AMBIGUOUS, advice="ask again later")
     return Outcome(text, OutcomeStatus.UNKNOWN, fault, text)
 
 
-def _at(
-    context: Context, text: str, ticket: MoveTicket, running: Mapping[int, Move], node: str
+def _look_at_broker(
+    context: ClusterContext, text: str, ticket: MoveTicket, running: Mapping[int, Move], node: str
 ) -> tuple[Outcome, bool]:
     """As one broker shows it, and whether its replicas prove it."""
     rows = attempt(
@@ -270,23 +282,23 @@ def _at(
         fault = fault_of("Metadata", row.code, ticket.topic)
         return Outcome(text, OutcomeStatus.UNKNOWN, fault, text), False
     if row.code == 3 or row.topic_id != ticket.topic_id:
-        return _ended(text, "the topic is gone"), False
-    if not ticket.names(destination(row, running)):
+        return _ended_outcome(text, "the topic is gone"), False
+    if not ticket.matches(compute_destination(row, running)):
         other = "another move took its place" if running else "it was stopped, or undone since"
-        return _ended(text, other), False
+        return _ended_outcome(text, other), False
     if any(number < ticket.partitions for number in running):
         return Outcome(text, OutcomeStatus.STARTED, ticket=text), True
     pairs = zip(row.replicas, row.in_sync, strict=True)
     return Outcome(text, OutcomeStatus.APPLIED), all(set(r) <= set(i) for r, i in pairs)
 
 
-def _ended(text: str, why: str) -> Outcome:
+def _ended_outcome(text: str, why: str) -> Outcome:
     advice = "plan again to see where the replicas are"
-    return Outcome(text, OutcomeStatus.FAILED, _definite("MOVE_ENDED", why, advice))
+    return Outcome(text, OutcomeStatus.FAILED, _definite_fault("MOVE_ENDED", why, advice))
 
 
-def _unknown_ticket(ticket: str) -> Outcome:
-    fault = _definite(
+def _unknown_ticket_outcome(ticket: str) -> Outcome:
+    fault = _definite_fault(
         "UNKNOWN_TICKET",
         "no long-running work has this ticket",
         "plan again to see how the cluster stands",

@@ -8,13 +8,13 @@ from functools import partial
 
 from kafkaform.core.resource import Fault
 
-from ...cluster.context import Context
+from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
-from ...protocol.faults import fault_of, lost
-from ...wire.answers import Answers
+from ...protocol.faults import fault_of, lost_answer_fault
+from ...wire.answers import ItemAnswers
 from ...wire.configs import alter_configs, describe_configs
 from ...wire.topics import ANSWER_MARGIN, list_topics
-from .throttles import Hands, Place
+from .throttles import ThrottleAccess, ThrottlePlace
 
 _BUILT_IN = 5
 _API = "IncrementalAlterConfigs"
@@ -23,24 +23,24 @@ _LAGS = 3.0
 _PAUSE = 0.1
 
 
-def hands(context: Context) -> Hands:
+def make_throttle_access(context: ClusterContext) -> ThrottleAccess:
     """What reaches this cluster; it waits for lagging brokers once and not for each place."""
-    return Hands(
-        partial(live, context),
-        partial(alter, context),
-        partial(_topic_id, context),
-        partial(_lags, time.monotonic() + _LAGS),
+    return ThrottleAccess(
+        partial(read_throttle, context),
+        partial(alter_throttle, context),
+        partial(_read_topic_id, context),
+        partial(_wait_for_lag, time.monotonic() + _LAGS),
         context.throttles,
         context.foreign,
     )
 
 
-def _lags(deadline: float) -> bool:
+def _wait_for_lag(deadline: float) -> bool:
     time.sleep(_PAUSE)
     return time.monotonic() < deadline
 
 
-def _topic_id(context: Context, topic: str) -> str | Fault | None:
+def _read_topic_id(context: ClusterContext, topic: str) -> str | Fault | None:
     rows = attempt("Metadata", lambda: list_topics(context.wire, [topic], context.timeout))
     if isinstance(rows, Fault):
         return rows
@@ -50,7 +50,7 @@ def _topic_id(context: Context, topic: str) -> str | Fault | None:
     return fault_of("Metadata", row.code, topic)
 
 
-def live(context: Context, place: Place) -> Mapping[str, str] | Fault:
+def read_throttle(context: ClusterContext, place: ThrottlePlace) -> Mapping[str, str] | Fault:
     """The throttle keys that are set there, on whatever level, and their values."""
     api = "DescribeConfigs"
     found = attempt(
@@ -69,7 +69,7 @@ def live(context: Context, place: Place) -> Mapping[str, str] | Fault:
         return found
     answer = found.get(place.name)
     if answer is None:
-        return lost(api, f"the answer leaves {place} out", place.node or "")
+        return lost_answer_fault(api, f"the answer leaves {place} out", place.node or "")
     if answer.code:
         return fault_of(api, answer.code, place.name, answer.message, place.node or "")
     return {
@@ -79,12 +79,12 @@ def live(context: Context, place: Place) -> Mapping[str, str] | Fault:
     }
 
 
-def alter(
-    context: Context, place: Place, put: Mapping[str, str], gone: Sequence[str]
+def alter_throttle(
+    context: ClusterContext, place: ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
 ) -> Fault | None:
     """Set and remove some keys there."""
     payload = {"resource": place.resource, "name": place.name, "set": put, "delete": gone}
-    answers: Answers | Fault = attempt(
+    answers: ItemAnswers | Fault = attempt(
         _API,
         lambda: alter_configs(
             context.wire,
@@ -99,5 +99,5 @@ def alter(
         return answers
     answer = answers.items.get((place.resource, place.name))
     if answer is None:
-        return lost(_API, f"the answer leaves {place} out", place.node or "")
+        return lost_answer_fault(_API, f"the answer leaves {place} out", place.node or "")
     return fault_of(_API, answer.code, place.name, answer.message) if answer.code else None

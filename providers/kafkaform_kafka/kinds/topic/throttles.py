@@ -1,9 +1,9 @@
 """Replication throttles for the time of a move: set before it, removed after it, and only ours.
 
-A throttle is a rate on each broker that takes part and `*` on the topic, which limits replicas
-that are not in sync and no others. What is set already and not by us is somebody else's: it is
-neither overwritten nor removed, and the move is not started. What is ours the audit log says:
-each throttle is on record before it is sent, and `standing` is asked about all of them first.
+A throttle is a rate on each broker that takes part and `*` on the topic, which limits replicas that
+are not in sync and no others. What is set already and not by us is somebody else's: it is neither
+overwritten nor removed, and the move is not started. What is ours the audit log says: each throttle
+is on record before it is sent, and `report_standing` is asked about all of them first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throt
 ALL = "*"
 
 
-class Place(Struct, frozen=True):
+class ThrottlePlace(Struct, frozen=True):
     """One resource with a part of a throttle. value: what we set."""
 
     resource: str
@@ -40,64 +40,64 @@ class Place(Struct, frozen=True):
         return f"{self.resource} {self.name}"
 
 
-class Hands(Struct, frozen=True):
+class ThrottleAccess(Struct, frozen=True):
     """What reaches the cluster. live: the throttle keys that are set at a place; alter: sets
     and removes some; topic_id: None if the topic is gone; lags: waits a little, False when a
     broker has had time enough to show what the controller took. ours: `broker 1` or `topic
     orders` -> values that we set; foreign: tickets that found somebody else's and set nothing."""
 
-    live: Callable[[Place], Mapping[str, str] | Fault]
-    alter: Callable[[Place, Mapping[str, str], Sequence[str]], Fault | None]
+    live: Callable[[ThrottlePlace], Mapping[str, str] | Fault]
+    alter: Callable[[ThrottlePlace, Mapping[str, str], Sequence[str]], Fault | None]
     topic_id: Callable[[str], str | Fault | None]
     lags: Callable[[], bool]
     ours: dict[str, set[str]]
     foreign: set[str]
 
 
-def places(ticket: ThrottleTicket) -> Iterator[Place]:
+def list_places(ticket: ThrottleTicket) -> Iterator[ThrottlePlace]:
     """Everything that a throttle sets, brokers first: without rates the topic's part limits
     nothing."""
     for broker in ticket.brokers:
-        yield Place("broker", str(broker), RATES, str(ticket.rate))
-    yield Place("topic", ticket.topic, REPLICAS, ALL)
+        yield ThrottlePlace("broker", str(broker), RATES, str(ticket.rate))
+    yield ThrottlePlace("topic", ticket.topic, REPLICAS, ALL)
 
 
-def claim(hands: Hands, tickets: Collection[ThrottleTicket]) -> None:
+def claim_throttles(hands: ThrottleAccess, tickets: Collection[ThrottleTicket]) -> None:
     """The log says that these are ours."""
-    for place in (place for ticket in tickets for place in places(ticket)):
+    for place in (place for ticket in tickets for place in list_places(ticket)):
         hands.ours.setdefault(str(place), set()).add(place.value)
 
 
-def obstacle(hands: Hands, ticket: ThrottleTicket) -> Fault | None:
+def find_obstacle(hands: ThrottleAccess, ticket: ThrottleTicket) -> Fault | None:
     """Why this throttle cannot be set: somebody else's is there, or that cannot be read."""
-    for place in places(ticket):
+    for place in list_places(ticket):
         live = hands.live(place)
         if isinstance(live, Fault):
             return live
         if set(live.values()) - hands.ours.get(str(place), set()):
-            return _foreign(place, live)
+            return _foreign_fault(place, live)
     return None
 
 
-def put(hands: Hands, ticket: ThrottleTicket) -> Fault | None:
+def put(hands: ThrottleAccess, ticket: ThrottleTicket) -> Fault | None:
     """Set it; the first fault if it could not be done whole: the move must not be started."""
-    fault = obstacle(hands, ticket)
+    fault = find_obstacle(hands, ticket)
     if fault is not None:
         hands.foreign.add(str(ticket))
-        return _not_started(fault)
-    claim(hands, (ticket,))
-    for place in places(ticket):
+        return _not_started_fault(fault)
+    claim_throttles(hands, (ticket,))
+    for place in list_places(ticket):
         fault = hands.alter(place, dict.fromkeys(place.keys, place.value), ())
         if fault is not None:
-            return _not_started(fault)
+            return _not_started_fault(fault)
     return None
 
 
-def standing(
-    hands: Hands, tickets: Mapping[str, ThrottleTicket], moving: Collection[str] | Fault
+def report_standing(
+    hands: ThrottleAccess, tickets: Mapping[str, ThrottleTicket], moving: Collection[str] | Fault
 ) -> Iterator[Outcome]:
     """Whether the moves that these were set for have ended. moving: topics. Changes nothing."""
-    claim(hands, tuple(tickets.values()))
+    claim_throttles(hands, tuple(tickets.values()))
     for text, ticket in tickets.items():
         if isinstance(moving, Fault):
             yield Outcome(text, OutcomeStatus.UNKNOWN, moving, text)
@@ -108,31 +108,33 @@ def standing(
 
 
 def remove(
-    hands: Hands,
+    hands: ThrottleAccess,
     tickets: Mapping[str, ThrottleTicket],
     others: Collection[ThrottleTicket],
     moving: Collection[str] | Fault,
 ) -> Iterator[Outcome]:
     """Remove those of the throttles whose topic moves no more. A broker's rate stays as long as
     another one needs it. others: further ones that are ours and stay."""
-    stands = {outcome.step: outcome for outcome in standing(hands, tickets, moving)}
-    claim(hands, others)
+    stands = {outcome.step: outcome for outcome in report_standing(hands, tickets, moving)}
+    claim_throttles(hands, others)
     ended = {text for text, outcome in stands.items() if outcome.status is OutcomeStatus.APPLIED}
     staying = [*others, *(ticket for text, ticket in tickets.items() if text not in ended)]
-    needed = {str(place) for ticket in staying for place in places(ticket)}
+    needed = {str(place) for ticket in staying for place in list_places(ticket)}
     for text, ticket in tickets.items():
         if text not in ended or text in hands.foreign:
             yield stands[text]
             continue
-        fault = _remove(hands, ticket, needed)
+        fault = _remove_throttle(hands, ticket, needed)
         status = OutcomeStatus.UNKNOWN if fault else OutcomeStatus.APPLIED
         yield Outcome(text, status, fault, text if fault else None)
 
 
-def _remove(hands: Hands, ticket: ThrottleTicket, needed: set[str]) -> Fault | None:
+def _remove_throttle(
+    hands: ThrottleAccess, ticket: ThrottleTicket, needed: set[str]
+) -> Fault | None:
     """Remove each value that is the one that we set. A broker shows late what the controller
     took, so nothing to be seen is no proof at once that there is nothing."""
-    for place in places(ticket):
+    for place in list_places(ticket):
         if str(place) in needed:
             continue
         if place.resource == "topic":
@@ -152,14 +154,14 @@ def _remove(hands: Hands, ticket: ThrottleTicket, needed: set[str]) -> Fault | N
     return None
 
 
-def _not_started(fault: Fault) -> Fault:
+def _not_started_fault(fault: Fault) -> Fault:
     """The move itself was not sent, whatever became of the throttle."""
     kind = FaultClass.PERMISSION if fault.kind is FaultClass.PERMISSION else FaultClass.DEFINITE
     text = f"the move was not started, because its throttle is not set: {fault.message}"
     return replace(fault, message=text, kind=kind)
 
 
-def _foreign(place: Place, live: Mapping[str, str]) -> Fault:
+def _foreign_fault(place: ThrottlePlace, live: Mapping[str, str]) -> Fault:
     values = ", ".join(f"{key} = {value}" for key, value in sorted(live.items()))
     return Fault(
         "THROTTLED_BY_OTHERS",

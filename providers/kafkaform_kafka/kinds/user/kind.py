@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..kind import Document, Kind, KindRights
+from ..kind import Document, KindRights, ResourceKind
 from .document import list_users
 from .resource_type import API, KIND, TYPE
 
@@ -28,7 +28,7 @@ def _simulate() -> SimulatedKind:
 
 
 KINDS = (
-    Kind(
+    ResourceKind(
         KIND,
         TYPE,
         # To see and change users takes the rights that ACLs take, which are guarded anyway.

@@ -18,10 +18,10 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...cluster.context import Context
+from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol import keys
-from ...protocol.faults import code_name, fault_of, right_for
+from ...protocol.faults import code_name, fault_of, name_right
 from ...wire.scram import ScramRow, ScramRows, describe_scram
 from . import resource_type as scram
 
@@ -31,29 +31,29 @@ _NO_SUCH_USER = 91
 _NAMES = {item.code: name for name, item in scram.MECHANISMS.items()}
 
 
-def sweep_scram(context: Context, depth: Depth) -> Sweep:
+def sweep_scram(context: ClusterContext, depth: Depth) -> Sweep:
     """All credentials, or the fault: the cluster tells all users or none."""
-    rows = _rows(context, None, None)
+    rows = _read_rows(context, None, None)
     if isinstance(rows, Fault):
         return Sweep(scram.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
-    items = tuple(item for row in rows for item in _observed(context, row))
+    items = tuple(item for row in rows for item in _observe_credentials(context, row))
     return Sweep(scram.KIND, depth, items, Coverage(CoverageKind.COMPLETE))
 
 
 def read_scram(
-    context: Context, ids: Sequence[Identity], node: str | None
+    context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
     """These credentials, in one request. node: the broker whose view is wanted, None for any."""
     users = list(dict.fromkeys(keys.split(identity.key)[0] for identity in ids))
-    rows = _rows(context, users, node)
+    rows = _read_rows(context, users, node)
     if isinstance(rows, Fault):
-        return {identity: _unread(identity, rows) for identity in ids}
+        return {identity: _make_unread_reading(identity, rows) for identity in ids}
     by_user = {row.user: row for row in rows}
-    return {identity: _reading(context, identity, by_user, node) for identity in ids}
+    return {identity: _make_reading(context, identity, by_user, node) for identity in ids}
 
 
-def _rows(
-    context: Context, users: Sequence[str] | None, node: str | None
+def _read_rows(
+    context: ClusterContext, users: Sequence[str] | None, node: str | None
 ) -> Sequence[ScramRow] | Fault:
     answer = attempt(API, lambda: describe_scram(context.wire, users, context.timeout, node), node)
     if isinstance(answer, ScramRows) and answer.code:
@@ -61,25 +61,27 @@ def _rows(
     return answer if isinstance(answer, Fault) else answer.rows
 
 
-def _reading(
-    context: Context, identity: Identity, by_user: Mapping[str, ScramRow], node: str | None
+def _make_reading(
+    context: ClusterContext, identity: Identity, by_user: Mapping[str, ScramRow], node: str | None
 ) -> Reading:
     user = keys.split(identity.key)[0]
     row = by_user.get(user, ScramRow(user, -1, "the broker's answer leaves the user out", {}))
     if row.code not in (0, _NO_SUCH_USER):
-        return _unread(identity, fault_of(API, row.code, user, row.message, node or ""))
-    found = {item.identity: item for item in _observed(context, row)}
+        return _make_unread_reading(
+            identity, fault_of(API, row.code, user, row.message, node or "")
+        )
+    found = {item.identity: item for item in _observe_credentials(context, row)}
     return found.get(identity, Absent(identity))
 
 
-def _observed(context: Context, row: ScramRow) -> Iterator[Observed]:
+def _observe_credentials(context: ClusterContext, row: ScramRow) -> Iterator[Observed]:
     for code, iterations in row.iterations.items():
         if name := _NAMES.get(code):
             identity = Identity(context.instance, scram.KIND, scram.identity_key(row.user, name))
-            yield Observed(identity, scram.observed_attributes(row.user, name, iterations))
+            yield Observed(identity, scram.make_attributes(row.user, name, iterations))
 
 
-def _unread(identity: Identity, fault: Fault) -> Reading:
+def _make_unread_reading(identity: Identity, fault: Fault) -> Reading:
     if fault.code == code_name(_DENIED):
-        return Hidden(identity, right_for(API, ""))
+        return Hidden(identity, name_right(API, ""))
     return Failed(identity, fault)

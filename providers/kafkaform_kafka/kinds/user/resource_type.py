@@ -14,7 +14,7 @@ from msgspec import Struct
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import NUMBER, STRING, Attribute, schema
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -53,7 +53,7 @@ def identity_key(username: str, mechanism: str) -> str:
     return keys.join((username, mechanism))
 
 
-def observed_attributes(username: str, mechanism: str, iterations: int) -> FrozenMap:
+def make_attributes(username: str, mechanism: str, iterations: int) -> FrozenMap:
     """All that anybody can read of a credential."""
     return FrozenMap(username=username, scram_mechanism=mechanism, scram_iterations=iterations)
 
@@ -86,7 +86,7 @@ def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> Fr
 
 
 def _check(change: Change, facts: Facts) -> Diagnostics:
-    return (*_name_warnings(change), *_faults(change, facts))
+    return (*_name_warnings(change), *_check_credential(change, facts))
 
 
 def _name_warnings(change: Change) -> Diagnostics:
@@ -97,10 +97,10 @@ def _name_warnings(change: Change) -> Diagnostics:
     return broker_rules.diagnose(change, broker_rules.plain_name_faults(username), Severity.WARNING)
 
 
-def _faults(change: Change, _: Facts) -> Diagnostics:
+def _check_credential(change: Change, _: Facts) -> Diagnostics:
     if change.adopts and change.action in (Action.ADOPT, Action.IMPORT):
         return broker_rules.diagnose(change, _adoption_warnings(), Severity.WARNING)
-    if change.action not in (Action.CREATE, Action.UPDATE) or not _sends(change):
+    if change.action not in (Action.CREATE, Action.UPDATE) or not _must_send(change):
         return ()
     iterations = (change.after or EMPTY).get("scram_iterations")
     return broker_rules.diagnose(change, _iteration_faults(iterations))
@@ -122,7 +122,7 @@ def _adoption_warnings() -> broker_rules.Faults:
     )
 
 
-def _sends(change: Change) -> bool:
+def _must_send(change: Change) -> bool:
     """True if the password has to be sent: nobody can read whether it is the one that is there."""
     version = change.row_after.secret_version
     raised = version is not None and version != change.row_before.secret_version
@@ -136,8 +136,10 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
     username, name = keys.split(change.identity.key)
     if change.action is Action.DELETE:
         payload: dict[str, Value] = {"username": username, "mechanism": name, "delete": True}
-        return (_step(change, MECHANISMS[name].delete, payload, all_paths(change), Repeat.SAFE),)
-    if not _sends(change):
+        return (
+            _make_step(change, MECHANISMS[name].delete, payload, all_paths(change), Repeat.SAFE),
+        )
+    if not _must_send(change):
         return ()
     after = change.after or EMPTY
     payload = {
@@ -148,10 +150,10 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
     }
     creates = change.action is Action.CREATE
     paths = all_paths(change) if creates else paths_below(change, "scram_iterations")
-    return (_step(change, MECHANISMS[name].upsert, payload, paths, Repeat.NEVER),)
+    return (_make_step(change, MECHANISMS[name].upsert, payload, paths, Repeat.NEVER),)
 
 
-def _step(
+def _make_step(
     change: Change,
     request: Request,
     payload: Mapping[str, Value],
@@ -181,15 +183,15 @@ def own_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
 
 TYPE = ResourceType(
     name=KIND,
-    schema=schema(
+    schema=make_schema(
         "A user's SCRAM login. The import id is username|scram_mechanism. Nobody can read a "
         "password back, so it is sent when the login is made, when password_wo_version changes, "
         "and with another number of iterations.",
-        Attribute("username", STRING, "Name of the user.", required=True),
-        Attribute(
+        AttributeSchema("username", STRING, "Name of the user.", required=True),
+        AttributeSchema(
             "scram_mechanism", STRING, "How it logs in.", required=True, choices=tuple(MECHANISMS)
         ),
-        Attribute(
+        AttributeSchema(
             "scram_iterations",
             NUMBER,
             f"Rounds of the hash, from {FEWEST} to {MOST}.",
@@ -197,7 +199,7 @@ TYPE = ResourceType(
             whole=True,
             refuses=_iteration_faults,
         ),
-        Attribute(
+        AttributeSchema(
             "password",
             STRING,
             "The password.",
@@ -205,7 +207,7 @@ TYPE = ResourceType(
             secret=True,
             aliases=("password_wo",),
         ),
-        Attribute(
+        AttributeSchema(
             "password_wo_version",
             STRING,
             "Any text; when it changes, the password is sent again.",

@@ -11,12 +11,12 @@ from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault
 from kafkaform.provider.contract import Secrets
 
-from ...cluster.context import Context, Order, Reply
+from ...cluster.context import ClusterContext, Order, Reply
 from ...cluster.exchange import attempt
 from ...protocol import rights
-from ...protocol.faults import fault_of, lost
+from ...protocol.faults import fault_of, lost_answer_fault
 from ...protocol.scram import salt_password
-from ...wire.answers import Answers
+from ...wire.answers import ItemAnswers
 from ...wire.cluster import ClusterRow, describe_cluster
 from ...wire.scram import Deletion, Upsertion, alter_scram
 from ...wire.topics import ANSWER_MARGIN
@@ -25,14 +25,16 @@ from .resource_type import API, MECHANISMS
 _DENIED = 31
 
 
-def send_alter_scram(context: Context, order: Order) -> Sequence[Reply]:
+def send_alter_scram(context: ClusterContext, order: Order) -> Sequence[Reply]:
     """AlterUserScramCredentials. A user may be named once, which the steps' phases see to."""
     if order.dry:
-        fault = _hindrance(context)
+        fault = _find_hindrance(context)
         return [Reply(step, fault) for step in order.steps]
-    deletions = [_deletion(step) for step in order.steps if step.payload.get("delete")]
+    deletions = [_make_deletion(step) for step in order.steps if step.payload.get("delete")]
     upsertions = [
-        _upsertion(step, order.secrets) for step in order.steps if not step.payload.get("delete")
+        _make_upsertion(step, order.secrets)
+        for step in order.steps
+        if not step.payload.get("delete")
     ]
     answers = attempt(
         API,
@@ -40,10 +42,10 @@ def send_alter_scram(context: Context, order: Order) -> Sequence[Reply]:
     )
     if isinstance(answers, Fault):
         return [Reply(step, answers) for step in order.steps]
-    return [Reply(step, _fault(step, answers)) for step in order.steps]
+    return [Reply(step, _make_fault(step, answers)) for step in order.steps]
 
 
-def _upsertion(step: Step, secrets: Secrets) -> Upsertion:
+def _make_upsertion(step: Step, secrets: Secrets) -> Upsertion:
     user, name, iterations = (step.payload[key] for key in ("username", "mechanism", "iterations"))
     password = secrets[str(step.payload["password"])].reveal()
     mechanism = MECHANISMS[name]
@@ -51,21 +53,21 @@ def _upsertion(step: Step, secrets: Secrets) -> Upsertion:
     return Upsertion(user, mechanism.code, iterations, salted)
 
 
-def _deletion(step: Step) -> Deletion:
+def _make_deletion(step: Step) -> Deletion:
     return Deletion(step.payload["username"], MECHANISMS[step.payload["mechanism"]].code)
 
 
-def _fault(step: Step, answers: Answers) -> Fault | None:
+def _make_fault(step: Step, answers: ItemAnswers) -> Fault | None:
     user = step.payload["username"]
     answer = answers.items.get(user)
     if answer is None:
-        return lost(API, f"the broker's answer leaves {user} out")
+        return lost_answer_fault(API, f"the broker's answer leaves {user} out")
     if answer.code == 0:
         return None
     return fault_of(API, answer.code, user, answer.message, wait=answers.throttle)
 
 
-def _hindrance(context: Context) -> Fault | None:
+def _find_hindrance(context: ClusterContext) -> Fault | None:
     """Why a request would be refused. Alter implies Describe, and without that the cluster tells
     of no right at all, so an empty answer is a refusal too."""
     cluster = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
@@ -73,5 +75,5 @@ def _hindrance(context: Context) -> Fault | None:
         return fault_of("DescribeCluster", cluster.code, "", cluster.message)
     if isinstance(cluster, Fault):
         return cluster
-    may = "Alter" in rights.names(cluster.operations)
+    may = "Alter" in rights.decode_operations(cluster.operations)
     return None if may else fault_of(API, _DENIED, "")

@@ -23,17 +23,17 @@ from kafkaform.core.secret import PartialRepr
 
 from ...protocol import faults, keys
 from ...simulation.controller import (
-    Answer,
-    Call,
+    AdminAnswer,
+    AdminCall,
     Item,
+    ItemVerdict,
     Refusal,
-    Result,
-    Verdict,
-    batch,
+    RequestResult,
     require,
+    run_batch,
 )
 from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import Key
 from . import resource_type as scram
 
@@ -49,65 +49,65 @@ class Credential(PartialRepr, frozen=True):
     password: str
 
 
-def key(user: str, mechanism: str) -> Key:
+def credential_key(user: str, mechanism: str) -> Key:
     """Where the world keeps this credential."""
     return scram.KIND, scram.identity_key(user, mechanism)
 
 
-def alter_scram(call: Call, items: Sequence[Item]) -> Result:
+def alter_scram(call: AdminCall, items: Sequence[Item]) -> RequestResult:
     """Each user once; who is named twice is refused twice."""
     named = Counter(item["username"] for item in items)
 
-    def alter(item: Item) -> Verdict:
+    def alter(item: Item) -> ItemVerdict:
         require(named[item["username"]] == 1, 92)
-        return _alter(call, item)
+        return _alter_item(call, item)
 
-    return batch(call, items, _key_of, alter, twice=None)
+    return run_batch(call, items, _key_of, alter, twice=None)
 
 
 def _key_of(item: Item) -> Key:
-    return key(item["username"], item["mechanism"])
+    return credential_key(item["username"], item["mechanism"])
 
 
-def _alter(call: Call, item: Item) -> Verdict:
+def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
     require(call.user.may("Alter", CLUSTER), 31)
     if item.get("delete"):
         require(call.world.get(_key_of(item)) is not None, 91)
-        return Answer(), None, 1
+        return AdminAnswer(), None, 1
     if not scram.FEWEST <= item["iterations"] <= scram.MOST:
         raise Refusal(93, "the number of iterations is out of bounds")
     made = Credential(item["iterations"], item["password"])
-    return Answer(), made, 1
+    return AdminAnswer(), made, 1
 
 
-def _sweep(scene: Scene, depth: Depth) -> Sweep:
+def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
     if not _may_see(scene):
         coverage = Coverage(CoverageKind.FAILED, faults.fault_of(_DESCRIBE, 31, ""))
         return Sweep(scram.KIND, depth, (), coverage)
     items = tuple(
-        _observed(Identity(scene.instance, scram.KIND, name), credential)
+        _observe_credential(Identity(scene.instance, scram.KIND, name), credential)
         for name, credential in scene.objects(scram.KIND).items()
     )
     return Sweep(scram.KIND, depth, items, Coverage(CoverageKind.COMPLETE))
 
 
-def _read(scene: Scene, identity: Identity) -> Reading:
+def _read(scene: ReadScene, identity: Identity) -> Reading:
     if not _may_see(scene):
-        return Hidden(identity, faults.right_for(_DESCRIBE, ""))
+        return Hidden(identity, faults.name_right(_DESCRIBE, ""))
     credential = scene.objects(scram.KIND).get(identity.key)
-    return Absent(identity) if credential is None else _observed(identity, credential)
+    return Absent(identity) if credential is None else _observe_credential(identity, credential)
 
 
-def _may_see(scene: Scene) -> bool:
+def _may_see(scene: ReadScene) -> bool:
     return scene.user.may("Describe", CLUSTER)
 
 
-def _observed(identity: Identity, credential: Credential) -> Observed:
+def _observe_credential(identity: Identity, credential: Credential) -> Observed:
     user, mechanism = keys.split(identity.key)
-    return Observed(identity, scram.observed_attributes(user, mechanism, credential.iterations))
+    return Observed(identity, scram.make_attributes(user, mechanism, credential.iterations))
 
 
-def _check(scene: Scene, _: Step) -> Fault | None:
+def _check_step(scene: ReadScene, _: Step) -> Fault | None:
     may = scene.user.may("Alter", CLUSTER)
     return None if may else faults.fault_of(scram.API, 31, "")
 
@@ -115,5 +115,5 @@ def _check(scene: Scene, _: Step) -> Fault | None:
 SIMULATED = SimulatedKind(
     reads=SimulatedReads(_DESCRIBE, _DESCRIBE, _DESCRIBE, _sweep, _read),
     handlers={scram.API: alter_scram},
-    checks={scram.API: _check},
+    checks={scram.API: _check_step},
 )

@@ -11,18 +11,18 @@ from msgspec.structs import replace
 
 from kafkaform_kafka.authority.authorizer import (
     Access,
+    AccessQuestion,
+    AccessVerdict,
     Decision,
+    DecisionRule,
     Need,
-    Question,
-    Rule,
-    Verdict,
-    acls_of,
     authorize,
     decide,
-    index,
-    principals,
+    index_acls,
+    list_acls,
+    list_principals,
 )
-from kafkaform_kafka.inspect.access_explanation import Wanted, explain
+from kafkaform_kafka.inspect.access_explanation import AccessQuery, explain_access
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ....kit.quick import examples
@@ -69,18 +69,18 @@ writes = st.builds(
 many = st.lists(acls, max_size=12) | st.lists(writes, max_size=5)
 people = st.sampled_from(("User:u", "User:v", "User:w", "Group:g"))
 idempotent = st.builds(
-    lambda who, host: Question(who, host, "IdempotentWrite", "Cluster", CLUSTER),
+    lambda who, host: AccessQuestion(who, host, "IdempotentWrite", "Cluster", CLUSTER),
     people,
     st.sampled_from(HOSTS),
 )
 tokens = st.builds(
-    lambda who, name: Question(who, HOSTS[0], "CreateTokens", "User", name),
+    lambda who, name: AccessQuestion(who, HOSTS[0], "CreateTokens", "User", name),
     people,
     st.sampled_from(("User:u", "User:v")),
 )
 questions = (
     st.builds(
-        Question,
+        AccessQuestion,
         principal=people,
         host=st.sampled_from(HOSTS),
         operation=st.sampled_from(OPERATIONS[1:]),
@@ -117,30 +117,30 @@ def ask(
     super_users: frozenset[str] | None = frozenset(),
     allow_if_no_acl: bool | None = False,
 ) -> Decision:
-    access = Access(index(found), super_users, allow_if_no_acl)
-    return decide(access, Question(principal, host, operation, "Topic", name))
+    access = Access(index_acls(found), super_users, allow_if_no_acl)
+    return decide(access, AccessQuestion(principal, host, operation, "Topic", name))
 
 
 def naive(
-    found: Sequence[Acl], question: Question, super_users: frozenset[str], rule: bool
-) -> Verdict:
+    found: Sequence[Acl], question: AccessQuestion, super_users: frozenset[str], rule: bool
+) -> AccessVerdict:
     """The authorizer as its documentation puts it, one ACL after the other; whoever creates or
     deletes a topic may do it by a right on the cluster too."""
     if question.resource_type == "User" and question.principal == question.resource_name:
-        return Verdict.ALLOWED
+        return AccessVerdict.ALLOWED
     idempotent = question.resource_type == "Cluster" and question.operation == "IdempotentWrite"
     if idempotent and naive_writer(found, question, super_users, rule):
-        return Verdict.ALLOWED
+        return AccessVerdict.ALLOWED
     if question.resource_type == "Topic" and question.operation in ("Create", "Delete"):
         whole = replace(question, resource_type="Cluster", resource_name=CLUSTER)
-        if naive(found, whole, super_users, rule) is Verdict.ALLOWED:
-            return Verdict.ALLOWED
+        if naive(found, whole, super_users, rule) is AccessVerdict.ALLOWED:
+            return AccessVerdict.ALLOWED
     implied = {
         "Describe": ("Read", "Write", "Delete", "Alter"),
         "DescribeConfigs": ("AlterConfigs",),
     }
     if question.principal in super_users:
-        return Verdict.ALLOWED
+        return AccessVerdict.ALLOWED
     name, allowed, denied, covered = question.resource_name, False, False, False
     for one in found:
         literal = one.pattern_type == "Literal"
@@ -160,15 +160,15 @@ def naive(
         else:
             allowed |= same or one.operation in implied.get(question.operation, ())
     verdict = allowed if covered else rule
-    return Verdict.ALLOWED if verdict and not denied else Verdict.DENIED
+    return AccessVerdict.ALLOWED if verdict and not denied else AccessVerdict.DENIED
 
 
 def naive_writer(
-    found: Sequence[Acl], question: Question, super_users: frozenset[str], rule: bool
+    found: Sequence[Acl], question: AccessQuestion, super_users: frozenset[str], rule: bool
 ) -> bool:
     """Whether somebody may write to some topic, in the order in which brokers look for it."""
     fixed = replace(question, operation="Write", resource_type="Topic", resource_name="hardcode")
-    if naive(found, fixed, super_users, rule) is Verdict.ALLOWED:
+    if naive(found, fixed, super_users, rule) is AccessVerdict.ALLOWED:
         return True
     mine = [
         one
@@ -198,10 +198,10 @@ def naive_writer(
 
 @given(many, questions, st.frozensets(st.sampled_from(("User:u", "User:x"))), st.booleans())
 def test_the_index_answers_as_a_list_would(
-    found: list[Acl], question: Question, super_users: frozenset[str], rule: bool
+    found: list[Acl], question: AccessQuestion, super_users: frozenset[str], rule: bool
 ) -> None:
     """Looking ACLs up gives what going through all of them gives."""
-    access = Access(index(found), super_users, rule)
+    access = Access(index_acls(found), super_users, rule)
     assert decide(access, question).verdict == naive(found, question, super_users, rule)
 
 
@@ -218,10 +218,10 @@ def test_who_may_write_to_any_topic_is_who_brokers_let_in(
 ) -> None:
     """An idempotent producer needs no right on the cluster if it may write to some topic, as a
     list of ACLs about nothing else says."""
-    question = Question(who, host, "IdempotentWrite", "Cluster", CLUSTER)
-    decision = decide(Access(index(found), frozenset(), rule), question)
+    question = AccessQuestion(who, host, "IdempotentWrite", "Cluster", CLUSTER)
+    decision = decide(Access(index_acls(found), frozenset(), rule), question)
     assert decision.verdict == naive(found, question, frozenset(), rule)
-    assert decision.on_topic or rule or decision.verdict is Verdict.DENIED
+    assert decision.on_topic or rule or decision.verdict is AccessVerdict.DENIED
 
 
 @settings(max_examples=examples(1_000))
@@ -230,10 +230,10 @@ def test_an_unknown_host_or_rule_lets_in_only_whom_each_would(
     found: list[Acl], who: str, rule_known: bool
 ) -> None:
     """Whether it may write somewhere is certain only if it is the same from everywhere."""
-    asked = Question(who, None, "IdempotentWrite", "Cluster", CLUSTER)
-    access = Access(index(found), frozenset(), False if rule_known else None)
+    asked = AccessQuestion(who, None, "IdempotentWrite", "Cluster", CLUSTER)
+    access = Access(index_acls(found), frozenset(), False if rule_known else None)
     decision = decide(access, asked)
-    if decision.verdict is Verdict.UNKNOWN:
+    if decision.verdict is AccessVerdict.UNKNOWN:
         assert decision.needs
         return
     for host in (*HOSTS, "3.3.3.3"):
@@ -246,7 +246,7 @@ def test_an_unknown_host_or_rule_lets_in_only_whom_each_would(
 def test_the_order_of_acls_is_irrelevant(
     found: list[Acl],
     chance: object,
-    question: Question,
+    question: AccessQuestion,
     super_users: frozenset[str] | None,
     rule: bool | None,
 ) -> None:
@@ -254,38 +254,40 @@ def test_the_order_of_acls_is_irrelevant(
     other = list(found)
     chance.shuffle(other)  # type: ignore[attr-defined]  # hypothesis' Random
     first, second = (
-        decide(Access(index(order), super_users, rule), question) for order in (found, other)
+        decide(Access(index_acls(order), super_users, rule), question) for order in (found, other)
     )
     assert first == second
 
 
-ORDER = [Verdict.DENIED, Verdict.UNKNOWN, Verdict.ALLOWED]
+ORDER = [AccessVerdict.DENIED, AccessVerdict.UNKNOWN, AccessVerdict.ALLOWED]
 
 
 @given(many, acls, questions, supers, rules)
 def test_a_deny_never_allows(
     found: list[Acl],
     deny: Acl,
-    question: Question,
+    question: AccessQuestion,
     super_users: frozenset[str] | None,
     rule: bool | None,
 ) -> None:
     """One more DENY takes rights or leaves them, whatever is known."""
     more = [*found, replace(deny, permission="Deny")]
     before, after = (
-        decide(Access(index(some), super_users, rule), question).verdict for some in (found, more)
+        decide(Access(index_acls(some), super_users, rule), question).verdict
+        for some in (found, more)
     )
     assert ORDER.index(after) <= ORDER.index(before)
 
 
 @given(many, acls, questions, supers)
 def test_an_allow_never_refuses_where_no_acl_means_no(
-    found: list[Acl], allow: Acl, question: Question, super_users: frozenset[str] | None
+    found: list[Acl], allow: Acl, question: AccessQuestion, super_users: frozenset[str] | None
 ) -> None:
     """One more ALLOW gives rights or leaves them, unless it closes what stood open."""
     more = [*found, replace(allow, permission="Allow")]
     before, after = (
-        decide(Access(index(some), super_users, False), question).verdict for some in (found, more)
+        decide(Access(index_acls(some), super_users, False), question).verdict
+        for some in (found, more)
     )
     assert ORDER.index(after) >= ORDER.index(before)
 
@@ -293,16 +295,16 @@ def test_an_allow_never_refuses_where_no_acl_means_no(
 @given(many, questions, st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_what_is_certain_holds_whatever_the_unknown_is(
     found: list[Acl],
-    question: Question,
+    question: AccessQuestion,
     no_supers: bool,
     no_rule: bool,
     no_principal: bool,
     no_host: bool,
 ) -> None:
     """A decision made without knowing something is the decision that knowing it gives."""
-    access = Access(index(found), None if no_supers else frozenset({"User:u"}), None)
+    access = Access(index_acls(found), None if no_supers else frozenset({"User:u"}), None)
     access = access if no_rule else replace_rule(access)
-    asked = Question(
+    asked = AccessQuestion(
         None if no_principal else question.principal,
         None if no_host else question.host,
         question.operation,
@@ -310,8 +312,8 @@ def test_what_is_certain_holds_whatever_the_unknown_is(
         question.resource_name,
     )
     decision = decide(access, asked)
-    assert (decision.verdict is Verdict.UNKNOWN) == bool(decision.needs)
-    if decision.verdict is Verdict.UNKNOWN:
+    assert (decision.verdict is AccessVerdict.UNKNOWN) == bool(decision.needs)
+    if decision.verdict is AccessVerdict.UNKNOWN:
         return
     for super_users in (frozenset[str](), frozenset({"User:u"})):
         for rule in (True, False):
@@ -330,16 +332,18 @@ def replace_rule(access: Access) -> Access:
 def test_the_deciding_acl_is_named() -> None:
     """A DENY for everybody hides an ALLOW by name; of several the most special one is named."""
     allow, deny = acl(), acl("User:*", "All", "Deny", "ord", pattern="Prefixed")
-    assert ask([allow]) == Decision(Verdict.ALLOWED, Rule.ACL, allow)
-    assert ask([allow, deny]) == Decision(Verdict.DENIED, Rule.ACL, deny)
+    assert ask([allow]) == Decision(AccessVerdict.ALLOWED, DecisionRule.ACL, allow)
+    assert ask([allow, deny]) == Decision(AccessVerdict.DENIED, DecisionRule.ACL, deny)
     wide = acl(name="*")
     assert ask([wide, allow]).acl == allow
 
 
 def test_the_first_acl_closes_a_resource() -> None:
     """Where no ACL means yes, an ACL for somebody else means no."""
-    assert ask([], allow_if_no_acl=True) == Decision(Verdict.ALLOWED, Rule.NO_ACL)
-    assert ask([acl("User:v")], allow_if_no_acl=True) == Decision(Verdict.DENIED, Rule.NO_MATCH)
+    assert ask([], allow_if_no_acl=True) == Decision(AccessVerdict.ALLOWED, DecisionRule.NO_ACL)
+    assert ask([acl("User:v")], allow_if_no_acl=True) == Decision(
+        AccessVerdict.DENIED, DecisionRule.NO_MATCH
+    )
 
 
 @pytest.mark.parametrize(
@@ -354,7 +358,7 @@ def test_the_first_acl_closes_a_resource() -> None:
 def test_what_is_missing_is_named(known: dict[str, object], needs: tuple[Need, ...]) -> None:
     """An answer that hangs on something undeclared says what to declare."""
     decision = ask([], **known)  # type: ignore[arg-type]
-    assert (decision.verdict, decision.needs) == (Verdict.UNKNOWN, needs)
+    assert (decision.verdict, decision.needs) == (AccessVerdict.UNKNOWN, needs)
 
 
 def test_the_cluster_is_asked_before_a_topic() -> None:
@@ -362,19 +366,19 @@ def test_the_cluster_is_asked_before_a_topic() -> None:
     nothing from who has it on the topic; other operations are the topic's own."""
     whole = acl(operation="All", kind="Cluster", name=CLUSTER)
     deny = acl(operation="All", permission="Deny")
-    by_cluster = Decision(Verdict.ALLOWED, Rule.ACL, whole, on_cluster=True)
+    by_cluster = Decision(AccessVerdict.ALLOWED, DecisionRule.ACL, whole, on_cluster=True)
     for operation in ("Create", "Delete"):
         assert ask([whole, deny], operation) == by_cluster
         own = acl(operation=operation)
         assert ask([replace(whole, permission="Deny"), own], operation).acl == own
-        assert ask([deny], operation, allow_if_no_acl=True).verdict is Verdict.ALLOWED
+        assert ask([deny], operation, allow_if_no_acl=True).verdict is AccessVerdict.ALLOWED
     for operation in ("Describe", "Read", "Alter", "AlterConfigs"):
         assert ask([whole, deny], operation).acl == deny
     assert ask([deny], "Delete", allow_if_no_acl=None).needs == (Need.ALLOW_IF_NO_ACL,)
     here = replace(whole, host="1.1.1.1")
     unsure = ask([here, deny], "Delete", host=None)
     assert (unsure.verdict, unsure.needs, unsure.on_cluster) == (
-        Verdict.UNKNOWN,
+        AccessVerdict.UNKNOWN,
         (Need.HOST,),
         True,
     )
@@ -383,11 +387,11 @@ def test_the_cluster_is_asked_before_a_topic() -> None:
 def test_records_are_deleted_by_rights_on_the_topic_alone() -> None:
     """Brokers ask the authorizer about the topic and nothing else."""
     whole = acl(operation="Delete", kind="Cluster", name=CLUSTER)
-    access = Access(index([whole]), frozenset(), False)
-    question = Question("User:u", "1.1.1.1", "Delete", "Topic", "orders")
-    assert authorize(access, question).verdict is Verdict.DENIED
-    assert decide(access, question).verdict is Verdict.ALLOWED
-    assert principals(access, question) == ("User:u",)
+    access = Access(index_acls([whole]), frozenset(), False)
+    question = AccessQuestion("User:u", "1.1.1.1", "Delete", "Topic", "orders")
+    assert authorize(access, question).verdict is AccessVerdict.DENIED
+    assert decide(access, question).verdict is AccessVerdict.ALLOWED
+    assert list_principals(access, question) == ("User:u",)
 
 
 def test_an_unknown_host_or_principal_leaves_only_what_holds_for_all() -> None:
@@ -395,30 +399,30 @@ def test_an_unknown_host_or_principal_leaves_only_what_holds_for_all() -> None:
     a doubt."""
     here = acl(host="1.1.1.1")
     assert ask([here], host=None).needs == (Need.HOST,)
-    assert ask([acl()], host=None).verdict is Verdict.ALLOWED
-    assert ask([acl("User:*")], principal=None).verdict is Verdict.ALLOWED
+    assert ask([acl()], host=None).verdict is AccessVerdict.ALLOWED
+    assert ask([acl("User:*")], principal=None).verdict is AccessVerdict.ALLOWED
     assert ask([acl("User:*"), acl("User:v", permission="Deny")], principal=None).needs == (
         Need.PRINCIPAL,
     )
-    assert ask([acl("User:*", permission="Deny")], principal=None).verdict is Verdict.DENIED
+    assert ask([acl("User:*", permission="Deny")], principal=None).verdict is AccessVerdict.DENIED
 
 
 def test_who_is_named() -> None:
     """The principals of a resource are those of its ACLs and the super users."""
     found = [acl("User:a"), acl("User:b", name="ord", pattern="Prefixed"), acl("User:c", name="x")]
-    access = Access(index(found), frozenset({"User:root"}))
-    question = Question(None, None, "Read", "Topic", "orders")
-    assert principals(access, question) == ("User:a", "User:b", "User:root")
+    access = Access(index_acls(found), frozenset({"User:root"}))
+    question = AccessQuestion(None, None, "Read", "Topic", "orders")
+    assert list_principals(access, question) == ("User:a", "User:b", "User:root")
 
 
 def test_fifty_thousand_acls_are_looked_up_not_searched() -> None:
     """Among 50,000 ACLs a question touches those of its resource and no others."""
     found = [acl(f"User:u{n % 100}", name=f"team{n % 997}.topic{n}") for n in range(50_000)]
     found += [acl(name=f"team{n}.", pattern="Prefixed") for n in range(997)]
-    access = Access(index(found), frozenset(), False)
+    access = Access(index_acls(found), frozenset(), False)
     for number in range(0, 50_000, 500):
         name = f"team{number % 997}.topic{number}"
-        assert [one.resource_name for one in acls_of(access, "Topic", name)] == [
+        assert [one.resource_name for one in list_acls(access, "Topic", name)] == [
             name,
             f"team{number % 997}.",
         ]
@@ -430,8 +434,8 @@ def test_fifty_thousand_acls_are_looked_up_not_searched() -> None:
 def told_why(found: Sequence[Acl], who: str, operation: str, **place: str) -> tuple[str, str]:
     """The verdict and the reason that `explain access` shows."""
     kind, name = place.get("kind", "Cluster"), place.get("name", CLUSTER)
-    access = Access(index(found), frozenset(), False)
-    (answer,) = explain(access, Wanted(kind, name, (operation,), who), "")["answers"]
+    access = Access(index_acls(found), frozenset(), False)
+    (answer,) = explain_access(access, AccessQuery(kind, name, (operation,), who), "")["answers"]
     return answer["verdict"], answer["why"]
 
 
@@ -444,9 +448,9 @@ def test_the_reason_is_told_where_another_right_opens_the_door() -> None:
     )
     verdict, why = told_why([deny], "User:u", "IdempotentWrite")
     assert verdict == "denied" and why.endswith("no ACL allows Write to a topic (KIP-679)")
-    access = Access(index([write, deny, acl("User:v", "Write")]), frozenset(), False)
-    wanted = Wanted("Cluster", CLUSTER, ("IdempotentWrite",))
-    document = explain(access, wanted, "")
+    access = Access(index_acls([write, deny, acl("User:v", "Write")]), frozenset(), False)
+    wanted = AccessQuery("Cluster", CLUSTER, ("IdempotentWrite",))
+    document = explain_access(access, wanted, "")
     assert [one["principal"] for one in document["answers"]] == ["User:u", "User:v"]
     assert len(document["acls"]) == 3
     tokens = told_why([], "User:u", "CreateTokens", kind="User", name="User:u")

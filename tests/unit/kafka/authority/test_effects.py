@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from kafkaform_kafka.authority.authorizer import (
     Access,
-    Question,
-    Verdict,
+    AccessQuestion,
+    AccessVerdict,
     authorize,
-    covering,
     decide,
-    index,
+    find_covering,
+    index_acls,
 )
-from kafkaform_kafka.authority.effects import Both, Effect, both, effect
+from kafkaform_kafka.authority.effects import AccessPair, Effect, compute_effect, pair_access
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ....kit.quick import examples
@@ -49,13 +49,13 @@ acls = st.builds(
 many = st.lists(acls, max_size=8, unique=True)
 
 
-def asked_about_everybody(acl: Acl, worlds: Both) -> tuple[set[str], set[str]]:
+def asked_about_everybody(acl: Acl, worlds: AccessPair) -> tuple[set[str], set[str]]:
     """Who gains and who loses anything that the ACL is about: an answer of the authorizer about
     its own resource, the creation or deletion of a topic, or an idempotent producer."""
     gain, lose = set(), set()
-    only = index([acl])
+    only = index_acls([acl])
     own = ("kafka-cluster",) if acl.resource_type == "Cluster" else ASKED
-    names = [name for name in own if any(covering(only, acl.resource_type, name))]
+    names = [name for name in own if any(find_covering(only, acl.resource_type, name))]
     asked = [(authorize, acl.resource_type, *one) for one in product(names, OPERATIONS)]
     whole = acl.resource_type == "Cluster"
     topics = ASKED if whole else names
@@ -64,22 +64,24 @@ def asked_about_everybody(acl: Acl, worlds: Both) -> tuple[set[str], set[str]]:
     for (asks, kind, name, operation), who, host in product(asked, PEOPLE, HOSTS):
         if acl.principal not in (who, "User:*") or acl.host not in (host, "*"):
             continue
-        question = Question(who, host, operation, kind, name)
+        question = AccessQuestion(who, host, operation, kind, name)
         before, after = (asks(one, question).verdict for one in (worlds.before, worlds.after))
-        about = Question(who, host, operation, acl.resource_type, names[0])
+        about = AccessQuestion(who, host, operation, acl.resource_type, names[0])
         concerns = authorize(Access(only, frozenset(), False), about).verdict
         denies = acl.permission == "Deny" and acl.operation in ("All", operation)
         # To create a topic there is nothing but `decide`, and what the cluster allows counts.
         # Neither is there for an idempotent producer.
         if asks is authorize and operation in ("Create" * (kind == "Topic"), "IdempotentWrite"):
             continue
-        if before is not after and (denies or concerns is Verdict.ALLOWED):
-            (gain if after is Verdict.ALLOWED else lose).add(who)
+        if before is not after and (denies or concerns is AccessVerdict.ALLOWED):
+            (gain if after is AccessVerdict.ALLOWED else lose).add(who)
     return gain, lose
 
 
-def worlds_of(before: list[Acl], after: list[Acl]) -> Both:
-    return both(*(Access(index(found), frozenset(), False) for found in (before, after)))
+def worlds_of(before: list[Acl], after: list[Acl]) -> AccessPair:
+    return pair_access(
+        *(Access(index_acls(found), frozenset(), False) for found in (before, after))
+    )
 
 
 def said(found: Effect) -> tuple[bool, bool]:
@@ -101,7 +103,7 @@ def test_a_change_tells_of_every_gain_and_loss(
     after = [*(one for one in before if one not in gone), *made, changed]
     worlds = worlds_of(before, after)
     gain, lose = asked_about_everybody(changed, worlds)
-    assert said(effect(changed, worlds, created=True)) == (bool(gain), bool(lose))
+    assert said(compute_effect(changed, worlds, created=True)) == (bool(gain), bool(lose))
 
 
 @settings(max_examples=examples(200))
@@ -114,7 +116,7 @@ def test_a_deleted_acl_tells_of_every_gain_and_loss(
     after = [*(one for one in live if one != changed), *(one for one in made if one != changed)]
     worlds = worlds_of(before, after)
     gain, lose = asked_about_everybody(changed, worlds)
-    found = effect(changed, worlds, created=False)
+    found = compute_effect(changed, worlds, created=False)
     assert said(found) == (bool(gain), bool(lose))
     if changed.principal != "User:*":
         assert (found.gainers, found.losers) == (gain, lose)
@@ -142,7 +144,7 @@ def test_idempotent_producers_are_told_of(
     less = [one for one in (*live, *made) if one != changed]
     worlds = worlds_of(live, [*less, changed]) if created else worlds_of([*live, changed], less)
     gain, lose = asked_about_everybody(changed, worlds)
-    found = effect(changed, worlds, created=created)
+    found = compute_effect(changed, worlds, created=created)
     assert (bool(found.gainers), bool(found.losers)) == (bool(gain), bool(lose))
     assert said(found) == (bool(gain), bool(lose))
     if changed.principal != "User:*":
@@ -154,21 +156,21 @@ def test_a_right_that_a_writer_has_anyway_is_no_gain_and_no_loss() -> None:
     changes for everybody is told with that."""
     write = Acl("User:u", "*", "Write", "Allow", "Topic", "a", "Literal")
     more = Acl("User:u", "*", "IdempotentWrite", "Allow", *CLUSTER)
-    found = effect(more, worlds_of([write], [write, more]), created=True)
+    found = compute_effect(more, worlds_of([write], [write, more]), created=True)
     assert found.notes == (
         "gives nothing: who may Write to a topic needs no IdempotentWrite (KIP-679), by Allow "
         "Write for User:u on Topic a",
     )
     deny = replace(more, permission="Deny")
-    found = effect(deny, worlds_of([write, more], [write, more, deny]), created=True)
+    found = compute_effect(deny, worlds_of([write, more], [write, more, deny]), created=True)
     assert found.notes[0].startswith("takes nothing: who may Write")
-    alone = effect(deny, worlds_of([more], [more, deny]), created=True)
+    alone = compute_effect(deny, worlds_of([more], [more, deny]), created=True)
     assert alone.losses == ("User:u loses IdempotentWrite on Cluster kafka-cluster",)
     every, all_write = (replace(one, principal="User:*") for one in (more, write))
     denied = [all_write, replace(write, permission="Deny")]
-    found = effect(every, worlds_of(denied, [*denied, every]), created=True)
+    found = compute_effect(every, worlds_of(denied, [*denied, every]), created=True)
     assert found.notes[0] == "User:u gains IdempotentWrite on Cluster kafka-cluster"
-    found = effect(every, worlds_of([write], [write, every]), created=True)
+    found = compute_effect(every, worlds_of([write], [write, every]), created=True)
     assert found.notes == (
         "everybody gains IdempotentWrite on Cluster kafka-cluster",
         "who may Write to a topic needs no IdempotentWrite (KIP-679)",

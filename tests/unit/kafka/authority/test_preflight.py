@@ -9,8 +9,8 @@ import pytest
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
 from kafkaform.core.resource import CoverageKind, Depth, Failed, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.authority.required_rights import Held, missing, topics_of
-from kafkaform_kafka.cluster.context import Context
+from kafkaform_kafka.authority.required_rights import HeldRights, judge_steps, list_step_topics
+from kafkaform_kafka.cluster.context import ClusterContext
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.protocol.apis import APIS
@@ -42,11 +42,11 @@ def acl(principal: str, permission: str = "Allow") -> Step:
     return step("CreateAcls", acl_principal=principal, acl_permission_type=permission)
 
 
-def said(steps: list[Step], held: Held, principal: str | None = ME) -> dict[str, str]:
+def said(steps: list[Step], held: HeldRights, principal: str | None = ME) -> dict[str, str]:
     """step -> what is missing and what to do."""
     return {
         verdict.step: f"{verdict.fault.message} -> {verdict.fault.advice}"
-        for verdict in missing(steps, held, principal)
+        for verdict in judge_steps(steps, held, principal)
         if verdict.fault is not None
     }
 
@@ -68,42 +68,42 @@ STEPS = [
 @pytest.mark.parametrize(("wanting", "right"), STEPS)
 def test_a_missing_right_is_named_with_its_resource(wanting: Step, right: str) -> None:
     """The sentence says who lacks what, the advice what to grant."""
-    held = Held(frozenset({"Describe"}), {"a": frozenset({"Describe"})}, every_topic=False)
+    held = HeldRights(frozenset({"Describe"}), {"a": frozenset({"Describe"})}, every_topic=False)
     (text,) = said([wanting], held).values()
     assert text.startswith(f"User:ci lacks {right}") and f"grant {right}" in text
     (unnamed,) = said([wanting], held, None).values()
     assert unnamed.startswith(f"our user lacks {right}")
-    assert said([wanting], Held(ALL, {"a": ALL})) == {}
+    assert said([wanting], HeldRights(ALL, {"a": ALL})) == {}
 
 
 def test_what_the_cluster_does_not_tell_is_left_to_it() -> None:
     """Nobody is stopped on a guess: no operations, a topic that is not there, a group, a create."""
     steps = [wanting for wanting, _ in STEPS]
-    assert said(steps, Held(None, {})) == {}
+    assert said(steps, HeldRights(None, {})) == {}
     unknown = [
         step("CreateTopics", name="new"),
         step("IncrementalAlterConfigs", resource="group", name="g"),
         step("CreatePartitions", name="not-seen"),
     ]
-    assert said(unknown, Held(frozenset(), {})) == {}
+    assert said(unknown, HeldRights(frozenset(), {})) == {}
 
 
 def test_all_steps_are_judged_together() -> None:
     """Whoever must ask for rights asks once."""
     steps = [wanting for wanting, _ in STEPS]
-    found = said(steps, Held(frozenset(), {"a": frozenset({"Describe"})}, every_topic=False))
+    found = said(steps, HeldRights(frozenset(), {"a": frozenset({"Describe"})}, every_topic=False))
     assert set(found) == {each.id for each in steps}
-    assert topics_of(steps) == ("a",)
+    assert list_step_topics(steps) == ("a",)
 
 
 def test_a_plan_that_gives_us_rights_is_not_judged_by_those_of_before() -> None:
     """Only ours count, and only what allows; the right to give rights must be there."""
-    alter, held = step("AlterClientQuotas"), Held(frozenset({"Alter"}), {})
+    alter, held = step("AlterClientQuotas"), HeldRights(frozenset({"Alter"}), {})
     assert said([acl(ME), alter], held) == said([acl("User:*"), alter], held) == {}
     assert said([acl("User:app"), alter], held, None) == {}
     assert set(said([acl("User:app"), alter], held)) == {alter.id}
     assert set(said([acl(ME, "Deny"), alter], held)) == {alter.id}
-    assert set(said([acl(ME), alter], Held(frozenset(), {}))) == {acl(ME).id}
+    assert set(said([acl(ME), alter], HeldRights(frozenset(), {}))) == {acl(ME).id}
 
 
 # ── a real broker ───────────────────────────────────────────────────────────────────────
@@ -152,7 +152,7 @@ def test_an_old_broker_is_refused_by_the_name_of_the_request(broker: Any) -> Non
     session = connect(broker, "admin")
     given = session.context
     wire = Wire({**pure_config(login(broker, "admin")), "api_version": (2, 5)}, 8)
-    old = KafkaSession(Context(given.settings, wire, given.facts), session._native)
+    old = KafkaSession(ClusterContext(given.settings, wire, given.facts), session._native)
     try:
         coverage = old.sweep(quotas.KIND, Depth.FULL).coverage
         assert coverage.kind is CoverageKind.FAILED and coverage.fault is not None

@@ -10,7 +10,7 @@ from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import connect_error
-from kafkaform_kafka.connection.settings import CONFIG, Settings, check, read_settings
+from kafkaform_kafka.connection.settings import CONFIG, KafkaSettings, check, read_settings
 from kafkaform_kafka.provider import PROVIDER
 
 from ....kit.kafka.terraform import desired, faults
@@ -63,7 +63,7 @@ def config(*lines: str, before: str = "", servers: str = SERVERS) -> FrozenMap:
     return found.providers["kafka"].config
 
 
-def opened(*lines: str, before: str = "", servers: str = SERVERS) -> Settings:
+def opened(*lines: str, before: str = "", servers: str = SERVERS) -> KafkaSettings:
     """The settings that the block means."""
     return read_settings("kafka", config(*lines, before=before, servers=servers), SECRETS)
 
@@ -250,7 +250,7 @@ def test_a_failed_connection_names_variables_that_are_not_read(
     """A block that relied on the environment is told which attributes to write."""
     for name in ("KAFKA_SASL_USERNAME", "KAFKA_SASL_PASSWORD"):
         monkeypatch.setenv(name, "hunter2")
-    bare = Settings("kafka", ("b1:9092",), "PLAINTEXT")
+    bare = KafkaSettings("kafka", ("b1:9092",), "PLAINTEXT")
     advice = connect_error(bare, None).advice
     assert "KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD" in advice
     assert "write sasl_username, sasl_password into it" in advice
@@ -263,6 +263,6 @@ def test_a_block_that_says_everything_hears_nothing_of_the_environment(
 ) -> None:
     """What the block gives is what counts, there too."""
     monkeypatch.setenv("KAFKA_SASL_USERNAME", "other")
-    full = Settings("kafka", ("b1:9092",), "SASL_SSL", "PLAIN", "ci", Secret("hunter2"))
+    full = KafkaSettings("kafka", ("b1:9092",), "SASL_SSL", "PLAIN", "ci", Secret("hunter2"))
     advice = connect_error(full, None).advice
     assert "KAFKA_SASL_USERNAME" not in advice and "tls_enabled" not in advice

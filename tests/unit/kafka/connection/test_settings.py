@@ -10,7 +10,7 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection.clients import native_config, pure_config
-from kafkaform_kafka.connection.settings import CONFIG, Settings, read_settings, seconds
+from kafkaform_kafka.connection.settings import CONFIG, KafkaSettings, parse_seconds, read_settings
 
 from ....kit.kafka.terraform import desired
 
@@ -18,7 +18,7 @@ SECRETS = {"env:PW": Secret("hunter2")}
 LOGIN = {"sasl_username": "ci", "sasl_password": SecretRef("env", "PW")}
 
 
-def read(**given: Any) -> Settings:
+def read(**given: Any) -> KafkaSettings:
     """Settings of a block with one broker."""
     block = {"bootstrap_servers": ["b1:9092", "b2:9092"], **given}
     frozen = freeze(block)
@@ -215,7 +215,7 @@ def test_all_faults_are_said_at_once() -> None:
 )
 def test_durations(written: Any, expected: float | None) -> None:
     """A timeout of zero or less has no meaning on the wire and is never sent."""
-    assert seconds(written) == expected
+    assert parse_seconds(written) == expected
 
 
 def test_the_principal_is_derived_from_a_login_and_nothing_else() -> None:

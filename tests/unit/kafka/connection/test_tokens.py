@@ -10,8 +10,14 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.connection.settings import Settings
-from kafkaform_kafka.connection.tokens import Token, Tokens, from_endpoint, from_file, tokens_of
+from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.tokens import (
+    LoginToken,
+    TokenSource,
+    fetch_token,
+    open_token_source,
+    read_token_file,
+)
 
 from ....kit.kafka import doors
 from ....kit.kafka.token_endpoint import CLIENT, SECRET, Endpoint, serving
@@ -30,11 +36,11 @@ def endpoint(signer: doors.Tokens) -> Iterator[Endpoint]:
         yield served
 
 
-def asking(url: str, secret: str = SECRET, **more: Any) -> Settings:
+def asking(url: str, secret: str = SECRET, **more: Any) -> KafkaSettings:
     """A provider block that gets its token there."""
     usual: dict[str, Any] = {"username": CLIENT, "password": Secret(secret), "token_url": url}
     given = {**usual, **more}
-    return Settings("kafka", ("b:9092",), "SASL_SSL", "OAUTHBEARER", timeout=5.0, **given)
+    return KafkaSettings("kafka", ("b:9092",), "SASL_SSL", "OAUTHBEARER", timeout=5.0, **given)
 
 
 def fault(call: Any, *arguments: Any) -> ConnectError:
@@ -48,7 +54,7 @@ def fault(call: Any, *arguments: Any) -> ConnectError:
 
 def test_an_endpoint_gives_a_token_for_id_secret_and_scopes(endpoint: Endpoint) -> None:
     """The names of the Mongey provider mean the client credentials grant."""
-    token = from_endpoint(asking(endpoint.url, scopes=("kafka.read", "kafka.write")))
+    token = fetch_token(asking(endpoint.url, scopes=("kafka.read", "kafka.write")))
     assert token.subject == "admin" and token.text.reveal().count(".") == 2
     assert endpoint.asked == [
         {"grant_type": "client_credentials", "scope": "kafka.read kafka.write"}
@@ -58,7 +64,7 @@ def test_an_endpoint_gives_a_token_for_id_secret_and_scopes(endpoint: Endpoint) 
 def test_an_endpoint_that_wants_the_secret_in_the_body_gets_it_there(endpoint: Endpoint) -> None:
     """Some servers refuse HTTP Basic; the second way is tried once."""
     endpoint.basic = False
-    assert from_endpoint(asking(endpoint.url)).subject == "admin"
+    assert fetch_token(asking(endpoint.url)).subject == "admin"
     assert [sorted(form) for form in endpoint.asked] == [
         ["grant_type"],
         ["client_id", "client_secret", "grant_type"],
@@ -67,7 +73,7 @@ def test_an_endpoint_that_wants_the_secret_in_the_body_gets_it_there(endpoint: E
 
 def test_a_wrong_client_secret_is_named_and_not_repeated(endpoint: Endpoint) -> None:
     """The endpoint's description may hold anything, so only its error code is passed on."""
-    error = fault(from_endpoint, asking(endpoint.url, "wrong"))
+    error = fault(fetch_token, asking(endpoint.url, "wrong"))
     assert "gives no token: HTTP 401, invalid_client" in error.message
     assert "sasl_password (client secret)" in error.advice
 
@@ -75,13 +81,13 @@ def test_a_wrong_client_secret_is_named_and_not_repeated(endpoint: Endpoint) -> 
 def test_an_endpoint_that_fails_is_named(endpoint: Endpoint) -> None:
     """The user learns which server to look at."""
     endpoint.status = 503
-    error = fault(from_endpoint, asking(endpoint.url))
+    error = fault(fetch_token, asking(endpoint.url))
     assert endpoint.url in error.message and "HTTP 503" in error.message
 
 
 def test_an_endpoint_that_is_down_is_named() -> None:
     """Nobody listens there."""
-    error = fault(from_endpoint, asking("http://127.0.0.1:1/token?key=hidden"))
+    error = fault(fetch_token, asking("http://127.0.0.1:1/token?key=hidden"))
     assert "http://127.0.0.1:1/token cannot be reached: Connection refused" in error.message
     assert "hidden" not in error.message and "sasl_token_url" in error.advice
 
@@ -91,7 +97,7 @@ def test_the_secret_goes_to_no_other_place(endpoint: Endpoint, status: int) -> N
     """A redirection is an error, whatever it promises."""
     with serving(lambda: {"access_token": "stolen"}) as other:
         endpoint.status, endpoint.location = status, other.url
-        error = fault(from_endpoint, asking(endpoint.url))
+        error = fault(fetch_token, asking(endpoint.url))
         assert f"HTTP {status}" in error.message and other.asked == []
 
 
@@ -102,7 +108,7 @@ def test_the_secret_goes_to_no_other_place(endpoint: Endpoint, status: int) -> N
 def test_an_answer_without_a_usable_token_is_refused(answer: dict[str, Any]) -> None:
     """What is no bearer token must not become part of a login."""
     with serving(lambda: answer) as served:
-        assert "without an access_token" in fault(from_endpoint, asking(served.url)).message
+        assert "without an access_token" in fault(fetch_token, asking(served.url)).message
 
 
 def test_the_endpoint_is_verified_and_may_have_the_authority_of_ca_cert(
@@ -115,42 +121,42 @@ def test_the_endpoint_is_verified_and_may_have_the_authority_of_ca_cert(
     store.write_text(key + certificate)
     with serving(lambda: {"access_token": signer.make()}, store) as served:
         assert served.url.startswith("https://")
-        refused = fault(from_endpoint, asking(served.url))
+        refused = fault(fetch_token, asking(served.url))
         assert "its certificate is refused: " in refused.message
         assert "ca_cert" in refused.advice
         assert served.asked == []
-        assert from_endpoint(asking(served.url, ca=own.pem)).subject == "admin"
+        assert fetch_token(asking(served.url, ca=own.pem)).subject == "admin"
 
 
 def test_a_token_is_kept_until_it_is_old_and_then_fetched_again() -> None:
     """Two clients and many connections ask the endpoint once; nobody logs in with an old token."""
     now, given = [1000.0], []
 
-    def fetch() -> Token:
+    def fetch() -> LoginToken:
         given.append(now[0])
-        return Token(Secret(f"token-{len(given)}"), now[0] + 100)
+        return LoginToken(Secret(f"token-{len(given)}"), now[0] + 100)
 
-    tokens = Tokens(fetch, clock=lambda: now[0])
-    assert {tokens.now().text.reveal() for _ in range(5)} == {"token-1"}
+    tokens = TokenSource(fetch, clock=lambda: now[0])
+    assert {tokens.get_token().text.reveal() for _ in range(5)} == {"token-1"}
     now[0] = 1079.0
-    assert tokens.now().text.reveal() == "token-1"
+    assert tokens.get_token().text.reveal() == "token-1"
     now[0] = 1081.0
-    assert tokens.now().text.reveal() == "token-2"
+    assert tokens.get_token().text.reveal() == "token-2"
 
 
 def test_a_file_is_read_again_when_its_token_gets_old(signer: doors.Tokens, tmp_path: Path) -> None:
     """An orchestrator replaces the file; a long apply logs in with the new one."""
     file, now = tmp_path / "token", [0.0]
     file.write_text(signer.make("first") + "\n")
-    settings = Settings("kafka", ("b:9092",), "SASL_SSL", "OAUTHBEARER", token_file=str(file))
-    found = tokens_of(settings)
+    settings = KafkaSettings("kafka", ("b:9092",), "SASL_SSL", "OAUTHBEARER", token_file=str(file))
+    found = open_token_source(settings)
     assert found is not None
-    tokens = Tokens(found._fetch, clock=lambda: now[0])
-    now[0] = tokens.now().expires - 601
-    assert tokens.now().subject == "first"
+    tokens = TokenSource(found._fetch, clock=lambda: now[0])
+    now[0] = tokens.get_token().expires - 601
+    assert tokens.get_token().subject == "first"
     file.write_text(signer.make("second"))
     now[0] += 10_000
-    assert tokens.now().subject == "second"
+    assert tokens.get_token().subject == "second"
 
 
 OTHER_FILES = [
@@ -169,7 +175,7 @@ def test_a_file_that_holds_no_token_is_not_sent_away(content: str, tmp_path: Pat
     """A reviewed block cannot make the broker receive a key or a password file."""
     file = tmp_path / "secret"
     file.write_text(content)
-    error = fault(from_file, str(file))
+    error = fault(read_token_file, str(file))
     assert "holds no JSON web token" in error.message
     assert content[:20].strip() == "" or content[:20] not in error.message
 
@@ -178,11 +184,11 @@ def test_a_file_that_is_missing_or_old_is_named(signer: doors.Tokens, tmp_path: 
     """Both are known without asking the broker."""
     gone, old = tmp_path / "gone", tmp_path / "old"
     old.write_text(signer.make(seconds=-5))
-    assert f"{gone} cannot be read: No such file" in fault(from_file, str(gone)).message
-    assert f"sasl_token_file {old} has expired" in fault(from_file, str(old)).message
+    assert f"{gone} cannot be read: No such file" in fault(read_token_file, str(gone)).message
+    assert f"sasl_token_file {old} has expired" in fault(read_token_file, str(old)).message
 
 
 def test_a_token_is_not_shown_by_accident(signer: doors.Tokens) -> None:
     """Neither by printing it nor by printing who holds it."""
-    token = Token(Secret(signer.make()), 5.0)
+    token = LoginToken(Secret(signer.make()), 5.0)
     assert token.text.reveal() not in repr(token)

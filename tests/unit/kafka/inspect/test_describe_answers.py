@@ -11,7 +11,7 @@ from kafkaform.core.resource import Coverage, CoverageKind, Depth, Identity, Obs
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.inspect import documents as module
 from kafkaform_kafka.inspect.documents import RELEASE_SECONDS, describe
-from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.wire.client import NotSent
 from kafkaform_kafka.wire.describe import BrokerRow
 
@@ -29,7 +29,7 @@ def test_acls_of_one_principal_stand_together() -> None:
         )
         return Sweep(kind, depth, tuple(items), Coverage(CoverageKind.COMPLETE))
 
-    found = describe("acls", CONTEXT, sweep, Wanted())
+    found = describe("acls", CONTEXT, sweep, DescribeQuery())
     listed = [row["acl_principal"] for row in found["acls"]]
     assert listed == ["User:a", "User:b", "User:billing"]
 
@@ -47,6 +47,6 @@ def test_a_broker_that_has_just_ended_holds_nobody_up(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module.wire, "metadata_version", silent)
     monkeypatch.setattr(module.cluster_wire, "quorum_leader", lambda *_, **__: 1)
     context: Any = SimpleNamespace(**vars(CONTEXT), wire=None, timeout=30.0)
-    found = describe("brokers", context, lambda *_: pytest.fail("not asked"), Wanted())
+    found = describe("brokers", context, lambda *_: pytest.fail("not asked"), DescribeQuery())
     assert waited == [RELEASE_SECONDS]
     assert found["brokers"][0]["release"] is None

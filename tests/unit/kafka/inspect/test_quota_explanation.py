@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap
 from kafkaform.render.page import lines
-from kafkaform_kafka.inspect.quota_explanation import Client, explain
+from kafkaform_kafka.inspect.quota_explanation import Client, explain_quotas
 from kafkaform_kafka.inspect.quota_page import quota_page
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.quota.levels import LEVELS
@@ -42,8 +42,8 @@ SHARED = (
 
 
 def told(client: Client, rows: Rows, callback: str | None = None) -> FrozenMap:
-    sweep = quotas.listing("kafka", Depth.FULL, rows)
-    return explain(client, sweep, facts(quota_callback=callback))
+    sweep = quotas.make_quota_sweep("kafka", Depth.FULL, rows)
+    return explain_quotas(client, sweep, facts(quota_callback=callback))
 
 
 def limit(document: FrozenMap, key: str) -> FrozenMap:

@@ -11,7 +11,7 @@ from kafka.protocol.admin import DeleteAclsRequest, DescribeAclsRequest
 
 from kafkaform.core.change import Action, Change, Step
 from kafkaform.core.resource import FaultClass, Identity
-from kafkaform_kafka.cluster.context import Context, Order
+from kafkaform_kafka.cluster.context import ClusterContext, Order
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl import send as sends
 from kafkaform_kafka.kinds.acl.resource_type import Acl
@@ -82,7 +82,7 @@ def matched(filters: Sequence[Any], **other: Any) -> list[Any]:
 
 def sent(cluster: Cluster, count: int) -> Sequence[Any]:
     settings = SimpleNamespace(instance="kafka", timeout=5.0)
-    context = Context(cast(Any, settings), cast(Wire, cluster), FACTS)
+    context = ClusterContext(cast(Any, settings), cast(Wire, cluster), FACTS)
     return sends.send_delete_acls(context, Order(deletes(count), dry=False))
 
 
@@ -100,7 +100,7 @@ def test_filters_times_live_rules_stay_under_a_million(
     live: int, count: int, sizes: list[int]
 ) -> None:
     """The more rules there are, the fewer leave together; one at least."""
-    assert [len(part) for part in sends.portions(deletes(count), live)] == sizes
+    assert [len(part) for part in sends.split_portions(deletes(count), live)] == sizes
 
 
 def test_the_live_rules_are_counted_afresh() -> None:

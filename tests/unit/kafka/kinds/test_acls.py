@@ -12,8 +12,8 @@ from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.filter import fits
-from kafkaform_kafka.kinds.acl.readings import already, listing
+from kafkaform_kafka.kinds.acl.filter import fits_arguments
+from kafkaform_kafka.kinds.acl.readings import check_already_done, make_acl_sweep
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.kinds.request_order import CREATE_ACLS
 
@@ -47,7 +47,7 @@ def test_all_seven_fields_are_the_identity() -> None:
     """A key names one rule, and the import id is the key."""
     assert acls.TYPE.key(READ.attributes) == KEY
     assert acls.TYPE.import_key(KEY) == KEY
-    assert acls.acl_of_key(KEY) == READ == acls.acl_of(READ.attributes)
+    assert acls.parse_acl_key(KEY) == READ == acls.parse_acl(READ.attributes)
     other = {replace(READ, **{name: "x"}).key for name in Acl.__struct_fields__}
     assert len({KEY, *other}) == 8
 
@@ -224,7 +224,7 @@ def test_the_literal_order_only_marks_deletes() -> None:
 def test_a_rule_that_is_too_new_is_shown_and_never_named() -> None:
     """Its operation is a number: no block, no import id and no delete can name it."""
     new = replace(READ, operation="16")
-    (item,) = listing("kafka", "full", [new]).items  # type: ignore[arg-type]
+    (item,) = make_acl_sweep("kafka", "full", [new]).items  # type: ignore[arg-type]
     assert item.details["unmanageable"]
     assert not acls.is_known(new)
     with pytest.raises(ValueError, match="none of"):
@@ -233,9 +233,13 @@ def test_a_rule_that_is_too_new_is_shown_and_never_named() -> None:
 
 def test_what_a_fresh_look_refuses() -> None:
     """A create of what is there, a delete of what is not."""
-    assert already("CreateAcls", KEY, False) is already("DeleteAcls", KEY, True) is None
+    assert (
+        check_already_done("CreateAcls", KEY, False)
+        is check_already_done("DeleteAcls", KEY, True)
+        is None
+    )
     for api, there in (("CreateAcls", True), ("DeleteAcls", False)):
-        fault = already(api, KEY, there)
+        fault = check_already_done(api, KEY, there)
         assert fault and KEY in fault.message
 
 
@@ -266,4 +270,4 @@ OTHER = replace(READ, resource_name="carts", principal="User:shop")
 def test_filters_are_kafkas(arguments: dict[str, Any], found: list[Acl]) -> None:
     """Any is both pattern types, Match every pattern that covers the name (KIP-290)."""
     given = FrozenMap({**dict.fromkeys(acls.NAMES), **arguments})
-    assert [acl for acl in (READ, PREFIX, WILD, OTHER) if fits(acl, given)] == found
+    assert [acl for acl in (READ, PREFIX, WILD, OTHER) if fits_arguments(acl, given)] == found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.topic.read import fallback
+from kafkaform_kafka.kinds.topic.read import find_fallback
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
-from kafkaform_kafka.wire.answers import Entry
+from kafkaform_kafka.wire.answers import ConfigEntry
 
 from ....kit.kafka.changes import FACTS, facts
 
@@ -16,26 +16,26 @@ HOURS = facts(topic_defaults=FrozenMap({"retention.ms": "86400000"}))
 
 def test_the_brokers_own_setting_comes_first() -> None:
     """A value that somebody set on the broker is what a removal brings back."""
-    entry = Entry("cleanup.policy", "delete", 1, below="delete, compact")
-    assert fallback(entry, FACTS) == "compact,delete"
+    entry = ConfigEntry("cleanup.policy", "delete", 1, below="delete, compact")
+    assert find_fallback(entry, FACTS) == "compact,delete"
 
 
 def test_settings_in_hours_come_from_the_facts() -> None:
     """Kafka hides log.retention.hours below retention.ms, so the broker's configs are asked."""
-    assert fallback(Entry("retention.ms", "1", 1), HOURS) == "86400000"
+    assert find_fallback(ConfigEntry("retention.ms", "1", 1), HOURS) == "86400000"
 
 
 def test_without_the_right_to_know_nothing_is_guessed() -> None:
     """The broker may be set to anything in hours: no number is better than a wrong one."""
-    assert fallback(Entry("retention.ms", "1", 1), FACTS) is None
+    assert find_fallback(ConfigEntry("retention.ms", "1", 1), FACTS) is None
 
 
 @pytest.mark.parametrize("key", ["max.compaction.lag.ms", "preallocate", "segment.bytes"])
 def test_otherwise_it_is_kafkas_default(key: str) -> None:
     """A key that no broker setting stands behind has Kafka's own default."""
-    assert fallback(Entry(key, "1", 1), FACTS) == TOPIC_KEYS[key].default
+    assert find_fallback(ConfigEntry(key, "1", 1), FACTS) == TOPIC_KEYS[key].default
 
 
 def test_an_unknown_key_has_no_known_fallback() -> None:
     """A newer broker's key is shown without a value that takes effect."""
-    assert fallback(Entry("made.up", "1", 1), FACTS) is None
+    assert find_fallback(ConfigEntry("made.up", "1", 1), FACTS) is None

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Request
 from kafkaform_kafka.cluster.context import Requests
 from kafkaform_kafka.kinds import request_order
-from kafkaform_kafka.kinds.kind import Kind
+from kafkaform_kafka.kinds.kind import ResourceKind
 from kafkaform_kafka.kinds.request_order import CREATING, make_request
 from kafkaform_kafka.memory.tables import join_tables
 from kafkaform_kafka.protocol.apis import APIS, Api
@@ -28,7 +28,7 @@ UNGUARDED = frozenset({"kafka_acl", "kafka_access", "kafka_topic_leaders", "kafk
 none that a state depends on."""
 
 
-def connected(kind: Kind) -> Requests:
+def connected(kind: ResourceKind) -> Requests:
     """How a real cluster is asked for this kind."""
     assert kind.connect is not None
     return kind.connect()
@@ -84,7 +84,7 @@ def test_a_place_is_for_what_changes_something() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_kind_says_all_of_itself(kind: Kind) -> None:
+def test_a_kind_says_all_of_itself(kind: ResourceKind) -> None:
     """It can be read on a real cluster and on the simulated one; its type has its name; what may
     be lost with a right is guarded."""
     assert (kind.connect is None) == (kind.simulate is None) == (kind.name in COMPOSITE)

@@ -7,8 +7,8 @@ import pytest
 from kafkaform.core.change import Action, Change, Evidence, PathChange, Repeat, Step
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform_kafka.kinds.leaders import resource_type as leaders
-from kafkaform_kafka.kinds.leaders.send import hurdle
-from kafkaform_kafka.kinds.topic.send_placement import combined
+from kafkaform_kafka.kinds.leaders.send import find_hurdle
+from kafkaform_kafka.kinds.topic.send_placement import combine_faults
 from kafkaform_kafka.wire.topics import TopicRow
 
 from ....kit.kafka.changes import FACTS
@@ -22,8 +22,8 @@ def election(before: dict[int, int], after: dict[int, int]) -> Change:
         Identity("kafka", leaders.KIND, "orders"),
         "kafka_topic_leaders.alter",
         Action.UPDATE,
-        leaders.observed_attributes("orders", before),
-        leaders.observed_attributes("orders", after),
+        leaders.make_attributes("orders", before),
+        leaders.make_attributes("orders", after),
         tuple(
             PathChange(("leaders", str(n)), before[n], after[n])
             for n in before
@@ -60,7 +60,7 @@ def test_only_what_changes_is_sent() -> None:
 )
 def test_first_replicas_must_be_the_planned_ones(row: TopicRow, code: str | None) -> None:
     """Kafka is told no broker, so who would lead is looked at before."""
-    fault = hurdle(step(), row)
+    fault = find_hurdle(step(), row)
     assert (fault.code if fault else None) == code
 
 
@@ -75,5 +75,5 @@ def test_first_replicas_must_be_the_planned_ones(row: TopicRow, code: str | None
 )
 def test_faults_of_partitions_become_one(answers: list[Fault | None], said: str | None) -> None:
     """What is not clear comes first, so that the leaders are read again."""
-    fault = combined(answers, "the others lead")
+    fault = combine_faults(answers, "the others lead")
     assert (fault.message if fault else None) == said

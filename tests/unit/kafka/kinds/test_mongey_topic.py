@@ -57,8 +57,8 @@ def fresh_name(bench: Bench) -> str:
 def unchanged(bench: Bench, attributes: FrozenMap) -> bool:
     """True if the live topic is as declared, so that a plan has nothing to do."""
     seen = bench.wait_seen(attributes)
-    after = bench.target(attributes, seen)
-    return not bench.steps(bench.change(Action.UPDATE, attributes, seen, after))
+    after = bench.compute_target(attributes, seen)
+    return not bench.list_steps(bench.make_change(Action.UPDATE, attributes, seen, after))
 
 
 def test_a_topic_applies_as_it_is_written(bench: Bench) -> None:
@@ -80,7 +80,7 @@ def test_a_topic_applies_as_it_is_written(bench: Bench) -> None:
 def test_a_factor_that_the_cluster_chooses(bench: Bench, factor: str, more: str) -> None:
     """The plan shows the broker's default, and whatever is live counts as declared."""
     attributes = declared(fresh_name(bench), factor, more)
-    assert bench.target(attributes, None)["replication_factor"] == 1
+    assert bench.compute_target(attributes, None)["replication_factor"] == 1
     assert bench.create(attributes).status is OutcomeStatus.APPLIED
     assert bench.wait_seen(attributes).attributes["replication_factor"] == 1
     assert unchanged(bench, attributes)
@@ -94,7 +94,7 @@ def test_a_managed_factor_keeps_more_replicas_than_the_default() -> None:
         assert unchanged(bench, attributes)
         plain = attributes.with_items({"managed_replication_factor": False})
         seen = bench.wait_seen(attributes)
-        assert bench.target(plain, seen)["replication_factor"] == 1
+        assert bench.compute_target(plain, seen)["replication_factor"] == 1
 
 
 def test_the_import_id_is_the_name() -> None:

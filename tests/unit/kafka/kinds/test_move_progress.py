@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform_kafka.cluster.context import Context
+from kafkaform_kafka.cluster.context import ClusterContext
 from kafkaform_kafka.kinds.topic import read_placement
-from kafkaform_kafka.kinds.topic.read_placement import UNMEASURED, progress
+from kafkaform_kafka.kinds.topic.read_placement import UNMEASURED, measure_progress
 from kafkaform_kafka.wire.client import AnswerLost
 from kafkaform_kafka.wire.cluster import LogSize
 from kafkaform_kafka.wire.placement import Move
@@ -18,7 +18,7 @@ from kafkaform_kafka.wire.placement import Move
 MB = 1_000_000
 MOVE = Move(replicas=(1, 2, 3), adding=(3,), removing=(1,))
 """From brokers 1 and 2 to brokers 2 and 3."""
-CONTEXT = cast(Context, SimpleNamespace(wire=None, timeout=1.0))
+CONTEXT = cast(ClusterContext, SimpleNamespace(wire=None, timeout=1.0))
 
 
 def told(monkeypatch: pytest.MonkeyPatch, sizes: Mapping[str, int | None]) -> Mapping[str, str]:
@@ -31,9 +31,9 @@ def told(monkeypatch: pytest.MonkeyPatch, sizes: Mapping[str, int | None]) -> Ma
         size = sizes[node]
         return None if size is None else [LogSize("t", 0, node, size * MB)]
 
-    monkeypatch.setattr(read_placement, "log_sizes", log_sizes)
+    monkeypatch.setattr(read_placement, "read_log_sizes", log_sizes)
     monkeypatch.setattr(read_placement, "MOMENTS_APART", 0.0)
-    return progress(CONTEXT, {"t": {0: MOVE}})
+    return measure_progress(CONTEXT, {"t": {0: MOVE}})
 
 
 @pytest.mark.parametrize(

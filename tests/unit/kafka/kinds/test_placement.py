@@ -14,10 +14,10 @@ from kafkaform_kafka.kinds.topic import placement
 from kafkaform_kafka.kinds.topic.placement import (
     Assignment,
     Racks,
-    created,
-    move_ticket,
+    make_move_ticket,
     parse_ticket,
-    target,
+    plan_assignment,
+    plan_creation,
 )
 
 from ....kit.quick import examples
@@ -65,7 +65,7 @@ def choices(row: Sequence[int], factor: int, racks: Racks) -> list[tuple[int, ..
 def test_every_partition_gets_the_wanted_number_of_different_live_brokers(case: Case) -> None:
     """New replicas are on live brokers only, and no broker has a partition twice."""
     live, factor, partitions, racks = case
-    there = target(live, factor, partitions, racks)
+    there = plan_assignment(live, factor, partitions, racks)
     assert len(there) == partitions
     for number, row in enumerate(there):
         assert len(row) == len(set(row)) == factor
@@ -78,7 +78,7 @@ def test_no_assignment_moves_less(case: Case) -> None:
     """Raising only adds and lowering only removes, which is the least there can be; a partition
     that has the number already is not touched."""
     live, factor, partitions, racks = case
-    there = target(live, factor, partitions, racks)
+    there = plan_assignment(live, factor, partitions, racks)
     for old, new in zip(live, there, strict=False):
         if len(old) == factor:
             assert new == old
@@ -95,7 +95,7 @@ def test_no_assignment_moves_less(case: Case) -> None:
 def test_the_preferred_leader_stays_while_its_broker_lives(case: Case) -> None:
     """Nobody elects another leader because of a change of numbers."""
     live, factor, partitions, racks = case
-    there = target(live, factor, partitions, racks)
+    there = plan_assignment(live, factor, partitions, racks)
     for old, new in zip(live, there, strict=False):
         if old[0] in racks or len(old) <= factor:
             assert new[0] == old[0]
@@ -106,7 +106,7 @@ def test_the_preferred_leader_stays_while_its_broker_lives(case: Case) -> None:
 def test_no_choice_spreads_a_partition_better_over_racks(case: Case) -> None:
     """Against every set of replicas that moves as little, tried one by one."""
     live, factor, partitions, racks = case
-    for old, new in zip(live, target(live, factor, partitions, racks), strict=False):
+    for old, new in zip(live, plan_assignment(live, factor, partitions, racks), strict=False):
         assert spread(new, racks) == min(spread(c, racks) for c in choices(old, factor, racks))
 
 
@@ -115,10 +115,10 @@ def test_no_choice_spreads_a_partition_better_over_racks(case: Case) -> None:
 def test_the_same_inputs_give_the_same_and_a_second_run_moves_nothing(case: Case) -> None:
     """Whatever order the brokers are listed in."""
     live, factor, partitions, racks = case
-    there = target(live, factor, partitions, racks)
+    there = plan_assignment(live, factor, partitions, racks)
     listed = dict(sorted(racks.items(), reverse=True))
-    assert target(live, factor, partitions, listed) == there
-    assert target(there, factor, partitions, racks) == there
+    assert plan_assignment(live, factor, partitions, listed) == there
+    assert plan_assignment(there, factor, partitions, racks) == there
 
 
 @settings(max_examples=examples(200))
@@ -133,7 +133,7 @@ def test_equal_brokers_get_equally_much(partitions: int, brokers: int, data: st.
     racks = dict.fromkeys(range(1, brokers + 1), "r")
     live = tuple((number % brokers + 1,) for number in range(partitions))
     factor = data.draw(st.integers(1, brokers))
-    there = target(live, factor, partitions, racks)
+    there = plan_assignment(live, factor, partitions, racks)
     load = Counter(b for row in there for b in row)
     assert max(load[b] for b in racks) - min(load[b] for b in racks) <= 1
 
@@ -144,7 +144,7 @@ def test_no_single_exchange_would_even_out_the_brokers(case: Case) -> None:
     """Of what was free to choose, nothing can be put on a broker with two replicas less without
     a partition losing spread."""
     live, factor, partitions, racks = case
-    there = target(live, factor, partitions, racks)
+    there = plan_assignment(live, factor, partitions, racks)
     load = Counter(b for row in there for b in row)
     for old, new in zip(live, there, strict=False):
         for better in choices(old, factor, racks) if len(old) != factor else ():
@@ -157,20 +157,20 @@ def test_no_single_exchange_would_even_out_the_brokers(case: Case) -> None:
 
 def test_three_racks_get_one_replica_each() -> None:
     """The plain case, as anybody would do it."""
-    assert target([(1,), (2,), (3,)], 3, 3, RACKS) == ((1, 2, 3), (2, 1, 3), (3, 1, 2))
+    assert plan_assignment([(1,), (2,), (3,)], 3, 3, RACKS) == ((1, 2, 3), (2, 1, 3), (3, 1, 2))
 
 
 def test_lowering_keeps_the_leader_and_takes_from_the_full_brokers() -> None:
     """Two of three stay, the first among them, and every broker gives one."""
-    there = target([(1, 2, 3), (2, 3, 1), (3, 1, 2)], 2, 3, RACKS)
+    there = plan_assignment([(1, 2, 3), (2, 3, 1), (3, 1, 2)], 2, 3, RACKS)
     assert [row[0] for row in there] == [1, 2, 3]
     assert Counter(b for row in there for b in row) == {1: 2, 2: 2, 3: 2}
 
 
 def test_a_broker_that_is_gone_loses_its_replicas_first() -> None:
     """Even if it was the preferred leader; raising leaves its replica where it is."""
-    assert target([(9, 1, 2)], 2, 1, RACKS) == ((1, 2),)
-    assert target([(9, 1)], 3, 1, RACKS)[0][:2] == (9, 1)
+    assert plan_assignment([(9, 1, 2)], 2, 1, RACKS) == ((1, 2),)
+    assert plan_assignment([(9, 1)], 3, 1, RACKS)[0][:2] == (9, 1)
 
 
 def test_brokers_without_racks_are_racks_of_their_own() -> None:
@@ -183,21 +183,21 @@ def test_brokers_without_racks_are_racks_of_their_own() -> None:
 def test_too_many_replicas_are_refused() -> None:
     """The rules say so first; nobody loops for ever."""
     with pytest.raises(ValueError, match="fewer live brokers"):
-        target([(1,)], 4, 1, RACKS)
+        plan_assignment([(1,)], 4, 1, RACKS)
 
 
 def test_new_partitions_are_created_as_wide_as_the_old_ones() -> None:
     """Kafka refuses another number of replicas there, so the move after it corrects it."""
-    assert created([(3, 1, 2)], 1, RACKS) == ((3,),)
-    assert created([(3,)], 2, RACKS) == ((3, 1),)
+    assert plan_creation([(3, 1, 2)], 1, RACKS) == ((3,),)
+    assert plan_creation([(3,)], 2, RACKS) == ((3, 1),)
 
 
 def test_a_ticket_names_its_target_and_survives_growth() -> None:
     """Any later process can tell from the text whether the move got there."""
-    ticket = parse_ticket(str(move_ticket("a.b-c", "id", [(1, 2), (2, 3)])))
+    ticket = parse_ticket(str(make_move_ticket("a.b-c", "id", [(1, 2), (2, 3)])))
     assert isinstance(ticket, placement.MoveTicket) and ticket.topic == "a.b-c"
-    assert ticket.names([(1, 2), (2, 3)]) and ticket.names([(1, 2), (2, 3), (3, 1)])
-    assert not ticket.names([(2, 1), (2, 3)]) and not ticket.names([(1, 2)])
+    assert ticket.matches([(1, 2), (2, 3)]) and ticket.matches([(1, 2), (2, 3), (3, 1)])
+    assert not ticket.matches([(2, 1), (2, 3)]) and not ticket.matches([(1, 2)])
 
 
 def test_a_throttle_ticket_says_all_that_was_set() -> None:

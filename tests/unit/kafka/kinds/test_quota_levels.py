@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.quota.levels import LEVELS, applying, entity_text, ladder
+from kafkaform_kafka.kinds.quota.levels import LEVELS, entity_text, find_applying, list_levels
 
 KEY = "controller_mutation_rate"
 ENTITIES: tuple[tuple[dict[str, str | None], str], ...] = (
@@ -48,7 +48,7 @@ def test_the_most_specific_level_wins(number: int) -> None:
     entities = [entity for entity, _ in ENTITIES[number - 1 :]]
     for given in (entities, entities[::-1]):
         known = quotas(*given, *OTHERS)
-        found = applying(KEY, "ci", "kafkaform", known)
+        found = find_applying(KEY, "ci", "kafkaform", known)
         assert found is not None
         assert found.level.number == number
         assert found.entity == entities[0]
@@ -59,7 +59,7 @@ def test_the_most_specific_level_wins(number: int) -> None:
 def test_a_level_alone_applies(number: int) -> None:
     """Nothing but this level says anything, and it is enough."""
     entity, text = ENTITIES[number - 1]
-    found = applying(KEY, "ci", "kafkaform", quotas(entity))
+    found = find_applying(KEY, "ci", "kafkaform", quotas(entity))
     assert found is not None
     assert (found.level, found.value) == (LEVELS[number - 1], 1)
     assert entity_text(found.entity) == text
@@ -67,8 +67,8 @@ def test_a_level_alone_applies(number: int) -> None:
 
 def test_entities_of_others_never_apply() -> None:
     """Other names, ip entities, and users who are called like a default limit nobody else."""
-    assert applying(KEY, "ci", "kafkaform", quotas(*OTHERS)) is None
-    assert applying(KEY, "ci", "kafkaform", {}) is None
+    assert find_applying(KEY, "ci", "kafkaform", quotas(*OTHERS)) is None
+    assert find_applying(KEY, "ci", "kafkaform", {}) is None
 
 
 def test_each_key_is_looked_up_on_its_own() -> None:
@@ -78,13 +78,13 @@ def test_each_key_is_looked_up_on_its_own() -> None:
         FrozenMap({"client-id": None}): {KEY: Decimal("0.5")},
     }
     for key, level, value in ((KEY, 8, Decimal("0.5")), ("producer_byte_rate", 3, Decimal(9))):
-        found = applying(key, "ci", "x", known)
+        found = find_applying(key, "ci", "x", known)
         assert found is not None and (found.level.number, found.value) == (level, value)
 
 
 def test_the_ladder_shows_all_levels() -> None:
     """All eight in order, each with its entity, its value or none, and who shares the limit."""
-    found = ladder(KEY, "ci", "kafkaform", quotas(ENTITIES[2][0], ENTITIES[7][0]))
+    found = list_levels(KEY, "ci", "kafkaform", quotas(ENTITIES[2][0], ENTITIES[7][0]))
     assert [item.level.number for item in found] == list(range(1, 9))
     assert [item.entity for item in found] == [entity for entity, _ in ENTITIES]
     assert [item.value for item in found] == [None, None, 1, None, None, None, None, 2]

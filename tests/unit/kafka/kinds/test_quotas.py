@@ -36,7 +36,7 @@ def declared(config: dict[str, Any] | None = None, **names: str) -> FrozenMap:
 
 def seen(entity: Entity, config: dict[str, Any]) -> Observed:
     values = {key: Decimal(str(value)) for key, value in config.items()}
-    return quotas.observed("kafka", entity, values)
+    return quotas.observe_quota("kafka", entity, values)
 
 
 def changed(block: FrozenMap, live: Observed | None, *, keep: bool = False) -> Change:
@@ -82,7 +82,7 @@ def refused(block: FrozenMap, live: Observed | None = None) -> list[str]:
 def test_every_entity_has_a_key_of_its_own(block: FrozenMap, key: str) -> None:
     """All eight levels and addresses; a key leads back to its entity, also as an import id."""
     assert quotas.TYPE.key(block) == key
-    assert quotas.key_of(quotas.entity_from(key)) == key
+    assert quotas.entity_key(quotas.parse_entity_key(key)) == key
     assert quotas.TYPE.import_key(key) == key
 
 
@@ -195,7 +195,7 @@ def test_what_comes_back_almost_as_it_was_sent_is_no_difference() -> None:
 
 def test_a_limit_that_is_no_number_can_be_planned_away() -> None:
     """Somebody stored NaN: it is shown as text, and removed like any other key."""
-    live = quotas.observed("kafka", {"user": "a"}, {MUTATE: float("nan"), PRODUCE: 5.0})
+    live = quotas.observe_quota("kafka", {"user": "a"}, {MUTATE: float("nan"), PRODUCE: 5.0})
     change = changed(declared({PRODUCE: 5}, user="a"), live)
     assert [(p.path[1], p.before) for p in change.paths] == [(MUTATE, "NaN")]
     (step,) = quotas.TYPE.steps(change, FACTS)
@@ -244,7 +244,11 @@ def test_a_data_source_answers_with_what_fits(arguments: dict[str, str], ids: li
         {"user": "ci"},
         {"user": "ci", "client-id": "app"},
     )
-    found = [quotas.key_of(e) for e in entities if quota_filter.fits(e, FrozenMap(arguments))]
+    found = [
+        quotas.entity_key(e)
+        for e in entities
+        if quota_filter.fits_arguments(e, FrozenMap(arguments))
+    ]
     assert found == ids
 
 

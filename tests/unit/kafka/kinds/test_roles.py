@@ -7,7 +7,7 @@ import pytest
 from kafkaform.core.resource import Declared
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl import roles
-from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, acl_of
+from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, parse_acl
 from kafkaform_kafka.provider import TYPES
 
 from ....kit.kafka.terraform import BLOCK, desired, faults
@@ -28,7 +28,7 @@ def parts(name: str, body: str) -> list[Declared]:
 
 def granted(name: str, body: str) -> set[str]:
     """Every ACL as `Operation Type name` with a trailing … for a prefix."""
-    rules = [acl_of(item.attributes) for item in parts(name, body)]
+    rules = [parse_acl(item.attributes) for item in parts(name, body)]
     assert {(a.principal, a.host, a.permission) for a in rules} == {("User:app", "*", "Allow")}
     dots = {"Literal": "", "Prefixed": "…"}
     return {

@@ -11,12 +11,12 @@ from kafka.protocol.admin import CreateTopicsRequest
 
 from kafkaform.core.change import Action, Step
 from kafkaform.core.resource import FaultClass
-from kafkaform_kafka.cluster.context import Context, Order, Reply
+from kafkaform_kafka.cluster.context import ClusterContext, Order, Reply
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.topic import send as sends
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import AnswerLost, Wire
-from kafkaform_kafka.wire.cluster import leadership
+from kafkaform_kafka.wire.cluster import read_leadership
 
 from ....kit.kafka.changes import FACTS, change, topic
 
@@ -68,7 +68,7 @@ def _row(name: str, dry: bool) -> Any:
 def sent(cluster: Cluster, *names: str) -> list[Reply]:
     """The answers to creates that were checked twice before, as an apply in batches does."""
     settings = SimpleNamespace(instance="kafka", timeout=5.0)
-    context = Context(cast(Any, settings), cast(Wire, cluster), FACTS)
+    context = ClusterContext(cast(Any, settings), cast(Wire, cluster), FACTS)
     steps = [create(name) for name in names]
     for dry in (True, True):
         assert not any(r.fault for r in sends.send_create_topics(context, Order(steps, dry)))
@@ -109,6 +109,6 @@ def test_who_may_not_describe_the_cluster_is_not_told_who_leads(
     admin: KafkaSession, ci: KafkaSession
 ) -> None:
     """As a real broker answers."""
-    found = leadership(admin.context.wire, admin.context.timeout)
+    found = read_leadership(admin.context.wire, admin.context.timeout)
     assert found is not None and found.epoch >= 0
-    assert leadership(ci.context.wire, ci.context.timeout) is None
+    assert read_leadership(ci.context.wire, ci.context.timeout) is None

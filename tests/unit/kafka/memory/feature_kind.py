@@ -21,31 +21,31 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.schema import NUMBER, STRING, Attribute, schema
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
-from kafkaform_kafka.cluster.context import Context, Order, Reads, Reply, Requests
+from kafkaform_kafka.cluster.context import ClusterContext, Order, Reads, Reply, Requests
 from kafkaform_kafka.kinds.documents import list_attributes
-from kafkaform_kafka.kinds.kind import Document, Kind, KindRights
+from kafkaform_kafka.kinds.kind import Document, KindRights, ResourceKind
 from kafkaform_kafka.kinds.request_order import CREATING, DELETING, make_request
 from kafkaform_kafka.kinds.steps import all_paths, make_step
-from kafkaform_kafka.protocol.apis import Api, Limits
-from kafkaform_kafka.protocol.faults import right_for
+from kafkaform_kafka.protocol.apis import Api, RequestLimits
+from kafkaform_kafka.protocol.faults import name_right
 from kafkaform_kafka.simulation.controller import (
-    Answer,
-    Call,
+    AdminAnswer,
+    AdminCall,
     Item,
+    ItemVerdict,
     Refusal,
-    Result,
-    Verdict,
-    batch,
+    RequestResult,
     require,
+    run_batch,
 )
 from kafkaform_kafka.simulation.rights import CLUSTER
-from kafkaform_kafka.simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from kafkaform_kafka.simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 
 NAME = "kafka_feature"
-UPDATE_FEATURES = Api("UpdateFeatures", 57, "Alter", since="2.7", limits=Limits(10, 10))
+UPDATE_FEATURES = Api("UpdateFeatures", 57, "Alter", since="2.7", limits=RequestLimits(10, 10))
 """Its row of the API table."""
 SET_LEVELS = make_request(UPDATE_FEATURES, CREATING, 90)
 REMOVE_LEVELS = make_request(UPDATE_FEATURES, DELETING, 60)
@@ -72,10 +72,10 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
 
 TYPE = ResourceType(
     name=NAME,
-    schema=schema(
+    schema=make_schema(
         "The level of a feature.",
-        Attribute("feature", STRING, "Name of the feature.", required=True),
-        Attribute("level", NUMBER, "Its level.", required=True, whole=True),
+        AttributeSchema("feature", STRING, "Name of the feature.", required=True),
+        AttributeSchema("level", NUMBER, "Its level.", required=True, whole=True),
     ),
     key=lambda attributes: str(attributes["feature"]),
     canonical=lambda attributes, _: attributes,
@@ -91,34 +91,34 @@ TYPE = ResourceType(
 SILENT = Fault("SILENT", "this cluster says nothing", FaultClass.NOT_APPLIED)
 
 
-def _sweep_features(_: Context, depth: Depth) -> Sweep:
+def _sweep_features(_: ClusterContext, depth: Depth) -> Sweep:
     return Sweep(NAME, depth, (), Coverage(CoverageKind.FAILED, SILENT))
 
 
 def _read_features(
-    _: Context, ids: Sequence[Identity], __: str | None
+    _: ClusterContext, ids: Sequence[Identity], __: str | None
 ) -> Mapping[Identity, Reading]:
     return {identity: Failed(identity, SILENT) for identity in ids}
 
 
-def _send(_: Context, order: Order) -> Sequence[Reply]:
+def _send(_: ClusterContext, order: Order) -> Sequence[Reply]:
     return [Reply(step, SILENT) for step in order.steps]
 
 
 # ── the simulated cluster ───────────────────────────────────────────────────────────────
 
 
-def _update(call: Call, items: Sequence[Item]) -> Result:
-    def update(item: Item) -> Verdict:
+def _update(call: AdminCall, items: Sequence[Item]) -> RequestResult:
+    def update(item: Item) -> ItemVerdict:
         require(call.user.may("Alter", CLUSTER), 31)
         if item["level"] > HIGHEST:
             raise Refusal(95, f"{item['feature']} has no level {item['level']}")
-        return Answer(), item["level"] or None, 1
+        return AdminAnswer(), item["level"] or None, 1
 
-    return batch(call, items, lambda item: (NAME, item["feature"]), update)
+    return run_batch(call, items, lambda item: (NAME, item["feature"]), update)
 
 
-def _check(scene: Scene, _: Step) -> Fault | None:
+def _check(scene: ReadScene, _: Step) -> Fault | None:
     """There is no dry run: only the right is looked at."""
     if scene.user.may("Alter", CLUSTER):
         return None
@@ -129,15 +129,15 @@ def _observed(identity: Identity, level: int) -> Observed:
     return Observed(identity, FrozenMap(feature=identity.key, level=level))
 
 
-def _sweep(scene: Scene, depth: Depth) -> Sweep:
+def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
     levels = scene.objects(NAME).items()
     items = (_observed(Identity(scene.instance, NAME, name), level) for name, level in levels)
     return Sweep(NAME, depth, tuple(items), Coverage(CoverageKind.COMPLETE))
 
 
-def _read(scene: Scene, identity: Identity) -> Reading:
+def _read(scene: ReadScene, identity: Identity) -> Reading:
     if not scene.user.may("Describe", CLUSTER):
-        return Hidden(identity, right_for("UpdateFeatures", ""))
+        return Hidden(identity, name_right("UpdateFeatures", ""))
     level = scene.objects(NAME).get(identity.key)
     return Absent(identity) if level is None else _observed(identity, level)
 
@@ -145,7 +145,7 @@ def _read(scene: Scene, identity: Identity) -> Reading:
 # ── all that the provider has to know ───────────────────────────────────────────────────
 
 KINDS = (
-    Kind(
+    ResourceKind(
         NAME,
         TYPE,
         rights=KindRights(

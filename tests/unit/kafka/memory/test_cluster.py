@@ -36,11 +36,11 @@ def topic(name: str, **given: object) -> FrozenMap:
 
 
 def creations(bench: Bench, *wanted: FrozenMap) -> list[Step]:
-    return [bench.creation(attributes) for attributes in wanted]
+    return [bench.make_creation(attributes) for attributes in wanted]
 
 
 def send(bench: Bench, steps: Sequence[Step]) -> Sequence[Outcome]:
-    return bench.send(bench.batch(steps))
+    return bench.send(bench.make_batch(steps))
 
 
 def codes(outcomes: Sequence[Outcome]) -> list[str]:
@@ -63,14 +63,14 @@ def edit(bench: Bench, name: str, **wish: object) -> tuple[Step, ...]:
     """The steps that change the live topic to these attributes."""
     attributes = topic(name, **wish)
     before = bench.wait_seen(attributes)
-    target = bench.target(attributes, before)
-    return bench.steps(bench.change(Action.UPDATE, attributes, before, target))
+    target = bench.compute_target(attributes, before)
+    return bench.list_steps(bench.make_change(Action.UPDATE, attributes, before, target))
 
 
 def deletion(bench: Bench, name: str) -> tuple[Step, ...]:
     attributes = topic(name)
     before = bench.wait_seen(attributes)
-    return bench.steps(bench.change(Action.DELETE, attributes, before, None))
+    return bench.list_steps(bench.make_change(Action.DELETE, attributes, before, None))
 
 
 # ── the controller ──────────────────────────────────────────────────────────────────────
@@ -90,7 +90,7 @@ def test_a_topic_is_made_as_asked(bench: Bench, cluster: SimulatedCluster) -> No
 def test_omitted_counts_are_the_brokers_defaults(bench: Bench, cluster: SimulatedCluster) -> None:
     """A create that leaves both counts to the broker gets its defaults."""
     cluster.default_partitions, cluster.default_replication_factor = 6, 3
-    step = bench.creation(topic("orders"))
+    step = bench.make_creation(topic("orders"))
     payload = step.payload.with_items({"partitions": -1, "replication_factor": -1})
     send(bench, [replace(step, payload=payload)])
     made = cluster.topics["orders"]
@@ -118,7 +118,7 @@ def test_a_bad_create_is_refused_with_kafkas_code(
     topic of the same request is made."""
     cluster.outside.create("a.b")
     steps = creations(bench, wanted, topic("good"))
-    verdicts = bench.preflight(bench.batch(steps))
+    verdicts = bench.preflight(bench.make_batch(steps))
     assert [v.fault.code if v.fault else "" for v in verdicts] == [code, ""]
     assert codes(send(bench, steps)) == [code, ""]
     assert set(cluster.topics) == {"a.b", "good"}
@@ -319,7 +319,7 @@ def test_each_write_needs_its_right(
 ) -> None:
     """The same request is forbidden without the one right and applied with it."""
     cluster.outside.create("app-a")
-    batch = bench.batch(list(steps(bench)))
+    batch = bench.make_batch(list(steps(bench)))
     for rights, expected in (((), FaultClass.PERMISSION), ((right,), None)):
         cluster.grant("ci", *rights)
         session = MemoryProvider(cluster, "ci").open(INSTANCE, EMPTY, {})
@@ -338,9 +338,9 @@ def test_an_acknowledged_create_can_stay_without_its_counts(cluster: SimulatedCl
     cluster.grant("ci", ("Create", "cluster"))
     system = SimulatedSystem()
     system.cluster = cluster
-    step = Bench(system).creation(topic("a"))
+    step = Bench(system).make_creation(topic("a"))
     session = MemoryProvider(cluster, "ci").open(INSTANCE, EMPTY, {})
-    (outcome,) = session.apply(Bench(system).batch([step]), {})
+    (outcome,) = session.apply(Bench(system).make_batch([step]), {})
     assert outcome.incarnation == cluster.topics["a"].id
     assert outcome.attributes == {"name": "a"}
 

@@ -19,9 +19,9 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY
-from kafkaform.plan.lifecycle import made_by
+from kafkaform.plan.lifecycle import equals_target
 from kafkaform.provider.contract import Session
-from kafkaform_kafka.kinds.config.simulation import configs_of
+from kafkaform_kafka.kinds.config.simulation import make_configs
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.provider import TYPES
 
@@ -48,7 +48,7 @@ def send(who: Session, change: Change) -> list[Outcome]:
 def put(cluster: SimulatedCluster, kind: str, key: str, **config: str) -> None:
     """What somebody else has set; keyword `a_b` is config `a.b`."""
     said = {name.replace("_", "."): value for name, value in config.items()}
-    cluster.commit({(kind, key): configs_of(kind, said)})
+    cluster.commit({(kind, key): make_configs(kind, said)})
 
 
 def test_a_broker_that_is_down_is_not_absent(cluster: SimulatedCluster) -> None:
@@ -102,11 +102,11 @@ def test_what_others_own_neither_makes_an_object_nor_spoils_one(
     seen = read(who, kind, key)
     assert isinstance(seen, Observed)
     assert create.after is not None
-    assert made_by(create.after, seen)
+    assert equals_target(create.after, seen)
     put(cluster, kind, key, background_threads="12", num_io_threads="9", **others)
     more = read(who, kind, key)
     assert isinstance(more, Observed)
-    assert not made_by(create.after, more)
+    assert not equals_target(create.after, more)
 
 
 def test_what_may_not_be_seen_is_hidden(cluster: SimulatedCluster) -> None:

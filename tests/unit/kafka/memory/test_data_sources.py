@@ -16,7 +16,7 @@ from kafkaform_kafka.memory import (
     SimulatedCluster,
     lost_reply,
     not_sent,
-    refused,
+    refused_items,
 )
 
 NOT_CONTROLLER = 41
@@ -102,7 +102,7 @@ def test_an_error_for_one_topic_fails_the_list(bench: Bench, cluster: SimulatedC
     """A list without the topic that could not be read would claim that it is not there."""
     for name in ("a", "b"):
         cluster.outside.create(name)
-    cluster.faults.schedule(refused(NOT_CONTROLLER, names="b"), "DescribeTopics")
+    cluster.faults.schedule(refused_items(NOT_CONTROLLER, names="b"), "DescribeTopics")
     assert 'topic "b" cannot be read' in message(bench.session, "kafka_topics", None)
 
 

@@ -17,10 +17,10 @@ from kafkaform_kafka.memory import (
     killed_before,
     late_effect,
     lost_reply,
+    lost_request,
     not_sent,
-    refused,
-    swallowed,
-    throttled,
+    refused_items,
+    throttled_items,
 )
 
 from ....kit.kafka.topic_systems import SimulatedSystem
@@ -33,20 +33,20 @@ def attributes(name: str) -> FrozenMap:
 
 
 def create(bench: Bench, *names: str) -> list[Outcome]:
-    steps = [bench.creation(attributes(name)) for name in names or NAMES]
-    return list(bench.send(bench.batch(steps)))
+    steps = [bench.make_creation(attributes(name)) for name in names or NAMES]
+    return list(bench.send(bench.make_batch(steps)))
 
 
 def deletion(bench: Bench, name: str) -> tuple[Step, ...]:
     before = bench.wait_seen(attributes(name))
-    return bench.steps(bench.change(Action.DELETE, attributes(name), before, None))
+    return bench.list_steps(bench.make_change(Action.DELETE, attributes(name), before, None))
 
 
 @pytest.mark.parametrize(
     ("mishap", "status", "kind", "now", "later"),
     [
         (not_sent(), OutcomeStatus.FAILED, FaultClass.NOT_APPLIED, False, False),
-        (swallowed(), OutcomeStatus.UNKNOWN, FaultClass.AMBIGUOUS, False, False),
+        (lost_request(), OutcomeStatus.UNKNOWN, FaultClass.AMBIGUOUS, False, False),
         (lost_reply(), OutcomeStatus.UNKNOWN, FaultClass.AMBIGUOUS, True, True),
         (late_effect(60), OutcomeStatus.UNKNOWN, FaultClass.AMBIGUOUS, False, True),
     ],
@@ -101,7 +101,7 @@ def test_a_request_that_was_not_sent_is_not_counted(
     create(bench)
     assert cluster.requests["CreateTopics"] == 0
     create(bench)
-    bench.preflight(bench.batch([bench.creation(attributes("x"))]))
+    bench.preflight(bench.make_batch([bench.make_creation(attributes("x"))]))
     assert cluster.requests["CreateTopics"] == 1
     assert cluster.requests["CreateTopics:validate"] == 1
 
@@ -111,7 +111,7 @@ def test_a_late_delete_spares_a_recreated_topic(bench: Bench, cluster: Simulated
     cluster.outside.create("t0")
     steps = deletion(bench, "t0")
     cluster.faults.schedule(late_effect(60), api="DeleteTopics")
-    bench.send(bench.batch(steps))
+    bench.send(bench.make_batch(steps))
     recreated = cluster.outside.recreate("t0")
     cluster.clock.sleep(61)
     assert cluster.topics["t0"] == recreated
@@ -125,14 +125,14 @@ def test_late_effects_land_in_the_order_of_their_times(
     cluster.faults.schedule(late_effect(30))
     for partitions in (1, 2):
         wanted = attributes("t0").with_items({"partitions": partitions})
-        bench.send(bench.batch([bench.creation(wanted)]))
+        bench.send(bench.make_batch([bench.make_creation(wanted)]))
     cluster.clock.sleep(100)
     assert cluster.topics["t0"].partitions == 2
 
 
 def test_throttling_says_how_long_to_wait(bench: Bench, cluster: SimulatedCluster) -> None:
     """What fits into the mutation quota is applied; the rest may be sent again after a wait."""
-    cluster.faults.schedule(throttled(7.5, first=1), api="CreateTopics")
+    cluster.faults.schedule(throttled_items(7.5, first=1), api="CreateTopics")
     first, *rest = create(bench)
     assert first.status is OutcomeStatus.APPLIED
     for outcome in rest:
@@ -145,7 +145,7 @@ def test_throttling_says_how_long_to_wait(bench: Bench, cluster: SimulatedCluste
 
 def test_a_policy_can_refuse_some_items(bench: Bench, cluster: SimulatedCluster) -> None:
     """An injected code hits the items of its name; the others commit."""
-    cluster.faults.schedule(refused(44, "t1"), api="CreateTopics")
+    cluster.faults.schedule(refused_items(44, "t1"), api="CreateTopics")
     outcomes = create(bench)
     assert [o.fault.code if o.fault else "" for o in outcomes] == ["", "POLICY_VIOLATION", ""]
     assert set(cluster.topics) == {"t0", "t2"}
@@ -155,11 +155,11 @@ def test_a_change_of_controller_is_an_unknown_outcome(
     bench: Bench, cluster: SimulatedCluster
 ) -> None:
     """NOT_CONTROLLER may come after the effect, so it is never reported as a failure."""
-    cluster.faults.schedule(refused(41), api="CreateTopics")
+    cluster.faults.schedule(refused_items(41), api="CreateTopics")
     assert {outcome.status for outcome in create(bench)} == {OutcomeStatus.UNKNOWN}
 
 
-@pytest.mark.parametrize("mishap", [not_sent(), swallowed(), lost_reply(), refused(-1)])
+@pytest.mark.parametrize("mishap", [not_sent(), lost_request(), lost_reply(), refused_items(-1)])
 def test_a_read_that_fails_proves_nothing(
     bench: Bench, cluster: SimulatedCluster, mishap: Mishap
 ) -> None:
@@ -174,19 +174,19 @@ def test_a_read_that_fails_proves_nothing(
 
 def test_a_schedule_picks_its_requests(bench: Bench, cluster: SimulatedCluster) -> None:
     """A mishap meets the API it names, after as many as it skips and as often as it says."""
-    cluster.faults.schedule(swallowed(), api="CreateTopics", skip=1, times=2)
+    cluster.faults.schedule(lost_request(), api="CreateTopics", skip=1, times=2)
     cluster.faults.schedule(not_sent(), api="DeleteTopics")
     statuses = [create(bench, name)[0].status for name in ("a", "b", "c", "d")]
     applied, unknown = OutcomeStatus.APPLIED, OutcomeStatus.UNKNOWN
     assert statuses == [applied, unknown, unknown, applied]
     assert cluster.faults.pending == 1
     cluster.faults.clear()
-    assert bench.send(bench.batch(deletion(bench, "a")))[0].status is applied
+    assert bench.send(bench.make_batch(deletion(bench, "a")))[0].status is applied
 
 
 def test_a_dry_run_has_mishaps_of_its_own(bench: Bench, cluster: SimulatedCluster) -> None:
     """A mishap of the apply spares the dry run, and the other way round."""
-    cluster.faults.schedule(swallowed(), api="CreateTopics:validate")
-    batch = bench.batch([bench.creation(attributes("a"))])
+    cluster.faults.schedule(lost_request(), api="CreateTopics:validate")
+    batch = bench.make_batch([bench.make_creation(attributes("a"))])
     assert bench.preflight(batch)[0].fault is not None
     assert bench.send(batch)[0].status is OutcomeStatus.APPLIED

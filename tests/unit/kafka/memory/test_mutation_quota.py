@@ -19,11 +19,11 @@ from kafkaform.plan.model import Options, Plan
 from kafkaform.provider.workbench import INSTANCE, Bench
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import markdown
+from kafkaform.render.markdown import render_markdown
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.quota.mutation_simulation import Mutations
-from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused
-from kafkaform_kafka.simulation.world import World
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items
+from kafkaform_kafka.simulation.world import SimulatedWorld
 
 from ....kit.kafka.topic_systems import SimulatedSystem, partitions
 from ....kit.simulated.engine import KAFKA, House, apply, desired, house, plan, removed, topic
@@ -53,13 +53,13 @@ def warning(made: Plan) -> str:
 
 def codes(bench: Bench, *sizes: int, dry: bool = False) -> list[str]:
     """One request that creates, or would create, a topic of each of these sizes."""
-    steps = [bench.creation(bench.fixture.fresh(partitions(size))) for size in sizes]
-    batch = bench.batch(steps)
+    steps = [bench.make_creation(bench.fixture.fresh(partitions(size))) for size in sizes]
+    batch = bench.make_batch(steps)
     found = bench.preflight(batch) if dry else bench.send(batch)
     return [item.fault.code if item.fault else "" for item in found]
 
 
-class Counted(World):
+class Counted(SimulatedWorld):
     """Counts how often its quotas are looked through."""
 
     looks = 0
@@ -86,8 +86,8 @@ def test_items_are_taken_until_the_bucket_is_below_empty(
     system.cluster.mutations.limit(ADMIN, 2)
     over = "THROTTLING_QUOTA_EXCEEDED"
     assert codes(bench, 20, 6, 1, dry=True) == ["", "", over]
-    step = bench.creation(bench.fixture.fresh(EMPTY))
-    (outcome,) = bench.send(bench.batch([step]))
+    step = bench.make_creation(bench.fixture.fresh(EMPTY))
+    (outcome,) = bench.send(bench.make_batch([step]))
     assert outcome.status is OutcomeStatus.FAILED and outcome.fault is not None
     assert (outcome.fault.code, outcome.fault.retry_after) == (over, 2.0)
     assert outcome.fault.kind is FaultClass.NOT_APPLIED
@@ -104,10 +104,10 @@ def test_a_refused_item_spends_nothing(bench: Bench, system: SimulatedSystem) ->
     system.cluster.mutations.limit(ADMIN, 1)
     good = bench.fixture.fresh(EMPTY)
     bad = [bench.fixture.fresh(FrozenMap({"name": name})) for name in ("a/b", "..")] * 20
-    bench.send(bench.batch([bench.creation(item) for item in bad]))
+    bench.send(bench.make_batch([bench.make_creation(item) for item in bad]))
     assert codes(bench, 11, 1) == ["", ""]
     system.clock.sleep(1)
-    (outcome,) = bench.send(bench.batch([bench.creation(good)]))
+    (outcome,) = bench.send(bench.make_batch([bench.make_creation(good)]))
     assert outcome.status is OutcomeStatus.APPLIED
 
 
@@ -119,7 +119,7 @@ def test_sharers_spend_from_one_bucket(
     cluster.grant("other", ("Create", "cluster"))
     cluster.mutations.limit({kind: None}, 1)
     other = MemoryProvider(cluster, "other").open(INSTANCE, EMPTY, {})
-    batch = bench.batch([bench.creation(bench.fixture.fresh(partitions(12)))])
+    batch = bench.make_batch([bench.make_creation(bench.fixture.fresh(partitions(12)))])
     (first,), (second,) = (one.preflight(batch) for one in (bench.session, other))
     assert first.fault is None
     assert (second.fault is not None) is shared
@@ -136,13 +136,13 @@ def test_the_listing_tells_all_quotas_or_none(cluster: SimulatedCluster) -> None
         seen = MemoryProvider(cluster, user).open(INSTANCE, EMPTY, {})
         sweep = seen.sweep(quotas.KIND, Depth.FULL)
         assert sweep.coverage.kind is CoverageKind.COMPLETE
-        assert quotas.quotas_of(sweep) == {
+        assert quotas.index_quotas(sweep) == {
             FrozenMap({"user": None, "client-id": "x"}): {quotas.MUTATION_RATE: Decimal("0.5")}
         }
     nobody = MemoryProvider(cluster, "nobody").open(INSTANCE, EMPTY, {})
     fault = nobody.sweep(quotas.KIND, Depth.FULL).coverage.fault
     assert fault is not None and fault.code == "CLUSTER_AUTHORIZATION_FAILED"
-    cluster.faults.schedule(refused(7), "DescribeClientQuotas")
+    cluster.faults.schedule(refused_items(7), "DescribeClientQuotas")
     fault = seen.sweep(quotas.KIND, Depth.FULL).coverage.fault
     assert fault is not None and fault.code == "REQUEST_TIMED_OUT"
 
@@ -166,7 +166,7 @@ def test_every_form_of_a_plan_shows_the_warning() -> None:
     text = warning(made)
     assert text.startswith("the dry run and the apply together spend 80 controller mutations")
     assert text in " ".join(human(made).split())
-    assert text in html.unescape(markdown(made, command="kafkaform apply"))
+    assert text in html.unescape(render_markdown(made, command="kafkaform apply"))
     data = json.loads(dumps(to_json(made)))
     assert data["kafkaform"]["instances"][KAFKA]["warnings"] == [text]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.core.change import Action, BlockKind
+from kafkaform.core.change import Action, BlockerKind
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import EMPTY
 from kafkaform.provider.registry import Registry
 from kafkaform_kafka.inspect.documents import describe_objects
-from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.provider import make_provider
@@ -111,12 +111,12 @@ def test_it_is_imported_and_described(folder: Desk, cluster: SimulatedCluster) -
     assert 'resource "kafka_feature"' in folder.generate()
     session = MemoryProvider(cluster).open("kafka", EMPTY, {})
     (kind,) = feature_kind.KINDS
-    document = describe_objects(kind, "simulated", session.sweep, Wanted())
+    document = describe_objects(kind, "simulated", session.sweep, DescribeQuery())
     assert [dict(row) for row in document["features"]] == [
         {"feature": "metadata.version", "level": 5}
     ]
     assert document["complete"] and document["hidden"] is None
-    none = Wanted(fields=document["features"][0].with_items({"level": "4"}))
+    none = DescribeQuery(fields=document["features"][0].with_items({"level": "4"}))
     assert describe_objects(kind, "simulated", session.sweep, none)["features"] == ()
 
 
@@ -147,5 +147,5 @@ def test_the_guard_against_lock_outs_looks_after_it(
     folder.user = "ci"
     folder.write("features.kf.hcl", allowed + rule("Deny", "DescribeConfigs"))
     (change,) = (c for c in folder.plan().changes if c.action is Action.CREATE)
-    assert change.blocked is not None and change.blocked.kind is BlockKind.GUARD
+    assert change.blocked is not None and change.blocked.kind is BlockerKind.GUARD
     assert "no later plan could see kafka_feature.metadata" in change.blocked.reason

@@ -8,7 +8,7 @@ from kafkaform.core.resource import FaultClass
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.protocol.error_causes import CAUSES
 from kafkaform_kafka.protocol.error_codes import CODES
-from kafkaform_kafka.protocol.faults import code_name, fault_of, lost, not_sent
+from kafkaform_kafka.protocol.faults import code_name, fault_of, lost_answer_fault, not_sent_fault
 
 EFFECTS = [
     ("CreateTopics", 7, FaultClass.AMBIGUOUS),
@@ -82,8 +82,8 @@ def test_only_a_request_that_did_nothing_is_worth_waiting_for() -> None:
 
 def test_a_lost_answer_is_ambiguous_and_an_unsent_request_is_not() -> None:
     """A request that left may have worked; one that never left has not."""
-    assert lost("CreateTopics", "socket closed").kind is FaultClass.AMBIGUOUS
-    assert not_sent("CreateTopics", "no broker").kind is FaultClass.NOT_APPLIED
+    assert lost_answer_fault("CreateTopics", "socket closed").kind is FaultClass.AMBIGUOUS
+    assert not_sent_fault("CreateTopics", "no broker").kind is FaultClass.NOT_APPLIED
 
 
 def test_converged_codes_exist() -> None:

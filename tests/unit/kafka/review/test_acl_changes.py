@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Block, BlockKind, Change, Review
+from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform_kafka.kinds.acl import resource_type as acls
@@ -17,7 +17,7 @@ from kafkaform_kafka.protocol import keys, rights
 from kafkaform_kafka.provider import PROVIDER
 
 ME = "User:ci"
-EVERYTHING = acls.listed("Cluster")
+EVERYTHING = acls.list_reported_operations("Cluster")
 DECLARED = {"super_users": (), "allow_if_no_acl": False}
 COMPLETE = Coverage(CoverageKind.COMPLETE)
 VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
@@ -257,7 +257,7 @@ def test_a_plan_may_not_take_its_own_rights() -> None:
     """Deleting the ACL that lets us change ACLs is refused, and says what would be lost."""
     gone = delete(MINE)
     block = judge([gone]).blocks[gone.identity]
-    assert block.kind is BlockKind.GUARD
+    assert block.kind is BlockerKind.GUARD
     assert block.reason == (
         "it would take Alter on Cluster kafka-cluster from User:ci, as whom this runs: "
         "only others could undo it"
@@ -337,7 +337,7 @@ def test_a_plan_may_not_blind_itself(operation: str, principal: str) -> None:
     """A DENY of what it needs to see a topic that it manages is refused like any lock-out."""
     deny = create(acl(principal, operation, "o", "Deny", pattern="Prefixed"))
     block = judge([deny, kept()], SEES, held=HELD).blocks[deny.identity]
-    assert (block.kind, block.waiver) == (BlockKind.GUARD, "")
+    assert (block.kind, block.waiver) == (BlockerKind.GUARD, "")
     assert "no later plan could see kafka_topic.orders" in block.reason
     gone = delete(SEES[2])
     assert gone.identity in judge([gone, kept()], SEES, held=HELD).blocks
@@ -382,7 +382,7 @@ def test_sight_is_kept_only_of_what_is_managed_and_was_seen() -> None:
 def test_a_targeted_plan_asks_before_it_blinds_itself() -> None:
     """It does not know what else the state manages, but the cluster tells what we see."""
     deny = create(acl(ME, "Describe", "orders", "Deny"))
-    seen = {"held": HELD, "topic_rights": [("orders", acls.listed("Topic"))]}
+    seen = {"held": HELD, "topic_rights": [("orders", acls.list_reported_operations("Topic"))]}
     (block,) = judge([deny], SEES, **seen).unless[deny.identity]  # type: ignore[arg-type]
     assert "if this state manages it, no later plan could see it" in block.reason
     gone = delete(SEES[2])
@@ -395,7 +395,7 @@ def test_a_first_acl_must_not_blind_us_where_topics_stand_open() -> None:
     are no reason to refuse, unless the cluster proves that we are no super user and see it."""
     first, live = create(acl()), SEES[:2]
     asked = [first, kept()]
-    seen = [("orders", acls.listed("Topic"))]
+    seen = [("orders", acls.list_reported_operations("Topic"))]
     assert first.identity in judge(asked, live, held=HELD, allow_if_no_acl=True).blocks
     rule = {"allow_if_no_acl": None, "held": HELD}
     assert first.identity in judge(asked, live, topic_rights=seen, **rule).blocks  # type: ignore[arg-type]
@@ -412,7 +412,7 @@ def test_what_cannot_be_seen_names_the_acl_of_this_state_that_hides_it(
 ) -> None:
     """Its address is the way back; ACLs that are not there yet, of others or about other things
     are not named."""
-    hidden = Block(BlockKind.UNREADABLE, "it cannot be seen: the right Describe is missing")
+    hidden = Blocker(BlockerKind.UNREADABLE, "it cannot be seen: the right Describe is missing")
     topic = replace(kept(), blocked=hidden)
 
     def managed(one: Acl, address: str, action: Action = action) -> Change:
@@ -473,7 +473,7 @@ def test_without_all_acls_nothing_is_taken() -> None:
     gone, deny, allow = delete(acl()), create(acl(permission="Deny")), create(acl("User:b"))
     found = judge([gone, deny, allow], coverage=Coverage(CoverageKind.FAILED))
     assert set(found.blocks) == {gone.identity, deny.identity}
-    assert {block.kind for block in found.blocks.values()} == {BlockKind.GUARD}
+    assert {block.kind for block in found.blocks.values()} == {BlockerKind.GUARD}
 
 
 @pytest.mark.parametrize(("rule", "blocked"), [(True, True), (None, True), (False, False)])

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Block, BlockKind, Change
+from kafkaform.core.change import Action, Blocker, BlockerKind, Change
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault, FaultClass, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.review.mutation_quota import Spending, spending
+from kafkaform_kafka.review.mutation_quota import Spending, compute_spending
 
 from ....kit.kafka.changes import change, facts, topic
 
@@ -55,7 +55,7 @@ def known(**values: Any) -> Facts:
 
 def warned(changes: list[Change], entities: Entities, of: Facts | None = None) -> str:
     """The warning of a plan under these quotas, or nothing."""
-    sweep = quotas.listing("kafka", Depth.FULL, entities)
+    sweep = quotas.make_quota_sweep("kafka", Depth.FULL, entities)
     names = Sweep("kafka_topic", Depth.NAMES, (), Coverage(CoverageKind.VISIBLE_ONLY))
     review = PROVIDER.review(changes, {quotas.KIND: sweep, "kafka_topic": names}, of or known())
     assert len(review.warnings) <= 1
@@ -77,14 +77,14 @@ def warned(changes: list[Change], entities: Entities, of: Facts | None = None) -
         (change(Action.ADOPT, topic(), topic()), None),
         (change(Action.FORGET, topic(), None), None),
         (change(Action.DELETE, {"topic": "x"}, None, kind="kafka_topic_config"), None),
-        (replace(deleted(9), blocked=Block(BlockKind.PROTECTED, "it stays")), None),
+        (replace(deleted(9), blocked=Blocker(BlockerKind.PROTECTED, "it stays")), None),
     ],
 )
 def test_partitions_are_counted_as_the_controller_counts(
     given: Change, spent: Spending | None
 ) -> None:
     """Each partition created or added is spent twice, in the dry run too; deletes have none."""
-    assert spending(given) == spent
+    assert compute_spending(given) == spent
 
 
 def test_only_plans_that_spend_ask_for_the_quotas() -> None:

@@ -14,17 +14,17 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataRequest
 
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.answers import Answer
+from kafkaform_kafka.wire.answers import ItemAnswer
 from kafkaform_kafka.wire.client import AnswerLost
 from kafkaform_kafka.wire.configs import describe_configs
 from kafkaform_kafka.wire.fast_decoding import (
     OWN,
     VERSION,
-    _answers,
+    _parse_answers,
     _Response,
-    asked,
     describe_own,
-    named,
+    encode_describe_request,
+    encode_metadata_request,
 )
 from kafkaform_kafka.wire.topics import create_topics, delete_topics
 
@@ -100,7 +100,7 @@ def expected(rows: list[Any]) -> Mapping[str, Any]:
     }
 
 
-def said(answers: Mapping[str, Answer]) -> dict[str, Any]:
+def said(answers: Mapping[str, ItemAnswer]) -> dict[str, Any]:
     return {
         name: (
             answer.code,
@@ -115,7 +115,7 @@ def said(answers: Mapping[str, Answer]) -> dict[str, Any]:
 @given(st.lists(results, max_size=3), st.integers(0, 2**31 - 1))
 def test_any_answer_is_read_as_it_was_written(rows: list[Any], throttle: int) -> None:
     """Names, values, errors and lengths of every size, next to entries that are stepped over."""
-    found = _answers(encoded(rows, throttle), OWN)
+    found = _parse_answers(encoded(rows, throttle), OWN)
     assert said(found.results) == expected(rows)
     assert found.throttle_time_ms == throttle
 
@@ -137,7 +137,7 @@ def test_the_request_is_what_kafka_python_would_send(names: list[str]) -> None:
     request = DescribeConfigsRequest(
         resources=rows, include_synonyms=False, include_documentation=False
     )
-    assert asked(names) == bytes(request.encode(version=VERSION))
+    assert encode_describe_request(names) == bytes(request.encode(version=VERSION))
 
 
 @given(many, st.booleans(), st.integers(11, 13))
@@ -151,7 +151,7 @@ def test_metadata_is_asked_as_kafka_python_would_ask(
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=operations,
     )
-    assert named(names, operations) == bytes(request.encode(version=version))
+    assert encode_metadata_request(names, operations) == bytes(request.encode(version=version))
 
 
 def test_a_broker_tells_both_ways_the_same(admin: KafkaSession, prefix: str) -> None:

@@ -61,9 +61,9 @@ def test_the_first_that_answers_is_asked_for_what_any_can_tell(
 ) -> None:
     """A dead first broker hides nothing."""
     told(monkeypatch, {"2": "123", "3": "123"})
-    assert brokers.answering_node(CONTEXT) == "2"
+    assert brokers.find_answering_node(CONTEXT) == "2"
     told(monkeypatch, {})
-    assert brokers.answering_node(CONTEXT) == ""
+    assert brokers.find_answering_node(CONTEXT) == ""
 
 
 def test_a_topic_on_a_dead_broker_is_not_called_empty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,8 +74,8 @@ def test_a_topic_on_a_dead_broker_is_not_called_empty(monkeypatch: pytest.Monkey
     ) -> Sequence[LogSize]:
         return [LogSize("whole", 0, node, 10), *([LogSize("part", 0, node, 5)] * (node == "1"))]
 
-    monkeypatch.setattr(impact, "log_sizes", sizes)
+    monkeypatch.setattr(impact, "read_log_sizes", sizes)
     monkeypatch.setattr(impact, "live_nodes", lambda context: ("1", "2"))
-    assert impact._bytes(cast(Any, CONTEXT), {"whole": 1, "part": 2}) == {"whole": 10}
-    figures = impact._impact("part", {"whole": 10}, {}, {})
+    assert impact._read_sizes(cast(Any, CONTEXT), {"whole": 1, "part": 2}) == {"whole": 10}
+    figures = impact._make_impact("part", {"whole": 10}, {}, {})
     assert figures.text.startswith("destroys an unknown number of bytes")
