@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ..audit.event import (
-    Record,
-    RecordKind,
+from ..audit.event import Record, RecordKind
+from ..audit.journal import Journal
+from ..audit.record_bodies import (
     Subject,
     make_discharge,
     make_intent,
@@ -23,7 +23,6 @@ from ..audit.event import (
     make_outcome,
     make_recover,
 )
-from ..audit.journal import Journal
 from ..core.change import Action, Change, Evidence, Repeat, Request, Step
 from ..core.errors import StorageError
 from ..core.head import Head

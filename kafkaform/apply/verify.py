@@ -85,12 +85,12 @@ def verify_applied(
         mine = [c for c in changes if c.identity.instance == instance and c.steps]
         if mine:
             asker = _Asker(session, types, incarnations)
-            late.extend(_wait_for_brokers(mine, asker, clock, stop, report))
+            late.extend(_wait_for_nodes(mine, asker, clock, stop, report))
             session.prove()
     return tuple(late)
 
 
-def _wait_for_brokers(
+def _wait_for_nodes(
     changes: Sequence[Change], asker: _Asker, clock: Clock, stop: Stop, report: Reporter
 ) -> list[Invisible]:
     """Ask all live nodes in turn until each shows everything or time is up."""

@@ -15,8 +15,9 @@ from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
 from .chain import ADVICE, seal_record
-from .event import Record, RecordKind, make_fork
+from .event import Record, RecordKind
 from .line import Line, digest_line, match_last_members
+from .record_bodies import make_fork
 from .sink import Torn
 
 

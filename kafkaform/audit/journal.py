@@ -9,7 +9,8 @@ from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
 from .chain import parse_line_head, seal_record
-from .event import UNUSABLE, Record, RecordKind, decode, encode, make_torn, render_time
+from .event import UNUSABLE, Record, RecordKind, decode, encode, render_time
+from .record_bodies import make_torn
 from .sink import Sink
 
 

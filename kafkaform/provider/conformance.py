@@ -14,13 +14,13 @@ by its fixture's declaration alone, with the reason (`select_checks`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Change, Evidence, Outcome, OutcomeStatus
+from ..core.change import Action, Evidence, Outcome, OutcomeStatus
 from ..core.diagnostics import has_errors
 from ..core.errors import KafkaformError
 from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
@@ -32,6 +32,8 @@ from .workbench import (
     Edit,
     Fixture,
     Question,
+    list_changes,
+    list_harmless_changes,
     matches_target,
     require,
     require_fault,
@@ -147,7 +149,7 @@ def preflight_changes_nothing(fixture: Fixture) -> None:
             bench.take_only(bench.send(create)).status is OutcomeStatus.APPLIED, "created before"
         )
         before = bench.wait_seen(attributes)
-        for change in _list_harmless_changes(bench, attributes, before):
+        for change in list_harmless_changes(bench, attributes, before):
             for batch in bench.split_batches(bench.list_steps(change)):
                 bench.preflight(batch)
         fixture.clock.sleep(1.0)
@@ -200,7 +202,7 @@ def steps_are_deterministic(fixture: Fixture) -> None:
     """Same change and facts, same steps: unique ids, positive weights, known predecessors,
     paths of the change alone."""
     with Bench(fixture) as bench:
-        for change in _list_changes(bench):
+        for change in list_changes(bench):
             steps = bench.list_steps(change)
             require(steps == bench.list_steps(change), "steps differ between two calls")
             require_sound(change, steps)
@@ -318,32 +320,10 @@ def _try_edit(bench: Bench, edit: Edit) -> None:
     )
 
 
-def _list_changes(bench: Bench) -> Iterator[Change]:
-    """A create, a delete, and every edit that a check lets pass."""
-    attributes = bench.fixture.fresh(EMPTY)
-    yield bench.make_change(Action.CREATE, attributes, None, bench.compute_target(attributes, None))
-    bench.fixture.make(attributes)
-    yield bench.make_change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
-    for edit in (edit for edit in bench.fixture.edits if not edit.checked):
-        attributes = bench.fixture.fresh(edit.start)
-        bench.fixture.make(attributes)
-        yield bench.plan_edit(edit, attributes)
-
-
 def _require_converged(fixture: Fixture, outcome: Outcome) -> None:
     """What was asked for was there already: a fault of its own class, but for absolute requests."""
     if fixture.incarnations or outcome.status is not OutcomeStatus.APPLIED:
         require_fault(outcome, FaultClass.CONVERGED)
-
-
-def _list_harmless_changes(
-    bench: Bench, attributes: FrozenMap, before: Observed
-) -> Iterator[Change]:
-    for edit in bench.fixture.edits:
-        if not edit.start and not edit.checked and edit.expect is None:
-            after = bench.compute_target(attributes.with_items(edit.wish), before)
-            yield bench.make_change(Action.UPDATE, attributes, before, after)
-    yield bench.make_change(Action.DELETE, attributes, before, None)
 
 
 T = TypeVar("T")

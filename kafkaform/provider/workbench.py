@@ -335,6 +335,28 @@ def require_sound(change: Change, steps: Sequence[Step]) -> None:
     require(made == asked, f"the steps make {made} true, the change asks for {asked}")
 
 
+def list_changes(bench: Bench) -> Iterator[Change]:
+    """A create, a delete, and every edit that a check lets pass."""
+    attributes = bench.fixture.fresh(EMPTY)
+    yield bench.make_change(Action.CREATE, attributes, None, bench.compute_target(attributes, None))
+    bench.fixture.make(attributes)
+    yield bench.make_change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
+    for edit in (edit for edit in bench.fixture.edits if not edit.checked):
+        attributes = bench.fixture.fresh(edit.start)
+        bench.fixture.make(attributes)
+        yield bench.plan_edit(edit, attributes)
+
+
+def list_harmless_changes(
+    bench: Bench, attributes: FrozenMap, before: Observed
+) -> Iterator[Change]:
+    for edit in bench.fixture.edits:
+        if not edit.start and not edit.checked and edit.expect is None:
+            after = bench.compute_target(attributes.with_items(edit.wish), before)
+            yield bench.make_change(Action.UPDATE, attributes, before, after)
+    yield bench.make_change(Action.DELETE, attributes, before, None)
+
+
 def matches_target(target: FrozenMap, observed: FrozenMap) -> bool:
     """True if what is observed is the target; None in a target is the system's choice, and nobody
     can read a secret."""

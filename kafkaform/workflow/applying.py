@@ -19,15 +19,14 @@ from ..apply.report import Report
 from ..apply.secrets import find_plan_secrets, refuse_exposed, resolve_secrets
 from ..apply.stop import Stop
 from ..apply.verify import verify_applied
-from ..audit.event import (
-    RecordKind,
+from ..audit.event import RecordKind, render_time
+from ..audit.record_bodies import (
     make_approval,
     make_plan,
     make_run_begin,
     make_run_end,
     make_validate,
     make_verify,
-    render_time,
 )
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
 from ..core.diagnostics import Diagnostics, has_errors

@@ -13,11 +13,12 @@ from itertools import islice
 from msgspec.structs import replace
 
 from ..audit.chain import read_records, verify_log
-from ..audit.event import Record, RecordKind, make_state_edit, render_time
+from ..audit.event import Record, RecordKind, render_time
 from ..audit.index import LogIndex
 from ..audit.journal import Journal
 from ..audit.line import Line, read_line
 from ..audit.provenance import PUSHED
+from ..audit.record_bodies import make_state_edit
 from ..core.clock import Clock
 from ..core.errors import OutcomeUnknown, UsageError
 from ..core.head import GENESIS, Head

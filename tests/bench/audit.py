@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkaform.audit.chain import seal_record
-from kafkaform.audit.event import RecordKind, Subject, encode, make_outcome, render_time
+from kafkaform.audit.event import RecordKind, encode, render_time
+from kafkaform.audit.record_bodies import Subject, make_outcome
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import PathChange
 from kafkaform.core.head import GENESIS, Head

@@ -53,11 +53,11 @@ SHARE = 100
 """One cluster of so many has something new."""
 ROWS = ("audit_raw", "snapshot_raw")
 FIRST_ROW = """
-from kafkaform.workflow.fleet.jars import with_jars
+from kafkaform.workflow.fleet.jars import add_jars
 from kafkaform.fleet.spark.session import Place, build_session
-from kafkaform.sandbox.places import cache
+from kafkaform.sandbox.places import get_cache_folder
 
-print(build_session(with_jars(Place("local[2]", cache()))).range(1).collect())
+print(build_session(add_jars(Place("local[2]", get_cache_folder()))).range(1).collect())
 """
 
 

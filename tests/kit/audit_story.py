@@ -11,9 +11,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kafkaform.audit import event
-from kafkaform.audit.event import Record, RecordKind, Subject
+from kafkaform.audit import event, record_bodies
+from kafkaform.audit.event import Record, RecordKind
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.record_bodies import Subject
 from kafkaform.audit.sink import Sink, Torn
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import Evidence, Outcome, OutcomeStatus, PathChange, Verdict
@@ -143,7 +144,7 @@ def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap = PLAN) -> Non
         [
             (
                 RecordKind.RUN_BEGIN,
-                event.make_run_begin(
+                record_bodies.make_run_begin(
                     approval,
                     ["d4" * 32],
                     {"kafka": "cluster-1"},
@@ -153,24 +154,26 @@ def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap = PLAN) -> Non
                     kafkaform_version="0.1.0",
                 ),
             ),
-            (RecordKind.PLAN, event.make_plan(plan, approval, "c3" * 32)),
-            (RecordKind.APPROVAL, event.make_approval(approval, "expect", "c3" * 32)),
+            (RecordKind.PLAN, record_bodies.make_plan(plan, approval, "c3" * 32)),
+            (RecordKind.APPROVAL, record_bodies.make_approval(approval, "expect", "c3" * 32)),
         ]
     )
 
 
 def end(log: Journal, approval: str = APPROVAL, *, complete: bool = True) -> None:
-    body = event.make_run_end(approval, complete=complete, counts={"applied": 2, "failed": 1})
+    body = record_bodies.make_run_end(
+        approval, complete=complete, counts={"applied": 2, "failed": 1}
+    )
     log.write(RecordKind.RUN_END, body)
 
 
 def intend(log: Journal, subject: Subject, target: FrozenMap | None = MADE) -> Record:
-    return log.write(RecordKind.INTENT, event.make_intent(subject, "verify", None, target))
+    return log.write(RecordKind.INTENT, record_bodies.make_intent(subject, "verify", None, target))
 
 
 def conclude(log: Journal, subject: Subject, outcome: str = "applied", **more: object) -> Record:
     made = replace(subject, incarnation=more.pop("incarnation", subject.incarnation))  # type: ignore[arg-type]
-    body = event.make_outcome(made, outcome, **more)  # type: ignore[arg-type]
+    body = record_bodies.make_outcome(made, outcome, **more)  # type: ignore[arg-type]
     return log.write(RecordKind.OUTCOME, body)
 
 
@@ -183,32 +186,38 @@ def tell(sink: Sink) -> None:
         Verdict(ORDERS.step, Evidence.REMOTE),
         Verdict(USER.step, Evidence.LOCAL, DENIED),
     ]
-    first.write(RecordKind.VALIDATE, event.make_validate(APPROVAL, verdicts))
+    first.write(RecordKind.VALIDATE, record_bodies.make_validate(APPROVAL, verdicts))
     first.write_all(
         [
-            (RecordKind.INTENT, event.make_intent(ORDERS, "verify", None, MADE)),
-            (RecordKind.INTENT, event.make_intent(USER, "never", "2", NEW_USER)),
-            (RecordKind.INTENT, event.make_intent(MOVE, "never", None, MADE)),
+            (RecordKind.INTENT, record_bodies.make_intent(ORDERS, "verify", None, MADE)),
+            (RecordKind.INTENT, record_bodies.make_intent(USER, "never", "2", NEW_USER)),
+            (RecordKind.INTENT, record_bodies.make_intent(MOVE, "never", None, MADE)),
         ]
     )
     conclude(first, ORDERS, incarnation="id-orders", duration_ms=41)
     conclude(first, USER, "failed", fault=DENIED, duration_ms=7)
     conclude(first, MOVE, "started", ticket="big-0", duration_ms=12)
-    obligation = first.write(RecordKind.OBLIGATION, event.make_obligation(MOVE, "big-0", "move"))
+    obligation = first.write(
+        RecordKind.OBLIGATION, record_bodies.make_obligation(MOVE, "big-0", "move")
+    )
     intend(first, OLD, None)
     second = journal(sink, "run-2", clock)
-    found = event.make_outcome(OLD, "applied")
-    second.write(RecordKind.RECOVER, event.make_recover(found, "run-1"))
+    found = record_bodies.make_outcome(OLD, "applied")
+    second.write(RecordKind.RECOVER, record_bodies.make_recover(found, "run-1"))
     ended = Outcome("big-0", OutcomeStatus.APPLIED)
-    second.write(RecordKind.DISCHARGED, event.make_discharge(obligation, ended))
+    second.write(RecordKind.DISCHARGED, record_bodies.make_discharge(obligation, ended))
     begin(second)
-    second.write(RecordKind.VERIFY, event.make_verify(APPROVAL, 2, [("kafka_topic.orders", "3")]))
+    second.write(
+        RecordKind.VERIFY, record_bodies.make_verify(APPROVAL, 2, [("kafka_topic.orders", "3")])
+    )
     end(second)
     third = journal(sink, "run-3", clock)
     touched = {ORDERS.identity: None}
-    third.write(RecordKind.STATE, event.make_state_edit(7, "6-" + "f6" * 32, "state rm", touched))
+    third.write(
+        RecordKind.STATE, record_bodies.make_state_edit(7, "6-" + "f6" * 32, "state rm", touched)
+    )
     torn = [Torn("torn-22", 17, "07" * 32)]
-    third.write(RecordKind.RECOVER, event.make_torn(torn))
+    third.write(RecordKind.RECOVER, record_bodies.make_torn(torn))
 
 
 def records_of(sink: Sink) -> list[Record]:

@@ -33,7 +33,7 @@ def _unknown_is_applied() -> list[Patch]:
         good = [replace(r, outcome=Outcome(r.step.id, OutcomeStatus.APPLIED)) for r in unclear]
         return real((), *rest) + tuple(good)
 
-    return [(execute, "settle", settled)]
+    return [(execute, "settle_results", settled)]
 
 
 def _sent_before_its_intent() -> list[Patch]:
@@ -49,7 +49,7 @@ def _sent_before_its_intent() -> list[Patch]:
         waiting.clear()
         record(self, plan, results)
 
-    return [(Ledger, "intend", later), (Ledger, "record", both)]
+    return [(Ledger, "write_intents", later), (Ledger, "record_outcomes", both)]
 
 
 def _stale_save() -> list[Patch]:
@@ -80,7 +80,7 @@ def _error_36_is_success() -> list[Patch]:
 
 
 def _state_never_saved() -> list[Patch]:
-    return [(Ledger, "save", lambda self, after: setattr(self, "state", after))]
+    return [(Ledger, "save_state", lambda self, after: setattr(self, "state", after))]
 
 
 def _unanchored(sink: Any, state: Any) -> LogIndex:
@@ -101,27 +101,30 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "sent before its intent": _sent_before_its_intent,
     "absent because one broker says so": _absent_by_one_broker,
     "deletes need no proof": lambda: [(applying, "refuse_unproven_removals", _never)],
-    "obligations are forgotten": lambda: [(Ledger, "_opened", lambda *_: [])],
-    "obligations are never discharged": lambda: [(Ledger, "discharge", _never)],
-    "always superseded": lambda: [(recover, "_at_once", lambda *_: True)],
+    "obligations are forgotten": lambda: [(Ledger, "_list_started", lambda *_: [])],
+    "obligations are never discharged": lambda: [(Ledger, "discharge_ended", _never)],
+    "always superseded": lambda: [(recover, "_can_repeat_at_once", lambda *_: True)],
     "the state is never saved": _state_never_saved,
     "a save over any version": _stale_save,
     "what exists already was made by us": _error_36_is_success,
-    "no patience": lambda: [(execute, "patience", lambda facts: 0.0), (settle, "patience", _never)],
-    "no patience in recovery": lambda: [(recover, "patience", lambda facts: 0.0)],
+    "no patience": lambda: [
+        (execute, "compute_patience", lambda facts: 0.0),
+        (settle, "compute_patience", _never),
+    ],
+    "no patience in recovery": lambda: [(recover, "compute_patience", lambda facts: 0.0)],
     "no recovery": lambda: [(applying, "close_earlier_runs", lambda space, ask, found, *_: found)],
     "what the log knows is not taken in": lambda: [
-        (recover, "replay", lambda found, state: Replayed(state))
+        (recover, "replay_log", lambda found, state: Replayed(state))
     ],
-    "no protection": lambda: [(release, "_protected", lambda *_, **__: None)],
-    "no guard": lambda: [(build, "guard", lambda changes, *_: tuple(changes))],
+    "no protection": lambda: [(release, "_block_protected", lambda *_, **__: None)],
+    "no guard": lambda: [(build, "apply_guards", lambda changes, *_: tuple(changes))],
     "no lock": lambda: [(MemoryBackend, "lock", lambda *_: nullcontext(Held()))],
     "a log that was cut off is believed": lambda: [(applying, "read_log", _unanchored)],
-    "all of an open run is done": lambda: [(plan_choice, "_shows", lambda *_: True)],
+    "all of an open run is done": lambda: [(plan_choice, "_is_shown", lambda *_: True)],
     "any cluster will do": lambda: [
-        (build, "_same_scopes", _never),
+        (build, "_require_same_scopes", _never),
         (plan_choice, "refuse_if_foreign", _never),
-        (recover, "refuse_other_cluster", _never),
+        (recover, "refuse_other_system", _never),
         (workspace, "refuse_other_scope", _never),
     ],
 }

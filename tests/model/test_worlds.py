@@ -42,7 +42,7 @@ EXAMPLES = int(os.environ.get("KAFKAFORM_WORLDS", examples(60)))
 
 @dataclass(frozen=True)
 class Configuration(engine.Configuration):
-    def secret(self, ref: SecretRef) -> Secret | None:
+    def find_secret(self, ref: SecretRef) -> Secret | None:
         return Secret("ours-secret")
 
 

@@ -108,7 +108,7 @@ def snapshot(
     from ...workflow.fleet.snapshot import take_snapshot as take  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    found = read_fleet(file, _read_inputs(var, var_file))
+    found = read_fleet(file, Inputs.read(var, var_file))
     Console.make_standard().show_diagnostics(found.warnings)
     with _make_bars(quiet=quiet or json) as report:
         summary = take(found, root=root, only=only, parallel=parallel, report=report)
@@ -386,10 +386,6 @@ def _end_if_incomplete(root: str, cluster: str | None = None) -> None:
         Console.make_standard().note(f"Not known: {line}")
     if unknown:
         raise typer.Exit(INCOMPLETE)
-
-
-def _read_inputs(var: list[Any], var_file: list[Path]) -> Any:
-    return Inputs.read(var, var_file)
 
 
 def _make_bars(*, quiet: bool) -> Any:

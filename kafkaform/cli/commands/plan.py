@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ...plan.model import Mode, Options
+from ...plan.model import Mode, Options, Plan
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.plan_files import save_file, save_plan
 from ...workflow.plan_rendering import render_plan
@@ -33,7 +33,7 @@ from ..options.flags import (
     list_waivers,
 )
 from ..terminal.console import Console
-from ..terminal.screen import open_screen
+from ..terminal.screen import Screen, open_screen
 
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Save the plan to this file.")
@@ -96,14 +96,18 @@ def plan(
             save_plan(made, out)
         if comment is not None:
             save_file(comment, render_plan(made, "markdown").encode(), private=False)
-        if out is not None:
-            command = shlex.join(["kafkaform", "apply", str(out)])
-            shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
-        elif not made.idle and not any(made.list_blocked(stopping=True)):
-            shown.note(NEXT)
+        _note_next_command(shown, made, out)
         refuse_if_blocked(made, conditions)
         unmet = find_unmet(made)
         if unmet is not None:
             raise unmet
     if detailed_exitcode and (made.outputs or not made.idle):
         raise typer.Exit(2)
+
+
+def _note_next_command(shown: Screen, made: Plan, out: Path | None) -> None:
+    if out is not None:
+        command = shlex.join(["kafkaform", "apply", str(out)])
+        shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
+    elif not made.idle and not any(made.list_blocked(stopping=True)):
+        shown.note(NEXT)

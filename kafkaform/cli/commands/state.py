@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from ...apply.replay import replay_log
-from ...audit.event import RecordKind, make_state_edit, render_time
+from ...audit.event import RecordKind, render_time
+from ...audit.record_bodies import make_state_edit
 from ...core.address import matches, parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest

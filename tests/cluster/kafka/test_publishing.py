@@ -164,7 +164,7 @@ def test_what_breaks_off_is_gone_on_with(shelf: Shelf) -> None:
 
 KILLED = """
 import sys, os
-from kafkaform_kafka.connection.publishing import Entry, publish
+from kafkaform_kafka.connection.publishing import NumberedRecord, publish
 from tests.cluster.kafka.test_publishing import Shelf, entries
 from types import SimpleNamespace
 
@@ -173,7 +173,7 @@ broker = SimpleNamespace(bootstrap=bootstrap, admin_password=password)
 
 def endless():
     for number in range(1, 1_000_000):
-        yield Entry(number, b"x" * 100)
+        yield NumberedRecord(number, b"x" * 100)
         if number == 2_000:
             print("going", flush=True)
 

@@ -266,10 +266,10 @@ class Configuration:
     inputs: Inputs = field(default_factory=Inputs)
     asking: DataAnswers = field(default_factory=lambda: DataAnswers(cast(Any, None)))
 
-    def secret(self, ref: SecretRef) -> Secret | None:
+    def find_secret(self, ref: SecretRef) -> Secret | None:
         return None
 
-    def settled(self, said: Desired, sessions: Mapping[str, Session]) -> Desired:
+    def evaluate_settled(self, said: Desired, sessions: Mapping[str, Session]) -> Desired:
         return said
 
 

@@ -13,8 +13,9 @@ from random import Random
 import pytest
 from msgspec import Struct
 
-from kafkaform.audit.event import RecordKind, make_state_edit
+from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.record_bodies import make_state_edit
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Desired

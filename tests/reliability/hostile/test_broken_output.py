@@ -203,7 +203,7 @@ def test_a_closed_stream_is_no_place_for_a_file(folder: Path) -> None:
     code = (
         "import os, sys\nfrom kafkaform.cli import app\n"
         "def run(words):\n    fresh = os.open('f', os.O_WRONLY | os.O_CREAT)\n"
-        "    sys.exit(int(fresh > 2) + 40)\napp.run = run\napp.main([])\n"
+        "    sys.exit(int(fresh > 2) + 40)\napp.run_command_line = run\napp.main([])\n"
     )
     done = subprocess.run(
         ["bash", "-c", 'exec "$0" -c "$1" >&- 2>&- <&-', sys.executable, code],

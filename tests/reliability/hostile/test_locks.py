@@ -24,10 +24,10 @@ PLANS, PROCESSES = 12, 2
 INFO = LockInfo("run", "ada", "host", 1, "2026-01-01T00:00:00Z", "apply")
 LOOP = """
 import sys
-from kafkaform.cli.app import run
+from kafkaform.cli.app import run_command_line
 print("ready", flush=True)
 sys.stdin.readline()
-worst = max(run(["plan", "--json", "-q"]) for _ in range(int(sys.argv[1])))
+worst = max(run_command_line(["plan", "--json", "-q"]) for _ in range(int(sys.argv[1])))
 sys.exit(worst)
 """
 
@@ -110,14 +110,14 @@ def test_a_plan_needs_no_lock_and_leaves_none(folder: Folder, tmp_path: Path) ->
 PAUSED = """
 import sys
 from kafkaform.apply.ledger import Ledger
-from kafkaform.cli.app import run
+from kafkaform.cli.app import run_command_line
 record = Ledger.record_outcomes
 def late(*given):
     print("answered", flush=True)
     sys.stdin.readline()
     return record(*given)
 Ledger.record_outcomes = late
-sys.exit(run(["apply", "--auto-approve", "-q"]))
+sys.exit(run_command_line(["apply", "--auto-approve", "-q"]))
 """
 
 

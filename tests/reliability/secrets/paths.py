@@ -145,7 +145,7 @@ def crash_on_output(house: House, secret: str) -> Iterator[None]:
         words = _words(secret)
         _raise(ValueError(words))  # a trace shows this line, so the mask must not stand in it
 
-    with patch.object(Console, "out", broken):
+    with patch.object(Console, "write", broken):
         yield
 
 

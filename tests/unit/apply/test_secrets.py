@@ -49,7 +49,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     there = dict(SECRETS)
     monkeypatch.setattr(
         engine.Configuration,
-        "secret",
+        "find_secret",
         lambda _, ref: Secret(there[ref.name]) if ref.name in there else None,
     )
     yield there

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.secrets import refuse_exposed
-from kafkaform.audit.event import make_outcome, make_validate
+from kafkaform.audit.record_bodies import make_outcome, make_validate
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Evidence, Verdict
 from kafkaform.core.errors import ConfigurationError

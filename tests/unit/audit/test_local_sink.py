@@ -125,14 +125,14 @@ def test_symbolic_links_and_pipes_are_refused(sink: LocalSink, tmp_path: Path) -
 FULL = """
 import resource, sys
 from pathlib import Path
-from kafkaform.audit.event import Kind
+from kafkaform.audit.event import RecordKind
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap
 from tests.kit import audit_story as story
 sink = LocalSink(Path(sys.argv[1]))
 log = story.journal(sink, "r")
-log.write(Kind.STATE, FrozenMap(n=1))
+log.write(RecordKind.STATE, FrozenMap(n=1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 try:
     sink.check_writable(2000)
@@ -140,7 +140,7 @@ except StorageError as error:
     print("check:", error.message)
 for _ in range(2):
     try:
-        log.write_all([(Kind.STATE, FrozenMap(n=2))] * 9)
+        log.write_all([(RecordKind.STATE, FrozenMap(n=2))] * 9)
     except StorageError as error:
         print("write:", error.message)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)

@@ -118,9 +118,9 @@ def test_typer_shows_no_locals() -> None:
 
 DRIVER = f"""
 import sys, threading
-from kafkaform.cli.crash_hooks import no_core_dumps, tell_faults
-tell_faults()
-no_core_dumps()
+from kafkaform.cli.crash_hooks import install_hooks, prevent_core_dumps
+install_hooks()
+prevent_core_dumps()
 import resource
 print("core", resource.getrlimit(resource.RLIMIT_CORE)[0])
 secret = "{SECRET}"

@@ -40,7 +40,7 @@ def called(name: str, line: list[str], quickly: bool) -> Mapping[str, Any] | Non
         if quickly:
             call = find_quick_command([name, *line])
             return None if call is None else (call(), got[0])[1]
-        with patch.object(Console, "diagnostics"):
+        with patch.object(Console, "show_diagnostics"):
             run_typed([name, *line], Console.make_standard())
     return got[0] if got else None
 

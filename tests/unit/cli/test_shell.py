@@ -259,7 +259,9 @@ def test_live_names(
 ) -> None:
     """Wherever a name may stand, those that the cluster has now; no default entity, no name that
     would need quotes, and nothing where nobody can know."""
-    monkeypatch.setattr(Completer, "_ask", lambda self, kind, wanted: described(kind, wanted))
+    monkeypatch.setattr(
+        Completer, "_ask_cluster", lambda self, kind, wanted: described(kind, wanted)
+    )
     found = [
         name.rstrip()
         for name in Completer(ShellContext(ConnectionInputs())).list_candidates(before, text)

@@ -27,8 +27,8 @@ SLOW = {
 
 PROGRAM = """
 import sys
-from kafkaform.cli.app import run
-code = run(sys.argv[1:])
+from kafkaform.cli.app import run_command_line
+code = run_command_line(sys.argv[1:])
 print("\\n".join(sys.modules), file=sys.stderr)
 sys.exit(code)
 """

@@ -22,11 +22,11 @@ SOURCES = sorted([*ROOT.glob("kafkaform/**/*.py"), *ROOT.glob("providers/**/*.py
 STANDARD = {"fleet/landed/topic_source.py"}
 """Spark pickles this module by value, so that its workers need neither kafkaform nor msgspec."""
 CHANGING = {
-    *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch"),
-    *("Ledger", "Stop", "Unsent", "_Grounds", "Work", "_Work", "Run", "Scope", "Declarations"),
-    *("_Word", "_Line", "_Namer", "_Text", "_Open", "Block"),
+    *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch", "DeliveryState"),
+    *("Ledger", "Stop", "Unsent", "_Grounds", "_Work", "Run", "Scope", "Declarations"),
+    *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "BlockDraft", "BuildWorkspace"),
     *("TextScreen", "JsonScreen", "Completer", "Fate"),
-    *("Causes", "Done", "_Planned", "_Unseen", "_Bucket", "Mutations"),
+    *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations"),
 }
 """Structs that change: work in hand, and the things that do it."""
 

@@ -90,8 +90,8 @@ def test_two_runs_cannot_write_one_root(tmp_path: Path) -> None:
 
 def test_no_command_loads_spark_before_it_needs_it() -> None:
     code = (
-        "import sys; from kafkaform.cli.command_tree import commands; "
-        "commands().commands['fleet'];"
+        "import sys; from kafkaform.cli.command_tree import get_commands; "
+        "get_commands().commands['fleet'];"
         "import kafkaform.workflow.fleet.runs, kafkaform.workflow.fleet.answers; "
         "print([m for m in ('pyspark', 'pandas', 'deltalake', 'pyarrow') if m in sys.modules])"
     )
@@ -136,7 +136,7 @@ class Counted:
     def require(self, table: str) -> None:
         assert table in TABLES
 
-    def rows(self, sql: str) -> list[dict[str, Any]]:
+    def read_rows(self, sql: str) -> list[dict[str, Any]]:
         return [{"n": self.number}]
 
 

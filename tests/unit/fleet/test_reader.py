@@ -172,7 +172,8 @@ def test_the_process_ends_well_and_without_a_jvm(root: Path) -> None:
     """Neither pyspark nor pyarrow's datasets are loaded, and nothing aborts at the end."""
     code = (
         "import json, sys; from kafkaform.fleet.tables import reader;"
-        "t = reader.Gold(reader.read_current(sys.argv[1])); rows = t.rows('select key from drift');"
+        "t = reader.Gold(reader.read_current(sys.argv[1]));"
+        "rows = t.read_rows('select key from drift');"
         "loaded = {'pyspark', 'pandas', 'pyarrow.dataset'} & {*sys.modules};"
         "print(json.dumps([rows, sorted(loaded)]))"
     )

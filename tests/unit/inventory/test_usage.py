@@ -96,10 +96,10 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     monkeypatch.setattr(usage, "list_topics", made.list_topics)
     monkeypatch.setattr(usage, "read_log_sizes", made.log_sizes)
     monkeypatch.setattr(usage, "describe_configs", lambda *_, **__: {})
-    monkeypatch.setattr(usage.wire, "offsets", made.offsets)
-    monkeypatch.setattr(usage.wire, "groups", made.list_groups)
-    monkeypatch.setattr(usage.wire, "committed", lambda *_: made.committed)
-    monkeypatch.setattr(usage.wire, "members", lambda *_: made.members)
+    monkeypatch.setattr(usage.wire, "list_offsets", made.offsets)
+    monkeypatch.setattr(usage.wire, "list_groups", made.list_groups)
+    monkeypatch.setattr(usage.wire, "fetch_committed", lambda *_: made.committed)
+    monkeypatch.setattr(usage.wire, "describe_members", lambda *_: made.members)
     return made
 
 

@@ -35,7 +35,7 @@ class Judge:
 
 
 class Nowhere:
-    def sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
+    def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
         return {}
 
 

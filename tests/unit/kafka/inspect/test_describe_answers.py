@@ -43,9 +43,9 @@ def test_a_broker_that_has_just_ended_holds_nobody_up(monkeypatch: pytest.Monkey
         raise NotSent("it is gone")
 
     row = BrokerRow(id=3, host="h", port=9092, rack=None, fenced=False)
-    monkeypatch.setattr(module.wire, "brokers", lambda *_, **__: (row,))
-    monkeypatch.setattr(module.wire, "metadata_version", silent)
-    monkeypatch.setattr(module.cluster_wire, "quorum_leader", lambda *_, **__: 1)
+    monkeypatch.setattr(module.wire, "describe_brokers", lambda *_, **__: (row,))
+    monkeypatch.setattr(module.wire, "read_metadata_version", silent)
+    monkeypatch.setattr(module.cluster_wire, "find_quorum_leader", lambda *_, **__: 1)
     context: Any = SimpleNamespace(**vars(CONTEXT), wire=None, timeout=30.0)
     found = describe("brokers", context, lambda *_: pytest.fail("not asked"), DescribeQuery())
     assert waited == [RELEASE_SECONDS]
