@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit import record_bodies
+from kafkaform.audit import event, record_bodies
 from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import RecordKind
 from kafkaform.audit.index import LogIndex, index_log, list_instances, list_pending
@@ -76,7 +76,8 @@ def test_the_same_step_of_another_run_is_apart(sink: MemorySink, log: Journal) -
     story.intend(later, USER)
     story.conclude(later, USER)
     assert read(sink).open_intents == (lost,)
-    later.write(RecordKind.RECOVER, record_bodies.make_recover(record_bodies.make_outcome(USER, "failed"), "run-1"))
+    failed = record_bodies.make_outcome(USER, "failed")
+    later.write(RecordKind.RECOVER, record_bodies.make_recover(failed, "run-1"))
     assert read(sink).open_intents == ()
 
 
@@ -368,7 +369,9 @@ def test_obligations(sink: MemorySink, log: Journal) -> None:
     story.end(log)
     assert read(sink).obligations == (duty, other)
     ended = Outcome("t-1", OutcomeStatus.APPLIED)
-    story.journal(sink, "run-2").write(RecordKind.DISCHARGED, record_bodies.make_discharge(duty, ended))
+    story.journal(sink, "run-2").write(
+        RecordKind.DISCHARGED, record_bodies.make_discharge(duty, ended)
+    )
     assert read(sink).obligations == (other,)
 
 
