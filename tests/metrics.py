@@ -34,13 +34,15 @@ PARTICIPLES = frozenset(
 PLAIN = frozenset(("embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "weed"))
 PARTICLES = frozenset(("as", "at", "by", "for", "from", "in", "into", "of", "on", "to", "with"))
 RECORDER = """
+import inspect
 import sys
 entered = set()
 def record(frame, event, argument):
     if event == "call" and ("/kafkaform/" in frame.f_code.co_filename
                             or "/kafkaform_kafka/" in frame.f_code.co_filename):
         code = frame.f_code
-        if not code.co_name.startswith("<"):
+        # The body of a class and that of a module are frames, too, but not optimized ones.
+        if code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<"):
             entered.add((code.co_filename, code.co_name, code.co_firstlineno))
 import threading
 threading.setprofile(record)
