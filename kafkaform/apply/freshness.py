@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..audit.index import LogIndex
-from ..core.change import Action, Change, Path
+from ..core.change import Action, Change, Ownership, Path
 from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY
 from ..plan.approval import RULE, compute_approval
 from ..plan.diff import flatten, render_path
-from ..plan.drafts import read_ownership
 from ..plan.model import Plan
 from ..plan.observe import resolve_absence
 from ..provider.contract import Provider, ResourceType, Session, collect_types
@@ -247,7 +246,7 @@ def _find_row_problem(change: Change, state: State, applied: Collection[str]) ->
     if any(step.id in applied for step in change.steps or (make_bookkeeping_step(change),)):
         return None
     row = state.objects.get(change.identity)
-    if read_ownership(row) != change.row_before:
+    if (row.ownership if row else Ownership()) != change.row_before:
         return "its record in the state changed"
     # Nothing else of a forgotten object is looked at: a later one of that name is not this one.
     if change.action is Action.FORGET and row and row.incarnation != change.incarnation:

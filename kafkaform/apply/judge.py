@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from ..core.change import Action, Change, Path, Step
 from ..core.resource import Absent, Facts, Observed, Reading
 from ..core.value import Value
-from ..plan.diff import flatten
-from ..plan.lifecycle import equals_target
+from ..plan.diff import equals_target, flatten
 from ..plan.observe import compute_destination, resolve_absence
 from ..provider.contract import ResourceType
 

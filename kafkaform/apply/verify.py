@@ -17,8 +17,7 @@ from ..core.clock import Clock
 from ..core.progress import Progress, Reporter
 from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
 from ..core.words import NEUTRAL
-from ..plan.diff import flatten
-from ..plan.lifecycle import equals_target
+from ..plan.diff import equals_target, flatten
 from ..plan.observe import resolve_absence
 from ..provider.contract import ResourceType, Session
 from .judge import canonicalize_reading, has_emptied

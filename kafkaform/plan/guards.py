@@ -1,4 +1,4 @@
-"""Guards against the catastrophe: a plan that takes away much more than anybody meant.
+"""Guards against a plan that takes away much more than anybody meant (architecture §4.3).
 
 A release of an object that others share counts like a deletion (`Change.takes_away`).
 """
@@ -15,6 +15,7 @@ from ..core.resource import Desired
 from ..state.model import State
 from .model import Mode, Options
 
+# Below ten objects a share means nothing: the last of two objects is half of everything.
 MANY_DELETES = 10
 LARGE_SHARE = 0.30
 
@@ -22,7 +23,8 @@ LARGE_SHARE = 0.30
 def apply_guards(
     changes: Sequence[Change], desired: Desired, state: State, options: Options
 ) -> tuple[Change, ...]:
-    """The changes, with deletions blocked where they are too many (architecture §4.3)."""
+    """The changes, with deletions blocked if there are too many of them."""
+    # A wrong folder or a missing variable looks like a configuration without any object.
     if options.mode is Mode.NORMAL and not desired.declared and state.objects:
         return _block_changes(
             changes,
@@ -80,7 +82,8 @@ def _block_changes(
     *,
     even_protected: bool = False,
 ) -> tuple[Change, ...]:
-    """even_protected: a block that lets the rest of the plan pass gives way to this one."""
+    """The changes, with the meant ones blocked. even_protected: also those that are blocked already
+    by something that lets the rest of the plan pass."""
     block = Blocker(BlockerKind.GUARD, reason, advice)
 
     def caught(change: Change) -> bool:

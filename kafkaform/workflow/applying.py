@@ -45,10 +45,10 @@ from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
 from ..core.words import Words, shared
 from ..plan.approval import digest_change
-from ..plan.build import review_changes
 from ..plan.codec import to_data
 from ..plan.model import Plan
 from ..plan.observe import Look
+from ..plan.review import review_changes
 from ..state.edit import set_outputs
 from ..version import VERSION
 from .configuration.evaluation import record_outputs

@@ -20,10 +20,9 @@ from ..core.change import Action, Change, Outcome, Step
 from ..core.errors import PlanRefused
 from ..core.resource import Identity, Reading
 from ..plan.approval import RULE
-from ..plan.build import record_only
 from ..plan.codec import read_recorded_plan
-from ..plan.drafts import read_ownership
 from ..plan.model import Plan
+from ..plan.select import record_only
 from .events import Note, PlanChosen
 from .planning import add_removals, plan_workspace
 from .run import ApplyRequest, Chosen, Scene
@@ -172,7 +171,7 @@ def _is_shown(scene: Scene, change: Change, readings: Mapping[Identity, Reading]
     row = scene.ledger.state.objects.get(change.identity)
     if not change.steps or row is None:
         gone = change.action in (Action.DELETE, Action.FORGET)
-        books = row is None if gone else row is not None and read_ownership(row) == change.row_after
+        books = row is None if gone else row is not None and row.ownership == change.row_after
         if not change.steps or not books:
             return books
     kind = scene.space.types[change.identity.kind]

@@ -19,7 +19,8 @@ from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Reporter, ignore_event
 from ..core.resource import Desired
-from ..plan.build import PlanHeader, make_plan
+from ..plan.build import make_plan
+from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Look, read_world
 from ..provider.contract import Session
@@ -105,7 +106,8 @@ def _read_only_plan(
         state = stored or make_first_state(space.sink)
         found = read_log(space.sink, stored)
         refuse_lost_state(stored, found, space)
-        state = replay_log(found, state).state
+        if found.unsaved:
+            state = replay_log(found, state).state
         with open_sessions(space, state, found) as sessions:
             plan = plan_workspace(space, sessions, state, found, options, report)
             # What an apply has just created is foreign to a state and a log of before it.
@@ -155,6 +157,8 @@ def add_removals(
     plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: LogIndex
 ) -> Plan:
     """The plan, with what earlier runs owe and this one may remove."""
+    if not found.obligations:
+        return plan
     owed = find_owed_in(space.sink, found)
     return add_owed_removals(plan, owed, ask_progress(find_settings(owed.open), sessions))
 

@@ -25,7 +25,7 @@ from kafkaform.plan.model import Options
 from kafkaform.provider.contract import Session
 from kafkaform.provider.registry import Registry
 from kafkaform.render.human import human
-from kafkaform.state.model import State, make_state
+from kafkaform.state.model import State
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.planning import plan_workspace
 from kafkaform.workflow.workspace import Workspace, open_sessions, open_workspace
@@ -80,7 +80,7 @@ def live() -> Iterator[tuple[Workspace, Session, State]]:
         Path(folder, "main.kf.hcl").write_text(text, "utf-8")
         config = {"cleanup.policy": "delete", "retention.ms": "1000000"}
         make(client(box), {f"bench.topic-{n:04}": (1, config) for n in range(TOPICS)})
-        state = make_state("")
+        state = State("")
         with chdir(folder):
             space = open_workspace()
             with open_sessions(space, state, LogIndex()) as sessions:

@@ -122,7 +122,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "a log that was cut off is believed": lambda: [(applying, "read_log", _unanchored)],
     "all of an open run is done": lambda: [(plan_choice, "_is_shown", lambda *_: True)],
     "any cluster will do": lambda: [
-        (build, "_require_same_scopes", _never),
+        (build, "refuse_other_scopes", _never),
         (plan_choice, "refuse_if_foreign", _never),
         (recover, "refuse_other_system", _never),
         (workspace, "refuse_other_scope", _never),
