@@ -17,11 +17,11 @@ from ..audit.event import Record, RecordKind
 from ..audit.journal import Journal
 from ..audit.record_bodies import (
     Subject,
-    make_discharge,
-    make_intent,
-    make_obligation,
-    make_outcome,
-    make_recover,
+    make_discharge_body,
+    make_intent_body,
+    make_obligation_body,
+    make_outcome_body,
+    make_recover_body,
 )
 from ..core.change import Action, Change, Evidence, Repeat, Request, Step
 from ..core.errors import StorageError
@@ -87,7 +87,7 @@ class Ledger(Struct):
 
     def close_intents(self, plan: Plan, results: Sequence[Result], of_run: str) -> None:
         """Close the intents that an earlier run left open: `recover` records, then the state."""
-        bodies = [make_recover(self._make_outcome(plan, r), of_run) for r in results]
+        bodies = [make_recover_body(self._make_outcome(plan, r), of_run) for r in results]
         self._end(plan, results, [(RecordKind.RECOVER, body) for body in bodies])
 
     def _end(
@@ -113,7 +113,10 @@ class Ledger(Struct):
     ) -> list[tuple[RecordKind, FrozenMap]]:
         owed = self.owed
         return [
-            (RecordKind.OBLIGATION, make_obligation(self._make_subject(plan, r), ticket, SETTING))
+            (
+                RecordKind.OBLIGATION,
+                make_obligation_body(self._make_subject(plan, r), ticket, SETTING),
+            )
             for r in results
             if (ticket := r.step.owes) is not None
             and (r.step.identity.instance, ticket) not in owed
@@ -127,7 +130,7 @@ class Ledger(Struct):
         return [
             (
                 RecordKind.OBLIGATION,
-                make_obligation(self._make_subject(plan, r), r.outcome.ticket, TASK),
+                make_obligation_body(self._make_subject(plan, r), r.outcome.ticket, TASK),
             )
             for r in results
             if r.outcome.ticket is not None and r.work not in owed
@@ -144,7 +147,7 @@ class Ledger(Struct):
         if not ended:
             return
         self.journal.write_all(
-            [(RecordKind.DISCHARGED, make_discharge(w.obligation, w.outcome)) for w in ended]
+            [(RecordKind.DISCHARGED, make_discharge_body(w.obligation, w.outcome)) for w in ended]
         )
         gone = {work.obligation.seq for work in ended}
         self.obligations = tuple(o for o in self.obligations if o.seq not in gone)
@@ -154,12 +157,14 @@ class Ledger(Struct):
         subject = self._make_subject(plan, result)
         repeat = result.step.repeat.value
         version = change.row_after.secret_version
-        return make_intent(subject, repeat, version, change.after, change.theirs)
+        return make_intent_body(subject, repeat, version, change.after, change.theirs)
 
     def _make_outcome(self, plan: Plan, result: Result) -> FrozenMap:
         end = result.outcome
         subject = self._make_subject(plan, result, end.incarnation)
-        return make_outcome(subject, end.status.value, end.fault, result.duration_ms, end.ticket)
+        return make_outcome_body(
+            subject, end.status.value, end.fault, result.duration_ms, end.ticket
+        )
 
     def _make_subject(self, plan: Plan, result: Result, made: str | None = None) -> Subject:
         change, step = result.change, result.step

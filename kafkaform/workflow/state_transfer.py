@@ -18,7 +18,7 @@ from ..audit.index import LogIndex
 from ..audit.journal import Journal
 from ..audit.line import Line, read_line
 from ..audit.provenance import PUSHED
-from ..audit.record_bodies import make_state_edit
+from ..audit.record_bodies import make_state_edit_body
 from ..core.clock import Clock
 from ..core.errors import OutcomeUnknown, UsageError
 from ..core.head import GENESIS, Head
@@ -64,7 +64,7 @@ def push_state(source: Store, target: Store, clock: Clock, timeout: float, *, fo
         journal = Journal(target.sink, clock, info.run, find_actor(), state.lineage, lease.ensure)
         before = loaded.state or State(state.lineage)
         later = replace(before, serial=max(before.serial, state.serial))
-        body = make_state_edit(
+        body = make_state_edit_body(
             later.serial + 1, loaded.version or "", PUSHED, compare_rows(before, state)
         )
         record = journal.write(RecordKind.STATE, body)

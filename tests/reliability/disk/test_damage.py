@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.record_bodies import make_state_edit
+from kafkaform.audit.record_bodies import make_state_edit_body
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Desired
@@ -168,7 +168,7 @@ def _let_go(where: House, folder: Path, address: str) -> None:
     after = drop_address(loaded.state, address)
     rows = compare_rows(loaded.state, after)
     record = journal.write(
-        RecordKind.STATE, make_state_edit(9, loaded.version or "", "state rm", rows)
+        RecordKind.STATE, make_state_edit_body(9, loaded.version or "", "state rm", rows)
     )
     anchored = set_head(after, Head(record.seq, record.hash))
     backend.save(count_change(loaded.state, anchored), loaded.version)
