@@ -92,17 +92,17 @@ def move_address(state: State, source: str, target: str) -> State:
     if taken:
         raise UsageError(f"{taken[0]} is in the state already", "Move or remove that first.")
 
-    def renamed(text: str) -> str:
+    def rename(text: str) -> str:
         return str(rename_address(parse_address(text), old, new) or text)
 
-    return put_rows(state, _rename_owners(state.objects.values(), renamed))
+    return put_rows(state, _rename_owners(state.objects.values(), rename))
 
 
-def _rename_owners(rows: Iterable[Row], renamed: Callable[[str], str]) -> Iterable[Row]:
+def _rename_owners(rows: Iterable[Row], rename: Callable[[str], str]) -> Iterable[Row]:
     """The rows that change."""
     for row in rows:
-        owners = tuple(sorted({renamed(owner) for owner in row.owners}))
-        depends_on = tuple(renamed(other) for other in row.depends_on)
+        owners = tuple(sorted({rename(owner) for owner in row.owners}))
+        depends_on = tuple(rename(other) for other in row.depends_on)
         if set(owners) != set(row.owners) or depends_on != row.depends_on:
             yield replace(row, owners=owners, depends_on=depends_on)
 

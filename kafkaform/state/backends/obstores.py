@@ -1,4 +1,4 @@
-"""The place of a remote state: addresses and options with Terraform's names, a table for each store.
+"""Places of a remote state: addresses and options with Terraform's names, a table for each store.
 
 Nothing secret is taken from them: credentials come from the environment or from the computer.
 """

@@ -16,7 +16,8 @@ from kafkaform.core.errors import DryRunRefused
 from kafkaform.core.resource import CoverageKind, Depth, Desired, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.model import Options, Plan
-from kafkaform.provider.workbench import INSTANCE, Bench
+from kafkaform.provider.fixture import INSTANCE
+from kafkaform.provider.workbench import Bench
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import render_markdown
