@@ -152,7 +152,7 @@ def preflight_changes_nothing(fixture: Fixture) -> None:
         for change in list_harmless_changes(bench, attributes, before):
             for batch in bench.split_batches(bench.list_steps(change)):
                 bench.preflight(batch)
-        # A system shows a change a moment after it has answered, so an immediate read proves little.
+        # A system shows a change a moment after its answer, so an immediate read proves little.
         fixture.clock.sleep(1.0)
         require(bench.wait_seen(attributes) == before, "a dry run changed the object")
 

@@ -11,7 +11,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ..apply.execute import ApplyRun, execute_plan
+from ..apply.execute import execute_plan
+from ..apply.execution import ApplyRun
 from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
 from ..apply.preflight import refuse_failed, run_first_pass
