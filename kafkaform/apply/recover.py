@@ -161,8 +161,8 @@ def _settle_pairs(
                 result, "the plan that follows asks for the same"
             )
     waiting = [r for r in asked if r.step.id not in known]
-    # The wall clock, because another computer may have written the intent. It may be wrong, so the
-    # wait is never longer than the whole patience; a clock that runs behind only makes it longer.
+    # Wall clocks, because another computer may have written the intent. They may differ, so the
+    # wait is never longer than the whole patience.
     sent = max(parse_time(record.time) for record, _ in pairs)
     left = sent + compute_patience(session.facts) - world.clock.now()
     left = max(0.0, min(left, compute_patience(session.facts)))
@@ -207,8 +207,8 @@ def _can_repeat_at_once(
 
 
 def _is_moot(result: Result, world: RecoveryScope, state: State) -> bool:
-    """True for hidden data whose fate stays unknown and does not matter: the next plan sends another
-    version, or no block wants the object any more."""
+    """True for hidden data whose fate stays unknown and does not matter: the next plan sends
+    another version, or no block wants the object any more."""
     change, row = result.change, state.objects.get(result.step.identity)
     if result.outcome.status is not UNKNOWN or not is_untellable(change, result.step):
         return False

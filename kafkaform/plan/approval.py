@@ -7,7 +7,7 @@ review stale. docs/formats/plan.md says for each field whether it is covered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -51,9 +51,9 @@ def digest_change(change: Change, scope_id: str, lineage: str) -> str:
     )
 
 
-def _drop_theirs(attributes: FrozenMap | None, theirs: Iterable[Path]) -> Value:
-    if attributes is None:
-        return None
+def _drop_theirs(attributes: FrozenMap | None, theirs: Sequence[Path]) -> Value:
+    if attributes is None or not theirs:
+        return attributes
     return lay_over(attributes, [path for path in theirs if path[0] in attributes], EMPTY)
 
 
