@@ -15,6 +15,7 @@ from ..core.text.cell_width import cell_width
 from ..core.text.foreign import escape_formula as escape_formula
 from ..core.text.foreign import escape_log_commands
 from ..core.text.foreign import inline as inline
+from ..core.text.quantity import render_count as render_count
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"
@@ -105,11 +106,6 @@ def mask_value(item: Value, sensitive: bool) -> str:
 def render_pair(before: Value, after: Value, sensitive: bool = False) -> tuple[str, str]:
     """Both sides of a change, whole."""
     return mask_value(before, sensitive), mask_value(after, sensitive)
-
-
-def render_count(number: int, noun: str, plural: str = "") -> str:
-    """`1 object`, `1,200 objects`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def render_path(path: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from functools import partial
 
 from kafkaform.core.change import Action, Change, Impact
 from kafkaform.core.resource import Fault, Identity
+from kafkaform.core.risk import RiskKind
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
@@ -20,7 +21,7 @@ from ..cluster.brokers import live_nodes
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..connection.native import Native, Spans
-from ..kinds.topic import configs
+from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.config_risks import Retention, find_new_retention
 from ..wire.cluster import read_log_sizes
@@ -38,9 +39,17 @@ Sizes = Mapping[tuple[str, int], int]
 def assess(
     context: ClusterContext, native: Native, changes: Sequence[Change]
 ) -> Mapping[Identity, Impact]:
-    """What topic deletions and cuts of retention destroy."""
+    """What topic deletions and cuts of retention destroy, and what moves copy."""
     mine = [change for change in changes if change.identity.kind in (topics.KIND, configs.KIND)]
-    return {**_assess_deletions(context, native, mine), **_assess_cuts(context, native, mine)}
+    found = _assess_deletions(context, native, mine)
+    for more in (_assess_cuts(context, native, mine), _assess_moves(context, mine)):
+        found |= {i: _join_impacts(found[i], one) if i in found else one for i, one in more.items()}
+    return found
+
+
+def _join_impacts(one: Impact, other: Impact) -> Impact:
+    figures = FrozenMap({**one.figures, **other.figures})
+    return Impact(f"{one.text}; {other.text}", figures)
 
 
 # ── deletions ───────────────────────────────────────────────────────────────────────────
@@ -48,7 +57,7 @@ def assess(
 
 def _assess_deletions(
     context: ClusterContext, native: Native, changes: Iterable[Change]
-) -> Mapping[Identity, Impact]:
+) -> dict[Identity, Impact]:
     doomed = {
         change.identity: (change.before or EMPTY).get("partitions") or 0
         for change in changes
@@ -124,7 +133,7 @@ def _assess_cuts(
     limits = {
         change.identity: find_new_retention(change, context.facts)
         for change in changes
-        if change.action is Action.UPDATE
+        if change.action is Action.UPDATE and change.has_risk(RiskKind.DATA_LOSS)
     }
     limits = {identity: one for identity, one in limits.items() if one != Retention(None, None)}
     if not limits:
@@ -162,3 +171,40 @@ def _make_cut_impact(
         figures |= {"offsets": span.old, "of_offsets": span.all}
         text += f" and {span.old:,} of {span.all:,} offsets"
     return Impact(f"{text} are beyond the new limits now", FrozenMap(figures))
+
+
+# ── moves ───────────────────────────────────────────────────────────────────────────────
+
+
+def _assess_moves(context: ClusterContext, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
+    """How much is copied, and for how long at the provider block's throttle at least."""
+    copies = {
+        change.identity: moves.count_copies(change, context.facts)
+        for change in changes
+        if change.action is Action.UPDATE and change.has_risk(RiskKind.MOVE)
+    }
+    copies = {identity: one for identity, one in copies.items() if one}
+    if not copies:
+        return {}
+    counts = {identity.key: max(one) + 1 for identity, one in copies.items()}
+    sizes, rate = _read_sizes(context, counts), context.settings.reassignment_throttle
+    return {i: _make_move_impact(i.key, one, sizes, rate) for i, one in copies.items()}
+
+
+def _make_move_impact(
+    name: str, copies: Mapping[int, int], sizes: Sizes | None, rate: int | None
+) -> Impact:
+    if sizes is None:
+        return Impact("how much is copied is unknown: the brokers do not tell")
+    copied = sum(sizes.get((name, number), 0) * count for number, count in copies.items())
+    text = f"copies {render_amount(copied, 'bytes')}"
+    if rate is None:
+        return Impact(f"{text}, without a throttle", FrozenMap(copied_bytes=copied))
+    # Each broker has the rate for itself, so several share the work; one may have it all.
+    seconds = -(-copied // rate)
+    took = render_amount(seconds, "s") if seconds else "seconds"
+    throttle = render_amount(rate, "bytes/s")
+    return Impact(
+        f"{text}: at most {took} at the throttle of {throttle}",
+        FrozenMap(copied_bytes=copied, seconds=seconds),
+    )

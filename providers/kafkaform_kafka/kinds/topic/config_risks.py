@@ -5,12 +5,12 @@ Values are effective ones: what an override replaces, or what takes effect once 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from msgspec import Struct
 
-from kafkaform.core.change import Action, Change, PathChange
+from kafkaform.core.change import Action, Change, Path, PathChange
 from kafkaform.core.resource import Facts
 from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.quantity import LONG_MAX, render_with_exact
@@ -265,6 +265,17 @@ def find_new_retention(change: Change, facts: Facts) -> Retention:
         return Retention(None, None)
     limits = (parse_integer(after[name]) for name in ("retention.ms", "retention.bytes"))
     return Retention(*(None if limit is None or limit < 0 else limit for limit in limits))
+
+
+def find_topic_config_risks(change: Change, facts: Facts) -> Sequence[Risk]:
+    """The risks of one change of a `kafka_topic_config`, whose topic others declare."""
+    return tuple(find_config_risks(change, facts))
+
+
+def find_topic_unit(path: Path) -> str:
+    """The unit of a topic's value: `ms` for `config.retention.ms`."""
+    key = TOPIC_KEYS.get(path[1]) if len(path) == 2 and path[0] == "config" else None
+    return key.unit if key is not None else ""
 
 
 def find_config_risks(change: Change, facts: Facts) -> Iterator[Risk]:

@@ -14,8 +14,13 @@ from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.config import risks as config_risks
 from kafkaform_kafka.kinds.config.resource_type import SCOPES, TYPES
 from kafkaform_kafka.kinds.quota.risks import find_quota_risks
-from kafkaform_kafka.kinds.topic.config_risks import JUDGES, Retention, find_new_retention
-from kafkaform_kafka.kinds.topic.risks import find_topic_risks, find_topic_unit
+from kafkaform_kafka.kinds.topic.config_risks import (
+    JUDGES,
+    Retention,
+    find_new_retention,
+    find_topic_unit,
+)
+from kafkaform_kafka.kinds.topic.risks import find_topic_risks
 from kafkaform_kafka.kinds.user.risks import find_user_risks
 from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
