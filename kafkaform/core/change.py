@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from .diagnostics import Range
 from .resource import Fault, Identity
+from .risk import Risk, RiskKind
 from .value import EMPTY, FrozenMap, Value
 
 Path = tuple[str, ...]
@@ -85,6 +86,8 @@ class PathChange(Struct, frozen=True):
     """The value that takes effect where `after` is None, or `after` where nobody chose it."""
     sensitive: bool = False
     """The values are never shown. They are no secrets, which are references everywhere."""
+    unit: str = ""
+    """The unit of the values (`ms`, `bytes`, see `core/text/quantity.py`), empty for none."""
 
 
 class Request(Struct, frozen=True):
@@ -248,6 +251,9 @@ class Change(Struct, frozen=True):
     # An apply that would take more from anybody than the reviewed plan shows is refused.
     losses: tuple[str, ...] = ()
     """What somebody can do now and not after the change, one text each."""
+    risks: tuple[Risk, ...] = ()
+    """What the change could harm, the worst first. It is shown and never approved, because it
+    follows from the rest."""
     # The state does not record these paths, so that no later plan deletes what others set.
     theirs: tuple[Path, ...] = ()
     """Paths of `after` that are kept for others."""
@@ -273,6 +279,20 @@ class Change(Struct, frozen=True):
             return ()
         gone = (item.path for item in self.paths if item.after is None)
         return tuple(path for path in gone if path[0] not in BOOKKEEPING)
+
+    @property
+    def grave(self) -> bool:
+        """True if it could destroy data or stop clients."""
+        return any(risk.kind.grave for risk in self.risks)
+
+    def has_risk(self, kind: RiskKind) -> bool:
+        """True if it could do this harm."""
+        return any(risk.kind is kind for risk in self.risks)
+
+    @property
+    def loses_data(self) -> bool:
+        """True if it could destroy data: a deletion, or a change with that risk."""
+        return self.action is Action.DELETE or self.has_risk(RiskKind.DATA_LOSS)
 
     @property
     def released(self) -> bool:
@@ -362,5 +382,7 @@ class Review(Struct, frozen=True):
     """Sentences that are shown under the change."""
     losses: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
     """What somebody can do now and not after the change."""
+    risks: Mapping[Identity, tuple[Risk, ...]] = field(default_factory=dict)
+    """What only all changes together show: who loses access."""
     warnings: tuple[str, ...] = ()
     """Sentences that are shown once for the instance."""

@@ -35,7 +35,7 @@ def _list_escapes(text: str) -> Iterator[str]:
 
 
 def _escape_unprintable(text: str) -> str:
-    r"""As `foreign.inline` writes it: invisible characters as \n, \x1b or \u202e."""
+    r"""As `text.foreign.inline` writes it: invisible characters as \n, \x1b or \u202e."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -25,6 +25,7 @@ from .observe import Look, note_progress
 from .outputs import compare_outputs
 from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
+from .risks import add_risks
 from .select import narrow_changes
 
 
@@ -55,7 +56,7 @@ def make_plan(
     # The selection comes before everything that judges, so that --exclude can go around an object
     # that nobody can read, and a guard counts only what the plan would do.
     changes = narrow_changes(changes, options)
-    changes = [check_change(change, types, facts) for change in changes]
+    changes = [add_risks(check_change(change, types, facts), types, facts) for change in changes]
     changes = apply_guards(changes, desired, state, options)
     changes, warnings = review_changes(changes, providers, look, facts, options.accept)
     changes = add_impacts([add_steps(change, types, facts) for change in changes], look)

@@ -38,6 +38,9 @@ class Options(Struct, frozen=True):
     """The limit of --max-deletes; None for the built-in guard."""
     accept: tuple[str, ...] = ()
     """Waivers of blocks that the user lifts (`Blocker.waiver`)."""
+    max_data_loss: int | None = None
+    """The limit of --max-data-loss for changes other than deletions; None for the built-in
+    guard."""
 
 
 class Unmanaged(Struct, frozen=True):

@@ -193,6 +193,5 @@ class Look(Struct, frozen=True):
         return known
 
     def assess_impacts(self, instance: str, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
-        """What destructive changes would destroy; the system is asked only if there are any."""
-        asked = list(changes)
-        return self.sessions[instance].assess(asked) if asked else {}
+        """How much data each of these changes would destroy or move."""
+        return self.sessions[instance].assess(list(changes))

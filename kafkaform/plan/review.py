@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change, Review
+from ..core.change import Blocker, BlockerKind, Change, Review
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Facts, Identity
 from ..provider.contract import Provider, ResourceType
 from .observe import Look
+from .risks import join_risks, list_endangered
 
 
 def check_change(
@@ -60,7 +61,7 @@ def review_changes(
         mine = [change for change in changes if change.identity.instance == instance]
         sweeps = look.collect_sweeps(instance, provider.review_needs(mine))
         review = provider.review(mine, sweeps, facts[instance])
-        told = {*review.blocks, *review.unless, *review.notes, *review.losses}
+        told = {*review.blocks, *review.unless, *review.notes, *review.losses, *review.risks}
         concerned = (change for change in mine if told and change.identity in told)
         judged.update({one.identity: _apply_review(one, review, accepted) for one in concerned})
         warnings[instance] = review.warnings
@@ -76,7 +77,7 @@ def _apply_review(change: Change, review: Review, accepted: Sequence[str]) -> Ch
     notes = review.notes.get(change.identity, ())
     blocked = change.blocked or review.blocks.get(change.identity) or next(iter(left), None)
     return replace(
-        change,
+        join_risks(change, review.risks.get(change.identity, ())),
         notes=(
             *change.notes,
             *notes,
@@ -99,14 +100,10 @@ def add_steps(
 
 
 def add_impacts(changes: Sequence[Change], look: Look) -> Sequence[Change]:
-    """The changes, with what their deletions would destroy."""
-    deletes: dict[str, list[Change]] = {}
-    for change in changes:
-        if change.action is Action.DELETE:
-            deletes.setdefault(change.identity.instance, []).append(change)
+    """The changes, with how much data those would destroy or move that could do so."""
     impacts = {
         identity: impact
-        for instance, group in deletes.items()
+        for instance, group in list_endangered(changes).items()
         for identity, impact in look.assess_impacts(instance, group).items()
     }
     if not impacts:

@@ -11,9 +11,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
+from ..core.change import Batch, Change, Impact, Outcome, Path, Review, Step, Verdict
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep
+from ..core.risk import Risk
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
 from ..core.value import FrozenMap
@@ -64,6 +65,10 @@ class ResourceType(Struct, frozen=True):
     written: Callable[[FrozenMap], FrozenMap] | None = None
     """Attributes -> the arguments of a block that declares this live object. None: they are the
     attributes themselves."""
+    risks: Callable[[Change, Facts], Sequence[Risk]] | None = None
+    """What a change could harm, from its values alone. None: nothing of this kind can do harm."""
+    unit: Callable[[Path], str] | None = None
+    """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
 
 
 class Session(Protocol):
@@ -117,7 +122,8 @@ class Session(Protocol):
         """
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        """What destructive changes would destroy."""
+        """How much data each change would destroy or move: deletions, and changes with a risk of
+        data loss or of a move."""
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         """A verdict with its fault for each step that is known to fail, for example because a right

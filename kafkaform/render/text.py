@@ -1,7 +1,8 @@
 """The one place where values and messages become text for people.
 
-Names, configuration values, principals and messages of servers are foreign, as `core.foreign` says.
-Every renderer passes them through `inline`, `render_block` or `render_value`.
+Names, configuration values, principals and messages of servers are foreign text
+(`core/text/foreign.py`). Every renderer passes them through `inline`, `render_block` or
+`render_value`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from ..core.canonical import dumps, render_number
-from ..core.cell_width import cell_width
-from ..core.foreign import escape_formula as escape_formula
-from ..core.foreign import escape_log_commands
-from ..core.foreign import inline as inline
+from ..core.text.cell_width import cell_width
+from ..core.text.foreign import escape_formula as escape_formula
+from ..core.text.foreign import escape_log_commands
+from ..core.text.foreign import inline as inline
+from ..core.text.quantity import render_count as render_count
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"
@@ -104,11 +106,6 @@ def mask_value(item: Value, sensitive: bool) -> str:
 def render_pair(before: Value, after: Value, sensitive: bool = False) -> tuple[str, str]:
     """Both sides of a change, whole."""
     return mask_value(before, sensitive), mask_value(after, sensitive)
-
-
-def render_count(number: int, noun: str, plural: str = "") -> str:
-    """`1 object`, `1,200 objects`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def render_path(path: tuple[str, ...]) -> str:
