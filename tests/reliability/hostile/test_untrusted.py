@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.core.clock import SystemClock
 from kafkaform.workflow.configuration.untrusted import name_variable
 from kafkaform_kafka.connection.settings import CONFIG
 
@@ -375,6 +376,7 @@ def test_a_backend_block_decides_nothing(here: Here, listener: Listener, untrust
     here.monkeypatch.setenv(BOOTSTRAP, "127.0.0.1:1")
     here.monkeypatch.setenv("AWS_ACCESS_KEY_ID", CANARY)
     here.monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
+    here.monkeypatch.setattr(SystemClock, "sleep", lambda self, seconds: None)
     same = block('bootstrap_servers = ["127.0.0.1:1"]')
     here.write("main.kf.hcl", BACKEND.format(address=listener.address) + same + TOPIC)
     here.run(*PLAN if untrusted else ("plan",))
