@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from ..kit.commands.process_folder import Folder, finish
-from ..kit.commands.running import Running
+from ..kit.commands.process_folder import Folder
+from ..kit.commands.server import Running
 from ..kit.kafka.clusters import client, make, read
 from ..kit.kafka.three_brokers import Brokers, three_brokers
 from ..kit.promises import Before, Thing, World, broken
@@ -108,7 +108,7 @@ def _many(brokers: Brokers, path: Path, topics: int, random: Random, tally: Tall
         while left and until_growth(folder, process, random.randint(2, 5)):
             _kill(left.pop(0), brokers, process, backs, tally)
             time.sleep(random.uniform(0.0, 0.3))
-        ended = finish(process, SECONDS * 3)
+        ended = process.finish(SECONDS * 3)
         for back in backs:
             back.join()
         if ended.code not in (-signal.SIGKILL, 0):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from ..kit.commands.running import Running
+from ..kit.commands.server import Running
 from ..kit.kafka.clusters import client, make, read
 from ..kit.kafka.three_brokers import Brokers, three_brokers
 from ..reliability.crash.wide import Wide, lane, struck

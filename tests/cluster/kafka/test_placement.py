@@ -26,7 +26,7 @@ from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.placement import alter_reassignments
 
 from ...kit.commands.example import Copy, one
-from ...kit.commands.process_folder import Folder, finish
+from ...kit.commands.process_folder import Folder
 from ...kit.kafka.sessions import connect, eventually, login, read
 
 SLOW = 300_000
@@ -326,7 +326,7 @@ def test_a_killed_run_leaves_no_throttle_behind(
     while moment not in folder.log.read_text("utf-8", "replace"):
         assert time.monotonic() < deadline and running.poll() is None, running.printed()
     running.send_signal(signal.SIGKILL)
-    finish(running)
+    running.finish()
     done(folder.apply())
     settled(session, name, 2)
     done(folder.apply())

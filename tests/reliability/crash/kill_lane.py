@@ -4,7 +4,6 @@ each."""
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from kafkaform.audit.event import RecordKind, decode
 
 from ...kit import promises
-from ...kit.commands.process_folder import Folder, finish
-from ...kit.commands.running import Running
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Running
 from ...kit.kafka.clusters import make, read
 from ...kit.promises import Before, Thing, World
 from .desire import Desire
@@ -88,7 +87,7 @@ def strike_later(process: Running, seconds: float, number: int) -> bool:
     """Send the signal after so many seconds; False if the process had ended before."""
     try:
         process.wait(seconds)
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         process.send_signal(number)
         return True
     return False
@@ -144,4 +143,4 @@ def kill(process: Running) -> None:
     """End a process that a failed test left."""
     if process.poll() is None:
         process.send_signal(signal.SIGKILL)
-        finish(process)
+        process.finish()

@@ -14,8 +14,8 @@ from random import Random
 
 from kafkaform.sandbox import Sandbox
 
-from ...kit.commands.process_folder import Folder, finish
-from ...kit.commands.running import Running
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Running
 from ...kit.kafka.clusters import client
 from ...kit.promises import pairs
 from .desire import Desire
@@ -63,7 +63,7 @@ def _struck(lane: Lane, blow: Callable[[Running], bool]) -> bool:
     try:
         return blow(process)
     finally:
-        ended = finish(process)
+        ended = process.finish()
         assert "Traceback" not in ended.out, ended.out
 
 

@@ -10,15 +10,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from kafka import KafkaAdminClient
 
 from ...kit import promises
-from ...kit.commands.hot import Hot, Job, serving
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Ended, get_server
 from ...kit.commands.struck import Strike
 from ...kit.kafka import truth
 from ...kit.promises import Before, World
@@ -44,17 +45,7 @@ class Town:
 
     bootstrap: str
     password: str
-    hot: Hot
     client: KafkaAdminClient
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended. calls: the names of those that were counted, in order."""
-
-    code: int
-    out: str
-    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,32 +69,22 @@ class Lane:
     prefix: str
     number: int = -1
 
+    @property
+    def home(self) -> Folder:
+        """Where its commands are typed."""
+        return Folder(self.folder, self.town.bootstrap, self.town.password)
+
     def run(
         self, arguments: Sequence[str], strike: Strike | None = None, *, traced: bool = False
     ) -> Ended:
         """Run a command to its end, or to its strike."""
-        trace = self.folder.parent / f"{self.folder.name}.trace"
-        job = self.job(arguments, strike, str(trace) if strike or traced else None)
-        code = self.town.hot.start(job).wait()
-        calls = trace.read_text().splitlines() if job.trace else ()
-        return self.ended(code, job, tuple(line.split()[1] for line in calls))
-
-    def job(
-        self,
-        arguments: Sequence[str],
-        strike: Strike | None = None,
-        trace: str | None = None,
-        *,
-        held: bool = False,
-    ) -> Job:
-        known = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        environment = {**known, scenes.PASSWORD: self.town.password}
-        screen = str(self.folder.parent / f"{self.folder.name}.screen")
-        how = (strike.number, strike.how) if strike else None
-        return Job(tuple(arguments), str(self.folder), environment, screen, how, trace, held)
-
-    def ended(self, code: int, job: Job, calls: tuple[str, ...] = ()) -> Ended:
-        return Ended(code, Path(job.screen).read_text("utf-8", errors="replace"), calls)
+        if strike is None and not traced:
+            return self.home.run(*arguments)
+        trace = self.folder.with_name(f"{self.folder.name}.trace")
+        ended = self.home.start(*arguments, strike=strike, trace=trace).finish()
+        return replace(
+            ended, calls=tuple(line.split()[1] for line in trace.read_text().splitlines())
+        )
 
     def declare(self) -> Before:
         """Write the configuration of the next round; what was there before it."""
@@ -187,18 +168,15 @@ class Lane:
 
 @contextmanager
 def town(bootstrap: str, password: str, scratch: Path) -> Iterator[Town]:
-    """A server that is warm, and a client that looks."""
-    with ExitStack() as stack:
-        hot = stack.enter_context(serving())
-        client = stack.enter_context(truth.looking(bootstrap, password))
-        made = Town(bootstrap, password, hot, client)
+    """A client that looks; and the server has run what all lanes will."""
+    with truth.looking(bootstrap, password) as client:
+        made = Town(bootstrap, password, client)
         warm = lane(made, scratch, "warm")
         for _ in range(scenes.STEADY + 1):
             warm.declare()
             for words in (APPLY, APPLY):
-                job = warm.job(words)
-                code = hot.warm(job)
-                assert code == 0, Path(job.screen).read_text()
+                ended = get_server().run_inside(warm.home.make_job(words))
+                assert ended.code == 0, ended.out
         yield made
 
 

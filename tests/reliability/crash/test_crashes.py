@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 from kafkaform.state.backend import LockInfo
 
 from ...kit import promises
-from ...kit.commands.hot import REPOSITORY
+from ...kit.commands.server import REPOSITORY
 from ...kit.commands.struck import AFTER, BEFORE, HALF
 from . import crashes, lanes, traced
 from .lanes import APPLY, KILLED, Lane, Point, Tally, Town

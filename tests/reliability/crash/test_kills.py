@@ -12,7 +12,6 @@ import pytest
 
 from kafkaform.sandbox import Sandbox
 
-from ...kit.commands.process_folder import finish
 from ...kit.kafka.clusters import HELD, client, make, own_sandbox, read
 from ...kit.promises import pairs
 from .kill_lane import Lane, kill, strike_at_growth
@@ -60,7 +59,7 @@ def test_sigterm(lane: Lane) -> None:
     process = lane.start()
     try:
         assert strike_at_growth(process, lane.folder, 2, 0.0, signal.SIGTERM)
-        ended = finish(process)
+        ended = process.finish()
     finally:
         kill(process)
     assert ended.code == 143, ended.out
@@ -79,7 +78,7 @@ def test_two_at_once(lane: Lane) -> None:
         assert strike_at_growth(first, lane.folder, 1, 0.0, signal.SIGSTOP)
         second = lane.folder.apply()
         first.send_signal(signal.SIGCONT)
-        ended = finish(first)
+        ended = first.finish()
     finally:
         kill(first)
     assert second.code == 7, second.out
@@ -94,7 +93,7 @@ def test_started_together(lane: Lane) -> None:
     for _ in range(3):
         lane.prepare()
         racers = [lane.start() for _ in range(3)]
-        ended = [finish(process) for process in racers]
+        ended = [process.finish() for process in racers]
         codes = sorted(each.code for each in ended)
         assert codes[0] == 0 and set(codes) <= {0, 7}, [each.out for each in ended]
         lane.check()

@@ -14,8 +14,8 @@ from random import Random
 from kafkaform.core.value import EMPTY
 
 from ...kit import promises
-from ...kit.commands.process_folder import Ended, Folder, finish
-from ...kit.commands.running import Running
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Ended, Running
 from ...kit.kafka.clusters import client
 from ...kit.kafka.three_brokers import Brokers
 from ...kit.promises import Before, kept
@@ -143,7 +143,7 @@ def struck(lanes: Sequence[Wide], strike: Strike, back: Callable[[], None], grow
 def _timed(process: Running) -> tuple[Ended, float]:
     """How it ended, and after how many seconds from now."""
     begun = time.monotonic()
-    return finish(process, SECONDS), time.monotonic() - begun
+    return process.finish(SECONDS), time.monotonic() - begun
 
 
 def recovered(lane: Wide) -> tuple[Ended, list[str], float]:

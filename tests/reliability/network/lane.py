@@ -12,12 +12,14 @@ from typing import Protocol
 
 from kafkaform_kafka.session import KafkaSession
 
-from ...kit.commands.process_folder import Ended, Folder, finish
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Ended
 from ...kit.promises import Before, broken
 from ...kit.proxy import rewrite
+from ...kit.proxy.answers import Passed
 from ...kit.proxy.faults import NEVER_ARRIVES, REAL, Fault
 from ...kit.proxy.frames import WRITES
-from ...kit.proxy.proxy import Passed, Proxy
+from ...kit.proxy.proxy import Proxy
 from . import truth, wish
 
 TIMEOUT = "2s"
@@ -112,7 +114,7 @@ class Lane:
         before = self.next()
         self.proxy.arm(*faults)
         started = time.monotonic()
-        first = finish(self.folder.start(*APPLY), SECONDS)
+        first = self.folder.start(*APPLY).finish(SECONDS)
         taken = time.monotonic() - started
         struck = self.proxy.all_struck
         passed = self.proxy.disarm()

@@ -17,12 +17,13 @@ from uuid import uuid4
 
 import pytest
 
-from ...kit.commands.process_folder import Ended, finish
+from ...kit.commands.server import Ended
 from ...kit.kafka.sessions import connect
 from ...kit.promises import kept
+from ...kit.proxy.answers import Passed
 from ...kit.proxy.faults import FOR_EVER, REAL, Fault
 from ...kit.proxy.frames import Asked, answer, answered
-from ...kit.proxy.proxy import Passed, proxying
+from ...kit.proxy.proxy import proxying
 from .lane import APPLY, Lane, lane
 
 LANES = 3
@@ -83,7 +84,7 @@ def killed(fault: Fault, reaches: Callable[[Passed], bool]) -> Script:
                 time.sleep(0.01)
         finally:
             process.send_signal(signal.SIGKILL)
-            ended = finish(process)
+            ended = process.finish()
         assert ended.code == -signal.SIGKILL, ended.out
         left = kept(lane.folder.path, before)
         passed = lane.proxy.disarm()
@@ -113,7 +114,7 @@ def another_cluster(lane: Lane) -> Story:
         assert lane.proxy.fired.wait(60)
     finally:
         process.send_signal(signal.SIGKILL)
-        finish(process)
+        process.finish()
     begun = lane.proxy.disarm()
     lane.proxy.tamper = _elsewhere
     recovering = lane.folder.run(*APPLY)

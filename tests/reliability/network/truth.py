@@ -22,7 +22,7 @@ from kafkaform_kafka.wire.acls import AclRow
 from kafkaform_kafka.wire.topic_ids import id_text
 
 from ...kit.promises import Name, Reached, Thing, World
-from ...kit.proxy.proxy import Passed
+from ...kit.proxy.answers import Passed
 
 LISTED = ("kafka_topic", "kafka_acl", "kafka_quota", "kafka_user_scram_credential")
 COMPARED = {
