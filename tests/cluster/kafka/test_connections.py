@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
+from kafkaform_kafka.connection import native
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.session import KafkaSession, open_session
 
@@ -235,8 +236,11 @@ def test_a_port_where_nobody_listens(house: Doors) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
-def test_a_port_where_something_else_listens(protocol: str) -> None:
+def test_a_port_where_something_else_listens(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A mail server says its name to everybody who connects."""
+    monkeypatch.setattr(native, "SETTLED", 0.1)
     with greeting(b"220 mail.example.com ESMTP ready\r\n") as address:
         said = refusal(KafkaSettings("kafka", (address,), protocol))
     assert f"{address}: what listens there is not Kafka -> check host and port" in said

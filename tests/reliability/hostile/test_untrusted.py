@@ -10,6 +10,7 @@ import pytest
 
 from kafkaform.core.clock import SystemClock
 from kafkaform.workflow.configuration.untrusted import name_variable
+from kafkaform_kafka.connection import native
 from kafkaform_kafka.connection.settings import CONFIG
 
 from ...kit.commands.folder import Folder
@@ -25,9 +26,10 @@ CANARY = "canary-4f1d9b"
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of whoever runs the tests."""
+    """No settings of whoever runs the tests, and no patience."""
     for name in [name for name in os.environ if name.startswith("KAFKAFORM_KAFKA")]:
         monkeypatch.delenv(name)
+    monkeypatch.setattr(native, "SETTLED", 0.1)  # nobody here is a broker that may come yet
 
 
 # ── where it connects to ────────────────────────────────────────────────────────────────
