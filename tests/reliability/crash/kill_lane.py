@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from confluent_kafka.admin import AdminClient
-
 from kafkaform.audit.event import RecordKind, decode
 
 from ...kit import promises
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Running
-from ...kit.kafka.clusters import make, read
+from ...kit.kafka.truth import Observer
 from ...kit.promises import Before, Thing, World
 from .desire import Desire
 
@@ -26,7 +24,7 @@ class Lane:
     """random: decides everything; before: what was there when the round began."""
 
     folder: Folder
-    admin: AdminClient
+    admin: Observer
     random: Random
     desire: Desire
     before: Before = field(default_factory=Before)
@@ -35,7 +33,7 @@ class Lane:
         """Draw the next configuration, make the topics that it is to adopt, and write it."""
         self.desire = self.desire.next(self.random)
         found = {self.desire.name(s): t for s, t in self.desire.adopted.items()}
-        make(self.admin, {name: (t.partitions, t.config) for name, t in found.items()})
+        self.admin.make({name: (t.partitions, t.config) for name, t in found.items()})
         self.before = Before.of(self.folder.path, self._live())
         self.folder.write(self.desire.hcl())
 
@@ -59,7 +57,7 @@ class Lane:
         """What the cluster shows."""
         return {
             ("kafka_topic", name): Thing(_told(topic.partitions, topic.config), topic.topic_id)
-            for name, topic in read(self.admin, self.desire.prefix).items()
+            for name, topic in self.admin.topics(self.desire.prefix).items()
         }
 
     def _wanted(self) -> World:

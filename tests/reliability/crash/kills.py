@@ -16,7 +16,7 @@ from kafkaform.sandbox import Sandbox
 
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Running
-from ...kit.kafka.clusters import client
+from ...kit.kafka.truth import observe
 from ...kit.promises import pairs
 from .desire import Desire
 from .kill_lane import Lane, strike_at_growth, strike_at_intent, strike_later
@@ -33,7 +33,7 @@ SEED = int(os.environ.get("KAFKAFORM_PROOF_SEED", "20260101"))
 def settled_lane(box: Sandbox, path: Path, name: str) -> Lane:
     path.mkdir(exist_ok=True)
     folder = Folder(path, box.bootstrap, box.admin_password, OPERATION_TIMEOUT)
-    lane = Lane(folder, client(box), Random(f"{SEED}/{name}"), Desire(f"proof.kill-{name}-"))
+    lane = Lane(folder, observe(box), Random(f"{SEED}/{name}"), Desire(f"proof.kill-{name}-"))
     lane.prepare()
     lane.settle()
     lane.check()

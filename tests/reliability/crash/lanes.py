@@ -15,13 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from kafka import KafkaAdminClient
-
 from ...kit import promises
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Ended, get_server
 from ...kit.commands.struck import Strike
-from ...kit.kafka import truth
+from ...kit.kafka.truth import Observer, looking
 from ...kit.promises import Before, World
 from . import scenes
 
@@ -45,7 +43,7 @@ class Town:
 
     bootstrap: str
     password: str
-    client: KafkaAdminClient
+    client: Observer
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Lane:
         return before
 
     def world(self) -> World:
-        return truth.read(self.town.client, self.prefix, f"{self.prefix}g")
+        return self.town.client.world(self.prefix, f"{self.prefix}g")
 
     def recovered(self) -> Ended:
         """Apply to the end, as a user does who is told that something failed or is unknown, or
@@ -169,7 +167,7 @@ class Lane:
 @contextmanager
 def town(bootstrap: str, password: str, scratch: Path) -> Iterator[Town]:
     """A client that looks; and the server has run what all lanes will."""
-    with truth.looking(bootstrap, password) as client:
+    with looking(bootstrap, password) as client:
         made = Town(bootstrap, password, client)
         warm = lane(made, scratch, "warm")
         for _ in range(scenes.STEADY + 1):

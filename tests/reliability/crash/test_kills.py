@@ -12,7 +12,8 @@ import pytest
 
 from kafkaform.sandbox import Sandbox
 
-from ...kit.kafka.clusters import HELD, client, make, own_sandbox, read
+from ...kit.kafka.clusters import HELD, own_sandbox
+from ...kit.kafka.truth import observe
 from ...kit.promises import pairs
 from .kill_lane import Lane, kill, strike_at_growth
 from .kills import GROWTHS, SEED, killed, settled_lane
@@ -25,11 +26,11 @@ def box(own_brokers: None) -> Iterator[Sandbox]:
     """A broker of its own with topics that are nobody's business, names alike included."""
     with own_sandbox(f"kill-{os.getpid()}", config=HELD) as sandbox:
         foreign = {"bystander": (2, {"retention.ms": "1234567"}), "proof.kill-0s01": (1, {})}
-        admin = client(sandbox)
-        make(admin, foreign)
-        before = {name: read(admin, name)[name] for name in foreign}
+        admin = observe(sandbox)
+        admin.make(foreign)
+        before = {name: admin.topics(name)[name] for name in foreign}
         yield sandbox
-        assert {name: read(admin, name)[name] for name in foreign} == before
+        assert {name: admin.topics(name)[name] for name in foreign} == before
 
 
 @pytest.fixture

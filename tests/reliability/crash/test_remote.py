@@ -24,7 +24,7 @@ from kafkaform.state.backends.obstores import open_objects
 
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Running
-from ...kit.kafka.clusters import client, read
+from ...kit.kafka.truth import observe
 from ...kit.stores import s3
 from ...kit.stores.runner import is_stopped
 
@@ -127,12 +127,12 @@ def test_a_paused_apply_sends_nothing_after_another_took_over(
     first = running[0].finish()
     assert first.code == 7, first.out
     assert re.search(r"taken over|another run|given back", first.out), first.out
-    assert set(read(client(broker), prefix)) == {f"{prefix}next"}
+    assert set(observe(broker).topics(prefix)) == {f"{prefix}next"}
     _sound(one)
     one.declare(f"{prefix}next", f"{prefix}paused")
     after = one.apply()
     assert after.code == 0, after.out
-    assert set(read(client(broker), prefix)) == {f"{prefix}next", f"{prefix}paused"}
+    assert set(observe(broker).topics(prefix)) == {f"{prefix}next", f"{prefix}paused"}
 
 
 @pytest.mark.timeout(600)
@@ -158,7 +158,7 @@ def test_many_apply_at_once_and_one_writes(
     ended = [process.finish() for process in crew]
     assert sorted(each.code for each in ended) == [0] + [7] * (RUNNERS - 1), ended
     assert all("is locked by" in each.out for each in ended if each.code == 7)
-    assert set(read(client(broker), prefix)) == {f"{prefix}topic"}
+    assert set(observe(broker).topics(prefix)) == {f"{prefix}topic"}
     assert _sound(computers[0]).count("intent") == 1
     for computer in computers[:2]:
         assert computer.plan().code == 0

@@ -16,8 +16,8 @@ from kafkaform.core.value import EMPTY
 from ...kit import promises
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Ended, Running
-from ...kit.kafka.clusters import client
 from ...kit.kafka.three_brokers import Brokers
+from ...kit.kafka.truth import observe
 from ...kit.promises import Before, kept
 from .desire import Desire, Topic
 from .kill_lane import Lane
@@ -105,7 +105,7 @@ def lane(
     """A folder whose first round is applied. servers: those that its provider names."""
     path.mkdir(parents=True, exist_ok=True)
     folder = Folder(path, servers or brokers.servers, brokers.box.admin_password, TIMEOUT)
-    made = Wide(folder, client(brokers.box), Random(seed), Desire(f"{name}-"), always=always)
+    made = Wide(folder, observe(brokers.box), Random(seed), Desire(f"{name}-"), always=always)
     made.prepare()
     made.settle()
     made.check()

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from kafkaform_kafka.session import KafkaSession
-
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Ended
-from ...kit.promises import Before, broken
+from ...kit.kafka.truth import Observer
+from ...kit.promises import Before, Name, World, broken
 from ...kit.proxy import rewrite
 from ...kit.proxy.answers import Passed
 from ...kit.proxy.faults import NEVER_ARRIVES, REAL, Fault
 from ...kit.proxy.frames import WRITES
 from ...kit.proxy.proxy import Proxy
-from . import truth, wish
+from . import forwarded, wish
 
 TIMEOUT = "2s"
 """The operation timeout. A client waits for 15 s longer before it gives an answer up."""
@@ -77,7 +76,7 @@ class Lane:
 
     folder: Folder
     proxy: Proxy
-    session: KafkaSession
+    observer: Observer
     prefix: str
     key: tuple[str, int] | None
     generation: int = 0
@@ -94,9 +93,11 @@ class Lane:
     def _declare(self) -> None:
         self.folder.write(wish.declared(self.prefix, self.generation, self.key))
 
-    def world(self) -> truth.World:
+    def world(self) -> World:
         """What the cluster has of this lane; ids of topics are remembered."""
-        found = truth.world(self.session, self.prefix, self.key[0] if self.key else None)
+        found = self.observer.world(
+            self.prefix, f"{self.prefix}keep", self.key[0] if self.key else ""
+        )
         for (kind, name), thing in found.items():
             if kind == "kafka_topic" and thing.incarnation:
                 self.topics[thing.incarnation] = name
@@ -162,8 +163,8 @@ class Lane:
     def _broken(self, before: Before, passed: list[Passed]) -> Iterator[str]:
         """What does not hold of the promises."""
         self.world()  # ids of topics that this round made
-        forwarded = list(truth.reached(passed, self.folder.log, before.seq, self.topics))
-        yield from broken(self.folder.path, self.world, before, reached=forwarded)
+        came = list(forwarded.reached(passed, self.folder.log, before.seq, self.topics))
+        yield from broken(self.folder.path, self.world, before, reached=came)
         wanted = wish.names(self.prefix, self.generation, self.key)
         if (there := set(self.world())) != wanted:
             yield f"there is {there - wanted} and not {wanted - there}"
@@ -171,7 +172,7 @@ class Lane:
 
     def _blindly(self, passed: Sequence[Passed]) -> Iterator[str]:
         """Items that were sent again before anybody looked, and deletes by name."""
-        unread: set[tuple[str, truth.Name]] = set()
+        unread: set[tuple[str, Name]] = set()
         for one in passed:
             api = one.request.api
             unread = {(other, name) for other, name in unread if READS[other] != api}
@@ -180,7 +181,7 @@ class Lane:
             for item in rewrite.items(one.request):
                 if api == "DeleteTopics" and item.name is not None:
                     yield f"a topic was deleted by its name, {item.name}"
-                sent = (api, truth.called(api, item, self.topics))
+                sent = (api, forwarded.called(api, item, self.topics))
                 if sent in unread:
                     yield f"NL3 {sent} was sent again and not looked at before"
                 if one.fault is None or one.fault.kind not in ("refuse", "refuse one", "throttle"):
@@ -206,12 +207,12 @@ def _shown(ended: Ended, password: str) -> Iterator[str]:
 
 
 def lane(
-    box: Box, proxy: Proxy, session: KafkaSession, path: Path, prefix: str, *, alone: bool = False
+    box: Box, proxy: Proxy, observer: Observer, path: Path, prefix: str, *, alone: bool = False
 ) -> Lane:
     """A lane whose first generation is live. prefix: of all its names; alone: it also has the
     configs of broker and cluster, which can be only one lane's."""
     path.mkdir(parents=True, exist_ok=True)
     folder = Folder(path, proxy.bootstrap, box.admin_password, TIMEOUT)
-    made = Lane(folder, proxy, session, prefix, wish.KEY if alone else None)
+    made = Lane(folder, proxy, observer, prefix, wish.KEY if alone else None)
     made.begin()
     return made

@@ -14,7 +14,6 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from kafka import KafkaAdminClient
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
@@ -23,9 +22,10 @@ from kafkaform.sandbox import ports
 from ...kit import promises
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Ended, Running
-from ...kit.kafka import doors, truth
+from ...kit.kafka import doors
 from ...kit.kafka.clusters import HELD, own_sandbox
 from ...kit.kafka.quota_user import account
+from ...kit.kafka.truth import Observer, looking
 from ...kit.promises import Before
 from ...kit.proxy.faults import Fault
 from ...kit.proxy.frames import WRITES
@@ -85,7 +85,7 @@ class Scene:
     proxy: Proxy
     folder: Folder
     prefix: str
-    client: KafkaAdminClient
+    client: Observer
     before: Before = field(default_factory=Before)
 
     def write(self, more: str) -> None:
@@ -104,7 +104,7 @@ class Scene:
         return process
 
     def world(self) -> promises.World:
-        return truth.read(self.client, f"{self.prefix}-")
+        return self.client.world(f"{self.prefix}-")
 
     def files(self) -> list[bytes]:
         """State and log."""
@@ -143,7 +143,7 @@ def scene(
     path.mkdir()
     with (
         proxying(box.brokers[0].ports.client, tls=tls) as proxy,
-        truth.looking(box.bootstrap, box.admin_password) as client,
+        looking(box.bootstrap, box.admin_password) as client,
     ):
         folder = Folder(path, proxy.bootstrap, password)
         yield Scene(box, proxy, folder, prefix, client)
@@ -198,11 +198,11 @@ def _no_login(it: Scene) -> None:
     assert it.files() == before
 
 
-def _until_gone(client: KafkaAdminClient, user: str) -> None:
+def _until_gone(client: Observer, user: str) -> None:
     """Wait until the broker has forgotten what the user was allowed."""
     deadline = time.monotonic() + SECONDS
-    while user in client.describe_user_scram_credentials() or any(
-        name[1].startswith(f"User:{user}|") for name, _ in truth._acls(client, user)
+    while user in client.pure.describe_user_scram_credentials() or any(
+        key.startswith(f"User:{user}|") for _, key in client.acls(user)
     ):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -271,8 +271,8 @@ def _refused(it: Scene, other: sandbox.Sandbox) -> None:
         assert other.cluster_id in said(ended) and it.box.cluster_id in said(ended)
     assert it.proxy.passed and not writes(it.proxy)
     assert it.files() == before
-    with truth.looking(other.bootstrap, other.admin_password) as client:
-        assert not any(kind != SCRAM for kind, _ in truth.read(client, ""))
+    with looking(other.bootstrap, other.admin_password) as client:
+        assert not any(kind != SCRAM for kind, _ in client.world(""))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 
 from ...kit.commands.server import Ended
-from ...kit.kafka.sessions import connect
+from ...kit.kafka.truth import observe
 from ...kit.promises import kept
 from ...kit.proxy.answers import Passed
 from ...kit.proxy.faults import FOR_EVER, REAL, Fault
@@ -189,9 +189,9 @@ def stories(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
 
         def work(number: int) -> None:
             with proxying(port) as proxy:
-                session = connect(broker, "admin")
+                observer = observe(broker)
                 path = tmp_path_factory.mktemp(f"lane-{number}")
-                mine = lane(broker, proxy, session, path / "x", f"w{uuid4().hex[:8]}-")
+                mine = lane(broker, proxy, observer, path / "x", f"w{uuid4().hex[:8]}-")
                 while todo:
                     name, script = todo.pop(0)
                     try:
@@ -200,7 +200,7 @@ def stories(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
                         futures[name].set_exception(error)
                         raise
                 assert not list(mine.quiet())
-                session.close()
+                observer.close()
 
         lanes = [pool.submit(work, number) for number in range(LANES)]
         stack.callback(lambda: [each.result() for each in lanes])

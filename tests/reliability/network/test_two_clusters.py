@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
 
 from kafkaform import sandbox
 from kafkaform.core.errors import ConfigurationError
@@ -21,10 +20,10 @@ from kafkaform_kafka.session import open_session
 from ...kit import promises
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Ended
-from ...kit.kafka import truth
 from ...kit.kafka.clusters import HELD, own_sandbox
 from ...kit.kafka.quota_user import account
 from ...kit.kafka.sessions import login
+from ...kit.kafka.truth import Observer, looking
 from ...kit.promises import Before
 from ...kit.proxy.faults import Fault
 from ...kit.proxy.proxy import SECONDS, Proxy, proxying
@@ -97,7 +96,7 @@ class Two:
     """Two clusters, clients that look at them, and an address that leads to one of them."""
 
     boxes: tuple[sandbox.Sandbox, sandbox.Sandbox]
-    clients: tuple[KafkaAdminClient, KafkaAdminClient]
+    clients: tuple[Observer, Observer]
     proxy: Proxy
 
     @property
@@ -119,7 +118,7 @@ class Two:
         (folder.path / "main.kf.hcl").write_text(text, "utf-8")
 
     def world(self, which: int, prefix: str) -> promises.World:
-        return truth.read(self.clients[which], prefix)
+        return self.clients[which].world(prefix)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +133,7 @@ def two(own_brokers: None) -> Iterator[Two]:
         for box in boxes:
             stack.enter_context(account(box, USER, password=PASSWORD))
         clients = tuple(
-            stack.enter_context(truth.looking(box.bootstrap, box.admin_password)) for box in boxes
+            stack.enter_context(looking(box.bootstrap, box.admin_password)) for box in boxes
         )
         proxy = stack.enter_context(proxying(boxes[0].brokers[0].ports.client))
         yield Two(boxes, (clients[0], clients[1]), proxy)
