@@ -72,14 +72,10 @@ def _killed(
 
 def _again(world: World, runner: Runner, commit: str, approval: str) -> str:
     """What is wrong after the same job in a new clone; empty if nothing is."""
-    before = {
-        name: topic.topic_id for name, topic in observe(world.broker).topics("checkout.").items()
-    }
+    before = topic_ids(world)
     ended = shell(world, runner, commit, approval)
     wiped(ended)
-    after = {
-        name: topic.topic_id for name, topic in observe(world.broker).topics("checkout.").items()
-    }
+    after = topic_ids(world)
     if ended.code:
         return f"the second run ended with {ended.code}: {ended.said[-300:]}"
     if len(after) != 2 or world.acls() != 1 or not before.items() <= after.items():

@@ -65,18 +65,14 @@ def test_a_killed_job_is_run_again_on_an_empty_disk(world: World) -> None:
     world.bucket.always.append(kill)
     dead = applied(world, runner, commit)
     assert dead.code == -signal.SIGKILL and killed
-    made = {
-        name: topic.topic_id for name, topic in observe(world.broker).topics("checkout.").items()
-    }
+    made = topic_ids(world)
     assert len(made) == 2 and world.acls() == 0
     wiped(dead)
 
     alive = applied(world, runner, commit)
     assert alive.code == 0, alive.said
     assert "Resuming run" in alive.said and "audit log is sound" in alive.said
-    after = {
-        name: topic.topic_id for name, topic in observe(world.broker).topics("checkout.").items()
-    }
+    after = topic_ids(world)
     assert (after, world.acls()) == (made, 1)
     assert _ends(world) == {"outcome": 1, "recover": 2}
 
