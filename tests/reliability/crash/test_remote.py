@@ -119,7 +119,7 @@ def test_a_paused_apply_sends_nothing_after_another_took_over(
     place: set[str] = set()
     bucket.always.append(stop)
     running.append(start(one))
-    until(lambda: running[0].poll() is not None or is_stopped(running[0].process.pid or 0))
+    until(lambda: running[0].poll() is not None or is_stopped(running[0].pid))
     assert running[0].poll() is None, running[0].finish().out
     second = start(two).finish()
     assert second.code == 0, second.out

@@ -184,14 +184,14 @@ def stories(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     """The future of each script's story, in as many lanes as run at the same time."""
     port = int(broker.bootstrap.rpartition(":")[2])
     todo = list(SCRIPTS.items())
+    home = tmp_path_factory.mktemp("lanes")  # here: two threads that make the first folder collide
     with ExitStack() as stack, ThreadPoolExecutor(LANES) as pool:
         futures: dict[str, Future[Story]] = {name: Future() for name in SCRIPTS}
 
         def work(number: int) -> None:
             with proxying(port) as proxy:
                 observer = observe(broker)
-                path = tmp_path_factory.mktemp(f"lane-{number}")
-                mine = lane(broker, proxy, observer, path / "x", f"w{uuid4().hex[:8]}-")
+                mine = lane(broker, proxy, observer, home / str(number), f"w{uuid4().hex[:8]}-")
                 while todo:
                     name, script = todo.pop(0)
                     try:
