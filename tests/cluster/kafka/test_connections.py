@@ -126,6 +126,7 @@ def test_with_tokens_from_an_endpoint_which_both_clients_renew(house: Doors) -> 
     def token() -> dict[str, Any]:
         return {**grant, "access_token": house.tokens.make(seconds=3)}
 
+    begun = time.monotonic()
     with serving(token) as endpoint:
         session = works(by_endpoint(house, endpoint))
         first = len(endpoint.asked)
@@ -135,7 +136,8 @@ def test_with_tokens_from_an_endpoint_which_both_clients_renew(house: Doors) -> 
             eventually(lambda: session._native.list_live_groups({"none"}, 10), _is_some)
         session.close()
         assert first == 1
-        assert 2 <= len(endpoint.asked) <= 12
+        # Each client once a second or two; on a busy computer all this takes longer.
+        assert 2 <= len(endpoint.asked) <= 4 + (time.monotonic() - begun)
 
 
 @contextmanager
@@ -333,7 +335,7 @@ def test_a_token_endpoint_that_fails_later_is_named_too(house: Doors) -> None:
     """A session whose next login gets no token reads nothing, and says why, not "no topics"."""
     with serving(lambda: {"access_token": house.tokens.make(seconds=3)}) as endpoint:
         session = works(replace(by_endpoint(house, endpoint), timeout=2.0))
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while (found := session.sweep("kafka_topic", Depth.NAMES)).coverage.fault is None:
         assert time.monotonic() < until
         time.sleep(0.3)
