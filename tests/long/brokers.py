@@ -18,15 +18,14 @@ from ..kit.commands.process_folder import Folder
 from ..kit.commands.server import Running
 from ..kit.kafka.three_brokers import Brokers, three_brokers
 from ..kit.kafka.truth import observe
+from ..kit.lane import APPLY, find_faults
 from ..kit.promises import Before, Thing, World, broken
 from ..reliability.crash.wide import (
-    APPLY,
     SECONDS,
     TIMEOUT,
     Wide,
     lane,
     planned,
-    shown,
     struck,
     until_growth,
 )
@@ -112,7 +111,7 @@ def _many(brokers: Brokers, path: Path, topics: int, random: Random, tally: Tall
         for back in backs:
             back.join()
         if ended.code not in (-signal.SIGKILL, 0):
-            tally.faults += shown(ended, folder.password)
+            tally.faults += find_faults(ended, folder.password)
         tally.counts["applies of many topics"] += 1
         if ended.code == 0:
             break

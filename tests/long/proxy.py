@@ -20,7 +20,7 @@ from ..kit.kafka.truth import Observer, observe
 from ..kit.proxy.faults import Fault
 from ..kit.proxy.proxy import Proxy, proxying
 from ..reliability.network.combos import drawn, every
-from ..reliability.network.lane import Lane, Round, lane
+from ..reliability.network.lane import FaultLane, Round, lane
 from ..reliability.network.siege import besiege
 from .figures import Figures
 
@@ -83,7 +83,7 @@ def _lane(box: Sandbox, home: Path, number: int, coming: queue.SimpleQueue[Fault
 
 def _begin(
     box: Sandbox, home: Path, number: int, again: int, proxy: Proxy, observer: Observer
-) -> Lane:
+) -> FaultLane:
     prefix = f"p{number}x{again}-"
     return lane(box, proxy, observer, home / prefix, prefix, alone=(number, again) == (0, 0))
 

@@ -15,7 +15,7 @@ from kafkaform.sandbox import Sandbox
 from ...kit.kafka.clusters import HELD, own_sandbox
 from ...kit.kafka.truth import observe
 from ...kit.promises import pairs
-from .kill_lane import Lane, kill, strike_at_growth
+from .kill_lane import KillLane, kill, strike_at_growth
 from .kills import GROWTHS, SEED, killed, settled_lane
 
 ROUNDS, LANES = 15, 3
@@ -34,7 +34,7 @@ def box(own_brokers: None) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def lane(box: Sandbox, tmp_path: Path) -> Lane:
+def lane(box: Sandbox, tmp_path: Path) -> KillLane:
     """A folder whose first round is applied."""
     return settled_lane(box, tmp_path, tmp_path.name)
 
@@ -50,11 +50,11 @@ def test_kills(box: Sandbox, tmp_path: Path) -> None:
     print(f"{seconds:.0f} s, a full run {found.length:.1f} s; {dict(found.landed)}")
     assert not found.violations, "\n".join(found.violations)
     assert found.landed["open intents"] >= ROUNDS / 10
-    assert found.landed["ended before"] <= ROUNDS / 3
+    assert found.landed.total() - found.landed["ended before"] >= ROUNDS * 2 / 3
 
 
 @pytest.mark.timeout(200)
-def test_sigterm(lane: Lane) -> None:
+def test_sigterm(lane: KillLane) -> None:
     """SIGTERM while batches are sent ends the apply with 143 and everything recorded."""
     lane.prepare()
     process = lane.start()
@@ -71,7 +71,7 @@ def test_sigterm(lane: Lane) -> None:
 
 
 @pytest.mark.timeout(200)
-def test_two_at_once(lane: Lane) -> None:
+def test_two_at_once(lane: KillLane) -> None:
     """While one apply runs, another one on the same state gets 7, and harms nothing."""
     lane.prepare()
     first = lane.start()
@@ -88,7 +88,7 @@ def test_two_at_once(lane: Lane) -> None:
 
 
 @pytest.mark.timeout(200)
-def test_started_together(lane: Lane) -> None:
+def test_started_together(lane: KillLane) -> None:
     """Of applies that start in the same moment one does the work; the others get 7, or come
     after it and find nothing to do."""
     for _ in range(3):
@@ -101,7 +101,7 @@ def test_started_together(lane: Lane) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_resume(lane: Lane) -> None:
+def test_resume(lane: KillLane) -> None:
     """A saved plan whose apply was killed is resumed by applying it again, wherever it stopped:
     it ends complete under its one approval, and a third time there is nothing left of it."""
     for growth in range(1, GROWTHS):
@@ -121,7 +121,7 @@ def test_resume(lane: Lane) -> None:
 
 
 @pytest.mark.timeout(200)
-def test_leftovers(lane: Lane) -> None:
+def test_leftovers(lane: KillLane) -> None:
     """Temporary files of a run that was killed while it wrote them are gone after the next one,
     and so is half a record at the end of the log, which is kept aside and told of."""
     for name in (".kafkaform.state.json", ".kafkaform.audit.jsonl", ".kafkaform/.torn-9"):

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...kit.commands.server import PATIENCE, Ended
-from .lanes import Lane
+from .lanes import CrashLane
 
 CALLS = (
     "write",
@@ -47,14 +47,14 @@ def installed() -> bool:
     return shutil.which("strace") is not None
 
 
-def run(lane: Lane, arguments: Sequence[str], call: str = "", number: int = 0) -> Ended:
+def run(lane: CrashLane, arguments: Sequence[str], call: str = "", number: int = 0) -> Ended:
     """Run a command to its end, or until it enters this call for the so-manieth time (0: to its
     end); which calls it made, as `thread call`."""
-    told = lane.folder.parent / f"{lane.folder.name}.strace"
+    told = lane.folder.path.with_name(f"{lane.folder.path.name}.strace")
     words = ["strace", "-f", "-o", str(told), "-e", f"trace={','.join(CALLS)}"]
     if number:
         words += ["-e", f"inject={call}:signal=SIGKILL:when={number}"]
-    started = lane.home.start(*arguments, held=True)
+    started = lane.folder.start(*arguments, held=True)
     _await_stop(started.pid)
     words += ["-p", str(started.pid)]
     tracer = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)

@@ -3,7 +3,6 @@ on without, and looks whether anything was lost."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,8 @@ from typing import Protocol
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Ended
 from ...kit.kafka.truth import Observer
-from ...kit.promises import Before, Name, World, broken
+from ...kit.lane import AGAIN, APPLY, CODES, Lane, find_faults, recover
+from ...kit.promises import Name, World
 from ...kit.proxy import rewrite
 from ...kit.proxy.answers import Passed
 from ...kit.proxy.faults import NEVER_ARRIVES, REAL, Fault
@@ -23,10 +23,6 @@ from . import forwarded, wish
 
 TIMEOUT = "2s"
 """The operation timeout. A client waits for 15 s longer before it gives an answer up."""
-CODES = frozenset({0, 1, 4, 5, 6, 8})
-"""How an apply may end that met a fault of the broker or of the network."""
-AGAIN = 4
-"""So many times a user runs the apply again before he asks for help."""
 SECONDS = 150.0
 """A command that takes longer hangs."""
 READS = {
@@ -40,8 +36,7 @@ READS = {
     "DeleteAcls": "DescribeAcls",
 }
 """API that writes -> the one that shows whether it did."""
-APPLY = ("apply", "-auto-approve", "--concise", "--no-color")
-_TOKEN = re.compile(r"apply --expect (\S+?)`")
+FAILED = CODES - {0}
 
 
 class Box(Protocol):
@@ -70,11 +65,10 @@ class Round:
 
 
 @dataclass
-class Lane:
+class FaultLane(Lane):
     """prefix: of all names; key: see `wish.KEY`; generation: the one that is live; topics:
     name of each topic id; settled: requests of the runs that ended the last round."""
 
-    folder: Folder
     proxy: Proxy
     observer: Observer
     prefix: str
@@ -91,7 +85,7 @@ class Lane:
         assert ended.code == 0, ended.out
 
     def _declare(self) -> None:
-        self.folder.write(wish.declared(self.prefix, self.generation, self.key))
+        self.write(wish.declared(self.prefix, self.generation, self.key))
 
     def world(self) -> World:
         """What the cluster has of this lane; ids of topics are remembered."""
@@ -103,23 +97,21 @@ class Lane:
                 self.topics[thing.incarnation] = name
         return found
 
-    def next(self) -> Before:
-        """Declare the next generation; what is there now."""
-        before = Before.of(self.folder.path, self.world())
+    def next(self) -> None:
+        """Declare the next generation."""
         self.generation += 1
         self._declare()
-        return before
 
     def round(self, *faults: Fault) -> Round:
         """The next generation, applied against these faults and then without."""
-        before = self.next()
+        self.next()
         self.proxy.arm(*faults)
         started = time.monotonic()
-        first = self.folder.start(*APPLY).finish(SECONDS)
+        first = self.start().finish(SECONDS)
         taken = time.monotonic() - started
         struck = self.proxy.all_struck
         passed = self.proxy.disarm()
-        violations = tuple(self.after(before, first, passed))
+        violations = tuple(self.after(first, passed))
         if struck and first.code == 0 and any(_leaves_undone(fault) for fault in faults):
             violations += (f"it ended with 0 and something was not done:\n{first.out}",)
         told = ", ".join(map(str, faults))
@@ -132,19 +124,16 @@ class Lane:
             tuple(f"{where}: {text}" for text in violations),
         )
 
-    def after(self, before: Before, first: Ended, passed: list[Passed]) -> Iterator[str]:
+    def after(self, first: Ended, passed: list[Passed]) -> Iterator[str]:
         """Run it again, without faults, until it ends with 0; what of the promises does not
         hold then. passed: the requests of the first run."""
-        yield from _shown(first, self.folder.password)
-        runs, last = 1, first
-        while last.code != 0 and runs <= AGAIN:
-            last = self._again(last)
-            yield from _shown(last, self.folder.password)
-            runs += 1
-        if last.code:
-            yield f"run {runs} still ended with {last.code}:\n{last.out}"
+        runs = [first, *(recover(self.folder, first, FAILED) if first.code else ())]
+        for ended in runs:
+            yield from find_faults(ended, self.folder.password)
+        if runs[-1].code:
+            yield f"run {len(runs)} still ended with {runs[-1].code}:\n{runs[-1].out}"
         self.settled = self.proxy.disarm()
-        yield from self._broken(before, [*passed, *self.settled])
+        yield from self._broken([*passed, *self.settled])
 
     def quiet(self) -> Iterator[str]:
         """What a plan still wants; one that a busy computer kept from reading is asked again."""
@@ -154,17 +143,11 @@ class Lane:
         if plan.code:
             yield f"{self.prefix}{self.generation}: a plan ends with {plan.code}:\n{plan.out}"
 
-    def _again(self, last: Ended) -> Ended:
-        """Run it again, the way that the last run advised."""
-        if (advised := _TOKEN.search(" ".join(last.out.replace("│", " ").split()))) is not None:
-            return self.folder.run("apply", "--expect", advised[1], "--concise", "--no-color")
-        return self.folder.run(*APPLY)
-
-    def _broken(self, before: Before, passed: list[Passed]) -> Iterator[str]:
+    def _broken(self, passed: list[Passed]) -> Iterator[str]:
         """What does not hold of the promises."""
         self.world()  # ids of topics that this round made
-        came = list(forwarded.reached(passed, self.folder.log, before.seq, self.topics))
-        yield from broken(self.folder.path, self.world, before, reached=came)
+        came = list(forwarded.reached(passed, self.folder.log, self.before.seq, self.topics))
+        yield from self.find_broken_promises(reached=came)
         wanted = wish.names(self.prefix, self.generation, self.key)
         if (there := set(self.world())) != wanted:
             yield f"there is {there - wanted} and not {wanted - there}"
@@ -194,25 +177,13 @@ def _leaves_undone(fault: Fault) -> bool:
     return fault.api in WRITES and fault.kind in kinds and fault.phase == REAL
 
 
-def _shown(ended: Ended, password: str) -> Iterator[str]:
-    """What is wrong with how a command ended and what it said."""
-    if ended.code not in CODES:
-        yield f"the apply ended with {ended.code}:\n{ended.out}"
-    if "Traceback" in ended.out or "Unhandled" in ended.out:
-        yield f"a traceback:\n{ended.out}"
-    if password in ended.out:
-        yield "a password was shown"
-    if ended.code and "rror" not in ended.out and "run" not in ended.out:
-        yield f"it ended with {ended.code} and did not say why:\n{ended.out}"
-
-
 def lane(
     box: Box, proxy: Proxy, observer: Observer, path: Path, prefix: str, *, alone: bool = False
-) -> Lane:
+) -> FaultLane:
     """A lane whose first generation is live. prefix: of all its names; alone: it also has the
     configs of broker and cluster, which can be only one lane's."""
     path.mkdir(parents=True, exist_ok=True)
     folder = Folder(path, proxy.bootstrap, box.admin_password, TIMEOUT)
-    made = Lane(folder, proxy, observer, prefix, wish.KEY if alone else None)
+    made = FaultLane(folder, proxy, observer, prefix, wish.KEY if alone else None)
     made.begin()
     return made

@@ -26,13 +26,12 @@ from ...kit.kafka import doors
 from ...kit.kafka.clusters import HELD, own_sandbox
 from ...kit.kafka.quota_user import account
 from ...kit.kafka.truth import Observer, looking
+from ...kit.lane import APPLY, PARTIAL, REFUSED, UNKNOWN
 from ...kit.promises import Before
 from ...kit.proxy.faults import Fault
 from ...kit.proxy.frames import WRITES
 from ...kit.proxy.proxy import SECONDS, Proxy, proxying
-from ..crash.lanes import APPLY, PARTIAL, UNKNOWN
 
-REFUSED = 4
 PASSWORD = "of-the-runner"
 SCRAM = "kafka_user_scram_credential"
 ACL_FAULT = {True: "CLUSTER_AUTHORIZATION_FAILED", False: "TRANSPORT"}

@@ -24,7 +24,7 @@ from ...kit.proxy.answers import Passed
 from ...kit.proxy.faults import FOR_EVER, REAL, Fault
 from ...kit.proxy.frames import Asked, answer, answered
 from ...kit.proxy.proxy import proxying
-from .lane import APPLY, Lane, lane
+from .lane import APPLY, FaultLane, lane
 
 LANES = 3
 """So many applies run at the same time."""
@@ -54,18 +54,18 @@ class Story:
         return [p for p in self.passed if p.request.api == api and p.request.dry]
 
 
-Script = Callable[[Lane], Story]
+Script = Callable[[FaultLane], Story]
 
 
 def struck(*faults: Fault) -> Script:
     """An apply that meets these."""
 
-    def play(lane: Lane) -> Story:
-        before = lane.next()
+    def play(lane: FaultLane) -> Story:
+        lane.next()
         lane.proxy.arm(*faults)
         first = lane.folder.run(*APPLY)
         assert lane.proxy.all_struck, faults
-        return _ended(lane, before, first, lane.proxy.disarm())
+        return _ended(lane, first, lane.proxy.disarm())
 
     return play
 
@@ -73,8 +73,8 @@ def struck(*faults: Fault) -> Script:
 def killed(fault: Fault, reaches: Callable[[Passed], bool]) -> Script:
     """An apply that is killed as soon as a request that the fault struck is so far."""
 
-    def play(lane: Lane) -> Story:
-        before = lane.next()
+    def play(lane: FaultLane) -> Story:
+        lane.next()
         lane.proxy.arm(fault)
         process = lane.folder.start(*APPLY)
         try:
@@ -86,16 +86,16 @@ def killed(fault: Fault, reaches: Callable[[Passed], bool]) -> Script:
             process.send_signal(signal.SIGKILL)
             ended = process.finish()
         assert ended.code == -signal.SIGKILL, ended.out
-        left = kept(lane.folder.path, before)
+        left = kept(lane.folder.path, lane.before)
         passed = lane.proxy.disarm()
-        story = _ended(lane, before, Ended(6, "killed before it could say error"), passed)
+        story = _ended(lane, ended, passed)
         return replace(story, first=ended, violations=(*left, *story.violations))
 
     return play
 
 
-def _ended(lane: Lane, before: Any, first: Ended, passed: list[Passed]) -> Story:
-    found = [*lane.after(before, first, passed)]
+def _ended(lane: FaultLane, first: Ended, passed: list[Passed]) -> Story:
+    found = [*lane.after(first, passed)]
     later = lane.settled
     topics = {name: t.incarnation or "" for (k, name), t in lane.world().items() if k == TOPIC}
     return Story(first, passed, later, tuple(found), topics)
@@ -104,10 +104,10 @@ def _ended(lane: Lane, before: Any, first: Ended, passed: list[Passed]) -> Story
 TOPIC = "kafka_topic"
 
 
-def another_cluster(lane: Lane) -> Story:
+def another_cluster(lane: FaultLane) -> Story:
     """Applies that reach a cluster of another id at the same address: one with an intent left
     open, and one without."""
-    before = lane.next()
+    lane.next()
     lane.proxy.arm(Fault("CreateTopics", "swallow", REAL))
     process = lane.folder.start(*APPLY)
     try:
@@ -120,7 +120,7 @@ def another_cluster(lane: Lane) -> Story:
     recovering = lane.folder.run(*APPLY)
     passed = lane.proxy.disarm()
     lane.proxy.tamper = None
-    story = _ended(lane, before, Ended(4, "error"), [*begun, *passed])
+    story = _ended(lane, Ended(4, "Error: another cluster"), [*begun, *passed])
     return replace(story, first=recovering, passed=passed)
 
 
@@ -133,15 +133,15 @@ def _elsewhere(request: Asked, data: bytes) -> bytes:
     return answered(request, replace(body, cluster_id="another-cluster-000000"))
 
 
-def vanished(lane: Lane) -> Story:
+def vanished(lane: FaultLane) -> Story:
     """An apply whose topics no reading shows for the rest of it and for the first readings of the
     next one."""
-    before = lane.next()
+    lane.next()
     lane.proxy.arm(Fault("Metadata", "stale", times=FOR_EVER))
     first = lane.folder.run(*APPLY)
     lane.proxy.keep(Fault("Metadata", "stale", times=4))
     second = lane.folder.run(*APPLY)
-    story = _ended(lane, before, first, lane.proxy.disarm())
+    story = _ended(lane, first, lane.proxy.disarm())
     return replace(story, second=second)
 
 

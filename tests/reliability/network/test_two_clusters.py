@@ -24,11 +24,11 @@ from ...kit.kafka.clusters import HELD, own_sandbox
 from ...kit.kafka.quota_user import account
 from ...kit.kafka.sessions import login
 from ...kit.kafka.truth import Observer, looking
+from ...kit.lane import APPLY, REFUSED, recover
 from ...kit.promises import Before
 from ...kit.proxy.faults import Fault
 from ...kit.proxy.proxy import SECONDS, Proxy, proxying
-from ..crash.lanes import APPLY, PARTIAL, UNKNOWN
-from .test_changed_midway import PASSWORD, PROVIDER, REFUSED, RUNNER, said, writes
+from .test_changed_midway import PASSWORD, PROVIDER, RUNNER, said, writes
 
 pytestmark = pytest.mark.timeout(600)
 USER = "both"
@@ -88,7 +88,6 @@ AT = {
 }
 """The request in flight with which the other cluster comes -> whether that one has all that ours
 has at that moment, or nothing."""
-_TOKEN = re.compile(r"--expect (\S+?)`")
 
 
 @dataclass
@@ -188,13 +187,7 @@ def test_another_cluster_answers_with_a_request_in_flight(
 
 def _mends(two: Two, folder: Folder, before: Before, prefix: str) -> None:
     """Applied as each run advises, everything is as declared and the promises hold."""
-    ended = folder.apply()
-    for _ in range(3):
-        if ended.code not in (PARTIAL, UNKNOWN):
-            break
-        token = _TOKEN.search(said(ended))
-        expect = ("--expect", token[1]) if token else APPLY[1:2]
-        ended = folder.run("apply", *expect, *APPLY[2:])
+    *_, ended = recover(folder)
     assert ended.code == 0, ended.out
     faults = promises.broken(folder.path, lambda: two.world(0, prefix), before)
     assert not faults, "\n".join(faults)
