@@ -85,7 +85,7 @@ def test_a_damaged_state_names_the_way_back(where: House, tmp_path: Path) -> Non
     assert command is not None
     source = Path(shlex.split(command[1])[1])
     assert decode(whole, "s").serial - decode(source.read_bytes(), "b").serial in (0, 1)
-    subprocess.run(command[1], shell=True, check=True, timeout=20)
+    subprocess.run(command[1], shell=True, check=True, timeout=120)
     assert unrecovered(where, tmp_path, SECOND, before, world(where.cluster)) == []
     assert decode(state.read_bytes(), "s").objects == decode(whole, "s").objects
 

@@ -112,6 +112,7 @@ def test_crash_before_the_rename_leaves_the_old_state(backend: LocalBackend) -> 
     assert backend.load().state == SMALL
 
 
+@pytest.mark.slow("starts and kills five processes")
 def test_kill_at_any_moment_leaves_a_whole_state(backend: LocalBackend) -> None:
     """A process that saves in a loop is killed again and again; the state always loads."""
     backend.save(large(300), None)

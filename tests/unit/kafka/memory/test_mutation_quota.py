@@ -212,11 +212,11 @@ def test_what_was_spent_before_counts() -> None:
 
 
 def test_an_apply_waits_as_long_as_it_was_told() -> None:
-    """100 topics cost 200, of which 110 are there: the other 90 take 9 s."""
-    where = limited(10)
-    assert "wait, up to about 9 s in all" in warning(plan(where, many(100)))
+    """20 topics cost 40, of which 22 are there: the other 18 take 9 s."""
+    where = limited(2)
+    assert "wait, up to about 9 s in all" in warning(plan(where, many(20)))
     start = where.clock.monotonic()
-    done = apply(where, many(100))
+    done = apply(where, many(20))
     assert done.report is not None and done.report.complete
     assert 8 <= where.clock.monotonic() - start <= 10
 
@@ -241,16 +241,16 @@ def test_deletes_wait_as_well() -> None:
 
 
 def test_a_dry_run_over_the_burst_waits_too() -> None:
-    """130 topics cost 260, of which 110 are there: the other 150 take 15 s, as the plan says, and
-    the first topic is made when the dry run is through."""
-    where = limited(10)
-    text = warning(plan(where, many(130)))
+    """26 topics cost 52, of which 22 are there: the other 30 take 15 s, as the plan says, and the
+    first topic is made when the dry run is through."""
+    where = limited(2)
+    text = warning(plan(where, many(26)))
     assert "make the dry run and the apply wait, up to about 15 s in all" in text
     start = where.clock.monotonic()
-    done = apply(where, many(130))
+    done = apply(where, many(26))
     assert done.report is not None and done.report.complete
     assert 13 <= where.clock.monotonic() - start <= 17
-    assert len(where.cluster.topics) == 130
+    assert len(where.cluster.topics) == 26
 
 
 def test_a_dry_run_that_waits_too_long_is_refused_and_nothing_is_sent() -> None:
@@ -264,10 +264,10 @@ def test_a_dry_run_that_waits_too_long_is_refused_and_nothing_is_sent() -> None:
 
 def test_in_parts_it_goes_through() -> None:
     """What the advice says works: the same plan in two targets, one after the other."""
-    where = limited(10)
-    said = many(200)
-    for part in ("kafka_topic.t0*", "kafka_topic.t1*"):
+    where = limited(1)
+    said = many(20)
+    for part in ("kafka_topic.t00*", "kafka_topic.t01*"):
         done = apply(where, said, Options(target=(part,)))
         assert done.report is not None and done.report.complete
         where.clock.advance(11)
-    assert len(where.cluster.topics) == 200
+    assert len(where.cluster.topics) == 20
