@@ -31,7 +31,7 @@ _META_NEEDS = ("source", "subject", "snapshot", "started", "ended", "complete", 
 _REGISTER = "format bigint, taken string, clusters string"
 CHANGED = "bad_checksum"
 """Reason of a file of rows that is not the one that was written."""
-_REFUSED = "its rows are not those that were written: they are in quarantine"
+_REFUSED = "its rows are damaged or were changed; they are in quarantine"
 _NO_MAP = "map<string,string>"
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
 """Checksum of a file without bytes."""

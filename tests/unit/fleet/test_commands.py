@@ -253,7 +253,10 @@ class Careless(Folder, frozen=True):
 def test_a_store_that_loses_writes_is_found_out(tmp_path: Path) -> None:
     assert doctor._check_writes(open_objects(f"memory://{tmp_path.name}/x", {})).good is True
     careless = doctor._check_writes(Careless(tmp_path / "c"))
-    assert (careless.good, careless.told) == (False, "a write over what is there was not refused")
+    assert (careless.good, careless.told) == (
+        False,
+        "the store overwrote an object that already existed",
+    )
 
 
 def test_the_doctor_ends_with_1_if_something_is_wrong(tmp_path: Path) -> None:
