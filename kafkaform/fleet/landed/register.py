@@ -95,8 +95,7 @@ class PolicyRule(Struct, frozen=True):
     kind: str
     """A glob over kinds."""
     where: str
-    """The condition (`datasets.policy_conditions`) that is true for an object that breaks the rule.
-    """
+    """A condition (`datasets.policy_conditions`) that is true for objects that break the rule."""
     message: str
     source: str = "live"
     """`live` or `desired`: the table whose rows are judged."""

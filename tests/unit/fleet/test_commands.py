@@ -45,7 +45,7 @@ def fleet(*words: object) -> subprocess.CompletedProcess[str]:
     [
         (("run",), "nobody says where the fleet's files are"),
         (("run", "--fail-on", "nothing"), "--fail-on nothing: there is no such finding"),
-        (("run",), "nothing has landed"),
+        (("run",), "there are no landing files"),
         (("run", "--only", "drfit"), "Did you mean drift?"),
         (("query", "select 1"), "there is no build yet"),
         (("who-can", "READ", "topic/x"), "there is no build yet"),

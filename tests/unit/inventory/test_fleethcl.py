@@ -15,7 +15,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.landing import FORMAT
 from kafkaform.core.value import SecretRef
-from kafkaform.fleet.datasets import policy_conditions
+from kafkaform.fleet.datasets import policy_terms
 from kafkaform.fleet.landed.register import (
     FleetSettings,
     NamingRule,
@@ -306,7 +306,7 @@ def test_variables_come_from_the_environment(
         (NAMING.format("k", "("), "3: '(' is not a regular expression: it cannot be read"),
         (NAMING.format("k", "a"), '2: No object has the kind "k"'),
         (NAMING.format("kafka_*", "a"), '2: No object has the kind "kafka_*"'),
-        (NAMING.format("kafka_topic", "(?P<a>x)"), "has (?P, which Java does not read"),
+        (NAMING.format("kafka_topic", "(?P<a>x)"), "has (?P, which Java reads differently"),
         (NAMING.format("kafka_topic", r"\\p{Letter}"), "is not a regular"),
         (NAMING.format("kafka_topic", r"\\p{Lx}"), "unknown property"),
         ("fleet {\n  root = \n}", "2: "),
@@ -364,12 +364,12 @@ def test_the_documentation_names_everything() -> None:
         for argument in block.attributes:
             assert f"`{argument}`" in text, (name, argument)
     for word in (
-        *policy_conditions.COLUMNS,
-        *policy_conditions.CASTS,
-        *policy_conditions.COMPARISONS,
+        *policy_terms.COLUMNS,
+        *policy_terms.CASTS,
+        *policy_terms.COMPARISONS,
     ):
         assert f"`{word}`" in text, word
-    for word in policy_conditions.FUNCTIONS:
+    for word in policy_terms.FUNCTIONS:
         assert f"`{word}`" in text or f"`{word}(" in text, word
 
 
