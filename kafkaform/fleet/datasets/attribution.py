@@ -124,8 +124,8 @@ def _value_rows() -> Column:
         F.array_union(F.map_keys(before), F.map_keys(after)), lambda p: ~p.startswith(_DETAILS)
     )
     differing = F.filter(
-        # A missing attribute is null, and so is a lost one: only the null-safe comparison sees a
-        # removal. `try_`: in ANSI mode, a missing key of a map is an error.
+        # A missing attribute is null, and so is a removed one: only the null-safe comparison sees a
+        # removal.
         paths,
         lambda p: ~F.try_element_at(before, p).eqNullSafe(F.try_element_at(after, p)),
     )

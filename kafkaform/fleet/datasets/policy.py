@@ -194,7 +194,7 @@ _VALUES: Mapping[str, Callable[[Term], Column]] = {
     "nothing": lambda _: F.lit(None),
     "column": lambda term: F.col(term.value),
     "attrs": lambda _: F.col(ATTRS),
-    # A missing attribute is NULL; `attrs['x']` would be an error under ANSI mode.
+    # A missing attribute is NULL, which no comparison turns into a finding.
     "attr": lambda term: F.try_element_at(F.col(ATTRS), F.lit(term.value)),
     "cast": _cast_term,
     "rlike": lambda term: to_column(term.args[0]).rlike(term.value),
