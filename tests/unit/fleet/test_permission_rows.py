@@ -204,8 +204,8 @@ def test_files_are_whole_or_not_there(root: str, tmp_path: Path) -> None:
         (PermissionsRequest("r", PermissionFilter(), "parquet"), "needs a folder"),
         (PermissionsRequest("r", PermissionFilter(), "table", Path("x")), "takes no table"),
         (PermissionsRequest("r", PermissionFilter(), "csv", Path(__file__)), "is there already"),
-        (PermissionsRequest("r", PermissionFilter(principal="ci"), "csv"), "names no principal"),
-        (PermissionsRequest("r", PermissionFilter(resource="orders"), "csv"), "names no resource"),
+        (PermissionsRequest("r", PermissionFilter(principal="ci"), "csv"), "is not a principal"),
+        (PermissionsRequest("r", PermissionFilter(resource="orders"), "csv"), "is not a resource"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_read(

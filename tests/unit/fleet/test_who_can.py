@@ -223,7 +223,7 @@ def test_a_question_that_makes_no_sense_is_refused() -> None:
     assert parse_query("describe", "cluster") == WhoCanQuery("Describe", "Cluster", "kafka-cluster")
     with pytest.raises(UsageError, match="never asks"):
         parse_query("write", "group/g")
-    with pytest.raises(UsageError, match="names no resource"):
+    with pytest.raises(UsageError, match="is not a resource"):
         parse_query("read", "orders")
     with pytest.raises(UsageError, match="no single topic") as error:
         parse_query("read", "topic/orders.*")
