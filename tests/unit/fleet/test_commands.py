@@ -49,7 +49,7 @@ def fleet(*words: object) -> subprocess.CompletedProcess[str]:
         (("run", "--only", "drfit"), "Did you mean drift?"),
         (("query", "select 1"), "there is no build yet"),
         (("who-can", "READ", "topic/x"), "there is no build yet"),
-        (("who-can", "READ", "topic/x", "--principal", "ci"), "like User:ci"),
+        (("who-can", "READ", "topic/x", "--principal", "ci"), "such as User:ci"),
         (("permissions",), "there is no build yet"),
         (("permissions", "--expand"), "there is no build yet"),
         (("permissions", "--format", "parquet"), "Name it with --out"),

@@ -195,7 +195,7 @@ def test_a_whole_and_quiet_fleet() -> None:
     text = " ".join(lead for section in made.sections for lead in section.leads)
     assert made.coverage.whole
     for words in (
-        "Nothing that could be compared differs",
+        "No object that could be compared differs",
         "No change in 30 days",
         "No access findings",
         "No rule is broken",
@@ -239,7 +239,7 @@ def test_drift_is_oldest_first() -> None:
     ]
     assert made.sections[0].leads[0] == (
         "8 objects on 2 clusters differ from what is declared, the oldest for 9 d. "
-        "For 7 objects it is not known."
+        "7 objects could not be compared."
     )
 
 
