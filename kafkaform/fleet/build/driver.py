@@ -119,21 +119,16 @@ def run_build(
     started = datetime.now(UTC)
     report(Progress("fleet", "starting Spark", 0, None))
     store = TableStore(start(plan.landed), root)
-    print_ = inputs.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
+    fingerprint = inputs.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
     # A topic's records are in no file, so the files alone would give two builds the same name.
     timed = options.follow or plan.nothing
-    build = f"{started:%Y%m%dT%H%M%S}-{print_[:12]}" if timed else print_[:16]
+    build = f"{started:%Y%m%dT%H%M%S}-{fingerprint[:12]}" if timed else fingerprint[:16]
     work = BuildWorkspace(store, build, plan.before)
     if plan.before:
         work.versions.update({name: w.version for name, w in plan.before.tables.items()})
     # Before the first write: a build that dies must be known as dead, or its rows would stay.
     if manifest.begin_build(objects, build):
-        # A build may have died between its manifest and `current`: that manifest names versions
-        # that are about to be taken back.
-        for name in plan.died:
-            manifest.forget_build(objects, name)
-        with explain_errors("what an earlier build has left cannot be taken back"):
-            work.versions.update(store.recover(plan.before, plan.died))
+        _take_back_dead_builds(objects, work, plan)
     brought = _follow_topic(work, plan, options.follow)
     if plan.before and plan.nothing and not brought:
         manifest.end_build(objects)
@@ -149,7 +144,7 @@ def run_build(
         started.isoformat(),
         datetime.now(UTC).isoformat(),
         context.as_of.isoformat(),
-        print_,
+        fingerprint,
         options.code,
         owed,
     )
@@ -157,6 +152,16 @@ def run_build(
     manifest.publish(objects, made, plan.files)
     manifest.end_build(objects)
     return BuildResult(made, tuple(name for name in TABLES if name in work.written), clusters)
+
+
+def _take_back_dead_builds(objects: Objects, work: BuildWorkspace, plan: _Plan) -> None:
+    """Restore the tables that dead builds have written. Raises StorageError."""
+    # A build may have died between its manifest and `current`: that manifest names versions that
+    # are about to be taken back.
+    for name in plan.died:
+        manifest.forget_build(objects, name)
+    with explain_errors("the tables of a dead build cannot be restored"):
+        work.versions.update(work.store.recover(plan.before, plan.died))
 
 
 def _make_plan(objects: Objects, datasets: Sequence[Dataset], options: BuildOptions) -> _Plan:
@@ -193,7 +198,7 @@ def _follow_topic(work: BuildWorkspace, plan: _Plan, follow: Follow | None) -> b
     died."""
     if follow is None and not plan.died:
         return False
-    with explain_errors("what a topic brings cannot be read"):
+    with explain_errors("new lines of the topic cannot be read"):
         if follow is not None:
             follow(work.store, work.build)
         latest = work.store.latest("audit_raw")
@@ -221,7 +226,7 @@ def _take_in_files(work: BuildWorkspace, plan: _Plan, now: datetime, topic: bool
 
     stamp = intake.BuildStamp(work.build, now)
     limit, store = plan.register.settings.max_corrupt, work.store
-    with explain_errors("what has landed cannot be taken in"):
+    with explain_errors("landing files cannot be read"):
         intake.take_in(store.spark, store.landing, plan.new, stamp, limit, seen, write)
 
 
@@ -342,7 +347,7 @@ def _find_changed_clusters(
     today = F.lit(context.as_of.date())
     # A waiver that ended changes findings without any new file.
     ended = work.read_before("policy_findings").where(F.col("waived_until") < today)
-    with explain_errors("it cannot be told what is new"):
+    with explain_errors("the clusters with new input cannot be determined"):
         return find_changed_clusters(plan.new, views["cluster"], views["lineage"], lines, ended)
 
 

@@ -245,7 +245,9 @@ def test_drift_is_oldest_first() -> None:
 
 def test_what_was_edited_stands_before_what_nobody_manages(found: FleetReport) -> None:
     """Else a fleet that adopts kafkaform step by step would show nothing but its old topics."""
-    table = next(g for g in found.sections[0].grids if g.caption.startswith("Objects that differ: edited"))
+    table = next(
+        g for g in found.sections[0].grids if g.caption.startswith("Objects that differ: edited")
+    )
     names = [column.name for column in table.columns]
     at, since = names.index("drift_class"), names.index("first_seen")
     group = {"outside": 0, "unmanaged": 2}
