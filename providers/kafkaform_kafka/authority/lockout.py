@@ -238,18 +238,24 @@ def _collect_rights(plan: GuardedPlan) -> dict[Right, tuple[str, bool]]:
     return kept
 
 
+def is_unreadable(change: Change) -> bool:
+    """True if the object could not be read, so that its change is blocked."""
+    return change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
+
+
 def find_hiding(
-    changes: Sequence[Change], rights: Mapping[str, KindRights], principal: str | None
+    hidden: Sequence[Change],
+    changes: Sequence[Change],
+    rights: Mapping[str, KindRights],
+    principal: str | None,
 ) -> Iterator[tuple[Identity, Change, Acl]]:
-    """What cannot be seen, each with the change of an ACL of the same state that hides it."""
-    hidden = [
-        change
-        for change in changes
-        if change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
-    ]
+    """Hidden objects, each with the change of an ACL of the same state that hides it.
+
+    hidden: changes of objects that could not be read; changes: all changes of the plan.
+    """
     denies = {
         acl: change
-        for change in (changes if hidden else ())
+        for change in changes
         if change.identity.kind == acls.KIND and change.action is not Action.CREATE
         for acl in [acls.parse_acl_key(change.identity.key)]
         if acl.permission == DENY and acl.principal in (principal, EVERYBODY)

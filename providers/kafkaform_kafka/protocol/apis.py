@@ -62,12 +62,8 @@ class Api(Struct, frozen=True):
     at_once: bool = False
     """Any broker answers from memory, so a silent one is given up early and another is asked."""
     limits: RequestLimits | None = None
-    """Only for an API that changes something."""
-
-    @property
-    def changes(self) -> bool:
-        """Whether it changes something: who answers is asked right before and after."""
-        return self.limits is not None
+    """None for an API that only reads. Around a request that changes something, the session asks
+    which cluster answers."""
 
     @property
     def right(self) -> str:

@@ -196,8 +196,9 @@ def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
 
 
 def config_warnings(config: Mapping[str, Value], replication_factor: Value) -> Faults:
-    """Legal settings that surely are not meant."""
-    minimum = config_values.parse_integer(str(config.get("min.insync.replicas") or ""))
+    """Valid settings that are very likely a mistake."""
+    text = config.get("min.insync.replicas")
+    minimum = config_values.parse_integer(str(text)) if text else None
     if minimum is None or not isinstance(replication_factor, int):
         return
     if minimum > replication_factor:

@@ -226,14 +226,11 @@ _OTHERS = {
 }
 
 
-def _make_table() -> Mapping[int, ErrorCode]:
-    others = (
-        ErrorCode(n, name, _A, meaning, _READ_FIRST) for n, (name, meaning) in _OTHERS.items()
+CODES: Mapping[int, ErrorCode] = {
+    code.number: replace(code, cause=CAUSES.get(code.number, _FOREIGN))
+    for code in (
+        *_ADMIN,
+        *(ErrorCode(n, name, _A, meaning, _READ_FIRST) for n, (name, meaning) in _OTHERS.items()),
     )
-    return {
-        code.number: replace(code, cause=CAUSES.get(code.number, _FOREIGN))
-        for code in (*_ADMIN, *others)
-    }
-
-
-CODES = _make_table()
+}
+"""Number -> code."""

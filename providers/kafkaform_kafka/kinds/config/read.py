@@ -27,7 +27,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap, Value
 
 from ...cluster.brokers import find_answering_node, live_nodes
-from ...cluster.context import ClusterContext, Reads
+from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol.config_faults import DESCRIBE, config_fault, not_live_fault, right_for_configs
 from ...protocol.config_keys import BROKER_TIMES
@@ -49,11 +49,6 @@ _UNITS = {name: unit for names in BROKER_TIMES.values() for name, unit in names}
 """Broker config -> milliseconds in its unit, where several name one thing in different units."""
 
 ResourceAnswers = Mapping[str, ItemAnswer | Fault]
-
-
-def make_reads(scope: ConfigScope) -> Reads:
-    """How this kind is listed and read."""
-    return Reads(partial(sweep_configs, scope), partial(read_configs, scope))
 
 
 def sweep_configs(scope: ConfigScope, context: ClusterContext, depth: Depth) -> Sweep:

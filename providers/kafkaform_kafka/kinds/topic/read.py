@@ -92,7 +92,7 @@ def read_topics(
     seen by Metadata alone would look like another number of replicas."""
     moves = list_moves(context, node)
     rows, readings = read_topic_rows(context, ids, node)
-    return {**readings, **_add_configs(context, rows, moves, node)}
+    return {**readings, **_add_configs(context, rows, moves, node)} if rows else readings
 
 
 def sweep_topic_configs(context: ClusterContext, depth: Depth) -> Sweep:
