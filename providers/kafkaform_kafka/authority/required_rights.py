@@ -85,7 +85,7 @@ def _grants(step: Step, principal: str | None) -> bool:
 def _get_topic(step: Step) -> str | None:
     """The topic that must allow this step; None if it is another kind of object."""
     api = APIS.get(step.request.name)
-    if api is None or not api.foretold or api.on is RightTarget.CLUSTER:
+    if api is None or not api.reports_right or api.on is RightTarget.CLUSTER:
         return None
     if api.on is RightTarget.CONFIGS and step.payload.get("resource", "topic") != "topic":
         return None
@@ -96,7 +96,7 @@ def _find_operation(step: Step, topic: str | None) -> str | None:
     """What must be allowed on this topic or, without one, on the cluster; None where the cluster
     does not tell."""
     api = APIS.get(step.request.name)
-    if api is None or not api.foretold:
+    if api is None or not api.reports_right:
         return None
     if topic is None and api.on is RightTarget.CONFIGS and step.payload.get("resource") == "group":
         return None

@@ -79,7 +79,7 @@ class MemorySession:
         self._closed = False
         self._connection = cluster.connection
         self._proof = Proof(instance, facts.scope_id)
-        self._hands = throttles.ThrottleAccess(
+        self._throttles = throttles.ThrottleAccess(
             self._read_throttle, self._alter, self._read_topic_id, lambda: False, {}, set()
         )
 
@@ -194,7 +194,11 @@ class MemorySession:
 
     def _set_throttle(self, step: Step) -> Fault | None:
         ticket = parse_ticket(step.owes or "")
-        return throttles.put(self._hands, ticket) if isinstance(ticket, ThrottleTicket) else None
+        return (
+            throttles.set_throttle(self._throttles, ticket)
+            if isinstance(ticket, ThrottleTicket)
+            else None
+        )
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
         """From one look at all moves."""
@@ -205,7 +209,7 @@ class MemorySession:
             return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in every]
         found = {
             o.step: o
-            for o in throttles.report_standing(self._hands, limits, list_moving(view.topics))
+            for o in throttles.report_standing(self._throttles, limits, list_moving(view.topics))
         }
         return [
             *(move_simulation.report_standing(text, view.topics) for text in tickets),
@@ -220,7 +224,9 @@ class MemorySession:
         view = self._look(move_simulation.LISTING, None)
         moves = view if isinstance(view, Fault) else list_moving(view.topics)
         kept = throttle_tickets(others).values()
-        return list(throttles.remove(self._hands, throttle_tickets(tickets), kept, moves))
+        return list(
+            throttles.remove_throttles(self._throttles, throttle_tickets(tickets), kept, moves)
+        )
 
     def prove(self) -> None:
         if self._closed:
