@@ -1,4 +1,4 @@
-"""The four kinds of dynamic configs as the provider knows them."""
+"""The `ResourceKind` values of the four kinds of dynamic configs."""
 
 from __future__ import annotations
 

@@ -369,23 +369,14 @@ def _check_delete(scene: ReadScene, step: Step) -> Fault | None:
     if topic is None:
         return faults.fault_of("DeleteTopics", 3, name)
     if topic.id != step.payload["topic_id"]:
-        return _recreated_fault(name)
+        text, advice = f"{name} was recreated outside kafkaform", "plan again and review the topic"
+        return Fault("RECREATED", text, FaultClass.DEFINITE, where="Metadata", advice=advice)
     return None if _may_delete(scene.user, name) else faults.fault_of("DeleteTopics", 29, name)
 
 
 def _may_delete(user: User, name: str) -> bool:
     # ControllerApis asks about the cluster first; a yes is enough, whatever the topic's ACLs say.
     return user.may("Delete", CLUSTER) or user.may_on_topic("Delete", name)
-
-
-def _recreated_fault(name: str) -> Fault:
-    return Fault(
-        code="RECREATED",
-        message=f"{name} was recreated outside kafkaform",
-        kind=FaultClass.DEFINITE,
-        where="Metadata",
-        advice="plan again and review the topic that exists now",
-    )
 
 
 _reads = partial(SimulatedReads, "ListTopics", "DescribeTopics", "Metadata")
