@@ -54,7 +54,7 @@ from .rights import list_rights
 from .throttles import read_throttle
 
 _NOTHING_LOST = Impact(
-    "destroys 0 bytes in 0 offsets; live groups: none",
+    "Deletes no records (0 B); no active consumer groups.",
     FrozenMap({"bytes": 0, "offsets": 0, "groups": "none"}),
 )
 ADDRESS = "broker-1:9092"

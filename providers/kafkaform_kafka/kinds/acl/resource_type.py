@@ -239,7 +239,7 @@ def _principal_faults(acl: Acl) -> broker_rules.Faults:
         yield (
             f"'{acl.principal}' is not a principal: a principal is a type, a colon and a name",
             f"write User:{name or (kind if not colon else '') or 'NAME'}"
-            + (", or User:* for everyone" if colon else ""),
+            + (", or User:* for everybody" if colon else ""),
         )
 
 
@@ -291,7 +291,7 @@ def _acl_warnings(acl: Acl) -> broker_rules.Faults:
 
 def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     # `group` keeps the ACLs of one resource pattern in one request, which takes effect as a whole:
-    # where allow.everyone.if.no.acl.found is true, the first ALLOW alone would lock out everyone
+    # where allow.everyone.if.no.acl.found is true, the first ALLOW alone would lock out everybody
     # else. `rank` puts DENY before ALLOW.
     if change.action is Action.CREATE:
         request, acl = CREATE_ACLS, parse_acl(change.after or EMPTY)
@@ -354,7 +354,7 @@ FIELDS = (
         choices=tuple(RESOURCE_TYPES),
         aliases=("acl_resource_type",),
     ),
-    AttributeSchema("acl_principal", STRING, "The principal: User:NAME, or User:* for everyone."),
+    AttributeSchema("acl_principal", STRING, "The principal: User:NAME, or User:* for everybody."),
     AttributeSchema("acl_host", STRING, "The client's IP address, or * for all hosts."),
     AttributeSchema(
         "acl_operation",

@@ -20,7 +20,7 @@ from . import resource_type as acls
 from .read import encode_acl, list_live_acls
 from .readings import check_already_done
 
-# For each filter of DeleteAcls the controller scans all live ACLs on its only thread, and everyone
+# For each filter of DeleteAcls the controller scans all live ACLs on its only thread, and everybody
 # else waits: at 50,000 ACLs, 100 filters took 2 s and 1,000 filters 15.8 s. Creating 50,000 ACLs
 # took 2.8 s.
 COMPARISONS = 1_000_000

@@ -126,7 +126,7 @@ def _secret_faults(change: Change, placed: PlacementRule) -> Faults:
             yield f"{key} is both in config and in secret_config", "keep it in one of them"
         elif known is not None and not known.secret:
             yield (
-                f"{key} is not a secret: a broker reveals its value to everyone who can read its "
+                f"{key} is not a secret: a broker reveals its value to everybody who can read its "
                 "configs",
                 "put it into config",
             )

@@ -87,7 +87,7 @@ def entity_text(entity: Mapping[str, str | None]) -> str:
 def sharers_text(user: str | None, client_id: str | None) -> str:
     """`LevelLimit.sharers` in words."""
     if user is None:
-        return f"anyone with {CLIENT_ID} {client_id}"
+        return f"anybody with {CLIENT_ID} {client_id}"
     if client_id is None:
         return f"any client of {USER} {user}"
     return f"{USER} {user} with {CLIENT_ID} {client_id}"
