@@ -342,14 +342,13 @@ UNPROVEN = Blocker(
 def _make_open_block(what: str, more: str, rule: bool | None) -> Blocker:
     """more: further things that everybody may do then."""
     why = (
-        f"allow.everyone.if.no.acl.found = true, so everybody may do everything with it{more}"
+        "because allow.everyone.if.no.acl.found is true"
         if rule
-        else "if allow.everyone.if.no.acl.found is true, which is not declared, everybody may do "
-        f"everything with it{more}"
+        else "if allow.everyone.if.no.acl.found is true, which is not declared"
     )
     return Blocker(
         BlockerKind.GUARD,
-        f"it is the last ACL of {what}; without it, {why}",
+        f"it is the last ACL of {what}: everybody may then do everything with it{more}, {why}",
         "keep an ACL there"
         + ("" if rule else ", set authorizer { allow_if_no_acl = false } if that is the case,")
         + " or accept the risk with --accept-open-access",

@@ -138,17 +138,15 @@ def _require_custom(given: FrozenMap, named: set[str]) -> None:
     operations = given.get("operations") or ()
     if not operations:
         raise ValueError('role = "custom" needs operations, such as ["Read"]')
-    for operation in operations:
-        if operation not in OPERATIONS:
-            raise ValueError(f"'{operation}' is not an operation; use {', '.join(OPERATIONS)}")
     if not named:
         raise ValueError(f'role = "custom" needs one of {", ".join(ARGUMENTS)}, cluster')
     for kind in sorted(named):
         for operation in operations:
             if operation != "All" and operation not in SUPPORTED[kind]:
+                elsewhere = f", or a separate block for the {NOUNS[kind]}"
                 raise ValueError(
-                    f"'{operation}' is not a {NOUNS[kind]} operation; use "
-                    f"{', '.join(SUPPORTED[kind])}, or a separate block for the {NOUNS[kind]}"
+                    f"'{operation}' is not a {NOUNS[kind]} operation; use All, "
+                    f"{', '.join(SUPPORTED[kind])}{elsewhere if operation in OPERATIONS else ''}"
                 )
 
 
