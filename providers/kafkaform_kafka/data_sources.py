@@ -197,7 +197,7 @@ def _refuse_topic(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
     if isinstance(reading, Failed):
         raise _make_read_error(f'topic "{name}"', reading.fault)
     raise KafkaformError(
-        f'topic "{name}" does not exist', "correct the name, or create the topic first"
+        f'there is no topic "{name}"', "correct the name, or create the topic first"
     )
 
 

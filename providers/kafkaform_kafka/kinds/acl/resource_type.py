@@ -321,12 +321,12 @@ def describe_order(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
         return ()
     if facts.values.get("acl_order") == DELETE_FIRST:
         return (
-            'acl_order is "delete_first": on a resource with new ACLs, old ACLs are deleted before '
-            "the new ones exist, so brokers can refuse clients in between.",
+            'With acl_order = "delete_first", old ACLs of a resource are deleted before new ones '
+            "are created, so brokers can refuse clients in between.",
         )
     return (
-        'acl_order is "create_first": new ACLs are created before old ones are deleted, so both '
-        "apply in between.",
+        'With acl_order = "create_first", new ACLs are created before old ones are deleted, so '
+        "both apply in between.",
     )
 
 

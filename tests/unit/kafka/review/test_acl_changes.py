@@ -591,7 +591,8 @@ def test_a_cluster_that_agrees_is_believed() -> None:
         (
             ("Alter", "Describe"),
             (("orders", ("Describe", "Write")),),
-            "The cluster reports that User:ci may Write on Topic orders, but by its ACLs it may not",
+            "The cluster reports that User:ci may Write on Topic orders, but by its ACLs it may "
+            "not",
         ),
     ],
 )
