@@ -101,18 +101,8 @@ def _choose_verb(change: Change) -> str:
 
 
 def render_impact(change: Change) -> str:
-    """What is lost: the sentence, and the figures that it does not name itself."""
-    if change.impact is None:
-        return ""
-    figures = change.impact.figures
-    text = inline(change.impact.text)
-    rest = (name for name in sorted(figures) if name not in change.impact.text)
-    shown = ", ".join(f"{inline(name)} {_render_figure(figures[name])}" for name in rest)
-    return f"{text} ({shown})" if shown else text
-
-
-def _render_figure(figure: Value) -> str:
-    return f"{figure:,}" if isinstance(figure, int) else render_value(figure)
+    """What is lost, as a sentence; its figures are for programs."""
+    return "" if change.impact is None else inline(change.impact.text)
 
 
 def render_brief(item: PathChange) -> str:

@@ -22,7 +22,7 @@ DIFFERENT = (
     (r"^Cluster kafka: .*", "Cluster kafka: …"),
     (r"^Approval: .*", "Approval: …"),
     (r'customers_id = "[^"]+"', 'customers_id = "…"'),
-    (r"destroys [\d,]+ bytes in [\d,]+ offsets", "destroys … bytes in … offsets"),
+    (r"up to [\d,]+ records \([\d.]+ \w?B\)", "up to … records (…)"),
     (r"^Not managed here\n(?:  .*\n)+\n", ""),
 )
 """What is another in every run -> what stands for it here."""

@@ -212,7 +212,7 @@ def test_broker_and_cluster_configs(tmp_path: Path, eu: Sandbox) -> None:
     assert 'recorded secret version = "2026-01" → "2026-02"' in example.run("plan")
     example.applied()
     main.write_text(whole.replace('"log.cleanup.policy"', '"num.partitions"'))
-    assert "needs a restart" in example.run("validate", expect=1)
+    assert "is read-only" in example.run("validate", expect=1)
     main.write_text(whole)
     said = example.run("destroy", "--confirm", eu.cluster_id)
     assert "min.insync.replicas" not in said  # eligible leader replicas own it

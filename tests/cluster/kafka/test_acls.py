@@ -133,7 +133,7 @@ def test_a_rule_that_is_gone_is_told_as_gone(admin: KafkaSession, prefix: str) -
     (outcome,) = drop(admin, rule(prefix))
     assert outcome.fault and outcome.fault.kind is FaultClass.CONVERGED
     (verdict,) = preflight(admin, change(rule(prefix), Action.DELETE))
-    assert verdict.fault and "not there any more" in verdict.fault.message
+    assert verdict.fault and "no longer exists" in verdict.fault.message
 
 
 def test_a_create_of_what_is_there_is_refused_in_the_dry_run(
@@ -143,7 +143,7 @@ def test_a_create_of_what_is_there_is_refused_in_the_dry_run(
     make(admin, rule(prefix))
     wait(admin, Observed, rule(prefix))
     (verdict,) = preflight(admin, change(rule(prefix), Action.CREATE))
-    assert verdict.fault and "is there already" in verdict.fault.message
+    assert verdict.fault and "already exists" in verdict.fault.message
     drop(admin, rule(prefix))
 
 
