@@ -23,7 +23,7 @@ DIFFERENT = (
     (r"^Approval: .*", "Approval: …"),
     (r'customers_id = "[^"]+"', 'customers_id = "…"'),
     (r"destroys [\d,]+ bytes in [\d,]+ offsets", "destroys … bytes in … offsets"),
-    (r"^Not managed here\n(?:  .*\n)+\n", ""),
+    (r"^Not managed by this configuration\n(?:  .*\n)+\n", ""),
 )
 """What is another in every run -> what stands for it here."""
 
