@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ..core.cell_width import cell_width
 from ..core.change import Action, Change, Ownership, PathChange
+from ..core.text.cell_width import cell_width
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .evidence import render_evidence
@@ -79,6 +79,8 @@ def render_change(
             yield Line(1, " ", f"to do: {inline(change.blocked.advice)}")
     if change.impact is not None:
         yield Line(1, "!", render_impact(change), "delete")
+    for risk in change.risks:
+        yield Line(1, "!", f"{risk.kind.label}: {inline(risk.text)}", "delete")
     yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in change.notes)
     # A blocked update still shows the values that were compared: they explain the block. A blocked
     # create or delete would only list a whole object to which nothing happens.
@@ -249,8 +251,8 @@ def _render_node(tree: Tree, depth: int, whole: FrozenMap, quoted: bool = False)
 
 def _count_hidden(tree: Tree, whole: FrozenMap) -> int:
     """The number of entries of the whole map that are set but not shown."""
-    nothing = (None, (), EMPTY)
-    return sum(1 for name, item in whole.items() if item not in nothing and name not in tree)
+    left = (item for name, item in whole.items() if name not in tree)
+    return sum(item not in (None, (), EMPTY) for item in left)
 
 
 def _is_nothing(node: Tree | PathChange) -> bool:

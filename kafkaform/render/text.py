@@ -1,8 +1,8 @@
 """Turn values and messages into text that is safe to print.
 
-Names, configuration values, principals and server messages are foreign (see `core.foreign`): they
-can contain terminal escapes, line breaks or log commands. Every renderer passes them through
-`inline`, `render_block` or `render_value`.
+Names, configuration values, principals and server messages are foreign text
+(`core/text/foreign.py`): they can contain terminal escapes, line breaks or log commands. Every
+renderer passes them through `inline`, `render_block` or `render_value`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from ..core.canonical import dumps, render_number
-from ..core.cell_width import cell_width
-from ..core.foreign import escape_formula as escape_formula
-from ..core.foreign import escape_log_commands
-from ..core.foreign import inline as inline
+from ..core.text.cell_width import cell_width
+from ..core.text.foreign import escape_formula as escape_formula
+from ..core.text.foreign import escape_log_commands
+from ..core.text.foreign import inline as inline
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"
