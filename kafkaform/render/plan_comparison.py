@@ -44,7 +44,7 @@ class Part(Struct, frozen=True):
 
 
 def compare_plans(first: Data, second: Data) -> tuple[Part, ...]:
-    """The parts in which two plans differ, the whole plan first; empty if both would do the same."""
+    """The parts in which two plans differ, the whole plan first; empty if both do the same."""
     return (
         *_compare_heads(first, second),
         *_compare_named("", _index_changes(first), _index_changes(second)),
