@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..core.change import Change, Path, PathChange
 from ..core.resource import Facts
-from ..core.risk import Risk
+from ..core.risk import Risk, RiskKind
 from ..provider.contract import ResourceType
 
 
@@ -38,10 +38,11 @@ def join_risks(change: Change, found: Sequence[Risk]) -> Change:
 
 
 def list_endangered(changes: Sequence[Change]) -> Mapping[str, list[Change]]:
-    """Provider instance -> the changes whose loss of data is worth measuring."""
+    """Provider instance -> the changes that destroy or move data, of which it is worth knowing how
+    much."""
     found: dict[str, list[Change]] = {}
     for change in changes:
-        if change.loses_data:
+        if change.loses_data or change.has_risk(RiskKind.MOVE):
             found.setdefault(change.identity.instance, []).append(change)
     return found
 

@@ -111,8 +111,8 @@ class Session(Protocol):
         """
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        """How much of its data each change would destroy: deletions, and changes with a risk of
-        data loss."""
+        """How much data each change would destroy or move: deletions, and changes with a risk of
+        data loss or of a move."""
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         """All steps of a plan at once, before the first dry run: a verdict with its fault for

@@ -15,6 +15,7 @@ from ..core.text.cell_width import cell_width
 from ..core.text.foreign import escape_formula as escape_formula
 from ..core.text.foreign import escape_log_commands
 from ..core.text.foreign import inline as inline
+from ..core.text.quantity import render_count as render_count
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"
@@ -100,11 +101,6 @@ def mask_value(item: Value, sensitive: bool) -> str:
     if item is None or isinstance(item, SecretRef) or not sensitive:
         return render_value(item)
     return SENSITIVE
-
-
-def render_count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: `1 object`, `1,200 objects`. plural: if it is not just an s."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def render_path(path: tuple[str, ...]) -> str:

@@ -62,6 +62,11 @@ def render_amount(value: int, unit: str) -> str:
     return f"0 {SCALES[unit][-1][0]}"
 
 
+def render_count(number: int, noun: str, plural: str = "") -> str:
+    """`1 object`, `1,200 objects`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def _read_number(value: object) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         return None

@@ -70,10 +70,12 @@ class Probe(Struct, frozen=True):
 
 
 class Effect(Struct, frozen=True):
-    """notes: who gains and loses what, or why nobody does; losses: each lost right as a text;
-    gainers and losers: who they are; partial: more are concerned than were asked about."""
+    """notes: who gains what, or why nobody gains or loses anything; losses: each lost right as a
+    text; gainers and losers: who they are; partial: more are concerned than were asked about."""
 
     notes: tuple[str, ...]
+    harms: tuple[str, ...] = ()
+    """Who loses what, one sentence each."""
     losses: tuple[str, ...] = ()
     gainers: frozenset[str] = frozenset()
     losers: frozenset[str] = frozenset()
@@ -115,6 +117,7 @@ def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
     first = (FIRST,) if more.gainers else ()
     return Effect(
         (*(() if empty else own.notes), *more.notes, *first),
+        (*own.harms, *more.harms),
         (*own.losses, *more.losses),
         own.gainers | more.gainers,
         own.losers | more.losers,
@@ -133,20 +136,24 @@ def _probe_effect(
         gained, lost = _compare_decisions(acl, operations, point, worlds)
         gains[gained].append(point)
         losses[lost].append(point)
-    notes = [
-        _render_sentence(acl, verb, operations, found, points)
+    notes, harms = (
+        tuple(
+            _render_sentence(acl, verb, operations, found, points)
+            for operations, found in table.items()
+            if operations
+        )
         for verb, table in (("gains", gains), ("loses", losses))
-        for operations, found in table.items()
-        if operations
-    ]
+    )
     if asked.left:
-        notes = [
-            *(notes or [f"{_choose_verb(acl, created)} nothing where it was asked"]),
-            _note_unasked(asked),
-        ]
+        if not notes and not harms:
+            notes = (f"{_choose_verb(acl, created)} nothing where it was asked",)
+        notes = (*notes, _note_unasked(asked))
+    elif not notes and not harms:
+        notes = (_explain_no_effect(acl, operations, points[0], worlds, created=created),)
     takes = created != (acl.permission == ALLOW)
     return Effect(
-        tuple(notes) or (_explain_no_effect(acl, operations, points[0], worlds, created=created),),
+        notes,
+        harms,
         (
             *_render_losses(acl, losses),
             *(_render_unasked(acl, operations, asked, worlds) if takes else ()),

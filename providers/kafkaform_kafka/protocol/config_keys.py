@@ -145,6 +145,26 @@ BROKER_TIMES: Mapping[str, tuple[tuple[str, int], ...]] = {
 """Topic config -> broker configs that set its default, strongest first, with the milliseconds in
 their unit. Kafka lists these neither as synonyms nor under the topic's name."""
 
+BROKER_DEFAULTS: Mapping[str, str] = {
+    "cleanup.policy": "log.cleanup.policy",
+    "compression.type": "compression.type",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "min.insync.replicas": "min.insync.replicas",
+    "retention.bytes": "log.retention.bytes",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+}
+"""Topic config -> the broker config that sets its default (ServerTopicConfigSynonyms), of those
+whose change can do harm; the times are in BROKER_TIMES."""
+
 THROTTLES: Mapping[str, tuple[str, ...]] = {
     "topic": ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas"),
     "broker": (

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
+from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import EMPTY
 
 from ..authority.authorizer import (
@@ -103,6 +104,11 @@ def review(
             )
         ),
         notes={identity: found.notes for identity, found in effects.items()},
+        risks={
+            identity: tuple(Risk(RiskKind.ACCESS, harm) for harm in found.harms)
+            for identity, found in effects.items()
+            if found.harms
+        },
         losses={identity: found.losses for identity, found in effects.items() if found.losses},
         warnings=(
             *wrong,
@@ -239,7 +245,7 @@ def _note_closed(acl: Acl, found: Effect, before: Access, after: Access) -> Effe
         closed += ", and with it creating and deleting topics that have ACLs"
     elif acl.resource_type == "Topic" and not has_acl(after.index, "Cluster", acls.CLUSTER):
         closed += ", but may still create and delete it, as the cluster itself has no ACL"
-    return replace(found, notes=(*found.notes, closed), losses=(*found.losses, closed))
+    return replace(found, harms=(*found.harms, closed), losses=(*found.losses, closed))
 
 
 def _note_open(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
@@ -265,7 +271,7 @@ def _note_closed_to_producers(acl: Acl, found: Effect, before: Access, after: Ac
         "everybody without an ACL of Write loses IdempotentWrite, whatever topic they write to: "
         f"brokers ask for a topic called {SOME_TOPIC}"
     )
-    return replace(found, notes=(*found.notes, shut), losses=(*found.losses, shut))
+    return replace(found, harms=(*found.harms, shut), losses=(*found.losses, shut))
 
 
 def _is_only_acl(acl: Acl, one: Access, other: Access) -> bool:

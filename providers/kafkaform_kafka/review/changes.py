@@ -58,6 +58,7 @@ def review(
         unless=access.unless,
         notes={**access.notes, **_hiding_notes(left, facts, kind_rights)},
         losses=access.losses,
+        risks=access.risks,
         warnings=(
             *access.warnings,
             *_warn_unlisted(changes, sweeps.get(topics.KIND)),

@@ -17,8 +17,9 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
+from ..kinds.quota.keys import MUTATION_RATE
 from ..kinds.quota.levels import entity_text, find_applying, sharers_text
-from ..kinds.quota.resource_type import MUTATION_RATE, index_quotas
+from ..kinds.quota.resource_type import index_quotas
 from ..kinds.topic import resource_type as topics
 
 ANONYMOUS = "ANONYMOUS"

@@ -363,7 +363,7 @@ def test_the_example(three: Any, tmp_path: Path) -> None:
     example.run("fmt", "--check")
     example.applied()
     said = example.run("plan", "--var", "replicas=3")
-    assert "~ replica_assignment = [[" in said and "12 replicas are copied" in said
+    assert "~ replica_assignment = [[" in said and "12 replicas copied" in said
     assert "Plan: 0 to add, 1 to change, 0 to destroy." in said
     for replicas in ("replicas=3", "replicas=2"):
         example.run("apply", "--auto-approve", "--var", replicas)

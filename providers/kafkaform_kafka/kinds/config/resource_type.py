@@ -33,6 +33,7 @@ from ..topic.configs import (
     make_remainder,
     select_declared,
 )
+from . import risks
 from . import rules as config_rules
 
 CLUSTER = "default"
@@ -55,6 +56,8 @@ class ConfigScope(Struct, frozen=True):
     find: Lookup
     faults: config_rules.ConfigRule
     secrets: bool = False
+    harms: Mapping[str, tuple[risks.Harm, ...]] = EMPTY
+    """Config -> what another value of it can harm."""
 
     def resource_name(self, key: str) -> str:
         """The resource's name in a request."""
@@ -90,6 +93,7 @@ BROKER = ConfigScope(
     _broker_key,
     config_rules.broker_faults,
     secrets=True,
+    harms=risks.BROKER_HARMS,
 )
 DEFAULTS = ConfigScope(
     "kafka_cluster_config",
@@ -99,9 +103,16 @@ DEFAULTS = ConfigScope(
     _broker_key,
     config_rules.cluster_faults,
     secrets=True,
+    harms=risks.BROKER_HARMS,
 )
 GROUP = ConfigScope(
-    "kafka_group_config", "group", 8, "group", GROUP_KEYS.get, config_rules.group_faults
+    "kafka_group_config",
+    "group",
+    8,
+    "group",
+    GROUP_KEYS.get,
+    config_rules.group_faults,
+    harms=risks.GROUP_HARMS,
 )
 METRICS = ConfigScope(
     "kafka_client_metrics",
@@ -110,6 +121,7 @@ METRICS = ConfigScope(
     "name",
     METRICS_KEYS.get,
     config_rules.metrics_faults,
+    harms=risks.METRICS_HARMS,
 )
 SCOPES = (BROKER, DEFAULTS, GROUP, METRICS)
 
@@ -315,6 +327,8 @@ def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> Re
         ours=_select_ours,
         left=make_remainder("config", "secret_keys"),
         written=_write_arguments,
+        risks=partial(risks.find_risks, scope.harms, scope.find),
+        unit=partial(risks.find_unit, scope.find),
     )
 
 

@@ -14,6 +14,7 @@ from kafkaform.core.value import EMPTY
 
 from ...simulation.controller import Charge
 from ...simulation.world import Changes, SimulatedWorld
+from . import keys
 from . import resource_type as quotas
 from .levels import LevelLimit, Quotas, find_applying
 
@@ -37,9 +38,9 @@ class Mutations(Struct):
         """Set an entity's controller_mutation_rate, or remove it with None. entity: `user`,
         `client-id` or both -> a name, None for the default."""
         place = quotas.KIND, quotas.entity_key(entity)
-        config = (self.world.get(place) or EMPTY).without([quotas.MUTATION_RATE])
+        config = (self.world.get(place) or EMPTY).without([keys.MUTATION_RATE])
         if rate is not None:
-            config = config.with_items({quotas.MUTATION_RATE: quotas.make_exact(Decimal(rate))})
+            config = config.with_items({keys.MUTATION_RATE: quotas.make_exact(Decimal(rate))})
         self.commit({place: config or None})
 
     def charge(self, user: str, client_id: str, now: float) -> Charge:
@@ -49,7 +50,7 @@ class Mutations(Struct):
 
         def spend(mutations: int) -> float:
             if not found:
-                found.append(find_applying(quotas.MUTATION_RATE, user, client_id, self._limits()))
+                found.append(find_applying(keys.MUTATION_RATE, user, client_id, self._limits()))
             limit = found[0]
             if limit is None or limit.value is None:
                 return 0.0

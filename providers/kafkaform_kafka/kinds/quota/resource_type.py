@@ -13,8 +13,6 @@ from ipaddress import ip_address
 from itertools import product
 from math import isclose
 
-from msgspec import Struct
-
 from kafkaform.core.change import Action, Change, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity, suggest
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
@@ -26,10 +24,11 @@ from ...protocol import broker_rules, keys
 from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from ..topic.configs import make_remainder, select_declared
+from .keys import QUOTA_KEYS
 from .levels import CLIENT_ID, USER, Quotas
+from .risks import find_quota_risks, find_quota_unit
 
 KIND = "kafka_quota"
-MUTATION_RATE = "controller_mutation_rate"
 IP = "ip"
 ENTITY_TYPES = (USER, CLIENT_ID, IP)
 """In the order in which keys name them."""
@@ -39,31 +38,6 @@ DEFAULT = "default"
 
 TOLERANCE = 1e-9
 """Relative: a value travels as a binary fraction, so it comes back almost as it was sent."""
-
-
-class QuotaKey(Struct, frozen=True):
-    """whole: fractions are refused; most: the largest value that the broker takes; ip: belongs to
-    addresses, else to users and client ids; scope: who counts."""
-
-    name: str
-    unit: str
-    whole: bool = False
-    most: int | None = None
-    ip: bool = False
-    scope: str = "each broker"
-
-
-QUOTA_KEYS: Mapping[str, QuotaKey] = {
-    key.name: key
-    for key in (
-        QuotaKey("producer_byte_rate", "bytes/s", whole=True, most=2**63 - 1),
-        QuotaKey("consumer_byte_rate", "bytes/s", whole=True, most=2**63 - 1),
-        QuotaKey("request_percentage", "% of one thread"),
-        QuotaKey(MUTATION_RATE, "partitions/s", scope="the controller"),
-        QuotaKey("connection_creation_rate", "connections/s", whole=True, most=2**31 - 1, ip=True),
-    )
-}
-"""The five keys as QuotaConfig of Kafka 4.3 types them."""
 
 
 # ── entities ────────────────────────────────────────────────────────────────────────────
@@ -377,5 +351,7 @@ TYPE = ResourceType(
     import_key=import_key,
     ours=select_declared,
     left=make_remainder("config"),
+    risks=find_quota_risks,
+    unit=find_quota_unit,
     written=write_arguments,
 )

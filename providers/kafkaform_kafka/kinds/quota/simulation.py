@@ -31,6 +31,7 @@ from ...simulation.controller import (
 from ...simulation.rights import CLUSTER
 from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import Key
+from . import keys
 from . import resource_type as quotas
 
 _ALTER, _DESCRIBE = "AlterClientQuotas", "DescribeClientQuotas"
@@ -60,15 +61,15 @@ def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
     return AdminAnswer(made=made or None), made or None, max(1, len(put) + len(gone))
 
 
-def _require_key(name: str, entity: Mapping[str, str | None]) -> quotas.QuotaKey:
+def _require_key(name: str, entity: Mapping[str, str | None]) -> keys.QuotaKey:
     """Only for what is set: to remove an unknown key is to do nothing."""
-    known = quotas.QUOTA_KEYS.get(name)
+    known = keys.QUOTA_KEYS.get(name)
     if known is None or known.ip != (quotas.IP in entity):
         raise Refusal(42, f"Invalid configuration key {name}")
     return known
 
 
-def _require_fitting(known: quotas.QuotaKey, value: Decimal) -> None:
+def _require_fitting(known: keys.QuotaKey, value: Decimal) -> None:
     if value <= 0:
         raise Refusal(42, f"Quota {known.name} must be greater than 0")
     if known.whole and value != int(value):

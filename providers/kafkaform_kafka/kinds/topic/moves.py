@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Change, Evidence, Repeat, Step
 from kafkaform.core.resource import Facts
+from kafkaform.core.risk import Risk, RiskKind
+from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_rules
@@ -145,24 +147,38 @@ def find_warnings(change: Change, facts: Facts) -> broker_rules.Faults:
     rows = plan_moves(change, facts)
     if not rows:
         return
-    yield (
-        _describe_moves(rows, _find_start(change, facts)),
-        "look at the replicas that the plan shows",
-    )
+    if not count_copies(change, facts) and not _count_removed(change, facts):
+        partitions = render_count(len(rows), "partition")
+        yield f"another preferred leader for {partitions}; no data is copied", ""
     yield from _dead_warnings(change, facts)
-    yield from _in_sync_warnings(change)
 
 
-def _describe_moves(rows: Mapping[int, placement.Replicas], start: placement.Assignment) -> str:
-    added = sum(len(set(row) - set(start[n])) for n, row in rows.items())
-    gone = sum(len(set(start[n]) - set(row)) for n, row in rows.items())
-    partitions = f"{len(rows)} partition{'s' if len(rows) > 1 else ''}"
-    if not added and not gone:
-        return f"another preferred leader for {partitions}; no data is copied"
-    copied = f"{added} replica{'s are' if added > 1 else ' is'} copied" if added else ""
-    lost = f"{gone} removed" if gone else ""
-    parts = " and ".join(filter(None, (copied, lost)))
-    return f"moves {partitions}: {parts}. The apply starts it and does not wait"
+def find_risks(change: Change, facts: Facts) -> Iterator[Risk]:
+    """What is copied, and whom the move can stop."""
+    rows = plan_moves(change, facts)
+    copies, removed = sum(count_copies(change, facts).values()), _count_removed(change, facts)
+    if copies or removed:
+        parts = [f"{render_count(copies, 'replica')} copied"] if copies else []
+        parts += [f"{removed} removed"] if removed else []
+        text = (
+            f"{render_count(len(rows), 'partition')}: {' and '.join(parts)}. The apply starts this "
+            "and does not wait"
+        )
+        yield Risk(RiskKind.MOVE, text, ("replica_assignment",), FrozenMap(replicas=copies))
+    if rows:
+        yield from _find_in_sync_risks(change)
+
+
+def count_copies(change: Change, facts: Facts) -> Mapping[int, int]:
+    """Partition -> how many new copies of its data the move makes, if any."""
+    start = _find_start(change, facts)
+    added = {n: len(set(row) - set(start[n])) for n, row in plan_moves(change, facts).items()}
+    return {number: count for number, count in added.items() if count}
+
+
+def _count_removed(change: Change, facts: Facts) -> int:
+    start = _find_start(change, facts)
+    return sum(len(set(start[n]) - set(row)) for n, row in plan_moves(change, facts).items())
 
 
 def _dead_warnings(change: Change, facts: Facts) -> Iterator[tuple[str, str]]:
@@ -179,7 +195,7 @@ def _dead_warnings(change: Change, facts: Facts) -> Iterator[tuple[str, str]]:
         )
 
 
-def _in_sync_warnings(change: Change) -> Iterator[tuple[str, str]]:
+def _find_in_sync_risks(change: Change) -> Iterator[Risk]:
     """The configs are written before the move has ended."""
     least = parse_integer(str(get_config(change.after).get("min.insync.replicas") or ""))
     old = (change.before or EMPTY).get("replication_factor")
@@ -187,16 +203,19 @@ def _in_sync_warnings(change: Change) -> Iterator[tuple[str, str]]:
     if least is None or not isinstance(old, int) or not isinstance(new, int):
         return
     if new < least <= old:
-        yield (
+        yield Risk(
+            RiskKind.AVAILABILITY,
             f"min.insync.replicas is {least}, but there will be only {new} replicas: producers "
-            "with acks=all will be refused",
-            "lower min.insync.replicas too",
+            "with acks=all will be refused. Lower min.insync.replicas too",
+            ("replication_factor",),
         )
     elif old < least <= new and ("config", "min.insync.replicas") in paths_below(change, "config"):
-        yield (
+        yield Risk(
+            RiskKind.AVAILABILITY,
             f"min.insync.replicas becomes {least} at once, and {new} replicas are there only when "
-            "the move has ended: until then producers with acks=all can be refused",
-            "raise the replication factor first and min.insync.replicas with a later change",
+            "the move has ended: until then producers with acks=all can be refused. Raise the "
+            "replication factor first, and min.insync.replicas with a later change",
+            ("config", "min.insync.replicas"),
         )
 
 

@@ -30,8 +30,9 @@ from ...protocol.config_values import config_map
 from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from . import moves
+from .config_risks import find_topic_unit
 from .configs import compute_target_config, get_config, make_update_step, select_declared
-from .risks import find_topic_risks, find_topic_unit
+from .risks import find_topic_risks
 
 KIND = "kafka_topic"
 MAX_PARTITIONS = 2_000

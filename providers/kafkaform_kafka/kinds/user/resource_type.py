@@ -27,6 +27,7 @@ from ..request_order import (
     SET_SCRAM_SHA_512,
 )
 from ..steps import SILENT, all_paths, make_step, paths_below
+from .risks import find_user_risks
 
 KIND = "kafka_user_scram_credential"
 API = ALTER_USER_SCRAM_CREDENTIALS.name
@@ -220,4 +221,5 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=_import_key,
+    risks=find_user_risks,
 )

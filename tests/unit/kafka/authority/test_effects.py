@@ -86,7 +86,7 @@ def worlds_of(before: list[Acl], after: list[Acl]) -> AccessPair:
 
 def said(found: Effect) -> tuple[bool, bool]:
     """Whether it tells of gains, and of losses."""
-    text = "; ".join(found.notes)
+    text = "; ".join((*found.notes, *found.harms))
     assert (" nothing" in text) == (not found.gainers and not found.losers)
     assert bool(found.losses) == bool(found.losers)
     return " gains " in text, " loses " in text

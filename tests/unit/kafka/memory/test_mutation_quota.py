@@ -21,6 +21,7 @@ from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import render_markdown
 from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.quota.keys import MUTATION_RATE
 from kafkaform_kafka.kinds.quota.mutation_simulation import Mutations
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items
 from kafkaform_kafka.simulation.world import SimulatedWorld
@@ -137,7 +138,7 @@ def test_the_listing_tells_all_quotas_or_none(cluster: SimulatedCluster) -> None
         sweep = seen.sweep(quotas.KIND, Depth.FULL)
         assert sweep.coverage.kind is CoverageKind.COMPLETE
         assert quotas.index_quotas(sweep) == {
-            FrozenMap({"user": None, "client-id": "x"}): {quotas.MUTATION_RATE: Decimal("0.5")}
+            FrozenMap({"user": None, "client-id": "x"}): {MUTATION_RATE: Decimal("0.5")}
         }
     nobody = MemoryProvider(cluster, "nobody").open(INSTANCE, EMPTY, {})
     fault = nobody.sweep(quotas.KIND, Depth.FULL).coverage.fault

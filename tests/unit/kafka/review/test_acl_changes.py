@@ -92,7 +92,8 @@ def _sweep(kind: str, rows: Sequence[tuple[str, str, FrozenMap]], coverage: Cove
 
 
 def note(found: Review, change: Change) -> str:
-    return "; ".join(found.notes[change.identity])
+    risks = (risk.text for risk in found.risks.get(change.identity, ()))
+    return "; ".join((*found.notes[change.identity], *risks))
 
 
 # ── who gains and loses ─────────────────────────────────────────────────────────────────
@@ -553,7 +554,7 @@ def test_the_first_acl_closes_a_resource() -> None:
     change = create(acl())
     found = judge([change], allow_if_no_acl=True)
     said = "everybody whom no ACL names loses Topic orders, which stood open"
-    assert said in found.notes[change.identity]
+    assert said in [risk.text for risk in found.risks[change.identity]]
     assert said in found.losses[change.identity]
 
 
