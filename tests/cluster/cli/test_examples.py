@@ -122,7 +122,7 @@ def test_users_and_their_passwords(tmp_path: Path, eu: Sandbox) -> None:
     main = example.folder / "main.kf.hcl"
     main.write_text(main.read_text().replace("billing = 1", "billing = 2"))
     said = example.run("plan")
-    assert 'recorded secret version = "1" → "2"' in said
+    assert 'recorded secret version: "1" → "2"' in said
     assert "Plan: 0 to add, 1 to change, 0 to destroy." in said
     example.applied()
     files = [file for file in example.folder.rglob("*") if file.is_file()]
@@ -209,7 +209,7 @@ def test_broker_and_cluster_configs(tmp_path: Path, eu: Sandbox) -> None:
     main.write_text(whole.replace(line, ""))
     assert '"16" → (not set, "12" takes effect)' in example.run("plan")
     main.write_text(whole.replace("2026-01", "2026-02"))
-    assert 'recorded secret version = "2026-01" → "2026-02"' in example.run("plan")
+    assert 'recorded secret version: "2026-01" → "2026-02"' in example.run("plan")
     example.applied()
     main.write_text(whole.replace('"log.cleanup.policy"', '"num.partitions"'))
     assert "is read-only" in example.run("validate", expect=1)
