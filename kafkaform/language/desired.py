@@ -6,7 +6,7 @@ everything in that order → removed, moved, import → checks → the whole che
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from ..core.resource import Declared, Desired, Identity, Output
 from ..core.value import FrozenMap
 from ..syntax.nodes import Label
 from ..syntax.parse import pause_collector
-from .declare.blocks import make_header
+from .declare.blocks import Header
 from .declare.declarations import Declarations, ResourceBlock
 from .declare.folder import Tree
 from .declare.folder import load_folder as load_folder
@@ -225,7 +225,11 @@ def _collect_declared(run: Run) -> tuple[Declared, ...]:
                     continue
                 plan = run.resources[steps][address]
                 run.get_provider(plan.instance, plan.block)
-                for item in expand_composites(plan, made, scope.report):
+                if plan.info.expand is None:
+                    items: Iterable[Declared] = (one.declared for one in made)
+                else:
+                    items = expand_composites(plan, made, scope.report)
+                for item in items:
                     declared.append(item)
                     first = owners.setdefault(item.identity, item)
                     if first is not item and None is item.address.child is first.address.child:
@@ -235,7 +239,7 @@ def _collect_declared(run: Run) -> tuple[Declared, ...]:
 
 def _make_same_object_fault(block: ResourceBlock, first: Declared, second: Declared) -> Diagnostic:
     return make_error(
-        make_header(block.block),
+        Header(block.block),
         f"{second.address} and {first.address} are the same object: {second.identity}",
         f"{first.address} is declared at {first.range}, {second.address} at {second.range}.",
         "Keep one of the two, or give them different names.",

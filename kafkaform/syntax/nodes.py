@@ -269,9 +269,10 @@ class Block(Node, frozen=True):
         end = self.labels[-1].end if self.labels else self.start + len(self.type)
         return self.source.range(self.start, end)
 
-    def has_argument(self, name: str) -> bool:
-        """Whether the block has this argument."""
-        return name in self.body.attributes
+    def get_argument(self, name: str) -> Expression | None:
+        """The expression of an argument, if it is given."""
+        item = self.body.attributes.get(name)
+        return None if item is None else item.value
 
     def list_blocks(self, kind: str) -> tuple[Block, ...]:
         """The nested blocks of a type, in their order."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import force_setattr
 
-from .nodes import Block, Body, Index, Label, Lit, Node, ObjectItem, Slot
+from .nodes import Block, Body, Expression, Index, Label, Lit, Node, ObjectItem, Slot
 from .source import Source
 
 Word: TypeAlias = str | int
@@ -177,10 +177,13 @@ class Stamped(Block, frozen=True):
         force_setattr(self, "_parsed", body)
         return body
 
-    # Both are the same in all blocks of a shape, so the body is not parsed for them.
+    # Most questions are about arguments and blocks that no block of the shape has. The shape
+    # answers these, because parsing the body would undo what passing over the block gained.
 
-    def has_argument(self, name: str) -> bool:
-        return name in self.shape.block.body.attributes
+    def get_argument(self, name: str) -> Expression | None:
+        if name not in self.shape.block.body.attributes:
+            return None
+        return self.body.attributes[name].value
 
     def list_blocks(self, kind: str) -> tuple[Block, ...]:
         return ()  # no block with blocks is passed over

@@ -14,7 +14,7 @@ from ...syntax.nodes import Block
 from ..values.faults import make_error, suggest_near
 from ..values.limits import LIMITS
 from .addresses import spell_name
-from .blocks import get_argument, make_header
+from .blocks import Header
 from .declarations import Declarations, ModuleBlock, ProviderBlock
 from .folder import Tree, load_folder
 from .settings import read_terraform_settings
@@ -112,7 +112,7 @@ def _list_calls(tree: Tree) -> Iterator[Block]:
 
 def get_local_source(block: Block) -> str | None:
     """The path that a module block names, or None if it names none here."""
-    node = get_argument(block, "source")
+    node = block.get_argument("source")
     source = getattr(node, "value", None)
     local = isinstance(source, str) and source.startswith(("./", "../"))
     return source if local else None
@@ -126,17 +126,17 @@ def resolve_folder(caller: str, source: str) -> str:
 
 def _make_too_large_fault(block: Block) -> Diagnostic:
     return make_error(
-        make_header(block),
+        Header(block),
         "The modules of the configuration are too large",
         f"All files together may have {ALL_FILES_BYTES:,} bytes, in {LIMITS.calls:,} folders.",
     )
 
 
 def _make_unreadable_fault(block: Block, fault: OSError) -> Diagnostic:
-    source = get_argument(block, "source")
+    source = block.get_argument("source")
     why = str(fault) if fault.strerror is None else fault.strerror
     return make_error(
-        make_header(block) if source is None else source,
+        Header(block) if source is None else source,
         f"The module {get_local_source(block)} cannot be read",
         why,
         "The source is the path of a folder, seen from the file that names it.",
@@ -206,7 +206,7 @@ def _find_folder(
     """The folder of a call, or None, which was reported here or while reading."""
     if call.source is None:
         return None
-    place = get_argument(call.block, "source") or make_header(call.block)
+    place = call.block.get_argument("source") or Header(call.block)
     if get_local_source(call.block) is None:
         faults.append(
             make_error(
@@ -233,7 +233,7 @@ def _find_folder(
 
 def _make_too_many_fault(call: ModuleBlock) -> Diagnostic:
     return make_error(
-        make_header(call.block),
+        Header(call.block),
         "The configuration calls too many modules",
         f"One configuration may have {LIMITS.calls:,} calls, counted in every module, and "
         f"{LIMITS.names:,} blocks and local values.",
@@ -268,14 +268,14 @@ def _find_misplaced(found: Declarations) -> Iterator[Diagnostic]:
     """Blocks that belong into the root folder."""
     for provider in found.providers.values():
         yield make_error(
-            make_header(provider.block),
+            Header(provider.block),
             "A module has no provider blocks of its own",
             "They stand in the root folder, so that one place says which systems are meant.",
             "Move it there, and hand it down with providers = { … } in the module block.",
         )
     for one in found.imports:
         yield make_error(
-            make_header(one.block),
+            Header(one.block),
             "import blocks stand in the root folder",
             advice="Move it there, with to = module.NAME.TYPE.NAME.",
         )

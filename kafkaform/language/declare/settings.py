@@ -16,7 +16,7 @@ from ..functions import make_function_table
 from ..values.conversion import lower_value
 from ..values.faults import EvalError, make_diagnostic, make_error, make_warning
 from ..values.value import find_sealed
-from .blocks import BACKEND, Shape, find_shape_faults, find_single, get_argument, make_header
+from .blocks import BACKEND, Header, Shape, find_shape_faults, find_single
 from .folder import Tree
 from .top_level import declare_blocks
 from .variables import evaluate_constant
@@ -41,9 +41,9 @@ def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
         return Settings(), tuple(faults)
     context = make_context(make_function_table())
     block = blocks[0]
-    version = _read_constant(get_argument(block, "required_version"), context, faults)
+    version = _read_constant(block.get_argument("required_version"), context, faults)
     if version is not None and not isinstance(version, str):
-        faults.append(make_error(make_header(block), "required_version must be a string"))
+        faults.append(make_error(Header(block), "required_version must be a string"))
     backend, problems = find_single(block, "backend")
     faults.extend(problems)
     if backend is None:
@@ -54,7 +54,7 @@ def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
             version if isinstance(version, str) else None,
             backend.labels[0].text if backend.labels else None,
             _read_options(backend, context, faults),
-            make_header(backend).range,
+            Header(backend).range,
         ),
         tuple(faults),
     )
@@ -62,7 +62,7 @@ def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
 
 def _read_options(block: Block, context: Context, faults: list[Diagnostic]) -> FrozenMap:
     for inner in block.body.blocks:
-        faults.append(make_error(make_header(inner), "A backend block holds arguments only"))
+        faults.append(make_error(Header(inner), "A backend block holds arguments only"))
     return FrozenMap(
         {
             name: _read_constant(item.value, context, faults)
@@ -145,7 +145,7 @@ def _read_sources(block: Block, faults: list[Diagnostic]) -> Iterator[tuple[str,
 
 def _make_not_used_warning(block: Block) -> Diagnostic:
     return make_warning(
-        make_header(block),
+        Header(block),
         f"The {block.type} block is not used",
         "The state is a file of its own, kafkaform.state.json beside the configuration, and "
         "Terraform's is never read.",

@@ -11,7 +11,7 @@ from ...core.schema import NUMBER, AttributeSchema, ObjectSchema, Type
 from ...core.value import EMPTY, FrozenMap, SecretRef, Value
 from ...syntax import nodes
 from ...syntax.nodes import Block, Body
-from ..declare.blocks import Spot, make_header
+from ..declare.blocks import Header, Spot
 from ..expressions.code import Code, Context, Env
 from ..values.bounds import compute_look_cost
 from ..values.conversion import convert_value, lower_value
@@ -169,7 +169,7 @@ def _compile_nested(
         if each is None:
             seen.add(kind)
         name = f"{title} {kind}"
-        body = compile_arguments(content, inner, context, make_header(block), name, report)
+        body = compile_arguments(content, inner, context, Header(block), name, report)
         yield Nested(kind, body, each)
 
 
@@ -178,13 +178,13 @@ def _make_block_fault(
 ) -> Diagnostic:
     if kind in schema.blocks:
         why = "Its block takes no labels." if block.labels else "It may stand there once."
-        return make_error(make_header(block), f'{title}: "{kind}" cannot stand here', why)
+        return make_error(Header(block), f'{title}: "{kind}" cannot stand here', why)
     if schema.find(kind) is not None:
         return make_error(
-            make_header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}."
+            Header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}."
         )
     return make_error(
-        make_header(block), f'{title} has no "{kind}" blocks', "", suggest_near(kind, known)
+        Header(block), f'{title} has no "{kind}" blocks', "", suggest_near(kind, known)
     )
 
 

@@ -12,7 +12,7 @@ from ...core.diagnostics import Diagnostic
 from ...core.schema import ObjectSchema
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
-from ..declare.blocks import make_header
+from ..declare.blocks import Header
 from ..declare.declarations import CheckBlock, Declarations, ModuleBlock, ResourceBlock
 from ..declare.modules import Module
 from ..expressions.calls import SPECIAL, make_unknown_function_fault
@@ -132,9 +132,9 @@ def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
             summary = f'The module {call.source} has no variable "{name}"'
             yield make_error(item, summary, detail, suggest_near(name, (*variables, *CALL_META)))
     for name, variable in variables.items():
-        if variable.default is None and call.get_argument(name) is None:
+        if variable.default is None and call.block.get_argument(name) is None:
             yield make_error(
-                make_header(call.block),
+                Header(call.block),
                 f'module.{call.name} needs "{name}"',
                 f"The variable is declared at {variable.block.header_range}, without a default.",
                 f"Write {name} = … in the module block.",

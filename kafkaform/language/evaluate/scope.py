@@ -82,7 +82,7 @@ class Scope(Struct, eq=False, dict=True):
             return children
         values = {key: ObjectVal(Live(child.outputs)) for key, child in children.items()}
         call = self.module.found.modules[name]
-        if call.get_argument("for_each") is not None:
+        if call.block.get_argument("for_each") is not None:
             return ObjectVal({str(key): value for key, value in values.items()})
         return TupleVal(tuple(values.values())) if call.several else values[None]
 

@@ -30,10 +30,10 @@ from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
 from ...fleet.landed.globs import to_regex
 from ...language.declare.blocks import (
+    Header,
     Shape,
     find_shape_faults,
     find_single,
-    make_header,
     render_title,
 )
 from ...language.declare.declarations import ProviderBlock
@@ -196,9 +196,7 @@ def _evaluate_blocks(file: File, scope: _FileScope) -> _Blocks:
             known = (*BLOCKS, VARIABLE)
             detail, advice = f"The blocks are {', '.join(known)}.", suggest_near(block.type, known)
             scope.report(
-                make_error(
-                    make_header(block), f'There are no "{block.type}" blocks', detail, advice
-                )
+                make_error(Header(block), f'There are no "{block.type}" blocks', detail, advice)
             )
             continue
         faults = tuple(_find_label_faults(block, seen))
@@ -224,9 +222,9 @@ def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iter
     first = seen.setdefault((block.type, label), block)
     if first is not block and block.type in (*NAMED, *ONCE):
         yield make_error(
-            make_header(block),
+            Header(block),
             f"{render_title(block)} stands there twice",
-            f"The first one is at {make_header(first).range}.",
+            f"The first one is at {Header(first).range}.",
             "Rename or remove one of the two.",
         )
 
@@ -237,7 +235,7 @@ def _evaluate_block(
     """The values of a block; None after faults, which are reported."""
     what = render_title(block)
     arguments = compile_arguments(
-        block.body, schema, scope.context, make_header(block), what, scope.report, (), tuple(inner)
+        block.body, schema, scope.context, Header(block), what, scope.report, (), tuple(inner)
     )
     try:
         return evaluate_arguments(arguments, scope.env, scope.report, what)
@@ -260,9 +258,7 @@ def _read_clusters(file: File, provider: Provider, scope: _FileScope) -> Iterato
         if connection is None:
             advice = 'Write connection { bootstrap_servers = ["host:9092"] … }.'
             scope.report(
-                make_error(
-                    make_header(block), f"{render_title(block)} needs a connection", "", advice
-                )
+                make_error(Header(block), f"{render_title(block)} needs a connection", "", advice)
             )
             continue
         settings = configure_provider(
@@ -280,7 +276,7 @@ def _read_states(
         if place is None and home is None:
             advice = "Write location, or the folder of its configuration, or both."
             scope.report(
-                make_error(make_header(block), f"{render_title(block)} says no place", "", advice)
+                make_error(Header(block), f"{render_title(block)} says no place", "", advice)
             )
         given = values["vars"] if values["vars"] is not None else EMPTY
         if not isinstance(given, FrozenMap):
