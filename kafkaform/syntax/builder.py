@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..core.diagnostics import Diagnostic
-from . import limits, nodes, terms
+from . import limits, nodes, templates, terms
 from .faults import SyntaxFault, make_fault
 from .nodes import Expression
 from .parts import Parts, get_span, is_token
@@ -189,7 +189,7 @@ RULES: Mapping[str, Callable[[Parts], Any]] = {
     "block": _make_block,
     "int_lit": terms.make_number,
     "float_lit": terms.make_number,
-    "plain_string": terms.make_plain_string,
+    "plain_string": templates.make_plain,
     "quoted_string": terms.make_quoted_string,
     "heredoc_template": terms.make_heredoc,
     "interpolation": _make_hole,

@@ -317,11 +317,7 @@ def _list_for_object_parts(node: ForObject) -> tuple[Expression, ...]:
     return (node.collection, node.result_key, node.result, *condition)
 
 
-def _make_single_lister(name: str) -> Callable[[Any], tuple[Expression, ...]]:
-    get = attrgetter(name)
-    return lambda node: (get(node),)
-
-
+# attrgetter makes a tuple only of several attributes, so nodes with one child need a function.
 _CHILDREN: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
     Lit: _list_none,
     Slot: _list_none,
@@ -335,15 +331,15 @@ _CHILDREN: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
     Call: attrgetter("args"),
     Root: _list_none,
     SplatItem: _list_none,
-    Attr: _make_single_lister("target"),
+    Attr: lambda node: (node.target,),
     Index: attrgetter("target", "key"),
-    LegacyIndex: _make_single_lister("target"),
+    LegacyIndex: lambda node: (node.target,),
     AttrSplat: attrgetter("target", "each"),
     FullSplat: attrgetter("target", "each"),
-    Unary: _make_single_lister("operand"),
+    Unary: lambda node: (node.operand,),
     Binary: attrgetter("left", "right"),
     Cond: attrgetter("condition", "then", "otherwise"),
-    Paren: _make_single_lister("inner"),
+    Paren: lambda node: (node.inner,),
 }
 
 

@@ -52,10 +52,14 @@ def _parse_items(source: Source, scanned: Scan) -> tuple[list[Attribute | Block]
     faults = list(scanned.faults)
     items: list[Attribute | Block] = []
     known: _Known = {}
-    failed, mistakes = False, len(faults)
-    for tokens in _list_sound_items(scanned):
+    failed, mistakes, start = False, len(faults), 0
+    for index, end in enumerate(scanned.item_ends):
+        tokens, start = _drop_trivia(scanned.tokens[start:end]), end
+        if not tokens or index in scanned.broken:
+            continue
         found, problems = _reduce_tokens("body", source, tokens, known)
         items.extend(found or ())
+        # After an item that failed, one that fails at once is most likely the rest of it.
         if not (failed and _is_at(problems, tokens[0])):
             faults.extend(problems)
         failed = bool(problems)
@@ -191,16 +195,6 @@ def pause_collector() -> Iterator[None]:
 
 def _drop_trivia(tokens: Sequence[Token]) -> list[Token]:
     return [token for token in tokens if token.type not in TRIVIA]
-
-
-def _list_sound_items(scanned: Scan) -> Iterator[list[Token]]:
-    """The tokens of each top-level item without a lexical error."""
-    start = 0
-    for index, end in enumerate(scanned.item_ends):
-        tokens = _drop_trivia(scanned.tokens[start:end])
-        start = end
-        if tokens and index not in scanned.broken:
-            yield tokens
 
 
 def _reduce_tokens(

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice
 
+from msgspec import Struct, field
+
 from ..core.diagnostics import Diagnostic
 from . import complaints, limits, patterns
 from .complaints import Complaint
@@ -23,8 +25,11 @@ from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, Sca
 def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | None = None) -> Scan:
     """root: BODY for a file, EXPRESSION for one expression, BARE for a template; start, end: of
     a part, in which no block is passed over."""
-    stamper = Stamper(source.text, begin=start, active=root is Frame.BODY and end is None)
-    scanner = _Scanner(source, root, stamper, len(source.text) if end is None else end)
+    stamper = Stamper(source.text)
+    if root is not Frame.BODY or end is not None:
+        stamper.patience = 0
+    at, until = stamper.pass_over(start), len(source.text) if end is None else end
+    scanner = _Scanner(source, root, stamper, until, at, [_OpenFrame(root, 0)])
     scanner.run()
     ends, broken = scanner.item_ends, frozenset(scanner.broken)
     return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.found)
@@ -43,36 +48,34 @@ _token: Callable[[tuple[str, int, int, Source]], Token] = partial(tuple.__new__,
 """Half as slow as to call Token: texts have many."""
 
 
-class _OpenFrame:
-    """in_value: within a body, `=` was seen on this line, so that `{` opens an object;
-    marker: of a heredoc."""
+class _OpenFrame(Struct, eq=False):
+    """What is open at an offset, such as a bracket or a string."""
 
-    __slots__ = ("frame", "in_value", "marker", "start")
-
-    def __init__(self, frame: Frame, start: int, marker: str = "") -> None:
-        self.frame = frame
-        self.start = start
-        self.marker = marker
-        self.in_value = False
+    frame: Frame
+    start: int
+    marker: str = ""
+    """The word that ends a heredoc."""
+    in_value: bool = False
+    """In a body: `=` was seen on this line, so a `{` opens an object and not a block."""
 
 
-class _Scanner:
-    """until: the offset to stop at; at: the one to go on from; last: type of the last token that
-    is not trivia."""
-
-    def __init__(self, source: Source, root: Frame, stamper: Stamper, until: int) -> None:
-        self.source = source
-        self.root = root
-        self.stamper = stamper
-        self.until = until
-        self.at = stamper.at
-        self.last = ""
-        self.mistakes = 0
-        self.tokens: list[Token] = []
-        self.item_ends: list[int] = []
-        self.broken: set[int] = set()
-        self.faults: list[Diagnostic] = []
-        self.frames = [_OpenFrame(root, 0)]
+class _Scanner(Struct, eq=False):
+    source: Source
+    root: Frame
+    stamper: Stamper
+    until: int
+    """The offset to stop at."""
+    at: int
+    """The offset to go on from."""
+    frames: list[_OpenFrame]
+    """What is open, the innermost last."""
+    last: str = ""
+    """The type of the last token that is not trivia."""
+    mistakes: int = 0
+    tokens: list[Token] = field(default_factory=list)
+    item_ends: list[int] = field(default_factory=list)
+    broken: set[int] = field(default_factory=set)
+    faults: list[Diagnostic] = field(default_factory=list)
 
     def run(self) -> None:
         size = self.until
@@ -110,6 +113,8 @@ class _Scanner:
                 if self.at != end or self.frames[-1].frame in _LITERAL or kind == "bad":
                     return
                 continue
+            elif kind == "end":  # only blanks were left
+                return
             tokens.append(_token((kind, start, self.at, source)))
             self.last = kind
 
@@ -206,9 +211,6 @@ class _Scanner:
             self._emit("STRIP_MARKER", start, end)
         else:
             self.bad(start, end)
-
-    def end(self, start: int, end: int) -> None:
-        """Only blanks were left."""
 
     def bad(self, start: int, end: int) -> None:
         text = self.source.text
@@ -374,5 +376,5 @@ _STEPS: Mapping[Frame, Callable[[_Scanner], None]] = {
 _CODE_STEPS: Mapping[str, Callable[[_Scanner, int, int], None]] = {
     name: getattr(_Scanner, name)
     for name in patterns.CODE.groupindex
-    if name.islower() and name != "mark"
+    if name.islower() and name not in ("mark", "end")
 }

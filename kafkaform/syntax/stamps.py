@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from .nodes import Block, Body, Expression, Index, Label, Lit, Node, ObjectItem, Slot
@@ -55,26 +56,22 @@ Stamp: TypeAlias = tuple[Stencil, int, int, tuple[str, ...]]
 """A block that was passed over: what it repeats, its offsets, its words."""
 
 
-class Stamper:
-    """Looks, at the beginning of each top-level item, whether it can be passed over.
+class Stamper(Struct, eq=False):
+    """Decides at the beginning of each top-level item whether the scanner can pass it over."""
 
-    at: where the scanner begins; found: what was passed over; seen: what is left of a block
-    without its words -> where the first of them is; candidate: the block that the scanner is in,
-    as (start, end, what is left); patience: 0 for a text in which nothing is passed over; room:
-    what is left of _ROOM.
-    """
-
-    __slots__ = ("at", "candidate", "found", "patience", "room", "seen", "stencils", "text")
-
-    def __init__(self, text: str, begin: int, active: bool) -> None:
-        self.text = text
-        self.found: list[Stamp] = []
-        self.seen: dict[tuple[str, ...], int] = {}
-        self.stencils: list[Stencil] = []
-        self.candidate: tuple[int, int, tuple[str, ...]] | None = None
-        self.patience = _PATIENCE if active else 0
-        self.room = _ROOM
-        self.at = self.pass_over(begin)
+    text: str
+    patience: int = _PATIENCE
+    """How many more blocks may repeat nothing; 0 for a text in which nothing is passed over."""
+    found: list[Stamp] = field(default_factory=list)
+    """The blocks that were passed over."""
+    seen: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """What is left of a scanned block without its words -> the offset of the block."""
+    stencils: list[Stencil] = field(default_factory=list)
+    """The shapes that are tried, the last used one first."""
+    candidate: tuple[int, int, tuple[str, ...]] | None = None
+    """The block that is being scanned: its start, its end, and what is left without its words."""
+    room: int = _ROOM
+    """What is left of _ROOM."""
 
     def pass_over(self, at: int) -> int:
         """The offset behind all blocks from `at` on that repeat earlier ones."""

@@ -58,9 +58,9 @@ class TemplateSpan(NamedTuple):
     end: int
 
 
-def make_plain(token: Token) -> Lit:
-    """A quoted string that holds its own text, without escapes or parts."""
-    source, start, end = token.source, token.start, token.end
+def make_plain(parts: Sequence[Token]) -> Lit:
+    """A quoted string that stands for its own text, without escapes or parts; one token."""
+    source, start, end = parts[0].source, parts[0].start, parts[0].end
     return _make_literal(source, start, end, source.text[start + 1 : end - 1])
 
 

@@ -60,10 +60,6 @@ def make_number_fault(source: Source, start: int, end: int) -> Diagnostic:
     return make_fault(source, start, end, "Number too long", detail)
 
 
-def make_plain_string(parts: Parts) -> nodes.Lit:
-    return templates.make_plain(parts[0])
-
-
 def make_quoted_string(parts: Parts) -> nodes.Lit | nodes.Template:
     return templates.make_quoted(TemplateSpan(*get_span(parts)), parts[1:-1])
 

@@ -12,7 +12,7 @@ from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression, Object
 from ..expressions.code import Context, get_literal
 from ..expressions.compilation import make_context as make_context
-from ..functions import make_function_table
+from ..functions import FunctionTable
 from ..values.conversion import lower_value
 from ..values.faults import EvalError, make_diagnostic, make_error, make_warning
 from ..values.value import find_sealed
@@ -36,10 +36,10 @@ def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
     """What must be known before variables are: only constants may stand there. Faults of the
     structure are those of `build` and are not repeated here."""
     blocks = declare_blocks(tree)[0].settings
-    faults: list[Diagnostic] = [*read_terraform_settings(tree).diagnostics]
+    faults = [*read_terraform_settings(tree).diagnostics] if tree.terraform else []
     if not blocks:
         return Settings(), tuple(faults)
-    context = make_context(make_function_table())
+    context = make_context(FunctionTable())
     block = blocks[0]
     version = _read_constant(block.get_argument("required_version"), context, faults)
     if version is not None and not isinstance(version, str):
@@ -109,8 +109,6 @@ _STORES = ("backend", "cloud", "encryption")
 def read_terraform_settings(tree: Tree) -> TerraformSettings:
     """What the `terraform` blocks of Terraform's files say; of two entries the later one counts,
     since override files come last."""
-    if not tree.terraform:
-        return TerraformSettings()
     blocks = [b for file in tree.configuration for b in file.body.blocks if b.type == "terraform"]
     faults = [fault for block in blocks for fault in find_shape_faults(block, _TERRAFORM)]
     inside = [inner for block in blocks for inner in block.body.blocks]

@@ -81,7 +81,8 @@ def gather_values(
             found.update(_read_file_values(file, blocks, faults, undeclared))
         else:
             found.update(_read_argument(argument, blocks, faults))
-    faults.extend(_warn_undeclared(undeclared, blocks))
+    if undeclared:
+        faults.extend(_warn_undeclared(undeclared, blocks))
     return found
 
 

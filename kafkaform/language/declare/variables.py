@@ -15,7 +15,7 @@ from ...core.value import SecretRef, Value
 from ...syntax.nodes import Expression, Lit
 from ...syntax.parse import parse_expression
 from ..expressions.code import Context, Env, get_literal
-from ..expressions.dependencies import find_references
+from ..expressions.dependencies import AllUses
 from ..expressions.namespaces import Found, Space, Unset
 from ..expressions.references import render_part_name
 from ..values.bounds import compute_conversion_cost, require_bounded
@@ -188,7 +188,7 @@ def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagno
 def _has_reference(node: Expression, name: str) -> bool:
     return any(
         reference.root.name == "var" and reference.steps and reference.steps[0].attribute == name
-        for reference in find_references(node)
+        for reference in AllUses()[node].references
     )
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from ...core.address import render_key
 from ...core.diagnostics import Diagnostic
-from ...syntax.nodes import Attribute
+from ...syntax.nodes import Attribute, Block
 from ...syntax.stamps import Stamped
 from ..declare.blocks import Header
 from ..declare.conditions import compile_rules
@@ -156,39 +158,50 @@ def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluat
 
 
 def _compile_resource(run: Run, module: Module, block: ResourceBlock) -> Evaluator:
-    address, name = block.address, str(block.address)
-    stamped = isinstance(block.block, Stamped)
-    shared = find_shaped_plan(run, module, block) if stamped else None
-    if shared is not None:
-        run.resources[module.steps][address] = shared
-    else:
-        _plan_resource(run, module, block)
+    if isinstance(block.block, Stamped):
+        shared = find_shaped_plan(run, module, block)
+        if shared is not None:
+            return _compile_repeated(run, module, block, shared)
+    address, name, info = block.address, str(block.address), run.schemas.types[block.address.type]
+    plan = compile_resource(block, info, run.context, module.providers, run.faults.add)
+    if plan is not None:
+        run.resources[module.steps][address] = plan
 
     def evaluator(scope: Scope, looping: bool) -> None:
         scope.made[address] = Poisoned()
-        if looping:
-            return
-        site = scope.make_site(scope.needs[name])
-        made = None if shared is None else evaluate_shaped(shared, site)
-        if made is not None:
-            scope.made[address] = made
-        # What is wrong has its place in the block's own text.
-        elif (plan := _plan_resource(run, module, block)) is not None:
+        if plan is not None and not looping:
+            site = scope.make_site(scope.needs[name])
             scope.made[address] = evaluate_resource(plan, run.context, site)
 
     return evaluator
 
 
-def _plan_resource(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
-    """The block compiled from its own text, once."""
-    plans = run.resources[module.steps]
-    known = plans.get(block.address)
-    if known is None or known.shaped:
-        info = run.schemas.types[block.address.type]
-        known = compile_resource(block, info, run.context, module.providers, run.faults.add)
-        if known is not None:
-            plans[block.address] = known
-    return known
+def _compile_repeated(
+    run: Run, module: Module, block: ResourceBlock, shared: ResourcePlan
+) -> Evaluator:
+    """A block that repeats a shape. shared: the plan of the shape, for this block."""
+    address, name = block.address, str(block.address)
+    run.resources[module.steps][address] = shared
+    own: Evaluator | None = None
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        nonlocal own
+        scope.made[address] = Poisoned()
+        if looping:
+            return
+        made = evaluate_shaped(shared, scope.make_site(scope.needs[name]))
+        if made is not None:
+            scope.made[address] = made
+            return
+        # A fault has its place in the block's own text: from now on it is a block like any other.
+        if own is None:
+            text = block.block
+            place = text.source, text.start, text.end
+            plain = Block(*place, text.type, text.labels, text.body)
+            own = _compile_resource(run, module, replace(block, block=plain))
+        own(scope, looping)
+
+    return evaluator
 
 
 def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator:

@@ -57,7 +57,7 @@ def configure_provider(
         report(_place_fault(name, fault, block, info.schema))
     if refused:
         return None
-    return ProviderConfig(block.name, block.instance, config, place.range)
+    return ProviderConfig(block.name, block.instance, config, block.block.header_range)
 
 
 def _place_fault(

@@ -46,7 +46,7 @@ from ...language.evaluate.provider_blocks import configure_provider
 from ...language.expressions.code import Context, Env
 from ...language.expressions.compilation import make_context as make_context
 from ...language.expressions.namespaces import Space
-from ...language.functions import make_function_table
+from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider, Secrets
@@ -167,7 +167,7 @@ def _make_scope(file: File, folder: Path, inputs: Inputs) -> tuple[_FileScope, C
     own = replace(file, body=replace(file.body, attributes={}, blocks=blocks))
     tree = Tree((own,), (), {})
     declared, faults = declare_blocks(tree)
-    context = make_context(make_function_table(make_confined_reader(root, folder)))
+    context = make_context(FunctionTable(make_confined_reader(root, folder)))
     values = Values(inputs.environ, inputs.given)
     variables = resolve_variables(tree, declared.variables, values, context)
     env = Env({"var": Space("variable", variables.values)}, {}, context.budget)
