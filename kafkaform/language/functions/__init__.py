@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from .files import Read
+from .file_reader import Read
 from .spec import Function
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -86,10 +86,13 @@ and its start should not wait for the modules of the others."""
 _MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
 
 
-class Functions(Mapping[str, Function]):
-    """Functions by name; a module is loaded when one of its functions is first looked up."""
+class FunctionTable(Mapping[str, Function]):
+    """Every function by name. A module is loaded when one of its functions is first looked up.
 
-    def __init__(self, read: Read | None) -> None:
+    read: how files are read; None turns the functions that read files off.
+    """
+
+    def __init__(self, read: Read | None = None) -> None:
         self._read = read
         self._loaded: dict[str, Function] = {}
 
@@ -107,11 +110,6 @@ class Functions(Mapping[str, Function]):
 
     def __len__(self) -> int:
         return len(_MODULES)
-
-
-def make_function_table(read: Read | None = None) -> Mapping[str, Function]:
-    """Every function by name. read: how files are read; None turns those functions off."""
-    return Functions(read)
 
 
 def group_functions(read: Read | None = None) -> Mapping[str, tuple[Function, ...]]:

@@ -14,7 +14,7 @@ from ...syntax.limits import FILE_BYTES
 from ..values.faults import LimitFault
 from ..values.limits import LIMITS
 from .file_globs import Glob, parse_glob
-from .files import Read
+from .file_reader import Read
 from .patterns import Allowance
 
 _CLOSED = frozenset({".git", ".kafkaform"})

@@ -9,6 +9,8 @@ from itertools import islice
 from time import process_time
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
+
 from ...core.schema import STRING
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
@@ -36,13 +38,10 @@ _PART = re.compile(
 _Result = TypeVar("_Result")
 
 
-class Allowance:
+class Allowance(Struct):
     """How many seconds are left for matching."""
 
-    __slots__ = ("left",)
-
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self.left = seconds
+    left: float = SECONDS
 
     def spend_time(self, run: Callable[[float], _Result]) -> _Result:
         """The result of run(timeout). Raises LimitFault when the time is used up."""

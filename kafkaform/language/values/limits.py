@@ -31,14 +31,12 @@ class Limits(Struct, frozen=True):
 LIMITS = Limits()
 
 
-class Budget:
+class Budget(Struct, eq=False):
     """What is left of the evaluation steps of one run."""
 
-    __slots__ = ("instances", "left")
-
-    def __init__(self, steps: int = LIMITS.steps) -> None:
-        self.left = steps
-        self.instances = 0
+    left: int = LIMITS.steps
+    instances: int = 0
+    """Objects and modules that were counted so far."""
 
     def charge(self, steps: int, place: Place) -> None:
         """Take steps away. Raises LimitError at `place` when none are left, later Poisoned:

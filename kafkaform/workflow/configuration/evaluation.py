@@ -31,7 +31,7 @@ from ...language.desired import (
 )
 from ...language.desired import VariableInputs as Values
 from ...language.expressions.compilation import make_context
-from ...language.functions import make_function_table
+from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
@@ -189,7 +189,7 @@ class Configuration(PartialRepr, frozen=True):
             found, _ = declare_blocks(self.tree)
             values = Values(self.inputs.environ, self.inputs.given)
             resolved = resolve_variables(
-                self.tree, found.variables, values, make_context(make_function_table())
+                self.tree, found.variables, values, make_context(FunctionTable())
             )
             self.texts.update(resolved.secrets)
         return self.texts.get(name)

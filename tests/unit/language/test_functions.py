@@ -12,7 +12,7 @@ from uuid import NAMESPACE_DNS, uuid5
 import pytest
 
 from kafkaform.language.expressions.special_forms import FORMS
-from kafkaform.language.functions import make_function_table, patterns
+from kafkaform.language.functions import FunctionTable, patterns
 from kafkaform.language.values.faults import EvalError, LimitError
 
 from .example import evaluate, plain
@@ -192,7 +192,7 @@ def test_limits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_function_says_how_to_call_it() -> None:
     """Names are lower case, parameters have names, and one sentence says what it yields."""
-    for name, function in make_function_table().items():
+    for name, function in FunctionTable().items():
         assert name == function.name == name.lower()
         assert function.usage().startswith(f"{name}(")
         assert function.doc.endswith(".")
@@ -204,5 +204,5 @@ def test_the_list_of_functions_is_true() -> None:
     docs = Path(__file__).resolve().parents[3] / "docs"
     text = (docs / "functions.md").read_text(encoding="utf-8")
     assert text == runpy.run_path(str(docs / "functions.py"))["page"](), "run docs/functions.py"
-    for name in (*make_function_table(), *FORMS):
+    for name in (*FunctionTable(), *FORMS):
         assert text.count(f"| `{name}(") == 1

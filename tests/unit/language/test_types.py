@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.schema import Type
 from kafkaform.language.declare.variables import make_default_reader
 from kafkaform.language.expressions.compilation import make_context
-from kafkaform.language.functions import make_function_table
+from kafkaform.language.functions import FunctionTable
 from kafkaform.language.values.conversion import convert_value, lower_value
 from kafkaform.language.values.faults import ConvertFault, EvalError
 from kafkaform.language.values.types import parse_type
@@ -23,7 +23,7 @@ from .example import evaluate
 def _type(text: str) -> Type:
     node, problems = parse_expression(text, "test")
     assert node is not None, problems
-    return parse_type(node, make_default_reader(make_context(make_function_table())))
+    return parse_type(node, make_default_reader(make_context(FunctionTable())))
 
 
 CONVERSIONS: list[tuple[str, str, Any]] = [

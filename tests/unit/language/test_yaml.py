@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.language.functions import make_function_table
+from kafkaform.language.functions import FunctionTable
 from kafkaform.language.values.conversion import lower_value
 from kafkaform.language.values.faults import FunctionFault, LimitFault
 from kafkaform.language.values.value import Val
@@ -17,7 +17,7 @@ from .example import evaluate
 
 
 def decode(text: str) -> Val:
-    return make_function_table()["yamldecode"].call(text)
+    return FunctionTable()["yamldecode"].call(text)
 
 
 MEANINGS: list[tuple[str, Any]] = [
