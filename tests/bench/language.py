@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import hcl2  # type: ignore[import-untyped]
 
-from kafkaform.cli.app import GARBAGE
+from kafkaform.cli import GARBAGE
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 

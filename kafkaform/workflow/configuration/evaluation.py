@@ -36,7 +36,6 @@ from ...language.functions.confined_files import make_confined_reader
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
 from ...syntax.nodes import File
-from ...syntax.write import write_value
 from . import untrusted
 from .data_answers import DataAnswers
 from .environment import complete_provider
@@ -98,6 +97,8 @@ class Inputs(PartialRepr, frozen=True):
 
 def _as_texts(variables: Mapping[str, object]) -> Iterator[str]:
     """NAME=VALUE: a text as it is, anything else as configuration writes it."""
+    from ...syntax.write import write_value  # noqa: PLC0415  # only programs give such variables
+
     for name, item in variables.items():
         try:
             yield f"{name}={item if isinstance(item, str) else write_value(freeze(item))}"
