@@ -191,7 +191,7 @@ def sealed(state: bytes) -> bytes:
 def workspace_of(folder: Path) -> Workspace:
     """What `plan` opens in this folder. Raises ConfigurationError with its faults."""
     configuration = read_configuration(folder, flags_of(folder).inputs, Registry())
-    desired = configuration.evaluate_desired()
+    desired = configuration.evaluate().desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     providers = providers_of(folder, sorted(desired.providers))

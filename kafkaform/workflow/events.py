@@ -42,17 +42,18 @@ RunEvent = Event | Note | PlanChosen | DryRun | Recovered | Work
 Listener = Callable[[RunEvent], None]
 
 
-class Announcer:
+class Announcer(Struct):
     """Hands events to the caller's callback, without secrets.
 
     Before anything is sent, what the callback raises ends the run. After that it cannot: the run
-    goes on without the callback to its recorded end, and `error` is what was raised.
+    goes on without the callback to its recorded end.
     """
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self.sending = False
-        self.error: Exception | None = None
+    listener: Listener
+    sending: bool = False
+    """From now on an error of the callback does not end the run."""
+    error: Exception | None = None
+    """What the callback raised while the run was sending."""
 
     def __call__(self, event: RunEvent) -> None:
         if self.error is not None:
@@ -60,7 +61,7 @@ class Announcer:
         if isinstance(event, Message | Note):
             event = replace(event, text=mask_secrets(event.text))
         try:
-            self._listener(event)
+            self.listener(event)
         except Exception as error:
             if not self.sending:
                 raise

@@ -169,7 +169,7 @@ def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) 
     """
     file, faults = parse(text.encode(), name)
     tree = replace(own, configuration=(*own.configuration, file))
-    made = replace(space.configuration, tree=tree).evaluate_desired(offline=True)
+    made = replace(space.configuration, tree=tree).evaluate(offline=True).desired
     said = {item.identity: item.attributes for item in made.declared}
     wrong = [
         str(item.identity)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from ..core.redaction import mask_secrets
-from ..core.words import Vocabulary
 from ..plan.model import Plan
-from ..provider.registry import Registry
 from ..render.human import human
 from ..render.jsonplan import to_json
 from ..render.text import render_json
-from .plan_files import words_of
+from .plan_files import read_words
 from .planning import render_apply_command
 
 Form = Literal["text", "json", "markdown"]
@@ -36,8 +34,3 @@ def render_plan(
     return mask_secrets(
         human(plan, words=read_words(plan), colour=colour, width=width, detail=detail)
     )
-
-
-def read_words(plan: Plan) -> Vocabulary:
-    """What the users of the plan's providers call their things."""
-    return words_of(plan, Registry())

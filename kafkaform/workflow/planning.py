@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
@@ -71,10 +70,25 @@ def plan_changes(
         raise dry_run_error()
     announce = Announcer(progress)
     with keep_secrets(workspace.known):
-        with _read_only_plan(workspace, options, announce) as (plan, sessions):
-            verdicts = (
-                run_first_pass(plan, (), sessions, workspace.clock, announce) if validate else {}
-            )
+        for left in reversed(range(_ROUNDS)):
+            stored = workspace.backend.load().state
+            state = stored or make_first_state(workspace.sink)
+            found = read_log(workspace.sink, stored)
+            refuse_lost_state(stored, found, workspace)
+            # What the log tells after the state counts; an open intent is only pending.
+            state = replay_log(found, state).state
+            with open_sessions(workspace, state, found) as sessions:
+                plan = plan_workspace(workspace, sessions, state, found, options, announce)
+                # What an apply has just created is foreign to a state and a log of before it.
+                blocked = any(change.blocked for change in plan.changes)
+                if left and blocked and read_log(workspace.sink, stored).head != found.head:
+                    continue
+                verdicts = (
+                    run_first_pass(plan, (), sessions, workspace.clock, announce)
+                    if validate
+                    else {}
+                )
+                break
         announce(PlanChosen(plan))
         if validate:
             refuse_dry_run(workspace, plan, verdicts, announce)
@@ -94,28 +108,6 @@ def refuse_dry_run(
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
 
 
-@contextmanager
-def _read_only_plan(
-    space: Workspace, options: Options, report: Reporter
-) -> Iterator[tuple[Plan, Mapping[str, Session]]]:
-    """The plan of the state with what the log tells after it, open intents as pending; and the
-    sessions that it was read by."""
-    for left in reversed(range(_ROUNDS)):
-        stored = space.backend.load().state
-        state = stored or make_first_state(space.sink)
-        found = read_log(space.sink, stored)
-        refuse_lost_state(stored, found, space)
-        state = replay_log(found, state).state
-        with open_sessions(space, state, found) as sessions:
-            plan = plan_workspace(space, sessions, state, found, options, report)
-            # What an apply has just created is foreign to a state and a log of before it.
-            blocked = any(change.blocked for change in plan.changes)
-            if left and blocked and read_log(space.sink, stored).head != found.head:
-                continue
-            yield plan, sessions
-            return
-
-
 def plan_workspace(
     space: Workspace,
     sessions: Mapping[str, Session],
@@ -126,7 +118,8 @@ def plan_workspace(
 ) -> Plan:
     """Read the world and make the plan."""
     desired = space.desired
-    _refuse_idle_adopt(desired, options)
+    if options.adopt:
+        _refuse_idle_adopt(desired, options)
     world = read_world(
         sessions,
         desired,
@@ -138,6 +131,13 @@ def plan_workspace(
     desired = space.configuration.evaluate_settled(desired, sessions)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    head = state.audit_head
+    header = PlanHeader(
+        created=render_time(space.clock.now()),
+        kafkaform_version=VERSION,
+        audit_head=f"{head.seq}/{head.hash}" if head else "",
+        display=list_display_settings(space),
+    )
     plan = make_plan(
         desired,
         world,
@@ -146,7 +146,7 @@ def plan_workspace(
         {i: p for i, p in space.providers.items() if i in world},
         Look(sessions, world),
         options,
-        _make_header(space, state),
+        header,
     )
     return add_removals(plan, space, sessions, found)
 
@@ -155,6 +155,8 @@ def add_removals(
     plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: LogIndex
 ) -> Plan:
     """The plan, with what earlier runs owe and this one may remove."""
+    if not found.obligations:
+        return plan
     owed = find_owed_in(space.sink, found)
     return add_owed_removals(plan, owed, ask_progress(find_settings(owed.open), sessions))
 
@@ -178,16 +180,6 @@ def _choose_settle_time(
     if space.clock.now() - last > SETTLE_WINDOW_SECONDS:
         return 0.0
     return max((session.facts.operation_timeout for session in sessions.values()), default=0.0)
-
-
-def _make_header(space: Workspace, state: State) -> PlanHeader:
-    head = state.audit_head
-    return PlanHeader(
-        created=render_time(space.clock.now()),
-        kafkaform_version=VERSION,
-        audit_head=f"{head.seq}/{head.hash}" if head else "",
-        display=list_display_settings(space),
-    )
 
 
 def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = True) -> None:

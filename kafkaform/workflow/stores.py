@@ -55,7 +55,18 @@ def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Sto
     if named:
         return _open_place(folder, named, {})
     tree = tree or _read_tree(folder)
-    return _open_place(folder, *(_read_backend_block(tree) if tree else (STATE_FILE, {})))
+    if tree is None:
+        return _open_place(folder, STATE_FILE, {})
+    from ..language.declare.settings import read_settings  # noqa: PLC0415  # a folder without a backend block needs no language
+    from .configuration.backend_block import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
+
+    found = read_settings(tree)[0]
+    if found.backend is None:
+        return _open_place(folder, STATE_FILE, {})
+    faults = tuple(find_backend_faults(found))
+    if has_errors(faults):
+        raise ConfigurationError("the backend block has faults", diagnostics=faults)
+    return _open_place(folder, *read_place(found))
 
 
 def parse_duration(text: str, flag: str) -> float:
@@ -88,20 +99,6 @@ def _may_hold(path: Path) -> bool:
     except OSError:
         return True
     return b"backend" in text or b"\\u" in text
-
-
-def _read_backend_block(tree: Tree) -> tuple[str, Mapping[str, str]]:
-    """The place that the backend block names, and its options. Raises ConfigurationError."""
-    from ..language.declare.settings import read_settings  # noqa: PLC0415  # a folder without a backend block needs no language
-    from .configuration.backend_block import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
-
-    found = read_settings(tree)[0]
-    if found.backend is None:
-        return STATE_FILE, {}
-    faults = find_backend_faults(found)
-    if has_errors(faults):
-        raise ConfigurationError("the backend block has faults", diagnostics=faults)
-    return read_place(found)
 
 
 # ── places ──────────────────────────────────────────────────────────────────────────────

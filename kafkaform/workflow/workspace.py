@@ -116,7 +116,13 @@ def open_workspace(
         )
         configuration = read_configuration(Path(folder), inputs, inputs.make_registry())
         store = open_folder_store(configuration.folder, given, configuration.tree)
-        desired = _evaluate(configuration)
+        try:
+            desired = configuration.evaluate().desired
+        finally:
+            configuration.asking.close()
+        if has_errors(desired.diagnostics):
+            faults = desired.diagnostics
+            raise ConfigurationError("the configuration has faults", diagnostics=faults)
     registry = configuration.registry
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
     if not desired.settles:
@@ -126,16 +132,6 @@ def open_workspace(
     clock, actor = SystemClock(), find_actor(environment)
     backend, sink = store.backend, store.sink
     return Workspace(configuration, desired, providers, backend, sink, clock, actor, known)
-
-
-def _evaluate(configuration: Configuration) -> Desired:
-    try:
-        desired = configuration.evaluate_desired()
-    finally:
-        configuration.asking.close()
-    if has_errors(desired.diagnostics):
-        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    return desired
 
 
 @contextmanager

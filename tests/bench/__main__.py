@@ -93,7 +93,7 @@ def reading(space: Workspace) -> tuple[float, float]:
     text = (folder / "main.kf.hcl").read_text("utf-8")
 
     def ours() -> object:
-        return read_configuration(folder, Inputs(), Registry()).evaluate_desired()
+        return read_configuration(folder, Inputs(), Registry()).evaluate().desired
 
     return seconds(ours), seconds(lambda: hcl2.loads(text))
 

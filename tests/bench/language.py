@@ -137,7 +137,7 @@ class Cost(NamedTuple):
 def ours(folder: Path) -> None:
     """From files to declared objects, with the garbage collector as every command sets it."""
     gc.set_threshold(GARBAGE)
-    desired = read_configuration(folder, Inputs(), Registry()).evaluate_desired()
+    desired = read_configuration(folder, Inputs(), Registry()).evaluate().desired
     assert len(desired.declared) == TOPICS, desired.diagnostics[:3]
 
 

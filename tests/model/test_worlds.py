@@ -59,7 +59,7 @@ class Simulated:
     def declare(self, text: str) -> None:
         with TemporaryDirectory() as folder:
             Path(folder, "main.kf.json").write_text(text, "utf-8")
-            self.said = read_configuration(Path(folder), Inputs(), Registry()).evaluate_desired()
+            self.said = read_configuration(Path(folder), Inputs(), Registry()).evaluate().desired
         assert not has_errors(self.said.diagnostics), self.said.diagnostics
 
     def plan(self) -> Plan:

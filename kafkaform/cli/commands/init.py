@@ -72,7 +72,7 @@ def _check_configuration(
     """What the files say. Raises ConfigurationError with all their faults."""
     registry = Registry()
     configuration = read_configuration(folder, inputs, registry)
-    desired = configuration.evaluate_desired(offline=True)
+    desired = configuration.evaluate(offline=True).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     console.show_diagnostics(desired.diagnostics)

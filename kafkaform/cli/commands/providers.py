@@ -35,7 +35,7 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
         return
     registry, console = Registry(), Console.make_standard()
     configuration = read_configuration(Path(), Inputs.read(var, var_file), registry)
-    desired = configuration.evaluate_desired(offline=True)
+    desired = configuration.evaluate(offline=True).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     blocks = {

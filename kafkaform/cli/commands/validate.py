@@ -31,7 +31,7 @@ def validate(
     try:
         inputs = Inputs.read(var, var_file, untrusted=untrusted)
         configuration = read_configuration(Path(), inputs, inputs.make_registry())
-        tree, found = configuration.tree, configuration.evaluate_desired(offline=True)
+        tree, found = configuration.tree, configuration.evaluate(offline=True).desired
         faults = found.diagnostics
     except KafkaformError as error:
         if not json:  # as every command tells it

@@ -104,7 +104,7 @@ def _find_declared() -> Mapping[str, str]:
     from ...workflow.configuration.evaluation import Inputs, read_configuration  # noqa: PLC0415  # only an answer that lacks something needs the language
 
     try:
-        desired = read_configuration(Path(), Inputs(), Registry()).evaluate_desired(offline=True)
+        desired = read_configuration(Path(), Inputs(), Registry()).evaluate(offline=True).desired
     except KafkaformError:
         return {}
     return {

@@ -31,10 +31,11 @@ from ...render.text import inline, render_count
 from ...render.validation import list_validation_events, render_validation
 from ...version import VERSION
 from ...workflow.events import DryRun, Note, PlanChosen, RunEvent
-from ...workflow.plan_rendering import read_words, render_plan
+from ...workflow.plan_files import read_words
+from ...workflow.plan_rendering import render_plan
 from .console import Console
 from .outlet import outlive_output
-from .progress import Bars
+from .progress import open_bars
 
 _WITHOUT_ASKING = {
     Mode.NORMAL: "Use --auto-approve, or review a plan and give its approval with --expect.",
@@ -287,5 +288,5 @@ def open_screen(
             shown.show_diagnostics(error.diagnostics)
             raise typer.Exit(exit_code(error)) from None
         return
-    with Bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
+    with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
         yield TextScreen(console, bars, bars.clear, detail, command, sends)

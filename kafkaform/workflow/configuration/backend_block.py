@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ...core.diagnostics import Diagnostic, Diagnostics, Severity, suggest
+from ...core.diagnostics import Diagnostic, Severity, suggest
 
 if TYPE_CHECKING:
     from ...language.declare.settings import Settings
@@ -13,11 +13,6 @@ if TYPE_CHECKING:
 LOCAL, IN_PROCESS = "local", "memory"
 LEASE = "lease"
 """How long a remote lock outlives a run that died: the one argument that is not the store's."""
-
-
-def find_backend_faults(found: Settings) -> Diagnostics:
-    """Why the block names no place."""
-    return tuple(_find_faults(found)) if found.backend is not None else ()
 
 
 def read_place(found: Settings) -> tuple[str, Mapping[str, str]]:
@@ -30,7 +25,8 @@ def read_place(found: Settings) -> tuple[str, Mapping[str, str]]:
     return f"{KINDS[str(found.backend)].start}://", texts
 
 
-def _find_faults(found: Settings) -> Iterator[Diagnostic]:
+def find_backend_faults(found: Settings) -> Iterator[Diagnostic]:
+    """Why the backend block names no place; nothing if it names one."""
     kinds, name = _list_kinds(), str(found.backend)
     if name not in kinds:
         yield _make_fault(found, f'There is no backend "{name}"', f"There are: {', '.join(kinds)}.")

@@ -35,7 +35,6 @@ from ...language.functions import make_function_table
 from ...language.functions.confined_files import make_confined_reader
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
-from ...syntax.nodes import File
 from . import untrusted
 from .data_answers import DataAnswers
 from .environment import complete_provider
@@ -123,13 +122,6 @@ class Configuration(PartialRepr, frozen=True):
     asking: DataAnswers
     texts: dict[str, str] = field(default_factory=dict)
 
-    def evaluate_desired(
-        self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
-    ) -> Desired:
-        """Everything that it says, with all its faults. offline: unset variables are no fault,
-        and data sources are not read."""
-        return self.evaluate(offline=offline, computed=computed).desired
-
     def evaluate(
         self,
         *,
@@ -137,8 +129,12 @@ class Configuration(PartialRepr, frozen=True):
         ask: bool = True,
         computed: Mapping[str, FrozenMap] | None = None,
     ) -> Built:
-        """The same, with the values of everything. ask: read data sources; what needs them is
-        without a value else."""
+        """Everything that it says, with all its faults, and the values of everything.
+
+        offline: unset variables are no fault, and data sources are not read. ask: read data
+        sources; without it what needs them has no value. computed: attributes that servers have
+        set, by address.
+        """
         built = evaluate_tree(
             self.tree,
             Values(self.inputs.environ, self.inputs.given, offline),
@@ -152,9 +148,17 @@ class Configuration(PartialRepr, frozen=True):
         return replace(built, desired=replace(found, diagnostics=unfit))
 
     def _collect_schemas(self, offline: bool) -> Schemas:
-        """What is installed, and where it connects as far as the environment says that."""
-        environment = self.inputs.environment
-        known = collect_schemas(self._providers())
+        """What the providers offer, and where they connect as far as the environment says it.
+
+        Providers of other packages are looked for only if the files name something that those
+        that come with kafkaform do not have.
+        """
+        environment, registry = self.inputs.environment, self.registry
+        found = {name: registry.load(name) for name in registry.built_in}
+        words = {word for name, one in found.items() for word in (name, *one.types, *one.data)}
+        if not list_used_names(self.tree) <= words:
+            found = {name: registry.load(name) for name in registry.names}
+        known = collect_schemas(found)
         if self.inputs.untrusted and not offline:
             infos = {
                 n: untrusted.restrict_provider(info, environment)
@@ -166,16 +170,6 @@ class Configuration(PartialRepr, frozen=True):
                 for name, info in known.providers.items()
             }
         return replace(known, providers=infos)
-
-    def _providers(self) -> dict[str, Provider]:
-        """Providers by name: those that come with kafkaform, and all others too if the files name
-        something that these do not have."""
-        load, registry = self.registry.load, self.registry
-        found = {name: load(name) for name in registry.built_in}
-        words = {word for name, one in found.items() for word in (name, *one.types, *one.data)}
-        if list_used_names(self.tree) <= words:
-            return found
-        return {name: load(name) for name in registry.names}
 
     def find_secret(self, ref: SecretRef) -> Secret | None:
         """The secret that a reference names, or None if it is not there."""
@@ -198,25 +192,23 @@ class Configuration(PartialRepr, frozen=True):
     def keep_variables(self) -> Configuration:
         """What is asked for once everything is evaluated: the variables, for their secrets. The
         blocks of ten thousand objects take more room than the objects."""
-        files = tuple(map(_keep_variable_blocks, self.tree.configuration))
-        tree = replace(self.tree, configuration=files, modules={})
+        files = []
+        for file in self.tree.configuration:
+            blocks = tuple(block for block in file.body.blocks if block.type == "variable")
+            files.append(replace(file, body=replace(file.body, attributes={}, blocks=blocks)))
+        tree = replace(self.tree, configuration=tuple(files), modules={})
         return replace(self, tree=tree, asking=DataAnswers(_refuse_question, self.asking.systems))
 
     def evaluate_settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
         """The same with what servers show by now: outputs that waited for it, rules that did."""
         if not desired.settles:
             return desired
-        again = self.evaluate_desired(computed=_read_computed(desired, sessions))
+        again = self.evaluate(computed=_read_computed(desired, sessions)).desired
         return replace(desired, outputs=again.outputs, diagnostics=again.diagnostics)
 
 
 def _refuse_question(config: ProviderConfig) -> Session:
     raise AssertionError(f"data of {config.instance} is asked for after it was read")
-
-
-def _keep_variable_blocks(file: File) -> File:
-    blocks = tuple(block for block in file.body.blocks if block.type == "variable")
-    return replace(file, body=replace(file.body, attributes={}, blocks=blocks))
 
 
 def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Configuration:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...language.declare.folder import Tree
-from ...language.declare.settings import Settings, read_settings
+from ...language.declare.settings import read_settings
 from ...version import VERSION
 from .backend_block import find_backend_faults
 
@@ -19,13 +19,14 @@ _PYTHON = {"~>": "~=", "=": "=="}
 def find_unmet(tree: Tree) -> Diagnostics:
     """Why the block's demands cannot be met; nothing if they are."""
     found, faults = read_settings(tree)
-    return (*faults, *_find_version_faults(found), *find_backend_faults(found))
+    if found.required_version is not None:
+        faults = (*faults, *_find_version_faults(found.required_version))
+    if found.backend is not None:
+        faults = (*faults, *find_backend_faults(found))
+    return faults
 
 
-def _find_version_faults(found: Settings) -> Iterator[Diagnostic]:
-    text = found.required_version
-    if text is None:
-        return
+def _find_version_faults(text: str) -> Iterator[Diagnostic]:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415  # it takes as long as Python itself to load
     from packaging.version import Version  # noqa: PLC0415  # it takes as long as Python itself to load
 

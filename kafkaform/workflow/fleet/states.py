@@ -134,7 +134,7 @@ def _read_configuration(entry: StateEntry) -> Configuration:
 
 def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
     try:
-        desired = configuration.evaluate_desired()
+        desired = configuration.evaluate().desired
     except KafkaformError as error:
         return replace(known, desired_error=describe_error(error))
     finally:

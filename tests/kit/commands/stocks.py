@@ -46,7 +46,7 @@ class Desk:
     def space(self) -> Workspace:
         """The folder, opened."""
         configuration = read_configuration(self.path, Inputs(), Registry())
-        desired = configuration.evaluate_desired()
+        desired = configuration.evaluate().desired
         assert not has_errors(desired.diagnostics), desired.diagnostics
         provider = MemoryProvider(self.cluster, self.user)
         return Workspace(

@@ -152,7 +152,7 @@ class Lane:
 
     def _space(self) -> Workspace:
         configuration = read_configuration(self.folder, Inputs(), Registry())
-        desired = configuration.evaluate_desired()
+        desired = configuration.evaluate().desired
         assert not has_errors(desired.diagnostics), desired.diagnostics
         providers: dict[str, Any] = dict.fromkeys(desired.providers, MemoryProvider(self.cluster))
         state, log = self.folder / promises.STATE, self.folder / promises.LOG
