@@ -73,8 +73,8 @@ class Connection(PartialRepr, frozen=True):
 def resolve_configured(inputs: ConnectionInputs) -> Connection:
     """The provider instance of the folder's configuration. Raises UsageError,
     ConfigurationError."""
-    registry, folder = Registry(), Path.cwd()
-    configuration = read_configuration(folder, inputs.inputs, registry)
+    folder = Path.cwd()
+    configuration = read_configuration(folder, inputs.inputs)
     if not configuration.tree.configuration and not read_folder(find_root(folder), folder):
         raise UsageError(
             "there is no configuration here, and no cluster is named",
@@ -90,7 +90,8 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
     from ..apply.secrets import find_references, resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
     secrets = resolve_secrets(find_references(settings.config), configuration.find_secret)
-    return Connection(registry.load(settings.name), settings, secrets, configuration)
+    provider = configuration.registry.load(settings.name)
+    return Connection(provider, settings, secrets, configuration)
 
 
 def _choose_instance(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:

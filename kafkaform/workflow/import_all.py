@@ -118,7 +118,7 @@ def read_tree(workspace: Workspace) -> Tree:
     """The blocks of the folder: a workspace does not keep them."""
     configuration = workspace.configuration
     folder, inputs = configuration.folder, configuration.inputs
-    return read_configuration(folder, inputs, configuration.registry).tree
+    return read_configuration(folder, inputs).tree
 
 
 def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:

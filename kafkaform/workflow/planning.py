@@ -128,7 +128,8 @@ def plan_workspace(
         settle=_choose_settle_time(space, sessions, found),
         report=report,
     )
-    desired = space.configuration.evaluate_settled(desired, sessions)
+    if desired.settles:
+        desired = space.configuration.evaluate_settled(desired, sessions)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     head = state.audit_head

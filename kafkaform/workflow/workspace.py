@@ -114,7 +114,7 @@ def open_workspace(
         inputs = Inputs.read(
             variables, variable_files, untrusted=untrusted, environment=environment
         )
-        configuration = read_configuration(Path(folder), inputs, inputs.make_registry())
+        configuration = read_configuration(Path(folder), inputs)
         store = open_folder_store(configuration.folder, given, configuration.tree)
         try:
             desired = configuration.evaluate().desired

@@ -30,7 +30,7 @@ def validate(
     console, tree = Console.make_standard(no_color=no_color), None
     try:
         inputs = Inputs.read(var, var_file, untrusted=untrusted)
-        configuration = read_configuration(Path(), inputs, inputs.make_registry())
+        configuration = read_configuration(Path(), inputs)
         tree, found = configuration.tree, configuration.evaluate(offline=True).desired
         faults = found.diagnostics
     except KafkaformError as error:

@@ -40,7 +40,7 @@ from .data_answers import DataAnswers
 from .environment import complete_provider
 from .files import find_root, read_folder
 from .requirements import find_unmet
-from .untrusted import refuse_links_to
+from .untrusted import refuse_links_to, select_variables
 
 MAX_SECRET_BYTES, MAX_PATH = 1 << 16, 4096
 _READABLE = (
@@ -50,15 +50,18 @@ _READABLE = (
 
 
 class Inputs(PartialRepr, frozen=True):
-    """What a configuration is evaluated with. given: variables as texts NAME=VALUE and files,
-    weakest first; untrusted: anybody may have written the files (--untrusted); environment: of
-    variables, connections and secrets."""
+    """What a configuration is evaluated with."""
 
-    _unshown = frozenset({"environment"})
+    _unshown = frozenset({"environment", "variables"})
 
     given: tuple[str | VarFile, ...] = ()
+    """Values of variables as texts NAME=VALUE and as files, the weakest first."""
     untrusted: bool = False
+    """Anybody may have written the files (--untrusted)."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """Where connections and secrets come from."""
+    variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """The part of the environment that input variables may take their values from."""
 
     @staticmethod
     def read(
@@ -71,8 +74,10 @@ class Inputs(PartialRepr, frozen=True):
         """var: values by name, or texts and files in the order of the command line, as `InOrder`
         puts them. Raises UsageError for a file that cannot be read."""
         given = (*var_file, *(_as_texts(var) if isinstance(var, Mapping) else var))
+        variables = environment = os.environ if environment is None else environment
         if untrusted:
             refuse_links_to(item for item in given if isinstance(item, Path))
+            variables = select_variables(environment)
         return Inputs(
             tuple(
                 VarFile(str(item), _read_content(item, "--var-file"))
@@ -81,17 +86,9 @@ class Inputs(PartialRepr, frozen=True):
                 for item in given
             ),
             untrusted,
-            os.environ if environment is None else environment,
+            environment,
+            variables,
         )
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The environment, as far as variables may take their values from it."""
-        return untrusted.select_variables(self.environment) if self.untrusted else self.environment
-
-    def make_registry(self) -> Registry:
-        """The providers that may be used."""
-        return untrusted.make_registry(self.environment) if self.untrusted else Registry()
 
 
 def _as_texts(variables: Mapping[str, object]) -> Iterator[str]:
@@ -137,7 +134,7 @@ class Configuration(PartialRepr, frozen=True):
         """
         built = evaluate_tree(
             self.tree,
-            Values(self.inputs.environ, self.inputs.given, offline),
+            Values(self.inputs.variables, self.inputs.given, offline),
             self._collect_schemas(offline),
             None if self.inputs.untrusted else make_confined_reader(self.root, self.folder),
             computed,
@@ -182,7 +179,7 @@ class Configuration(PartialRepr, frozen=True):
         """The value of a sensitive variable, or of an element: `passwords["x"]`."""
         if not self.texts:
             found, _ = declare_blocks(self.tree)
-            values = Values(self.inputs.environ, self.inputs.given)
+            values = Values(self.inputs.variables, self.inputs.given)
             resolved = resolve_variables(
                 self.tree, found.variables, values, make_context(make_function_table())
             )
@@ -211,7 +208,7 @@ def _refuse_question(config: ProviderConfig) -> Session:
     raise AssertionError(f"data of {config.instance} is asked for after it was read")
 
 
-def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Configuration:
+def read_configuration(folder: Path, inputs: Inputs) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls. folder: as it was
     named, because links on the way to it count. Raises UsageError for a file that cannot be
     read."""
@@ -220,6 +217,7 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
     if inputs.untrusted:
         untrusted.refuse_own_code(folder, root)
         untrusted.refuse_links_to([named])
+    registry = untrusted.make_registry(inputs.environment) if inputs.untrusted else Registry()
     try:
         files = read_folder(root, folder, links=links)
     except OSError as fault:
