@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from .diagnostics import Range
 from .resource import Fault, Identity
+from .risk import Risk, RiskKind
 from .value import EMPTY, FrozenMap, Value
 
 Path = tuple[str, ...]
@@ -67,6 +68,8 @@ class PathChange(Struct, frozen=True):
     after: Value
     effective: Value = None
     sensitive: bool = False
+    unit: str = ""
+    """`ms`, `bytes`, … (`core/text/quantity.py`), so that people read an amount; empty for none."""
 
 
 class Request(Struct, frozen=True):
@@ -194,6 +197,8 @@ class Change(Struct, frozen=True):
     impact: Impact | None = None
     notes: tuple[str, ...] = ()
     losses: tuple[str, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    """What it could harm, the worst first. Shown, and never approved: it follows from the rest."""
     theirs: tuple[Path, ...] = ()
     range: Range | None = None
     steps: tuple[Step, ...] = ()
@@ -210,6 +215,20 @@ class Change(Struct, frozen=True):
             return ()
         gone = (item.path for item in self.paths if item.after is None)
         return tuple(path for path in gone if path[0] not in BOOKKEEPING)
+
+    @property
+    def grave(self) -> bool:
+        """True if it could destroy data or stop clients."""
+        return any(risk.kind.grave for risk in self.risks)
+
+    def has_risk(self, kind: RiskKind) -> bool:
+        """True if it could do this harm."""
+        return any(risk.kind is kind for risk in self.risks)
+
+    @property
+    def loses_data(self) -> bool:
+        """True if it could destroy data: deletions, and changes with that risk."""
+        return self.action is Action.DELETE or self.has_risk(RiskKind.DATA_LOSS)
 
     @property
     def released(self) -> bool:
@@ -274,4 +293,6 @@ class Review(Struct, frozen=True):
     unless: Mapping[Identity, tuple[Blocker, ...]] = field(default_factory=dict)
     notes: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
     losses: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    risks: Mapping[Identity, tuple[Risk, ...]] = field(default_factory=dict)
+    """What only all changes together show: who loses access."""
     warnings: tuple[str, ...] = ()

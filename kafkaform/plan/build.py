@@ -27,10 +27,10 @@ from .lifecycle import decide
 from .model import Options, OutputChange, Plan, PlanInstance, Unmanaged
 from .observe import Look, has_ended, list_unmanaged, note_progress
 from .ownership import make_claims
+from .risks import add_risks, join_risks, list_endangered
 from .select import narrow_changes
 
 NAMES_SHOWN = 10
-DESTRUCTIVE = (Action.DELETE,)
 
 
 class PlanHeader(Struct, frozen=True):
@@ -71,7 +71,7 @@ def make_plan(
         for claim in claimed
     ]
     drafts = narrow_changes(drafts, options)
-    drafts = [check_change(change, types, facts) for change in drafts]
+    drafts = [add_risks(check_change(change, types, facts), types, facts) for change in drafts]
     drafts = apply_guards(drafts, desired, state, options)
     drafts, warnings = review_changes(drafts, providers, look, facts, options.accept)
     changes = _add_impacts([add_steps(change, types, facts) for change in drafts], look)
@@ -181,7 +181,7 @@ def review_changes(
         mine = [change for change in changes if change.identity.instance == instance]
         sweeps = look.collect_sweeps(instance, provider.review_needs(mine))
         review = provider.review(mine, sweeps, facts[instance])
-        told = {*review.blocks, *review.unless, *review.notes, *review.losses}
+        told = {*review.blocks, *review.unless, *review.notes, *review.losses, *review.risks}
         concerned = (change for change in mine if told and change.identity in told)
         judged.update({one.identity: _apply_review(one, review, accepted) for one in concerned})
         warnings[instance] = review.warnings
@@ -197,7 +197,7 @@ def _apply_review(change: Change, review: Review, accepted: Sequence[str]) -> Ch
     notes = review.notes.get(change.identity, ())
     blocked = change.blocked or review.blocks.get(change.identity) or next(iter(left), None)
     return replace(
-        change,
+        join_risks(change, review.risks.get(change.identity, ())),
         notes=(
             *change.notes,
             *notes,
@@ -218,14 +218,10 @@ def add_steps(
 
 
 def _add_impacts(changes: Sequence[Change], look: Look) -> tuple[Change, ...]:
-    """The changes, with what the destructive ones would destroy."""
-    asked: dict[str, list[Change]] = {}
-    for change in changes:
-        if change.action in DESTRUCTIVE:
-            asked.setdefault(change.identity.instance, []).append(change)
+    """The changes, with how much data those would destroy that could destroy any."""
     impacts = {
         identity: impact
-        for instance, group in asked.items()
+        for instance, group in list_endangered(changes).items()
         for identity, impact in look.assess_impacts(instance, group).items()
     }
     if not impacts:

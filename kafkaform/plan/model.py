@@ -30,6 +30,8 @@ class Options(Struct, frozen=True):
     adopt: tuple[str, ...] = ()
     max_deletes: int | None = None
     accept: tuple[str, ...] = ()
+    max_data_loss: int | None = None
+    """How many changes besides deletions may destroy data; None for the built-in guard."""
 
 
 class Unmanaged(Struct, frozen=True):

@@ -209,9 +209,8 @@ class Look(Struct, frozen=True):
         return known
 
     def assess_impacts(self, instance: str, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
-        """What destructive changes would destroy; asked only if there are any."""
-        asked = list(changes)
-        return self.sessions[instance].assess(asked) if asked else {}
+        """How much data each of these changes would destroy."""
+        return self.sessions[instance].assess(list(changes))
 
 
 def list_unmanaged(world: InstanceWorld) -> dict[str, list[str]]:

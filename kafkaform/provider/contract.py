@@ -11,9 +11,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
+from ..core.change import Batch, Change, Impact, Outcome, Path, Review, Step, Verdict
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep
+from ..core.risk import Risk
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
 from ..core.value import FrozenMap
@@ -57,6 +58,10 @@ class ResourceType(Struct, frozen=True):
     ours: Callable[[FrozenMap, FrozenMap], FrozenMap] | None = None
     left: Callable[[FrozenMap, FrozenMap], FrozenMap | None] | None = None
     written: Callable[[FrozenMap], FrozenMap] | None = None
+    risks: Callable[[Change, Facts], Sequence[Risk]] | None = None
+    """What a change could harm, from its values alone. None: nothing of this kind can do harm."""
+    unit: Callable[[Path], str] | None = None
+    """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
 
 
 class Session(Protocol):
@@ -106,7 +111,8 @@ class Session(Protocol):
         """
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        """What destructive changes would destroy."""
+        """How much of its data each change would destroy: deletions, and changes with a risk of
+        data loss."""
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         """All steps of a plan at once, before the first dry run: a verdict with its fault for

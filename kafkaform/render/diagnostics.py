@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..core.cell_width import cell_width
 from ..core.diagnostics import Diagnostic, Range, Severity
+from ..core.text.cell_width import cell_width
 from .style import Paint
 from .text import inline, render_block, render_count
 

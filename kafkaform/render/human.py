@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from ..core.cell_width import cell_width
 from ..core.change import Action, Blocker, Change
 from ..core.diagnostics import Diagnostic
 from ..core.resource import SETTING, TASK, Output
+from ..core.text.cell_width import cell_width
 from ..core.value import Value
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import OutputChange, Plan, Removal, Unmanaged
@@ -228,6 +228,7 @@ def _render_short(change: Change, paint: Paint, with_instance: bool) -> str:
         parts.append(f"({render_changed_names(change)})")
     if change.impact is not None:
         parts.append(f"! {render_impact(change)}")
+    parts += [f"! {risk.kind.label}: {inline(risk.text)}" for risk in change.risks]
     parts += [f"! {inline(note)}" for note in change.notes]
     return f"  {paint(change.action.value, change.action.symbol)} " + "  ".join(parts)
 

@@ -142,6 +142,7 @@ def mask_paths(items: Iterable[PathChange]) -> list[Data]:
             "after": _mask_value(item.after, item.sensitive),
             "effective": _mask_value(item.effective, item.sensitive),
             "sensitive": item.sensitive,
+            "unit": item.unit,
         }
         for item in items
     ]
@@ -175,6 +176,15 @@ def _make_details(change: Change) -> Data:
         "incarnation": change.incarnation,
         "notes": list(change.notes),
         "losses": list(change.losses),
+        "risks": [
+            {
+                "kind": risk.kind.value,
+                "text": risk.text,
+                "path": list(risk.path),
+                "figures": risk.figures,
+            }
+            for risk in change.risks
+        ],
         "paths": mask_paths(change.paths),
         "drift": mask_paths(change.drift),
         "owner": change.owner,

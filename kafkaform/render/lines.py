@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ..core.cell_width import cell_width
 from ..core.change import Action, Change, Evidence, Ownership, PathChange
+from ..core.text.cell_width import cell_width
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .parts import Piece, are_long, compare_parts
@@ -75,6 +75,8 @@ def render_change(
             yield Line(1, " ", f"to do: {inline(change.blocked.advice)}")
     if change.impact is not None:
         yield Line(1, "!", render_impact(change), "delete")
+    for risk in change.risks:
+        yield Line(1, "!", f"{risk.kind.label}: {inline(risk.text)}", "delete")
     yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in change.notes)
     shown = change.blocked is None or change.action is Action.UPDATE
     if shown and change.action is not Action.NOOP:
@@ -233,10 +235,8 @@ def _render_node(tree: Tree, depth: int, whole: Value, quoted: bool = False) -> 
 
 def _count_hidden(tree: Tree, whole: Value) -> int:
     """How many entries of the whole map are set and not shown."""
-    nothing = (None, (), EMPTY)
-    return sum(
-        1 for name, item in _as_map(whole).items() if item not in nothing and name not in tree
-    )
+    left = (item for name, item in _as_map(whole).items() if name not in tree)
+    return sum(item not in (None, (), EMPTY) for item in left)
 
 
 def _is_nothing(node: Tree | PathChange) -> bool:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
-from ..core.cell_width import cell_width
+from ..core.text.cell_width import cell_width
 from ..provider.page import Grid, Page, Prose
 from .text import inline, render_table, wrap_text
 

@@ -1,7 +1,8 @@
 """The one place where values and messages become text for people.
 
-Names, configuration values, principals and messages of servers are foreign, as `core.foreign` says.
-Every renderer passes them through `inline`, `render_block` or `render_value`.
+Names, configuration values, principals and messages of servers are foreign text
+(`core/text/foreign.py`). Every renderer passes them through `inline`, `render_block` or
+`render_value`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from ..core.canonical import dumps, render_number
-from ..core.cell_width import cell_width
-from ..core.foreign import escape_formula as escape_formula
-from ..core.foreign import escape_log_commands
-from ..core.foreign import inline as inline
+from ..core.text.cell_width import cell_width
+from ..core.text.foreign import escape_formula as escape_formula
+from ..core.text.foreign import escape_log_commands
+from ..core.text.foreign import inline as inline
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"

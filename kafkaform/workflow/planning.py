@@ -18,6 +18,7 @@ from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Reporter, ignore_event
 from ..core.resource import Desired
+from ..core.risk import RiskKind
 from ..plan.build import PlanHeader, make_plan
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Look, read_world
@@ -43,8 +44,10 @@ FAIL_ON = {
     "deletes": "deletions",
     "blocked": "blocked changes",
     "drift": "drift (changes made outside kafkaform)",
+    **{kind.value: f"a risk ({kind.label})" for kind in RiskKind},
 }
 """Condition of --fail-on -> what the plan has then."""
+_RISKS = frozenset(RiskKind)
 _ROUNDS = 3
 """How often a plan is made, if an apply beside it seems to be what blocks it."""
 ROUND = " --exclude goes round one that cannot be read."
@@ -235,6 +238,8 @@ def render_apply_command(plan: Plan) -> str:
         words += [f"{flag}={glob}" for glob in globs]
     if options.max_deletes is not None:
         words.append(f"--max-deletes={options.max_deletes}")
+    if options.max_data_loss is not None:
+        words.append(f"--max-data-loss={options.max_data_loss}")
     words += [f"--accept-{waiver}" for waiver in options.accept]
     return shlex.join(words)
 
@@ -255,4 +260,6 @@ def _has_condition(plan: Plan, condition: str) -> bool:
         return bool(plan.taking)
     if condition == "drift":
         return bool(plan.drifted)
+    if condition in _RISKS:
+        return any(change.has_risk(RiskKind(condition)) for change in plan.effective)
     return any(plan.list_blocked(stopping=False))

@@ -26,6 +26,7 @@ from ..options.flags import (
     Input,
     Json,
     LockTimeout,
+    MaxDataLoss,
     MaxDeletes,
     NoColor,
     Quiet,
@@ -62,6 +63,7 @@ def apply_command(
     exclude: Exclude = [],
     adopt: Adopt = [],
     max_deletes: MaxDeletes = None,
+    max_data_loss: MaxDataLoss = None,
     accept_open_access: AcceptOpenAccess = False,
     accept_unproven_access: AcceptUnprovenAccess = False,
     fail_on: FailOn = [],
@@ -86,14 +88,13 @@ def apply_command(
         exclude=tuple(exclude),
         adopt=tuple(adopt),
         max_deletes=max_deletes,
+        max_data_loss=max_data_loss,
         accept=list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access),
     )
     if plan_file is not None and options != Options():
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
-    conditions = check_fail_on(fail_on)
-    seconds = parse_duration(lock_timeout, "--lock-timeout")
     console = Console.make_standard(no_color=no_color, interactive=input)
     with open_screen(console, json=json, quiet=quiet, detail=not concise) as shown:
         saved = None if plan_file is None else load_plan(plan_file)
@@ -106,9 +107,9 @@ def apply_command(
             approve=shown.ask_approval if by == "terminal" else accept,
             approved_by=by,
             expect=expect,
-            fail_on=conditions,
+            fail_on=check_fail_on(fail_on),
             wait=not no_wait,
-            lock_timeout=seconds,
+            lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),
             again=advise("apply", plan_file, expect),
         )
         show_run(shown, run)

@@ -20,6 +20,7 @@ from ...protocol.config_keys import IRREMOVABLE, THROTTLES, TOPIC_KEYS
 from ...protocol.config_values import Lookup, config_map
 from ..request_order import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS
 from ..steps import SILENT, all_paths, make_step, paths_below
+from .risks import find_topic_config_risks, find_topic_unit
 
 KIND = "kafka_topic_config"
 
@@ -224,4 +225,6 @@ TYPE = ResourceType(
     import_key=_import_key,
     ours=select_declared,
     left=make_remainder("config"),
+    risks=find_topic_config_risks,
+    unit=find_topic_unit,
 )

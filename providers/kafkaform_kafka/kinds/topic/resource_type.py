@@ -31,6 +31,7 @@ from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from . import moves
 from .configs import compute_target_config, get_config, make_update_step, select_declared
+from .risks import find_topic_risks, find_topic_unit
 
 KIND = "kafka_topic"
 MAX_PARTITIONS = 2_000
@@ -165,23 +166,12 @@ def _check_update(change: Change, facts: Facts) -> Diagnostics:
         faults += broker_rules.internal_faults(change.identity.key, "changed")
     warnings = [
         *broker_rules.config_warnings(changed, after.get("replication_factor")),
-        *_growth_warnings(before, after),
         *moves.find_warnings(change, facts),
     ]
     return (
         *broker_rules.diagnose(change, faults),
         *broker_rules.diagnose(change, warnings, Severity.WARNING),
     )
-
-
-def _growth_warnings(before: FrozenMap, after: FrozenMap) -> broker_rules.Faults:
-    live, wanted = before.get("partitions"), after.get("partitions")
-    if isinstance(live, int) and isinstance(wanted, int) and wanted > live:
-        yield (
-            f"partitions grow from {live} to {wanted}: records of one key may go to another "
-            "partition than before, and partitions cannot be removed again",
-            "make sure that consumers do not rely on the order of keys across this change",
-        )
 
 
 def _has_writes(change: Change) -> bool:
@@ -363,4 +353,6 @@ TYPE = ResourceType(
     import_key=_import_key,
     ours=select_declared,
     protect=True,
+    risks=find_topic_risks,
+    unit=find_topic_unit,
 )
