@@ -6,7 +6,6 @@ Two equal values are equal bytes. Secret references are `{"$secret": "env:NAME"}
 
 from __future__ import annotations
 
-import hashlib
 import json
 from decimal import Decimal
 from sys import intern
@@ -47,6 +46,8 @@ def loads(text: str | bytes) -> Value:
 
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
+
     return hashlib.sha256(dumps(value).encode("ascii")).hexdigest()
 
 

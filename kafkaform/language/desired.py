@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..core.canonical import digest
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output
-from ..core.value import FrozenMap
+from ..core.value import FrozenMap, Value
 from ..syntax.nodes import Label
 from ..syntax.parse import pause_collector
 from .declare.blocks import make_header
@@ -124,11 +124,6 @@ def evaluate_tree(
     evaluate_checks(run)
     if inputs.partial:
         _warn_unset(run)
-    made_of = {
-        "files": FrozenMap(tree.digests),
-        "read": FrozenMap(reads),
-        "variables": FrozenMap(variables.plain),
-    }
     desired = Desired(
         declared,
         {name: config for name, config in run.providers.items() if config is not None},
@@ -137,10 +132,25 @@ def evaluate_tree(
         tuple(one for one, _ in told.imports),
         outputs,
         faults.diagnostics,
-        digest(FrozenMap(made_of)),
+        # What variables without a value would say is not known, so nothing is digested.
+        "" if inputs.partial else _digest_sources(tree, reads, variables.plain),
         any(output.deferred for output in outputs) or _has_rules(linked.root),
     )
     return Built(run, desired)
+
+
+def _digest_sources(tree: Tree, reads: Mapping[str, str], variables: Mapping[str, Value]) -> str:
+    """The digest of everything that the configuration was made of."""
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
+
+    contents = tree.contents.items()
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in contents}
+    made_of = {
+        "files": FrozenMap(files),
+        "read": FrozenMap(reads),
+        "variables": FrozenMap(variables),
+    }
+    return digest(FrozenMap(made_of))
 
 
 def _has_rules(root: Module) -> bool:

@@ -193,7 +193,7 @@ class Configuration(PartialRepr, frozen=True):
         for file in self.tree.configuration:
             blocks = tuple(block for block in file.body.blocks if block.type == "variable")
             files.append(replace(file, body=replace(file.body, attributes={}, blocks=blocks)))
-        tree = replace(self.tree, configuration=tuple(files), modules={})
+        tree = replace(self.tree, configuration=tuple(files), contents={}, modules={})
         return replace(self, tree=tree, asking=DataAnswers(_refuse_question, self.asking.systems))
 
     def evaluate_settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
