@@ -21,7 +21,7 @@ from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import UsageError
 from ..workflow.configuration.places import enter_folder
 from .commands import COMMANDS
-from .options.kafka_tools import OPERANDS, ROOT, advise_command, advise_option, translate_words
+from .options.kafka_tools import translate_words
 from .options.terraform_flags import find_command_path, normalise_flags
 from .options.variable_order import InOrder
 from .terminal.console import Console
@@ -149,6 +149,9 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
 
 def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | None:
     """What to type in place of an option or a command of Kafka's own tools."""
+    # Only wrong command lines need these tables.
+    from .options.kafka_advice import OPERANDS, ROOT, advise_command, advise_option  # noqa: PLC0415  # see above
+
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
         return advise_option(flag, context.command, path)
