@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, as data: the caller's callback draws it or drops it."""
+"""Events of a run, as data for the caller's callback, which draws or drops them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ IN_SPITE = "The run went on without this callback; what it did is recorded."
 
 
 class Note(Struct, frozen=True):
-    """A line for people that stays, unlike a `Message` about what is under way."""
+    """A line for people that stays on the screen; a `Message` is about work in progress."""
 
     text: str
 
 
 class PlanChosen(Struct, frozen=True):
-    """The plan that was asked for, or that is going to be approved and applied. run: the earlier
-    run that began or finished this very plan, "" if there is none."""
+    """The plan that was asked for, or that is going to be approved and applied."""
 
     plan: Plan
     run: str = ""
+    """The earlier run that began or finished this plan, "" if there is none."""
 
 
 class DryRun(Struct, frozen=True):
-    """What the dry run of a plan says: step id -> verdict."""
+    """The result of a plan's dry run."""
 
     plan: Plan
     verdicts: Mapping[str, Verdict]
+    """Step id -> verdict."""
 
 
 RunEvent = Event | Note | PlanChosen | DryRun | Recovered | Work
@@ -58,6 +59,7 @@ class Announcer(Struct):
     def __call__(self, event: RunEvent) -> None:
         if self.error is not None:
             return
+        # Only these contain foreign text: error messages of brokers can repeat a secret.
         if isinstance(event, Message | Note):
             event = replace(event, text=mask_secrets(event.text))
         try:
@@ -65,5 +67,6 @@ class Announcer(Struct):
         except Exception as error:
             if not self.sending:
                 raise
+            # A screen that fails must not leave a request without its outcome in the log.
             error.add_note(IN_SPITE)
             self.error = error

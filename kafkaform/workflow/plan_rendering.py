@@ -1,4 +1,4 @@
-"""A plan in the forms in which it is read: text, JSON, and a comment for a review."""
+"""Render a plan as text, as JSON, or as the Markdown comment of a review."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Form = Literal["text", "json", "markdown"]
 def render_plan(
     plan: Plan, form: Form = "text", *, colour: bool = False, width: int = 100, detail: bool = True
 ) -> str:
-    """The plan as people or programs read it; every line is safe to print.
+    """Render a plan for people or programs; every line is safe to print.
 
     form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
-    comment. colour, width in columns, detail (False: one line a change) are for text.
+    comment. colour, width (columns) and detail (False: one line per change) apply to text only.
     """
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))

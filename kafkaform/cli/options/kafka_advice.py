@@ -1,5 +1,7 @@
-"""What to type instead of an option, an operand or a command of Kafka's own tools. Only command lines
-that kafkaform does not understand load these tables."""
+"""What to type instead of an option, an operand or a command of Kafka's own tools.
+
+Only command lines that kafkaform does not understand load these tables.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `kafkaform` block: may this version of kafkaform read the folder?"""
+"""Check the demands of the `kafkaform` block: the version of kafkaform, and the backend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PYTHON = {"~>": "~=", "=": "=="}
 
 
 def find_unmet(tree: Tree) -> Diagnostics:
-    """Why the block's demands cannot be met; nothing if they are."""
+    """Why the demands of the block cannot be met; nothing if they are met."""
     found, faults = read_settings(tree)
     if found.required_version is not None:
         faults = (*faults, *_find_version_faults(found.required_version))
@@ -39,6 +39,7 @@ def _find_version_faults(text: str) -> Iterator[Diagnostic]:
             advice='Write it as ">= 0.1, < 2.0" or "~> 0.1".',
         )
         return
+    # A pre-release of ours satisfies ">= 0.1": Python's rules would refuse it by default.
     if not allowed.contains(Version(VERSION), prereleases=True):
         yield Diagnostic(
             Severity.ERROR,
@@ -48,5 +49,6 @@ def _find_version_faults(text: str) -> Iterator[Diagnostic]:
 
 
 def _translate_constraint(constraint: str) -> str:
+    # Terraform reads a version without an operator as "exactly this one"; Python needs one.
     text = _OPERATOR.sub(lambda match: _PYTHON[match[1]], constraint).strip()
     return text if text[:1] in "<>=!~" else f"=={text}"
