@@ -40,7 +40,7 @@ def parse_value(attribute: AttributeSchema, source: str, text: str | None) -> Va
 
 def find_misreading(attribute: AttributeSchema, source: str, text: str) -> Iterator[Diagnostic]:
     """Why a text is not a value of the attribute."""
-    # `yes` is not `true`, and silently taking it for false could switch off TLS.
+    # Taking `yes` for false without a word could switch a protection off.
     known = ("true", "false") if attribute.type == BOOL else attribute.choices
     said = text.strip().lower() if attribute.type == BOOL else text
     if known and said not in known:

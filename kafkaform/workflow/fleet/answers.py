@@ -1,4 +1,4 @@
-"""`fleet report|query|who-can|history|status`: answers from a build's tables, without a JVM."""
+"""`fleet report|query|who-can|history|status`: answer from the tables of a build, without a JVM."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _OPERATORS = {"=": "=", "in": "IN"}
 
 
 def format_sheet(sheet: Sheet, form: str) -> str:
-    """Raises UsageError: there is no such format."""
+    """Write rows in a format. Raises UsageError for an unknown format."""
     if form not in FORMATS:
         raise UsageError(f"--format {form}: there is no such format", f"Use {_join_or(FORMATS)}.")
     return FORMATS[form](sheet)
 
 
 def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path, ...]:
-    """The files that were written. Raises UsageError, StorageError."""
+    """Write the report, and return its files. Raises UsageError, StorageError."""
     need_packages()
     return make.write_report(root, out, redact=redact, csv=csv).paths
 
 
 def query_build(root: str, sql: str) -> Sheet:
-    """Raises UsageError: it is no query, or names what is not there."""
+    """Answer an SQL query. Raises UsageError if it is not a query, or names an unknown table."""
     return run_query(_open_gold(root), sql)
 
 
@@ -46,7 +46,7 @@ def find_who_can(
     principal: str | None,
     host: str | None,
 ) -> Sheet:
-    """Who may do it, a row for each cluster and principal. Raises UsageError."""
+    """Find who can do an operation, one row per cluster and principal. Raises UsageError."""
     asked = parse_query(operation, resource, principal, host)
     gold = _open_gold(root)
     gold.require("effective_permissions")
@@ -78,18 +78,18 @@ def _render_sql(value: Any) -> str:
 
 
 def find_history(root: str, key: str, cluster: str, since: str) -> Sheet:
-    """Raises UsageError: there is no such object."""
+    """The changes of an object. Raises UsageError if there is no such object."""
     return history.read_history(_open_gold(root), cluster, key, history.parse_span(since))
 
 
 def read_status(root: str) -> history.FleetStatus:
-    """Raises UsageError: there is no build."""
+    """The status of the current build. Raises UsageError if there is none."""
     need_packages()
     return history.read_status(root)
 
 
 def make_status_document(state: history.FleetStatus) -> dict[str, Any]:
-    """For programs."""
+    """The status for programs."""
     parts = {
         title.lower().replace(" ", "_"): [
             dict(zip(sheet.names, to_jsonable(row), strict=True)) for row in sheet.rows

@@ -1,4 +1,4 @@
-"""Where Delta Lake's jars come from: the pinned files, whatever Java Spark starts on."""
+"""Provide the jars of Delta Lake: files with pinned digests, for whatever Java Spark runs on."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ DELTA = (
 
 
 def add_jars(place: SparkPlace, report: Reporter = ignore_event) -> SparkPlace:
-    """The place with Delta's jars by path, each of which is the pinned file or refused: Maven's
-    client would take what a repository answers, and does not know the certificates of this
-    computer. Who names jars or a mirror, or has a server that has them, gets those.
+    """Add the paths of Delta's jars, unless the user names jars, a mirror, or a server with jars.
 
-    Raises ConnectError: they cannot be downloaded; KafkaformError: they are other files.
+    Raises ConnectError if they cannot be downloaded, KafkaformError if they are other files.
     """
+    # Spark's own client for Maven would accept whatever a repository answers, and does not know
+    # the certificates of this computer.
     if place.jars or place.ivy or place.connect or is_submitted():
         return place
     jars = ensure_jars(DELTA, report, open_repository, "Delta Lake")
@@ -48,8 +48,8 @@ def add_jars(place: SparkPlace, report: Reporter = ignore_event) -> SparkPlace:
 
 
 def _read_default_jars() -> tuple[str, ...]:
-    """The jars of `spark-defaults.conf`, such as those for a store: jars that are given by path
-    count before that file."""
+    """The jars of `spark-defaults.conf`, such as those for a store."""
+    # Jars that are given by path replace those of the file, so they are added here.
     folder = os.environ.get("SPARK_CONF_DIR", "")
     file = Path(folder, "spark-defaults.conf")
     if not folder or not file.is_file():

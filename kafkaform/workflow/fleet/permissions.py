@@ -1,4 +1,4 @@
-"""`fleet permissions`: who may do what, about patterns from a build, about resources by Spark."""
+"""`fleet permissions`: export who can do what, by pattern from a build, by resource with Spark."""
 
 from __future__ import annotations
 
@@ -34,25 +34,28 @@ if TYPE_CHECKING:
 
 JSON, CSV, PARQUET = "json", "csv", "parquet"
 PART = "permissions.parquet"
-"""The file in a folder that no Spark has written."""
+"""The file in a Parquet folder that is written without Spark."""
 SCREENFUL = 200
-"""Rows of an expansion that are shown; more of them need --out."""
+"""The most rows of an expansion that are shown; more rows need --out."""
 _TABLE = "effective_permissions"
 _SAID = 500
-"""Characters of what Spark says."""
+"""How many characters of Spark's error a message contains."""
 
 
 class PermissionsRequest(Struct, frozen=True):
-    """out: a new file, of Parquet a new folder; None: standard output."""
+    """What to export."""
 
     root: str
     only: PermissionFilter
+    """Which rows."""
     form: str
+    """The format."""
     out: Path | None = None
+    """A new file, or a new folder for Parquet; None for standard output."""
 
 
 def check_request(ask: PermissionsRequest) -> None:
-    """Raises UsageError for what cannot be, before anything is read."""
+    """Raises UsageError for an impossible request, before anything is read."""
     if ask.form not in (*FORMATS, PARQUET):
         known = f"{', '.join(FORMATS)} or {PARQUET}"
         raise UsageError(f"--format {ask.form}: there is no such format", f"Use {known}.")
@@ -71,9 +74,10 @@ def check_request(ask: PermissionsRequest) -> None:
 
 
 def export_by_pattern(ask: PermissionsRequest) -> str:
-    """Rows about patterns, as the build has them: text, none if it is in a file.
+    """Export the rows of a build, one per resource pattern. Returns the text, "" if it is written
+    to a file.
 
-    Raises UsageError: there is no build, or no such cluster; StorageError.
+    Raises UsageError if there is no build or no such cluster, StorageError.
     """
     gold = _open_gold(ask, _TABLE)
     order = ", ".join(f'"{name}"' for name in KEY)
@@ -83,8 +87,8 @@ def export_by_pattern(ask: PermissionsRequest) -> str:
 
 
 def export_by_resource(ask: PermissionsRequest, spark: SparkOptions, report: Reporter) -> str:
-    """Rows about resources, made now. Raises as `export_by_pattern`; KafkaformError: Spark
-    fails."""
+    """Export rows per resource, which Spark computes now. Raises as `export_by_pattern` does, and
+    KafkaformError if Spark fails."""
     gold = _open_gold(ask, "live")
     report(Progress("fleet", "starting Spark", 0, None))
     with _start_session(spark) as session, _explain_errors():
@@ -119,7 +123,7 @@ def _start_session(spark: SparkOptions) -> Iterator[SparkSession]:
 
 @contextmanager
 def _explain_errors() -> Iterator[None]:
-    """What Spark raises becomes a KafkaformError."""
+    """Turn the errors of Spark into KafkaformErrors."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # Spark is slow to load
     from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is slow to load
 
@@ -166,7 +170,7 @@ def _write_frame(ask: PermissionsRequest, rows: DataFrame) -> str:
 
 
 def _write_rows(ask: PermissionsRequest, rows: Iterable[Row]) -> str:
-    """Worded rows, in the form that is wanted."""
+    """Write rows in the format that was asked for."""
     if ask.out is not None:
         with write_whole(ask.out, "cannot write the permissions") as half:
             _write_file(half, rows, ask.form)

@@ -1,7 +1,7 @@
-"""fleet.hcl read: which clusters and states there are, and how they are judged.
+"""Read fleet.hcl: the clusters and states of a fleet, and the rules for them.
 
-Expressions are those of the configuration: functions, and variables that the environment or the
-command line gives. Every fault is told, each with its place.
+Expressions are those of the configuration: functions, and variables from the environment or the
+command line. All faults are reported, each with its place.
 """
 
 from __future__ import annotations
@@ -67,40 +67,46 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 
 
 class ClusterEntry(Struct, frozen=True):
-    """name: of the block; settings: how to connect."""
+    """A cluster block."""
 
     name: str
     settings: ProviderConfig
+    """How to connect."""
 
 
 class StateEntry(PartialRepr, frozen=True):
-    """location: a path or URL, None: as the configuration in `folder` says; var_files: as paths
-    below the folder; variables: `NAME=TEXT`."""
+    """A state block."""
 
     _unshown = frozenset({"variables"})
 
     name: str
     location: str | None
+    """A path or URL; None if the configuration in `folder` says where the state is."""
     folder: Path | None
+    """The folder of the configuration."""
     var_files: tuple[str, ...] = ()
+    """Variable files, as paths below the folder."""
     variables: tuple[str, ...] = ()
+    """Variables as `NAME=TEXT`."""
 
 
 class Fleet(PartialRepr, frozen=True):
-    """What the file says. root: where landing files go, None: not said; provider: of all
-    clusters; warnings: what it may not mean; secrets: what the references in settings stand for,
-    raises ConfigurationError."""
+    """Everything that the file says."""
 
     _unshown = frozenset({"secrets"})
 
     file: Path
     root: str | None
+    """Where landing files are written, None if the file does not say it."""
     clusters: tuple[ClusterEntry, ...]
     states: tuple[StateEntry, ...]
     register: model.Register
+    """Owners, rules and what else lands with each snapshot."""
     provider: Provider
+    """The provider of all clusters."""
     warnings: Diagnostics
     secrets: Callable[[ProviderConfig], Secrets]
+    """Looks up the secrets of a connection. Raises ConfigurationError."""
 
 
 class _FileScope(Struct, frozen=True):
@@ -113,8 +119,8 @@ class _FileScope(Struct, frozen=True):
 
 
 def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  # it is frozen
-    """Read the file. Raises UsageError if it cannot be read, ConfigurationError with every fault
-    in it."""
+    """Read a fleet file. Raises UsageError if it cannot be read, ConfigurationError with all of its
+    faults."""
     try:
         content = path.read_bytes()
     except OSError as fault:
@@ -146,7 +152,7 @@ def _get_place(fault: Diagnostic) -> tuple[int, int]:
 
 
 def resolve_place(place: str, folder: Path) -> str:
-    """A path seen from the folder of the file; a URL is what it is."""
+    """A path relative to the folder of the file; a URL stays as it is."""
     return place if "://" in place else str(folder / place)
 
 
@@ -161,7 +167,7 @@ def _make_lookup(configuration: Configuration) -> Callable[[ProviderConfig], Sec
 
 
 def _make_scope(file: File, folder: Path, inputs: Inputs) -> tuple[_FileScope, Configuration]:
-    """Where expressions are evaluated, and who knows the secrets of variables."""
+    """The scope for expressions, and a configuration that knows the secrets of variables."""
     root = find_root(folder)
     blocks = tuple(block for block in file.body.blocks if block.type == VARIABLE)
     own = replace(file, body=replace(file.body, attributes={}, blocks=blocks))
@@ -184,7 +190,7 @@ _Blocks = Mapping[str, list[tuple[Block, FrozenMap]]]
 
 
 def _evaluate_blocks(file: File, scope: _FileScope) -> _Blocks:
-    """The sound blocks by type, with their values."""
+    """The blocks without faults by type, with their values."""
     found: dict[str, list[tuple[Block, FrozenMap]]] = {name: [] for name in BLOCKS}
     seen: dict[tuple[str, str], Block] = {}
     for item in file.body.attributes.values():
@@ -234,7 +240,7 @@ def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iter
 def _evaluate_block(
     block: Block, schema: ObjectSchema, scope: _FileScope, inner: Sequence[str] = ()
 ) -> FrozenMap | None:
-    """The values of a block; None after faults, which are reported."""
+    """The values of a block, None if it has faults, which are reported."""
     what = render_title(block)
     arguments = compile_arguments(
         block.body, schema, scope.context, make_header(block), what, scope.report, (), tuple(inner)
@@ -249,7 +255,7 @@ def _evaluate_block(
 
 
 def _read_clusters(file: File, provider: Provider, scope: _FileScope) -> Iterator[ClusterEntry]:
-    """Those with a sound connection, whatever else is wrong with them."""
+    """The clusters whose connection has no faults, whatever other faults they have."""
     info = ProviderInfo(provider.config, provider.check)
     for block in file.body.blocks:
         if block.type != "cluster" or len(block.labels) != 1:
@@ -297,9 +303,10 @@ def _read_states(
 
 
 def _render_variable(value: Value) -> str:
-    """A value as --var takes it: a text as it is, all else as an expression."""
+    """A value as --var takes it: a string as it is, any other value as an expression."""
     if isinstance(value, str):
         return value
+    # JSON is HCL except for templates, which would be evaluated.
     return dumps(value).replace("${", "$${").replace("%{", "%%{")
 
 
@@ -307,7 +314,7 @@ def _render_variable(value: Value) -> str:
 
 
 def _find_kind_faults(found: _Blocks, provider: Provider) -> Iterator[Diagnostic]:
-    """Kinds of rules and names that there are no objects of."""
+    """Faults of rules and naming blocks whose kind no object has."""
     declared = tuple(provider.types)
     shown = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
     for block, values in (*found["rule"], *found["naming"]):
@@ -350,7 +357,7 @@ def _make_register(
 
 
 def _select_set(values: FrozenMap) -> dict[str, Any]:
-    """What was written."""
+    """The arguments that are set."""
     return {name: _plain_number(value) for name, value in values.items() if value is not None}
 
 
@@ -359,7 +366,7 @@ def _plain_number(value: Any) -> Any:
 
 
 def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
-    """Durations in the units that judge: hours and seconds."""
+    """The settings, with durations in the units of the tables: hours and seconds."""
     given = _select_set(fleet.without(["root", "principals"]))
     for name, into, unit in _DURATIONS:
         if name in given:
@@ -368,7 +375,7 @@ def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
 
 
 def _read_waivers(file: File, scope: _FileScope) -> Mapping[Block, tuple[model.Waiver, ...]]:
-    """Of each rule, whatever else is wrong with it."""
+    """The waivers of each rule, whatever other faults it has."""
     rules = [block for block in file.body.blocks if block.type == "rule"]
     inner = {rule: [one for one in rule.body.blocks if one.type == "waiver"] for rule in rules}
     read = {

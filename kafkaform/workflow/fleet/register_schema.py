@@ -1,4 +1,4 @@
-"""The blocks of fleet.hcl: what may stand in each, and what no value may be."""
+"""The schemas of the blocks in fleet.hcl, and checks of their values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CATEGORY = re.compile(r"(\\\\)|\\[pP]\{[CLMNPSZ][a-z]?\}")
 
 
 def parse_seconds(text: str) -> float:
-    """`36h`, `2m`, `3d` in seconds. Raises UsageError."""
+    """Parse a duration such as `36h`, `2m` or `3d` to seconds. Raises UsageError."""
     match = _DAYS.fullmatch(text.strip())
     return float(match[1]) * _DAY_SECONDS if match else parse_duration(text, "The value")
 
@@ -55,7 +55,8 @@ def _check_condition(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _check_pattern(value: Any) -> Iterator[tuple[str, str]]:
-    """Spark's workers read it, which are Java; `re` knows all that is meant but categories."""
+    # Spark evaluates the pattern in Java, where some of Python's syntax means something else. `re`
+    # lacks only Unicode categories (\p{Lu}), so these are replaced for the comparison.
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # few registers have such a rule
 
     fault = find_pattern_fault(_CATEGORY.sub(lambda found: found[1] or ".", value))
@@ -200,7 +201,7 @@ BLOCKS: Mapping[str, ObjectSchema] = {
     "naming": NAMING,
 }
 NAMED = ("cluster", "state", "owner", "rule")
-"""Blocks with one label; each label stands for one block of its type."""
+"""Blocks with one label, which is unique among the blocks of the type."""
 ONCE = ("fleet", "rates")
 INNER: Mapping[str, tuple[str, ...]] = {"cluster": ("connection",), "rule": ("waiver",)}
-"""Blocks inside them that are read on their own."""
+"""Nested blocks that are read separately."""

@@ -1,4 +1,4 @@
-"""`fleet run` and `fleet doctor`: where things are, who holds the lock, what the exit code is."""
+"""`fleet run`, `fleet prepare` and `fleet doctor`: prepare Spark, lock the root, make the build."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
 _MARKS = {True: "ok", False: "bad", None: "?"}
 LEASE_SECONDS = 60.0
-"""For how long the lock must be ours before a table is written."""
+"""For how many seconds the lock must still be ours before a table is written."""
 LOCK = "lock"
-"""The folder of the lock in a store, where it is an object as builds are."""
+"""The folder of the lock in an object store."""
 
 
 class SparkOptions(Struct, frozen=True):
-    """As on the command line; see `session.SparkPlace`."""
+    """The options of Spark, as on the command line; see `session.SparkPlace`."""
 
     master: str = LOCAL
     jars: tuple[str, ...] = ()
@@ -62,16 +62,21 @@ class SparkOptions(Struct, frozen=True):
 
 
 class BuildRequest(Struct, frozen=True):
-    """only: tables; topic: to read first; fail_on: names in FINDINGS; keep: builds that stay, None:
-    all; patience: seconds to wait for the lock."""
+    """What a build is asked to do."""
 
     root: str
     only: tuple[str, ...] = ()
+    """The tables to make; all if empty."""
     max_corrupt: float | None = None
+    """The share of bad lines from which on the build fails."""
     topic: str | None = None
+    """A topic with copies of logs, which is read first."""
     fail_on: tuple[str, ...] = ()
+    """Names in FINDINGS."""
     keep: int | None = None
+    """How many builds to keep, None for all."""
     patience: float = 0.0
+    """Seconds to wait for the lock."""
 
 
 def read_spark_options(master: str, jars: str, ivy: Path | None) -> SparkOptions:
@@ -119,7 +124,7 @@ _TOKENS = "OAUTHBEARER"
 
 
 def need_packages() -> None:
-    """Raises UsageError: the extra is not installed."""
+    """Raises UsageError if the fleet extra is not installed."""
     if any(find_spec(name) is None for name in PACKAGES):
         raise UsageError(
             "the fleet pipeline is not installed", "Run `pip install 'kafkaform[fleet]'`."
@@ -127,14 +132,14 @@ def need_packages() -> None:
 
 
 def open_root(root: str) -> Objects:
-    """Raises UsageError: it is no place for a fleet."""
+    """Open the folder or store of a fleet. Raises UsageError if it cannot be one."""
     return open_remote(root) if is_remote(root) else Folder(Path(root).absolute(), shared=True)
 
 
 def make_build(
     ask: BuildRequest, spark: SparkOptions, connect: Callable[[], Connection], report: Reporter
 ) -> BuildResult:
-    """Make a build. Raises KafkaformError; UsageError before anything is started."""
+    """Make a build. Raises KafkaformError; UsageError before anything starts."""
     need_packages()
     check_findings(ask.fail_on)
     from ...fleet.build.datasets import DATASETS  # noqa: PLC0415  # what needs Spark is slow to load
@@ -161,7 +166,8 @@ def make_build(
 
 @contextmanager
 def _prepare_session(spark: SparkOptions) -> Iterator[Start]:
-    """What starts Spark when it is needed; then it is stopped, too."""
+    """Yield a function that starts Spark, and stop it at the end if it was started."""
+    # A build that finds nothing new ends without it, half a minute sooner.
     with ExitStack() as stack:
         found: list[SparkSession] = []
 
@@ -176,10 +182,10 @@ def _prepare_session(spark: SparkOptions) -> Iterator[Start]:
 
 @contextmanager
 def _lock_root(root: str, patience: float) -> Iterator[Lease]:
-    """One build at a time writes a root. Raises Locked after so many seconds."""
+    """Lock a root for one build. Raises Locked after `patience` seconds."""
     backend: Backend
     if is_remote(root):
-        # No command ends it by hand: that of a dead build is free after two minutes.
+        # No command removes the lock by hand: that of a dead build expires after two minutes.
         backend = ObjectBackend(open_remote(f"{root.rstrip('/')}/{LOCK}"), by_hand="")
     else:
         folder = Path(root) / FOLDER
@@ -193,8 +199,9 @@ def _lock_root(root: str, patience: float) -> Iterator[Lease]:
 
 
 def _make_follower(topic: str, connect: Callable[[], Connection], place: SparkPlace) -> Follow:
-    """Reads a topic. How to connect goes into the environment, where Spark's workers find it; those
-    of a Connect server have an environment of their own."""
+    """Make the function that reads a topic."""
+    # Spark's workers are processes of their own, which read the connection from the environment.
+    # Those of a Spark Connect server have an environment that is not ours.
     from kafkaform_kafka.connection.clients import native_config  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.connection.settings import read_settings  # noqa: PLC0415  # the clients are slow to load
 
@@ -219,7 +226,7 @@ def _make_follower(topic: str, connect: Callable[[], Connection], place: SparkPl
 
 
 def render_result(done: BuildResult) -> Iterator[str]:
-    """For people."""
+    """The result of a build for people."""
     if not done.made:
         yield f"Nothing new: build {done.manifest.build} is current."
         return
@@ -230,7 +237,7 @@ def render_result(done: BuildResult) -> Iterator[str]:
 
 
 def make_document(done: BuildResult) -> dict[str, Any]:
-    """For programs."""
+    """The result of a build for programs."""
     made = {name: done.manifest.tables[name] for name in done.made}
     return {
         "format_version": "1.0",
@@ -244,7 +251,7 @@ def make_document(done: BuildResult) -> dict[str, Any]:
 
 
 def check_findings(names: Sequence[str]) -> None:
-    """Raises UsageError: one of them is no finding."""
+    """Raises UsageError if one of the names is not a finding."""
     for name in names:
         if name not in FINDINGS:
             raise UsageError(
@@ -253,7 +260,7 @@ def check_findings(names: Sequence[str]) -> None:
 
 
 def refuse_findings(root: str, names: Sequence[str]) -> None:
-    """Raises Blocked if the current build has any of them."""
+    """Raises Blocked if the current build has one of these findings."""
     gold = Gold(read_current(root))
     found = {name: _count_rows(gold, *FINDINGS[name]) for name in names}
     bad = [f"{name}: {number}" for name, number in found.items() if number]
@@ -270,7 +277,7 @@ def _count_rows(gold: Gold, table: str, where: str) -> int:
 
 
 def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]:
-    """Clusters of fleet.hcl that are not wholly known, a line each."""
+    """One line for each cluster of fleet.hcl that could not be read completely."""
     which = f" AND cluster = {quote_text(cluster)}" if cluster else ""
     sql = "SELECT cluster, status, error FROM cluster WHERE registered AND status <> 'read'"
     for row in Gold(read_current(root)).read_rows(f"{sql}{which} ORDER BY cluster"):
@@ -282,7 +289,7 @@ def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]
 
 
 def prepare_spark(spark: SparkOptions, report: Reporter) -> str:
-    """What `fleet prepare` has done. Raises KafkaformError."""
+    """Prepare this computer for Spark, and say what was done. Raises KafkaformError."""
     need_packages()
     from ...fleet.spark.preparation import prepare  # noqa: PLC0415  # what needs Spark is slow to load
 
@@ -295,14 +302,14 @@ def prepare_spark(spark: SparkOptions, report: Reporter) -> str:
 
 
 def examine_computer(root: str | None, spark: SparkOptions) -> tuple[doctor.DoctorCheck, ...]:
-    """What `fleet doctor` finds."""
+    """Check whether this computer can make a build."""
     folder = Path(root) if root and not is_remote(root) else None
     objects = open_root(root) if root else None
     return tuple(doctor.run_checks(spark.place, objects, folder))
 
 
 def render_checks(found: Sequence[doctor.DoctorCheck]) -> Iterator[str]:
-    """For people: what was found, and below it what to do."""
+    """The checks for people: what was found, and below it what to do."""
     width = max(len(check.name) for check in found)
     for check in found:
         yield f"{_MARKS[check.good]:4}  {check.name:{width}}  {inline(check.told)}"
@@ -311,6 +318,6 @@ def render_checks(found: Sequence[doctor.DoctorCheck]) -> Iterator[str]:
 
 
 def make_checks_document(found: Sequence[doctor.DoctorCheck]) -> dict[str, Any]:
-    """For programs."""
+    """The checks for programs."""
     checks = [{"name": c.name, "good": c.good, "found": c.told, "advice": c.advice} for c in found]
     return {"format_version": "1.0", "checks": checks}

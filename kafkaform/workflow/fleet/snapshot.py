@@ -1,5 +1,5 @@
-"""`fleet snapshot`: clusters, states, configurations and logs of a fleet, read side by side and
-laid down as landing files. Reads only; what fails is told and holds up nothing else.
+"""`fleet snapshot`: read the clusters, states, configurations and logs of a fleet in parallel, and
+write them as landing files. It only reads them; one that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -42,11 +42,13 @@ otherwise. Those that a state records or a configuration declares are read by na
 
 
 class _Snapshot(Struct, frozen=True):
-    """One snapshot: where it goes, what it is called, and who is told how far it is."""
+    """What all parts of one snapshot share."""
 
     fleet: Fleet
     place: LandingPlace
+    """Where the landing files are written."""
     name: str
+    """The name of the snapshot there."""
     clock: Clock
     report: Reporter
 
@@ -72,10 +74,11 @@ def take_snapshot(
     report: Reporter = ignore_event,
     clock: Clock | None = None,
 ) -> Summary:
-    """Take a snapshot. root: a folder or a URL, None: as the file says; only: globs over names of
-    clusters and states, none means all; parallel: how many are read at the same time.
+    """Take a snapshot.
 
-    Raises UsageError, and StorageError if the landing files cannot be written.
+    root: a folder or a URL; without it, the root of the fleet file. only: globs over names of
+    clusters and states, all if empty. parallel: how many are read at the same time. Raises
+    UsageError, and StorageError if the landing files cannot be written.
     """
     clock = clock or SystemClock()
     place, taken = open_place(_choose_root(fleet, root)), clock.now()
@@ -122,7 +125,7 @@ def _choose_names(fleet: Fleet, only: Sequence[str]) -> frozenset[str]:
 
 
 class _Counter:
-    """Tells how many clusters are done."""
+    """Counts the clusters that are done, and reports the progress."""
 
     def __init__(self, report: Reporter, total: int) -> None:
         self._report, self._total, self._done = report, total, 0
@@ -147,7 +150,7 @@ class _Counter:
 def _land_cluster(
     run: _Snapshot, entry: ClusterEntry, states: Iterable[KnownState]
 ) -> _SeenCluster:
-    """Read one cluster and land it. Raises StorageError alone."""
+    """Read one cluster and land it. Raises StorageError only."""
     started = run.clock.now()
     captured = _capture_cluster(run, entry, states)
     ended = run.clock.now()
@@ -179,7 +182,7 @@ def _capture_cluster(run: _Snapshot, entry: ClusterEntry, states: Iterable[Known
 
 
 def make_reader(fleet: Fleet) -> ClusterReader:
-    """How the clusters of a fleet are read."""
+    """Make the reader for the clusters of a fleet."""
     from kafkaform_kafka.inspect import listing_trust  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.inspect.usage import read_usage  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.kinds.topic import resource_type as topics  # noqa: PLC0415  # the clients are slow to load
@@ -198,7 +201,7 @@ def make_reader(fleet: Fleet) -> ClusterReader:
 def _find_named_keys(
     entry: ClusterEntry, scope: str, states: Iterable[KnownState]
 ) -> dict[str, list[str]]:
-    """Kind -> keys of what states record or declare there."""
+    """Kind -> the keys that states record or declare in this cluster."""
     found: dict[str, list[str]] = {kind: [] for kind in NAMED}
     for known in states:
         scopes = known.find_scopes([(entry, scope)])
@@ -211,7 +214,7 @@ def _find_named_keys(
 
 
 def _drop_repeated_states(states: Iterable[KnownState]) -> tuple[KnownState, ...]:
-    """Of states that are one and the same, the first one alone: they would land in one place."""
+    """Keep the first of states with the same lineage; they would land in one place."""
     first: dict[str, str] = {}
     found = []
     for known in states:
@@ -233,7 +236,7 @@ def _land_state(
     seen: Sequence[_SeenCluster],
     clusters: Sequence[tuple[ClusterEntry, str]],
 ) -> StateResult:
-    """Land what is known of one state. Raises StorageError."""
+    """Land everything that could be read of one state. Raises StorageError."""
     result = StateResult(known.entry.name, known.lineage)
     if known.state_error:
         return replace(result, errors=(known.state_error, *_list_error(known.desired_error)))
@@ -277,7 +280,7 @@ def _land_rows(
     scopes: Mapping[str, str],
     rows: Iterable[LandedRow] | None,
 ) -> int | None:
-    """Objects that landed, None if their configuration could not be read."""
+    """Land rows, and return their number; None if the configuration could not be read."""
     meta = Meta(
         source,
         known.lineage,
@@ -293,7 +296,7 @@ def _land_rows(
 
 
 def _land_log(run: _Snapshot, known: KnownState) -> int:
-    """Records that landed."""
+    """Land the new records of a log, and return their number."""
     assert known.sink is not None  # the state was read
     keys = land_log(run.place, known.lineage, known.sink, known.anchor)
     spans = (Path(key).stem.split("-") for key in keys)
@@ -306,7 +309,8 @@ def _land_log(run: _Snapshot, known: KnownState) -> int:
 def _complete_register(
     place: LandingPlace, register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]
 ) -> Register:
-    """With ids and lineages as they are now, or as they were when they could be read last."""
+    """Add ids and lineages as they are now, or as they were when they could last be read."""
+    # A cluster that is down now must not lose its id, by which its earlier snapshots are found.
     before = _read_last_register(place)
     ids = {c.name: c.cluster_id for c in before.clusters if c.cluster_id}
     names = {s.name: s.lineage for s in before.states if s.lineage}

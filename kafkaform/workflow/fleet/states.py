@@ -1,4 +1,4 @@
-"""The states of a fleet and what their configurations declare, each with its own failure."""
+"""Read the states of a fleet and what their configurations declare; each can fail by itself."""
 
 from __future__ import annotations
 
@@ -30,23 +30,27 @@ from .register_file import ClusterEntry, StateEntry
 
 BOOTSTRAP = "bootstrap_servers"
 FEW = 5
-"""How many faults of one configuration are told."""
+"""How many faults of one configuration an error names."""
 
 
 class KnownState(Struct, frozen=True):
-    """What is known of one state. state: None if it could not be read, with an empty lineage if
-    nothing was ever applied; desired: None if there is no folder, or if it could not be read;
-    started, ended: when both were read (RFC 3339)."""
+    """What could be read of one state and its configuration."""
 
     entry: StateEntry
     state: State | None = None
+    """None if it could not be read; its lineage is empty if nothing was ever applied."""
     sink: Sink | None = None
+    """The audit log of the state."""
     desired: Desired | None = None
+    """What the configuration declares; None without a folder, or if it could not be read."""
     types: Mapping[str, ResourceType] = field(default_factory=dict)
+    """The resource types of the configuration's providers."""
     state_error: str | None = None
     desired_error: str | None = None
     started: str = ""
+    """When reading began (RFC 3339)."""
     ended: str = ""
+    """When reading ended (RFC 3339)."""
 
     @property
     def lineage(self) -> str:
@@ -54,12 +58,14 @@ class KnownState(Struct, frozen=True):
 
     @property
     def anchor(self) -> Head | None:
-        """The head of its log that the state keeps."""
+        """The head of the log that the state is anchored at."""
         return self.state.audit_head if self.state else None
 
     def find_scopes(self, clusters: Sequence[tuple[ClusterEntry, str]]) -> dict[str, str]:
-        """Instance -> scope id: as recorded, else that of the cluster with the same brokers.
-        clusters: with their scope ids, as far as they were read."""
+        """Instance -> scope id: the recorded one, or that of the cluster with the same brokers.
+
+        clusters: the clusters that could be read, with their scope ids.
+        """
         found = dict(self.state.providers) if self.state else {}
         for instance, config in (self.desired.providers if self.desired else {}).items():
             servers = set(config.config.get(BOOTSTRAP) or ())
@@ -70,7 +76,7 @@ class KnownState(Struct, frozen=True):
 
 
 def read_known(entry: StateEntry, clock: Clock) -> KnownState:
-    """Read the state and evaluate its configuration. Does not raise for what cannot be read."""
+    """Read a state and evaluate its configuration. What cannot be read becomes an error text."""
     started = render_time(clock.now())
     try:
         known = _read_known(entry)
@@ -96,11 +102,12 @@ def _read_known(entry: StateEntry) -> KnownState:
 
 
 def describe_error(error: Exception) -> str:
-    """An error in one text: every fault with its place, the first ones of many."""
+    """An error as one text, with the places of its first faults."""
     if isinstance(error, KafkaformError):
         return _render_errors(error.diagnostics)
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    # The message of an unexpected error can contain a value of the configuration.
     return f"kafkaform failed unexpectedly ({type(error).__name__})"
 
 
@@ -147,15 +154,18 @@ def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
 
 
 def list_wanted(known: KnownState, captured: Mapping[str, Captured]) -> Iterator[WantedObject]:
-    """The declared objects as they shall be. captured: instance -> what its cluster showed, of
-    those that could be read; attributes of others stay as they are declared."""
+    """The declared objects as a plan would make them.
+
+    captured: instance -> what its cluster has, for clusters that could be read; objects of the
+    others are as they are declared.
+    """
     for item in known.desired.declared if known.desired else ():
         seen = captured.get(item.identity.instance)
         yield WantedObject(item, _compute_target(item, known.types[item.identity.kind], seen))
 
 
 def _compute_target(item: Declared, kind: ResourceType, seen: Captured | None) -> FrozenMap:
-    """What a plan would make true of what the block says, and nothing that it leaves out."""
+    """The attributes that a plan would aim for, only those that the block sets."""
     said = item.attributes
     if seen is None or seen.facts is None:
         return said

@@ -1,4 +1,4 @@
-"""What a snapshot of the fleet came to: for people and for programs."""
+"""Summarise a snapshot of the fleet, for people and for programs."""
 
 from __future__ import annotations
 
@@ -11,38 +11,46 @@ from ...render.text import inline, render_count
 
 READ, PARTIAL, FAILED = "read", "partial", "failed"
 INCOMPLETE = 5
-"""Exit code of a snapshot that lacks something."""
+"""The exit code of an incomplete snapshot."""
 
 
 class ClusterResult(Struct, frozen=True):
-    """status: read, partial (some of it was not read or not seen) or failed; unseen: kinds of
-    which some objects may be hidden; seconds: how long it took."""
+    """How reading one cluster ended."""
 
     name: str
     status: str
+    """READ, PARTIAL (something could not be read or can be hidden) or FAILED."""
     objects: int
+    """The number of objects that landed."""
     seconds: float
+    """How long it took."""
     error: str | None = None
     unseen: tuple[str, ...] = ()
+    """Kinds of which objects can be hidden."""
 
 
 class StateResult(Struct, frozen=True):
-    """recorded, declared: objects that landed, None if nothing did; records: of the log that
-    landed now; errors: why not all landed."""
+    """How reading one state ended."""
 
     name: str
     lineage: str
     recorded: int | None = None
+    """The number of recorded objects that landed, None if they could not be read."""
     declared: int | None = None
+    """The number of declared objects that landed, None if they could not be read."""
     records: int = 0
+    """The number of log records that landed now."""
     errors: tuple[str, ...] = ()
+    """Why not everything landed."""
 
 
 class Summary(Struct, frozen=True):
-    """place: where it landed; snapshot: its name there."""
+    """The result of a snapshot."""
 
     place: str
+    """Where it landed."""
     snapshot: str
+    """Its name there."""
     clusters: tuple[ClusterResult, ...]
     states: tuple[StateResult, ...]
 
@@ -53,7 +61,7 @@ class Summary(Struct, frozen=True):
         return 0 if whole and not any(s.errors for s in self.states) else INCOMPLETE
 
     def make_document(self) -> dict[str, Any]:
-        """For programs."""
+        """The summary for programs."""
         return {
             "format_version": "1.0",
             "place": self.place,
@@ -84,7 +92,7 @@ class Summary(Struct, frozen=True):
         }
 
     def render_lines(self) -> Iterator[str]:
-        """For people: one line each, and why something is missing below it."""
+        """The summary for people: one line per cluster and state, with its errors below."""
         names = (*(one.name for one in self.clusters), *(one.name for one in self.states))
         width = max(map(len, names), default=0)
         for cluster in self.clusters:
