@@ -125,8 +125,8 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
     refuse_old_token(ask.expect)
     if not (ask.approve or ask.expect or ask.confirm):
         raise UsageError(
-            "nobody is asked to approve the plan; nothing was sent",
-            "Give a callback that approves it, or the approval of a plan that was reviewed.",
+            "no approval was given or can be asked for, so nothing was applied",
+            "Give a callback that approves the plan, or the approval of a reviewed plan.",
         )
     run = make_run_id()
     info = make_lock_info(run, ask.command, render_time(space.clock.now()), space.actor)
