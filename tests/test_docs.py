@@ -26,7 +26,6 @@ from kafkaform.cli.options.terraform_flags import normalise_flags
 from kafkaform.core import canonical, change, diagnostics, resource
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.plan import codec, model
-from kafkaform.provider.registry import Registry
 from kafkaform.state.codec import MEMBERS
 from kafkaform.state.codec import decode as decode_state
 from kafkaform.state.codec import encode as encode_state
@@ -95,7 +94,7 @@ def test_every_configuration_shown_is_valid(path: Path, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "main.kf.hcl").write_text(text, encoding="utf-8")
-        found = read_configuration(folder, Inputs(), Registry()).evaluate_desired(offline=True)
+        found = read_configuration(folder, Inputs()).evaluate(offline=True).desired
         assert not diagnostics.has_errors(found.diagnostics), found.diagnostics
         assert found.declared
 

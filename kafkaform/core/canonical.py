@@ -7,7 +7,6 @@ name can forge a line. Equal values are equal bytes. Secret references are
 
 from __future__ import annotations
 
-import hashlib
 import json
 from decimal import Decimal
 from sys import intern

@@ -17,14 +17,14 @@ from .override_files import merge_overrides
 
 class Tree(Struct, frozen=True):
     """configuration: in order of file names, override files merged into the others; values: files
-    of variable values that are read without being asked for, weakest first; digests: file name ->
-    SHA-256 of its content; terraform: the files are Terraform's; modules: folder, seen from this
+    of variable values that are read without being asked for, weakest first; contents: file name ->
+    its bytes; terraform: the files are Terraform's; modules: folder, seen from this
     one -> what it holds, for every folder that a module names (of the root only); names: how
     modules spell their folders -> the folders' own names there."""
 
     configuration: tuple[File, ...]
     values: tuple[File, ...]
-    digests: Mapping[str, str]
+    contents: Mapping[str, bytes]
     diagnostics: Diagnostics = ()
     terraform: bool = False
     modules: Mapping[str, Tree] = field(default_factory=dict)
@@ -84,7 +84,7 @@ def is_read(name: str) -> bool:
 def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
     """Parse a folder. files: name without folder -> content; other names are passed over.
 
-    folder: of a module, as diagnostics and digests name it; its value files do not count.
+    folder: of a module, as diagnostics and contents name it; its value files do not count.
     """
     family = next((f for f in FAMILIES if f.select_configuration(files)), FAMILIES[0])
     names = family.select_configuration(files)

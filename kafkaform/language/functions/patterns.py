@@ -28,11 +28,11 @@ _REPEATED = 10_000
 """Parts of a pattern, each counted as often as it is repeated: that is how it is compiled."""
 _CAPTURED = 1_000_000
 """Groups times characters of a text: a group in a loop keeps each of its captures."""
-_PART = re.compile(
+# Compiled when it is first used: few configurations have patterns.
+_PART = (
     r"\\[pPxN]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^]\\])*\]|\(\?[ims-]+\)"
     r"|(?P<open>\((?:\?(?:[:=!>]|<[=!]|P?<\w+>|[ims-]+:))?)|(?P<close>\))"
-    r"|\{(?P<least>\d*)(?P<most>,\d*)?\}|(?P<other>.)",
-    re.DOTALL,
+    r"|\{(?P<least>\d*)(?P<most>,\d*)?\}|(?P<other>.)"
 )
 
 _Result = TypeVar("_Result")
@@ -82,7 +82,7 @@ def _refuse_dangerous(pattern: str, argument: int) -> None:
     """Refuse what is no part of the language's patterns (RE2's) and makes them take any amount of
     memory: groups that contain themselves, and endless numbers of repetitions."""
     sizes, last = [0], 0
-    for part in _PART.finditer(pattern):
+    for part in re.finditer(_PART, pattern, re.DOTALL):
         if part["open"]:
             if part["open"] == "(" and pattern.startswith("?", part.end()):
                 raise FunctionFault("the pattern has a group of an unknown kind", argument)
