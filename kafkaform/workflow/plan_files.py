@@ -102,8 +102,9 @@ def _make_no_plan_error(path: Path | str, reason: str) -> UsageError:
     )
 
 
-def words_of(plan: Plan, registry: Registry) -> Vocabulary:
-    """The words of the plan's providers; a provider that is not installed here has none."""
+def read_words(plan: Plan) -> Vocabulary:
+    """What the users of the plan's providers call their things. A provider that is not installed
+    here has no words."""
     words: dict[str, Words] = {}
     registry = Registry()
     for instance in plan.instances:

@@ -114,29 +114,6 @@ def refuse_dry_run(
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
 
 
-@contextmanager
-def _read_only_plan(
-    space: Workspace, options: Options, report: Reporter
-) -> Iterator[tuple[Plan, Mapping[str, Session]]]:
-    """The plan of the state with what the log tells after it, open intents as pending; and the
-    sessions that it was read by."""
-    for left in reversed(range(_ROUNDS)):
-        stored = space.backend.load().state
-        state = stored or make_first_state(space.sink)
-        found = read_log(space.sink, stored)
-        refuse_lost_state(stored, found, space)
-        if found.unsaved:
-            state = replay_log(found, state).state
-        with open_sessions(space, state, found) as sessions:
-            plan = plan_workspace(space, sessions, state, found, options, report)
-            # What an apply has just created is foreign to a state and a log of before it.
-            blocked = any(change.blocked for change in plan.changes)
-            if left and blocked and read_log(space.sink, stored).head != found.head:
-                continue
-            yield plan, sessions
-            return
-
-
 def plan_workspace(
     space: Workspace,
     sessions: Mapping[str, Session],
@@ -185,7 +162,8 @@ def plan_workspace(
 def add_removals(
     plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: LogIndex
 ) -> Plan:
-    """The plan, with what earlier runs owe and this one may remove."""
+    """Add what earlier runs have left to remove, such as throttles, to the plan."""
+    # Finding out who owes what reads the whole log again, so it is done only if something is open.
     if not found.obligations:
         return plan
     owed = find_owed_in(space.sink, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, field
@@ -108,7 +107,7 @@ def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
     return Tree(
         configuration,
         tuple(file for file, _ in given),
-        {prefix + n: hashlib.sha256(files[n]).hexdigest() for n in sorted(names + values)},
+        {prefix + n: files[n] for n in sorted(names + values)},
         tuple(faults),
         family.terraform,
     )
