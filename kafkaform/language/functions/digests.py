@@ -1,4 +1,4 @@
-"""Digests of texts, and of the files that `files` reads."""
+"""Functions that compute digests of texts; `files` uses them for files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from ..values.value import Val
 from .spec import Function, make_string_param
 
 Digest = Callable[[bytes], str]
+
+
+# Systems in FIPS mode refuse MD5 and SHA-1 unless they are declared to have no use for security.
 
 
 def _make_hex_digest(algorithm: str) -> Digest:
@@ -39,7 +42,7 @@ DIGESTS: tuple[tuple[str, str, Digest], ...] = (
         for name in ("sha256", "sha512")
     ),
 )
-"""Name, documentation with a gap for what is digested, and how."""
+"""Name, documentation with a gap for what is digested, and the digest."""
 
 _NAMESPACES = ("dns", "url", "oid", "x500")
 
