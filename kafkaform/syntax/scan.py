@@ -101,8 +101,7 @@ class _Scanner(Struct, eq=False):
 
     def scan_code(self) -> None:
         """Scan code up to a string with parts, a heredoc or the end of `${ }`."""
-        # The hot loop: everything that is not a keyword or punctuation with a meaning becomes a
-        # token at once, without a call.
+        # The hot loop: all but punctuation with a meaning becomes a token at once, without a call.
         text, source, tokens = self.source.text, self.source, self.tokens
         room = limits.TOKENS + 1 - len(tokens)
         for found in islice(patterns.CODE.finditer(text, self.at, self.until), room):
@@ -154,7 +153,6 @@ class _Scanner(Struct, eq=False):
 
     def newline(self, start: int, end: int) -> None:
         top = self.frames[-1]
-        # A newline that does not count is still a token: the formatter needs every line.
         if top.frame not in _NEWLINES_COUNT or self.last in ("", "NL_OR_COMMENT"):
             after_comment = bool(self.tokens) and self.tokens[-1].type == "COMMENT"
             self.tokens.append(_token(("BREAK", start, end, self.source)))
@@ -186,8 +184,7 @@ class _Scanner(Struct, eq=False):
     def open(self, start: int, end: int) -> None:
         mark = self.source.text[start]
         type_, frame = OPENERS[mark]
-        # A brace is a block, an object or an object made by a for. They differ in whether
-        # newlines count, so the scanner has to know before the parser sees them.
+        # Newlines count in a block and not in an object, so the scanner has to know which it is.
         if mark == "{":
             top = self.frames[-1]
             if top.frame is Frame.BODY and not top.in_value:

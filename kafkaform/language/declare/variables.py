@@ -29,6 +29,7 @@ from ..values.faults import (
     Poisoned,
     make_diagnostic,
     make_error,
+    make_sentence,
 )
 from ..values.types import Default, parse_type
 from ..values.value import (
@@ -262,7 +263,7 @@ def compute_value(
         raise EvalError(
             place,
             f'The value of the variable "{block.name}" does not fit its type',
-            f"Here {fault.message if hide else fault}{by}.",
+            make_sentence(f"{fault.message if hide else fault}{by}"),
             hide=hide,
         ) from None
     if block.ephemeral:
@@ -311,7 +312,9 @@ def make_default_reader(context: Context) -> Default:
             context.budget.charge(compute_conversion_cost(value, kind) + work_of(value), node)
             return lower_value(convert_value(value, kind))
         except ConvertFault as fault:
-            raise EvalError(node, "The default does not fit its type", f"Here {fault}.") from None
+            raise EvalError(
+                node, "The default does not fit its type", make_sentence(fault)
+            ) from None
 
     return read
 

@@ -23,6 +23,7 @@ from ..values.faults import (
     Poisoned,
     make_diagnostic,
     make_error,
+    make_sentence,
     suggest_near,
 )
 from ..values.types import describe_type
@@ -341,7 +342,7 @@ def fit_type(value: Val, kind: Type, place: Place, what: str) -> Val:
     except ConvertFault as fault:
         advice = "Write digits, such as 3." if kind == NUMBER else ""
         raise EvalError(
-            place, f"{what} must be {describe_type(kind)}", f"Here {fault}.", advice
+            place, f"{what} must be {describe_type(kind)}", make_sentence(fault), advice
         ) from None
 
 

@@ -11,7 +11,7 @@ from ...syntax.nodes import Block, Expression
 from ..expressions.code import Context, Env
 from ..expressions.namespaces import Fixed
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError
+from ..values.faults import ConvertFault, EvalError, make_sentence
 from ..values.types import describe_value
 from ..values.value import (
     FIELDS,
@@ -88,7 +88,7 @@ def _expand_count(node: Expression, context: Context, env: Env) -> Iterator[Inst
     try:
         number = convert_value(value, NUMBER)
     except ConvertFault as fault:
-        raise EvalError(node, "count must be a whole number", f"Here {fault}.") from None
+        raise EvalError(node, "count must be a whole number", make_sentence(fault)) from None
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise EvalError(node, "count must be a whole number, 0 or more")
     env.budget.admit(number, node)

@@ -18,6 +18,7 @@ from ..values.faults import (
     FunctionFault,
     LimitError,
     LimitFault,
+    make_sentence,
     suggest_near,
 )
 from ..values.limits import LIMITS
@@ -170,7 +171,7 @@ class _Caller(Struct, frozen=True):
         return EvalError(
             self._get_place(index),
             f"The argument {param.name} of {self.function.name}() does not fit",
-            f"Here {why}.",
+            make_sentence(why),
             f"Call it {self.function.usage()}.",
         )
 
@@ -179,14 +180,13 @@ class _Caller(Struct, frozen=True):
         try:
             return self.function.call(*arguments)
         except LimitFault as fault:
-            raise LimitError(
-                self._get_place(fault.argument), f"{name}() is too large", fault.message
-            ) from None
+            place, reason = self._get_place(fault.argument), make_sentence(fault.message)
+            raise LimitError(place, f"{name}() is too large", reason) from None
         except FunctionFault as fault:
             message, index = fault.message, fault.argument
         except (ConvertFault, ValueError) as fault:
             message, index = str(fault), None
-        detail = HIDDEN if hide else message
+        detail = HIDDEN if hide else make_sentence(message)
         raise EvalError(self._get_place(index), f"{name}() cannot be computed", detail)
 
     def _check_result(self, result: Val) -> None:

@@ -1,7 +1,8 @@
 """The functions of the language: pure, without network, clock or environment.
 
-Left out on purpose: what differs from run to run (timestamp, uuid, bcrypt), what tells of the
-machine (pathexpand, abspath), and anything that could read more than the configuration's root.
+Some of Terraform's functions are left out on purpose: those whose result differs from run to run
+(timestamp, uuid, bcrypt), those that reveal something about the machine (pathexpand, abspath), and
+everything that could read files outside the root of the configuration.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ def group_functions(read: Read | None = None) -> Mapping[str, tuple[Function, ..
 
 def _load_functions(module: str, read: Read | None) -> tuple[Function, ...]:
     found = import_module(f".{module}", __name__)
+    # These two have a state: how files are read, and how much time patterns have left.
     if module == "files":
         return tuple(found.file_functions(read))
     return tuple(found.pattern_functions() if module == "patterns" else found.FUNCTIONS)

@@ -1,4 +1,4 @@
-"""Functions that read files; how, and how far they may reach, is decided by who makes `Read`."""
+"""Functions that read files. The `Read` that they are given decides which files they can reach."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _Found = TypeVar("_Found")
 
 
 def file_functions(read: Read | None) -> tuple[Function, ...]:
-    """The functions over this reader; without one each of them says that it is turned off."""
+    """The functions with this reader. Without one, each of them fails and says that it is turned
+    off (as with --untrusted)."""
     path = make_string_param("path")
     uses: tuple[tuple[str, str, Callable[[bytes], Val]], ...] = (
         ("file", "The text of a file (UTF-8).", _decode_text),
@@ -49,7 +50,8 @@ def file_functions(read: Read | None) -> tuple[Function, ...]:
 
 
 def _keep_results(use: Callable[[bytes], Val]) -> Callable[[bytes, str], Val]:
-    """The same with what it yields kept by path: a digest of a large file takes long."""
+    """The same function, which keeps its results by path."""
+    # A hundred instances may use the digest of one large file.
     made: dict[str, Val] = {}
 
     def run(content: bytes, path: str) -> Val:

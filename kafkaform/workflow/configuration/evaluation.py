@@ -330,7 +330,7 @@ def _read_computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[st
         for identity, reading in session.read(sorted(mine)).items():
             if isinstance(reading, Observed):
                 found[str(mine[identity].address)] = reading.details
-        # Only after this proof did all the answers come from the cluster that was planned for.
+        # Only after this proof did all the answers come from the system that was planned for.
         session.prove()
     return found
 
