@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from .value import FIELDS, SEQUENCES, Computed, Fields, Null, Sequence, Val, type_of, unmark
 
 
