@@ -44,8 +44,6 @@ WORKFLOW = {
     "workflow/fleet/": "the fleet is about Kafka clusters",
     "workflow/connection.py": "connects by a bootstrap server and properties of the Java client",
     "workflow/log_copies.py": "copies the log to a topic",
-    "workflow/generated_blocks.py": "how blocks of some types are named: no member of a type yet",
-    "workflow/import_all.py": "which type is a part of another: no member of a type yet",
     "workflow/configuration/untrusted.py": "names the one provider that is allowed by default",
     "workflow/configuration/environment.py": "shows how a variable is named",
 }

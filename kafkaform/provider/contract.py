@@ -57,6 +57,16 @@ class ResourceType(Struct, frozen=True):
     ours: Callable[[FrozenMap, FrozenMap], FrozenMap] | None = None
     left: Callable[[FrozenMap, FrozenMap], FrozenMap | None] | None = None
     written: Callable[[FrozenMap], FrozenMap] | None = None
+    part_of: str | None = None
+    """The type of the objects that contain the objects of this type, under the same key. A block of
+    either type manages both objects, and `import --all` lists the containers only."""
+    named_by: tuple[str, ...] = ()
+    """The attributes from which `import --all` makes a block's name, the most important first; a
+    block is shared by objects with the same first one. Empty: the attributes that decide the key,
+    in the order of the schema."""
+    switched_off: frozenset[str] = frozenset()
+    """Codes of a failed listing (`Fault.code`) that mean that the system has no objects of this
+    type at all."""
 
 
 class Session(Protocol):

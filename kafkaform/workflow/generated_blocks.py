@@ -31,11 +31,6 @@ from ..syntax.write import (
     write_value,
 )
 
-NAMING: Mapping[str, tuple[str, ...]] = {
-    "kafka_acl": ("acl_principal", "acl_operation", "resource_type", "resource_name"),
-}
-"""Attributes in the order in which they make a name; blocks are grouped by the first. A type that
-is not here is named by what its key is made of, in the schema's order."""
 SECRET = "Nobody can read the {attribute}: put it into {name}. It is sent when {version} changes."
 _SEPARATORS = "._-/ "
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -88,24 +83,28 @@ def generate_blocks(
     """Blocks for all of these, imports included; `names` is extended by what they are called."""
     shapes: dict[tuple[Value, ...], list[UndeclaredObject]] = defaultdict(list)
     for item in sorted(found, key=lambda item: item.identity):
-        shapes[_compute_shape(item, types[item.identity.kind].schema)].append(item)
+        shapes[_compute_shape(item, types[item.identity.kind])].append(item)
     drafts = [_Draft(tuple(items), types[items[0].identity.kind]) for items in shapes.values()]
     drafts.sort(key=lambda draft: draft.order)
     return "\n".join(_render_draft(draft, names) for draft in drafts)
 
 
-def _compute_shape(item: UndeclaredObject, schema: ObjectSchema) -> tuple[Value, ...]:
+def _compute_shape(item: UndeclaredObject, kind: ResourceType) -> tuple[Value, ...]:
     """What objects must have in common to share a block: everything that is not one text or
     number, and what the type is grouped by. Each secret has its own block."""
-    first = NAMING.get(item.identity.kind, ("",))[0]
     common: tuple[Value, ...] = tuple(
         (name, value)
         for name, value in sorted(item.arguments.items())
-        if name == first or isinstance(value, tuple | FrozenMap)
+        if name == _find_grouping(kind) or isinstance(value, tuple | FrozenMap)
     )
-    secret = any(_is_secret(schema, name) for name in item.arguments)
+    secret = any(_is_secret(kind.schema, name) for name in item.arguments)
     alone = item.identity.key if secret else ""
     return (item.identity.instance, item.identity.kind, alone, *common)
+
+
+def _find_grouping(kind: ResourceType) -> str:
+    """The argument by which objects of this type are grouped into blocks; "" if there is none."""
+    return kind.named_by[0] if kind.named_by else ""
 
 
 def _is_secret(schema: ObjectSchema, name: str) -> bool:
@@ -138,7 +137,7 @@ class _Draft(Struct, frozen=True):
     @property
     def naming(self) -> list[str]:
         """The arguments that decide which object a block means, in the order of a name."""
-        first = NAMING.get(self.kind, ())
+        first = self.type.named_by
         return sorted(
             self._list_keyed(), key=lambda n: first.index(n) if n in first else len(first)
         )
@@ -311,7 +310,7 @@ def _make_import(target: str, id: str, each: Code | None = None) -> NewBlock:
 
 def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
     """What the objects have in common: what their type is grouped by, else how they begin."""
-    first = NAMING.get(draft.kind, ("",))[0]
+    first = _find_grouping(draft.type)
     if first in draft.given:
         (common,) = _drop_types([str(draft.items[0].arguments[first])])
         return _make_identifier(common, _get_noun(draft.kind))
@@ -331,7 +330,7 @@ def _drop_types(texts: Iterable[str]) -> list[str]:
 
 
 def _get_noun(kind: str) -> str:
-    """`topic` of `kafka_topic`."""
+    """`file` for `textstore_file`: the type without the name of its provider."""
     return kind.partition("_")[2] or kind
 
 

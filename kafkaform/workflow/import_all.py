@@ -36,16 +36,12 @@ from .generated_blocks import (
 from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance
 
-PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
-"""Type -> the type whose objects hold its objects: it is not listed by itself, and what it
-declares is not declared by the other too."""
-SWITCHED_OFF = frozenset({"SECURITY_DISABLED"})
-"""Faults of a listing that say that the system has no objects of the kind at all."""
 PLACEHOLDER = SecretRef("env", "")
 """Where a secret has to be, which nobody can read."""
 NAMES_SHOWN = 5
 Thing = tuple[str, str, str]
-"""Scope id, type and key: one real object, whichever provider instance leads to it."""
+"""Scope id, type and key of one real object, whichever provider instance leads to it. A part counts
+as its container (`ResourceType.part_of`)."""
 
 
 class ImportFilter(Struct, frozen=True):
@@ -103,7 +99,7 @@ def import_all(
     match: only identity keys that one of these globs fits; name: of the file in faults.
 
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if what
-    is generated would not say what the clusters have.
+    is generated would not say what the systems have.
     """
     with keep_secrets(workspace.known):
         stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
@@ -144,11 +140,13 @@ def _find_known(
 ) -> set[Thing]:
     """What blocks declare and the state records, through whichever instance."""
     ids = {*recorded, *(item.identity for item in space.desired.declared)}
-    return {_make_thing(i, sessions[i.instance]) for i in ids if i.instance in sessions}
+    return {_make_thing(i, sessions[i.instance], space) for i in ids if i.instance in sessions}
 
 
-def _make_thing(identity: Identity, session: Session) -> Thing:
-    return session.facts.scope_id, identity.kind, identity.key
+def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing:
+    kind = space.types.get(identity.kind)
+    container = kind.part_of if kind is not None else None
+    return session.facts.scope_id, container or identity.kind, identity.key
 
 
 def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
@@ -232,7 +230,7 @@ def _refuse_unknown(space: Workspace, wanted: ImportFilter) -> None:
 
 
 def _is_listed(kind: ResourceType) -> bool:
-    return kind.expand is None and kind.name not in PARTS
+    return kind.expand is None and kind.part_of is None
 
 
 # ── one system ──────────────────────────────────────────────────────────────────────────
@@ -247,25 +245,24 @@ def _take_instance_stock(
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
             stock += _take_listed(kind, session, known, wanted)
-    known.update(_make_thing(item.identity, session) for item in stock.found)
+    known.update(_make_thing(item.identity, session, space) for item in stock.found)
     return stock
 
 
 def _take_listed(
     kind: ResourceType, session: Session, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
-    """Those of one kind."""
+    """The objects of one type that nobody declares or records."""
     sweep = session.sweep(kind.name, Depth.FULL)
     fault = sweep.coverage.fault
-    if fault is not None and fault.code in SWITCHED_OFF:
+    if fault is not None and fault.code in kind.switched_off:
         return Stock()
     scope = session.facts.scope_id
-    names = (kind.name, *(part for part, whole in PARTS.items() if whole == kind.name))
     unknown = [
         item
         for item in sweep.items
         if wanted.has_match(item.identity)
-        and not any((scope, name, item.identity.key) in known for name in names)
+        and (scope, kind.name, item.identity.key) not in known
         and item.details.get("internal") is not True
     ]
     told = [_make_found(item, kind, session.facts) for item in unknown]

@@ -224,4 +224,5 @@ TYPE = ResourceType(
     import_key=_import_key,
     ours=select_declared,
     left=make_remainder("config"),
+    part_of="kafka_topic",
 )
