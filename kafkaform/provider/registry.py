@@ -17,6 +17,8 @@ from .contract import Provider
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from .commands import CommandGroup
+
 GROUP = "kafkaform.providers"
 """The entry-point group of other packages' providers."""
 BUILT_IN: Mapping[str, str] = {"kafka": "kafkaform_kafka.provider"}
@@ -69,6 +71,13 @@ class Registry:
             self._loaded[name] = _load_provider(self._find_entry_point(name))
         return self._loaded[name]
 
+    def load_commands(self, group: str) -> tuple[CommandGroup, ...]:
+        """What the built-in providers add to `describe`, `explain` or `alter`. Other packages are
+        not asked: finding them would slow down each of these commands."""
+        providers = (self.load(name) for name in self.built_in)
+        places = (getattr(provider, "commands", {}).get(group) for provider in providers)
+        return tuple(_import_attribute(place) for place in places if place is not None)
+
     def describe_package(self, name: str) -> str:
         """The installed package that offers this provider, with its version."""
         return self._find_entry_point(name).package
@@ -106,12 +115,14 @@ def list_entry_points() -> Iterable[EntryPoint]:
 
 def _offer_built_in(name: str) -> Offer:
     module = BUILT_IN[name]
-    package = f"kafkaform {VERSION}"
-    return Offer(name, f"{module}:PROVIDER", partial(_import, module), package, "kafkaform")
+    place, package = f"{module}:PROVIDER", f"kafkaform {VERSION}"
+    return Offer(name, place, partial(_import_attribute, place), package, "kafkaform")
 
 
-def _import(module: str) -> Any:
-    return import_module(module).PROVIDER
+def _import_attribute(place: str) -> Any:
+    """What is at `module:attribute`."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _offer_installed(point: EntryPoint) -> Offer:

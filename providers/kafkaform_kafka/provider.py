@@ -20,6 +20,11 @@ from .kinds.kind import KindRights, ResourceKind
 from .resource_kinds import KINDS
 from .words import WORDS
 
+COMMANDS = {
+    name: f"kafkaform_kafka.commands.{name}:GROUP" for name in ("describe", "explain", "alter")
+}
+"""See `kafkaform.provider.commands.CommandProvider`."""
+
 
 class KafkaProvider(Struct, frozen=True):
     """See `kafkaform.provider.contract.Provider`; `make_provider` makes one."""
@@ -34,6 +39,10 @@ class KafkaProvider(Struct, frozen=True):
     @property
     def words(self) -> Words:
         return WORDS
+
+    @property
+    def commands(self) -> Mapping[str, str]:
+        return COMMANDS
 
     @property
     def config(self) -> ObjectSchema:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
-from kafkaform.core.errors import KafkaformError
+from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.contract import Session
 
 from ..cluster.brokers import find_answering_node
 from ..cluster.context import ClusterContext
@@ -21,6 +22,7 @@ from ..cluster.exchange import attempt
 from ..kinds.kind import ResourceKind
 from ..protocol.faults import fault_of
 from ..resource_kinds import KINDS
+from ..session import KafkaSession
 from ..wire import cluster as cluster_wire
 from ..wire import describe as wire
 from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
@@ -40,6 +42,14 @@ def describe(
         return describe_objects(OBJECTS[name], context.facts.scope_id, sweep, wanted)
     source = DescribeSource(context, sweep)
     return _make_document(name, context.facts.scope_id, ASKED[name](source, wanted))
+
+
+def read_document(session: Session, kind: str, wanted: DescribeQuery) -> FrozenMap:
+    """The document of this name, as a session shows it. Raises KafkaformError, UsageError for a
+    session of another system."""
+    if not isinstance(session, KafkaSession):
+        raise UsageError("only Kafka clusters can be described", "Choose a kafka provider block.")
+    return describe(kind, session.context, session.sweep, wanted)
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────

@@ -8,8 +8,8 @@ import pytest
 
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.errors import UsageError
-from kafkaform.workflow.alter.amendments import DRAFTS, read_alteration
-from kafkaform.workflow.alter.config_lists import Pair, parse_keys, parse_pairs
+from kafkaform_kafka.commands.config_lists import Pair, parse_keys, parse_pairs
+from kafkaform_kafka.commands.drafts import DRAFTS, make_drafts, read_edit
 
 from ...conftest import Broker
 from ...kit.commands.bare import Bare
@@ -186,8 +186,7 @@ def test_who_is_not_named(here: Here, entity: str) -> None:
 def test_a_limit_that_is_none(value: str) -> None:
     """How a limit is lifted is said in flags: there is no config to leave it out of."""
     with pytest.raises(UsageError) as caught:
-        wanted = read_alteration("user", ["ci"], [f"producer_byte_rate={value}"], [])
-        list(DRAFTS["user"](wanted, "ci"))
+        make_drafts(read_edit("user", ["ci"], [f"producer_byte_rate={value}"], []))
     assert "character 1: producer_byte_rate is not a number above 0" in caught.value.message
     assert "--delete-config producer_byte_rate lifts it" in caught.value.advice
 

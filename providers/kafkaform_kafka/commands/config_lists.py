@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...core.errors import UsageError
+from kafkaform.core.errors import UsageError
 
 FORM = "Write it as k1=v1,k2=[v1,v2]."
 

@@ -1,4 +1,4 @@
-"""What `alter` makes of its flags: one draft for each object, with the edit that it wants.
+"""What `alter` makes of configs on a command line: one draft for each object.
 
 Topics, brokers, groups and subscriptions have configs, users and clients limits, and users SCRAM
 credentials, too. Everything that is not named stays as it is.
@@ -9,70 +9,57 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import NamedTuple
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform_kafka.kinds.config.resource_type import (
-    BROKER,
-    DEFAULTS,
-    GROUP,
-    METRICS,
-    SET,
-    ConfigScope,
-)
-from kafkaform_kafka.kinds.quota.resource_type import ENTITY_TYPES, entity_key
-from kafkaform_kafka.kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
-from kafkaform_kafka.protocol.broker_rules import is_internal
+from kafkaform.core.change import Change
+from kafkaform.core.diagnostics import suggest
+from kafkaform.core.errors import UsageError
+from kafkaform.core.foreign import inline
+from kafkaform.core.resource import Absent, Hidden, Identity, Reading
+from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value, freeze
+from kafkaform.provider.commands import Draft
 
-from ...core.errors import UsageError
-from ...core.value import EMPTY, FrozenMap, SecretRef, Value, freeze
-from ...plan.amend import Edit
-from ...render.text import inline
+from ..kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, SET, ConfigScope
+from ..kinds.quota.resource_type import ENTITY_TYPES, entity_key
+from ..kinds.quota.resource_type import KIND as QUOTA
+from ..kinds.topic.configs import KIND as TOPIC_CONFIG
+from ..kinds.topic.resource_type import KIND as TOPIC
+from ..kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
+from ..kinds.user.resource_type import KIND as SCRAM
+from ..protocol.broker_rules import is_internal
 from .config_lists import Pair, parse_keys, parse_pairs
 
+Edit = Callable[[FrozenMap | None, Reading], FrozenMap | None]
+"""See `Draft.edit`."""
 ADD, DELETE = "--add-config", "--delete-config"
-TOPIC, TOPIC_CONFIG = "kafka_topic", "kafka_topic_config"
-QUOTA, SCRAM = "kafka_quota", "kafka_user_scram_credential"
 DEFAULTABLE = frozenset({"broker", "user", "client", "ip"})
 """What --entity-default can stand for."""
 _ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
 
 
-class Alteration(Struct, frozen=True):
-    """What shall be different. entity: topic, broker, user, …; names: None is the default one;
-    client_id: beside users, as in (True, "app"): given, and its name or None for the default;
-    cancel_move: nothing but that the moves of these topics stop; elect_preferred: nothing but
-    that their first replicas lead."""
+class ConfigEdit(Struct, frozen=True):
+    """The configs that a command line sets and removes."""
 
     entity: str
+    """topic, broker, user, …"""
     names: tuple[str | None, ...]
+    """None is the default entity."""
     add: tuple[Pair, ...]
     delete: tuple[str, ...]
     client_id: tuple[bool, str | None] = (False, None)
-    cancel_move: bool = False
-    elect_preferred: bool = False
+    """Beside users: whether a client is given, and its name or None for the default one."""
 
 
-class Draft(NamedTuple):
-    """One object and what shall become of it. secret: its secrets are sent; gone: keys that are
-    to be removed, for a note about those that are not set."""
-
-    kind: str
-    key: str
-    edit: Edit
-    secret: bool = False
-    gone: tuple[str, ...] = ()
-
-
-def read_alteration(
+def read_edit(
     entity: str,
     names: Sequence[str | None],
     add: Sequence[str],
     delete: Sequence[str],
     client_id: tuple[bool, str | None] = (False, None),
-) -> Alteration:
+) -> ConfigEdit:
     """The flags' texts, read. An empty name is the default one (KIP-248). Raises UsageError."""
     added = tuple(pair for text in add for pair in parse_pairs(text, ADD))
     deleted = tuple(key for text in delete for key in parse_keys(text, DELETE))
@@ -85,7 +72,7 @@ def read_alteration(
     if not names:
         advice = "Name one, or give --entity-default." if entity in DEFAULTABLE else "Name one."
         raise UsageError(f"no {entity} is named", advice)
-    return Alteration(entity, read_entity_names(entity, names), added, deleted, client_id)
+    return ConfigEdit(entity, read_entity_names(entity, names), added, deleted, client_id)
 
 
 def read_entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | None, ...]:
@@ -99,20 +86,41 @@ def read_entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | N
     return tuple(dict.fromkeys(name or None for name in names))
 
 
+def make_drafts(wanted: ConfigEdit) -> tuple[Draft, ...]:
+    """The objects that an edit changes. Raises UsageError for a name or a value that cannot be."""
+    return tuple(draft for name in wanted.names for draft in DRAFTS[wanted.entity](wanted, name))
+
+
+def refuse_missing(readings: Mapping[Identity, Reading]) -> None:
+    """Raise UsageError for a topic that is not there: alter never creates one."""
+    for identity, reading in readings.items():
+        if isinstance(reading, Absent):
+            raise UsageError(
+                f'there is no topic "{inline(identity.key)}"',
+                "Correct the name; `kafkaform describe topics` lists those that there are.",
+            )
+        if isinstance(reading, Hidden):
+            raise UsageError(
+                f'topic "{inline(identity.key)}" is not there, or may not be seen: '
+                f"{reading.right} is missing",
+                f"Grant {reading.right}, or run as a principal that has it.",
+            )
+
+
 # ── what becomes of one object ──────────────────────────────────────────────────────────
 
 
 def _make_config_edit(
     named: Mapping[str, Value],
     put: Mapping[str, Value],
-    wanted: Alteration,
+    wanted: ConfigEdit,
     *,
     always: bool = False,
 ) -> Edit:
     """Keys are set and removed, all others stay. named: attributes of an object that is not
     there yet; always: it stays even without a config."""
 
-    def edit(before: FrozenMap | None) -> FrozenMap | None:
+    def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
         attributes = before if before is not None else FrozenMap(named)
         config = FrozenMap(attributes.get("config") or EMPTY).without(wanted.delete)
         after = attributes.with_items({"config": config.with_items(put)})
@@ -121,27 +129,43 @@ def _make_config_edit(
     return edit
 
 
-def _draft_topic(wanted: Alteration, name: str | None) -> Iterator[Draft]:
+def _draft_topic(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
     assert name is not None  # the command has no default topic
     put = {pair.key: pair.value for pair in wanted.add}
     if is_internal(name):
         edit = _make_config_edit({"topic": name}, put, wanted)
-        yield Draft(TOPIC_CONFIG, name, edit, gone=wanted.delete)
+        yield Draft(TOPIC_CONFIG, name, edit, _make_note(wanted))
     else:
-        yield Draft(
-            TOPIC, name, _make_config_edit({}, put, wanted, always=True), gone=wanted.delete
-        )
+        edit = _make_config_edit({}, put, wanted, always=True)
+        yield Draft(TOPIC, name, edit, _make_note(wanted))
 
 
-def _make_config_drafter(scope: ConfigScope) -> Callable[[Alteration, str | None], Iterator[Draft]]:
+def _make_note(wanted: ConfigEdit) -> Callable[[Change, Reading], Change]:
+    return partial(_note_idle_keys, deleted=wanted.delete)
+
+
+def _note_idle_keys(change: Change, _: Reading, *, deleted: Sequence[str]) -> Change:
+    """The change with a note about keys that are not there to be removed."""
+    before = change.before or EMPTY
+    there = {*(before.get("config") or EMPTY), *(before.get("secret_keys") or EMPTY)}
+    idle = [key for key in deleted if key not in there and change.blocked is None]
+    notes = tuple(
+        f"{inline(key)} is not set here, so there is nothing to remove. "
+        f"{suggest(key, there)}".rstrip()
+        for key in idle
+    )
+    return replace(change, notes=(*change.notes, *notes))
+
+
+def _make_config_drafter(scope: ConfigScope) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:
     """Drafts of one kind of dynamic configs."""
 
-    def drafts(wanted: Alteration, name: str | None) -> Iterator[Draft]:
+    def drafts(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
         real = DEFAULTS if scope is BROKER and name is None else scope
         key = _check_broker_id(name) if real is BROKER else name or "default"
         put, secrets = _split_secrets(wanted.add) if real.secrets else (_map_pairs(wanted.add), {})
         edit = _make_scoped_edit(real, key, put, secrets, wanted)
-        yield Draft(real.kind, key, edit, bool(secrets), wanted.delete)
+        yield Draft(real.kind, key, edit, _make_note(wanted), secret=bool(secrets))
 
     return drafts
 
@@ -174,12 +198,12 @@ def _make_scoped_edit(
     key: str,
     put: Mapping[str, Value],
     secrets: Mapping[str, Value],
-    wanted: Alteration,
+    wanted: ConfigEdit,
 ) -> Edit:
     inner = _make_config_edit(scope.make_attributes(key, EMPTY, EMPTY), put, wanted, always=True)
 
-    def edit(before: FrozenMap | None) -> FrozenMap | None:
-        after = inner(before)
+    def edit(before: FrozenMap | None, reading: Reading) -> FrozenMap | None:
+        after = inner(before, reading)
         assert after is not None  # always
         kept = FrozenMap(after.get("secret_keys") or EMPTY).without(wanted.delete)
         there = kept.with_items(dict.fromkeys(secrets, SET))
@@ -193,10 +217,10 @@ def _make_scoped_edit(
     return edit
 
 
-def _make_quota_drafter(part: str) -> Callable[[Alteration, str | None], Iterator[Draft]]:
+def _make_quota_drafter(part: str) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:
     """Drafts of limits; those of a user may come with SCRAM credentials."""
 
-    def drafts(wanted: Alteration, name: str | None) -> Iterator[Draft]:
+    def drafts(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
         entity: dict[str, str | None] = {part: name}
         with_client, client = wanted.client_id
         if with_client:
@@ -214,7 +238,7 @@ def _make_quota_drafter(part: str) -> Callable[[Alteration, str | None], Iterato
             ordered = FrozenMap({p: entity[p] for p in ENTITY_TYPES if p in entity})
             put = {pair.key: _parse_limit(pair) for pair in limits.add}
             edit = _make_config_edit({"entity": ordered}, put, limits)
-            yield Draft(QUOTA, entity_key(ordered), edit, gone=limits.delete)
+            yield Draft(QUOTA, entity_key(ordered), edit, _make_note(limits))
 
     return drafts
 
@@ -243,7 +267,7 @@ def _draft_credentials(
     for pair in scram:
         yield Draft(SCRAM, identity_key(name, pair.key), _make_upsert(name, pair), secret=True)
     for mechanism in lost:
-        yield Draft(SCRAM, identity_key(name, mechanism), lambda _: None)
+        yield Draft(SCRAM, identity_key(name, mechanism), lambda *_: None)
 
 
 def _make_upsert(name: str, pair: Pair) -> Edit:
@@ -265,7 +289,7 @@ def _make_upsert(name: str, pair: Pair) -> Edit:
     if rounds is not None and not (rounds.isascii() and rounds.isdigit()):
         raise UsageError(f"{pair.key}: iterations is not a number", "Write 8192, for instance.")
 
-    def edit(before: FrozenMap | None) -> FrozenMap | None:
+    def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
         kept = before["scram_iterations"] if before is not None else FEWEST
         return FrozenMap(
             username=name,
@@ -277,7 +301,7 @@ def _make_upsert(name: str, pair: Pair) -> Edit:
     return edit
 
 
-DRAFTS: Mapping[str, Callable[[Alteration, str | None], Iterator[Draft]]] = {
+DRAFTS: Mapping[str, Callable[[ConfigEdit, str | None], Iterator[Draft]]] = {
     "topic": _draft_topic,
     "broker": _make_config_drafter(BROKER),
     "group": _make_config_drafter(GROUP),

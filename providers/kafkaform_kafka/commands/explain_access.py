@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-import typer
+from kafkaform.core.diagnostics import suggest
+from kafkaform.core.errors import KafkaformError, UsageError
+from kafkaform.core.resource import CoverageKind, Depth, Sweep
+from kafkaform.provider.commands import Answer, Option, Question
+from kafkaform.provider.contract import Session
 
-from kafkaform_kafka.inspect.access_explanation import (
+from ..inspect.access_explanation import (
     AccessQuery,
     build_access,
     explain_access,
     normalize_host,
 )
-from kafkaform_kafka.inspect.access_page import access_page
-from kafkaform_kafka.kinds.acl import resource_type as acls
-
-from ....core.diagnostics import suggest
-from ....core.errors import KafkaformError, UsageError
-from ....core.resource import CoverageKind, Depth, Facts, Sweep
-from ....render.page import lines
-from ....render.text import render_json
-from ...options.connection import Way, connects
-from ..describe import get_terminal_width
+from ..inspect.access_page import access_page
+from ..kinds.acl import resource_type as acls
+from .completion import list_groups, list_principals, list_topics, offer_names, offer_words
 
 CLUSTER = "cluster"
 RESOURCES = {
@@ -35,50 +32,56 @@ RESOURCES = {
 """Flag -> resource type, as Kafka's own ACL tool has them."""
 
 
-Name = Annotated[str | None, typer.Option(metavar="NAME")]
 Principal = Annotated[
     str | None,
-    typer.Option(
-        "--principal", metavar="TYPE:NAME", help="Default: list every principal that can."
+    Option(
+        "--principal",
+        "Default: list every principal that can.",
+        "TYPE:NAME",
+        offer_names(list_principals),
     ),
 ]
 Operation = Annotated[
-    list[str], typer.Option("--operation", metavar="NAME", help="Default: all operations.")
+    list[str] | None,
+    Option("--operation", "Default: all operations.", "NAME", offer_words(acls.OPERATIONS)),
 ]
-Host = Annotated[
-    str | None, typer.Option("--host", metavar="ADDRESS", help="The client's IP address.")
+Topic = Annotated[str | None, Option("--topic", None, "NAME", offer_names(list_topics))]
+Group = Annotated[str | None, Option("--group", None, "NAME", offer_names(list_groups))]
+TransactionalId = Annotated[str | None, Option("--transactional-id", None, "NAME")]
+DelegationToken = Annotated[str | None, Option("--delegation-token", None, "NAME")]
+UserPrincipal = Annotated[
+    str | None, Option("--user-principal", None, "NAME", offer_names(list_principals))
 ]
+Cluster = Annotated[bool, Option("--cluster", "Explain access to the cluster itself.")]
+Host = Annotated[str | None, Option("--host", "The client's IP address.", "ADDRESS")]
 SuperUser = Annotated[
-    list[str],
-    typer.Option("--super-user", metavar="TYPE:NAME", help="A super user of the brokers."),
+    list[str] | None,
+    Option(
+        "--super-user", "A super user of the brokers.", "TYPE:NAME", offer_names(list_principals)
+    ),
 ]
 AllowIfNoAcl = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--allow-if-no-acl/--no-allow-if-no-acl",
-        help="The brokers' value of allow.everyone.if.no.acl.found.",
+        "The brokers' value of allow.everyone.if.no.acl.found.",
     ),
 ]
 
 
-@connects
-def access(
-    way: Way,
+def ask_access(
     principal: Principal = None,
-    operation: Operation = [],
-    topic: Name = None,
-    group: Name = None,
-    transactional_id: Name = None,
-    delegation_token: Name = None,
-    user_principal: Name = None,
-    cluster: Annotated[
-        bool, typer.Option("--cluster", help="Explain access to the cluster itself.")
-    ] = False,
+    operation: Operation = None,
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: TransactionalId = None,
+    delegation_token: DelegationToken = None,
+    user_principal: UserPrincipal = None,
+    cluster: Cluster = False,
     host: Host = None,
-    super_user: SuperUser = [],
+    super_user: SuperUser = None,
     allow_if_no_acl: AllowIfNoAcl = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
+) -> Question:
     """Show who can do what with a resource, and which ACL decides.
 
     The output names what is unknown, for example the brokers' super users if nothing declares them.
@@ -95,33 +98,32 @@ def access(
     wanted = AccessQuery(
         kind,
         name,
-        _read_operations(kind, operation),
+        _read_operations(kind, operation or ()),
         _check_principal(principal),
         _check_host(host),
     )
-    sweep, facts = _read_acls(way)
-    known = build_access(sweep, facts, super_user or None, allow_if_no_acl)
-    document = explain_access(known, wanted, facts.scope_id)
-    if json:
-        way.console.write(render_json(document))
-    else:
-        way.console.write_lines(lines(access_page(document), get_terminal_width(way.console)))
+
+    def read(session: Session) -> Answer:
+        facts = session.facts
+        known = build_access(_read_acls(session), facts, super_user or None, allow_if_no_acl)
+        return Answer(explain_access(known, wanted, facts.scope_id))
+
+    return Question(read, access_page)
 
 
-def _read_acls(way: Way) -> tuple[Sweep, Facts]:
-    """All ACLs, and what is declared of the authorizer. Raises KafkaformError."""
-    with way.open_session() as session:
-        sweep, facts = session.sweep(acls.KIND, Depth.FULL), session.facts
+def _read_acls(session: Session) -> Sweep:
+    """All ACLs. Raises KafkaformError: an answer from a part of them could be wrong."""
+    sweep = session.sweep(acls.KIND, Depth.FULL)
     if sweep.coverage.kind is not CoverageKind.COMPLETE:
         fault = sweep.coverage.fault
         raise KafkaformError(
             "the ACLs cannot be read" + (f": {fault.message}" if fault else ""),
             fault.advice if fault else "",
         )
-    return sweep, facts
+    return sweep
 
 
-def _choose_resource(names: dict[str, str | None]) -> tuple[str, str]:
+def _choose_resource(names: Mapping[str, str | None]) -> tuple[str, str]:
     """Type and name of the one resource that is asked about. Raises UsageError."""
     given = {flag: name for flag, name in names.items() if name is not None}
     if len(given) != 1:

@@ -1,0 +1,48 @@
+"""`describe` and `explain`: what they ask comes from providers, and is shown as text or JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from ...provider.commands import Question
+from ...render.page import lines
+from ...render.text import render_json
+from ..options.connection import Way, connects
+from ..options.flag_groups import take_flags
+from ..terminal.console import Console
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def answer_question(make: Callable[..., Question]) -> Callable[..., None]:
+    """A command that shows the answer to the question that `make` makes of its flags."""
+
+    @connects
+    @take_flags("question", make, first=True)
+    def command(way: Way, question: Question, json: Json = False) -> None:
+        _show_answer(way, question, json)
+
+    return command
+
+
+def _show_answer(way: Way, question: Question, json: bool) -> None:
+    """Raises KafkaformError for what of it cannot be read."""
+    way.console.show_diagnostics(question.warnings)
+    with way.open_session() as session:
+        answer = question.read(session)
+    if json:
+        way.console.write(render_json(answer.document))
+    else:
+        width = get_terminal_width(way.console)
+        way.console.write_lines(lines(question.page(answer.document), width))
+    if answer.fault is not None:
+        raise answer.fault
+
+
+def get_terminal_width(console: Console) -> int | None:
+    """How wide a table may be; a pipe has no width, so that nothing is cut off there."""
+    return console.width if sys.stdout.isatty() else None

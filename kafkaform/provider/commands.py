@@ -1,0 +1,124 @@
+"""The optional part of the contract: what a provider adds to `describe`, `explain` and `alter`.
+
+A command is a plain function. Each parameter has an `Option` or an `Operand` in its annotation,
+which says what a user can type; the docstring is the help. The function checks what was typed
+before anything connects, raises UsageError, and returns a `Question` (`describe`, `explain`) or
+an `Alteration` (`alter`), which the engine carries out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ..core.change import Change
+from ..core.diagnostics import Diagnostics
+from ..core.errors import KafkaformError
+from ..core.resource import Identity, Reading
+from ..core.value import FrozenMap
+from .contract import Provider, Session
+from .page import Page
+
+NameListing: TypeAlias = Callable[[Session], Iterable[str]]
+"""Lists the names of objects that the system has now. Raises KafkaformError."""
+Ask: TypeAlias = Callable[[NameListing], Iterable[str]]
+"""The names that a listing finds; none without a connection."""
+Complete: TypeAlias = Callable[[Sequence[str], Ask], Iterable[str]]
+"""The typed words, from `describe`, `explain` or `alter` on -> what the next word can be. A word
+that ends with `=` is continued without a blank."""
+
+
+class Option(Struct, frozen=True):
+    """A flag. A parameter of type bool takes no value, a list can be given several times."""
+
+    flag: str
+    """`--name`, or `--name/--no-name` for a choice of two."""
+    help: str | None = None
+    metavar: str | None = None
+    complete: Complete | None = None
+
+
+class Operand(Struct, frozen=True):
+    """Words without a flag."""
+
+    metavar: str
+    complete: Complete | None = None
+
+
+class Answer(Struct, frozen=True):
+    """What a system answered."""
+
+    document: FrozenMap
+    """What `--json` prints; its keys are documented for users."""
+    fault: KafkaformError | None = None
+    """What the document lacks. It is raised after the document is shown."""
+
+
+class Question(Struct, frozen=True):
+    """What a command of `describe` or `explain` asks."""
+
+    read: Callable[[Session], Answer]
+    """Raises KafkaformError if there is nothing to show."""
+    page: Callable[[FrozenMap], Page]
+    """The document for people."""
+    warnings: Diagnostics = ()
+    """Doubts about what was typed, shown before anybody connects."""
+
+
+def _keep(change: Change, _: Reading) -> Change:
+    return change
+
+
+class Draft(Struct, frozen=True):
+    """One object that `alter` changes."""
+
+    kind: str
+    key: str
+    edit: Callable[[FrozenMap | None, Reading], FrozenMap | None]
+    """Attributes, None for a missing object -> the wanted ones, None for none. Where a move runs,
+    the attributes are those of its target. Raises UsageError."""
+    finish: Callable[[Change, Reading], Change] = _keep
+    """The planned change with what people should know about it."""
+    address: str = ""
+    """What the plan calls the object; by default `TYPE.alter["KEY"]`."""
+    secret: bool = False
+    """The edit sends secrets, also where nothing else differs."""
+    managed: bool = False
+    """Allowed for objects that a configuration manages, because it changes nothing declared."""
+
+
+class Alteration(Struct, frozen=True):
+    """What a command of `alter` wants."""
+
+    drafts: tuple[Draft, ...]
+    documents: tuple[Question, ...]
+    """What to show afterwards."""
+    needs: tuple[tuple[str, str], ...] = ()
+    """Type and key of the objects that must be there."""
+    refuse: Callable[[Mapping[Identity, Reading]], None] = lambda _: None
+    """Gets the readings of `needs`. Raises UsageError if one of them rules out the alteration."""
+
+
+class Command(Struct, frozen=True):
+    """One word after `describe`, `explain` or `alter`."""
+
+    name: str
+    make: Callable[..., Question | Alteration]
+
+
+class CommandGroup(Struct, frozen=True):
+    """All that a provider adds to one of the three."""
+
+    help: str
+    commands: tuple[Command, ...]
+
+
+class CommandProvider(Provider, Protocol):
+    """A provider with commands."""
+
+    @property
+    def commands(self) -> Mapping[str, str]:
+        """`describe`, `explain` or `alter` -> `module:attribute` of its `CommandGroup`, which is
+        imported when somebody types it."""

@@ -1,0 +1,64 @@
+"""`alter topic NAME --cancel-move`: stop a move and leave replicas where they are.
+
+Stopping is a move to where the replicas stand, so it is planned, shown, approved, logged and
+recovered like any other change. It is the one `alter` that a managed topic allows: what is
+declared stays declared, and the next plan shows the difference again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kafkaform.core.change import Change
+from kafkaform.core.errors import UsageError
+from kafkaform.core.foreign import inline
+from kafkaform.core.resource import Identity, Observed, Reading
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.commands import Alteration, Draft, Question
+
+from ..kinds.topic.resource_type import KIND
+from .drafts import refuse_missing
+
+STOPPED = "the move that runs is stopped; its replicas stay where they are"
+
+
+def cancel_moves(
+    names: Sequence[str], documents: tuple[Question, ...], *, others: bool
+) -> Alteration:
+    """The alteration that stops the moves of these topics. others: other flags are given beside
+    it. Raises UsageError."""
+    if others:
+        raise UsageError("--cancel-move stands alone", "Change configs with another command.")
+    if not names:
+        raise UsageError("no topic is named", "Name the topics whose moves shall stop.")
+    drafts = tuple(
+        Draft(KIND, name, _stay, _note_stop, address=f"{KIND}.{name}", managed=True)
+        for name in dict.fromkeys(names)
+    )
+    needs = tuple((draft.kind, draft.key) for draft in drafts)
+    return Alteration(drafts, documents, needs, _refuse_still)
+
+
+def _refuse_still(readings: Mapping[Identity, Reading]) -> None:
+    """Raise UsageError for a topic that is not there, or of which no move runs."""
+    refuse_missing(readings)
+    for identity, reading in readings.items():
+        if isinstance(reading, Observed) and reading.moving is None:
+            raise UsageError(
+                f'no move of the topic "{inline(identity.key)}" runs',
+                "`kafkaform plan` shows the moves that run.",
+            )
+
+
+def _stay(attributes: FrozenMap | None, reading: Reading) -> FrozenMap | None:
+    """The attributes with the replicas where they are instead of where they go."""
+    if attributes is None or not isinstance(reading, Observed):
+        return attributes
+    names = (reading.moving or {}).keys()
+    return attributes.with_items({name: reading.attributes[name] for name in names})
+
+
+def _note_stop(change: Change, _: Reading) -> Change:
+    return replace(change, notes=(*change.notes, STOPPED))
