@@ -14,7 +14,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from .connection.settings import CONFIG, check, read_settings
+from .connection.provider_block import CONFIG, check
+from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
 from .resource_kinds import KINDS

@@ -59,7 +59,12 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
     nodes = tuple(cluster.brokers)
     defaults, held = _read_defaults(wire, settings, nodes)
     values = {
-        **_settings_values(settings),
+        "protect": settings.protect_topics,
+        "operation_timeout": freeze(Decimal(str(settings.timeout))),
+        "acl_order": settings.acl_order,
+        "reassignment_throttle": settings.reassignment_throttle,
+        "authorizer": settings.authorizer,
+        "security_protocol": settings.protocol,
         **defaults,
         "request_timeout": held,
         **_read_features(wire, settings),
@@ -77,17 +82,6 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         request_timeout=float(held),
         protect=settings.protect_topics,
     )
-
-
-def _settings_values(settings: KafkaSettings) -> Mapping[str, Value]:
-    return {
-        "protect": settings.protect_topics,
-        "operation_timeout": freeze(Decimal(str(settings.timeout))),
-        "acl_order": settings.acl_order,
-        "reassignment_throttle": settings.reassignment_throttle,
-        "authorizer": settings.authorizer,
-        "security_protocol": settings.protocol,
-    }
 
 
 def _read_defaults(

@@ -90,17 +90,14 @@ def native_config(settings: KafkaSettings) -> dict[str, Any]:
 
 def pure_config(settings: KafkaSettings) -> dict[str, Any]:
     """The settings in kafka-python's words. Raises ConfigurationError for bad certificates."""
-    login = {
-        "sasl_mechanism": settings.mechanism,
-        "sasl_plain_username": settings.username,
-        "sasl_plain_password": _reveal(settings.password),
-    }
     return {
         "bootstrap_servers": list(settings.servers),
         "security_protocol": settings.protocol,
         "client_id": CLIENT_ID,
         "reconnect_backoff_max_ms": RECONNECT_MS,
-        **(login if settings.sasl else {}),
+        "sasl_mechanism": settings.mechanism,
+        "sasl_plain_username": settings.username,
+        "sasl_plain_password": _reveal(settings.password),
         **({"ssl_context": ssl_context(settings)} if settings.tls else {}),
     }
 

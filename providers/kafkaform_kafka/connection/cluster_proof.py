@@ -7,31 +7,35 @@ tells its cluster's id before it carries anything else, and is asked again where
 
 from __future__ import annotations
 
+from msgspec import Struct, field
+
 from kafkaform.core.errors import OtherSystem
 
 
-class Proof:
-    """The cluster that one session belongs to. answers: address -> the id that it gave last. Used
-    from several threads; one foreign id is enough, and no later answer takes it back."""
+class Proof(Struct, eq=False):
+    """The cluster that one session belongs to. Used from several threads; one foreign id is enough,
+    and no later answer takes it back."""
 
-    def __init__(self, instance: str, expected: str) -> None:
-        self.instance = instance
-        self.expected = expected
-        self.answers: dict[str, str] = {}
-        self._found: tuple[str, str] | None = None
+    instance: str = ""
+    expected: str | None = None
+    """Id of the cluster. None: any cluster may answer, and nobody is asked."""
+    answers: dict[str, str] = field(default_factory=dict)
+    """Address -> the id that it gave last."""
+    foreign: tuple[str, str] | None = None
+    """Address and id of the first other cluster."""
 
     def hear(self, address: str, cluster_id: str) -> bool:
         """Note who answers there; True if it is the cluster of the session."""
         self.answers[address] = cluster_id
-        if cluster_id != self.expected and self._found is None:
-            self._found = address, cluster_id
+        if cluster_id != self.expected and self.foreign is None:
+            self.foreign = address, cluster_id
         return cluster_id == self.expected
 
     def refuse(self) -> None:
         """Raises OtherSystem if another cluster has answered on any connection."""
-        if self._found is None:
+        if self.foreign is None:
             return
-        address, cluster_id = self._found
+        address, cluster_id = self.foreign
         raise OtherSystem(
             f"{address} answers as cluster {cluster_id}, and provider instance "
             f'"{self.instance}" was opened for cluster {self.expected}',

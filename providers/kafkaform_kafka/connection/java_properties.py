@@ -18,7 +18,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 
 from . import jaas
-from .settings import MECHANISMS
+from .provider_block import MECHANISMS
 
 SOURCE = "property"
 """The source of the secret references that stand for properties."""

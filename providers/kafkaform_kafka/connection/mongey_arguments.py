@@ -16,11 +16,7 @@ Fault = tuple[str, Severity, str, str]
 """Attribute to blame, severity, summary, advice."""
 
 
-def _describe_mechanism(mechanism: str) -> str:
-    return f'Belongs to sasl_mechanism = "{mechanism}". Refused.'
-
-
-_AWS = _describe_mechanism("aws-iam")
+_AWS = 'Belongs to sasl_mechanism = "aws-iam". Refused.'
 
 LOGINS: Mapping[str, tuple[AttributeSchema, ...]] = {
     "aws-iam": (

@@ -88,14 +88,14 @@ class Causes(Struct):
         return (chosen[0].name(), chosen[0].str()) if chosen else None
 
 
-class Native:
+class Native(Struct, frozen=True, eq=False):
     """A connected native client. It opens connections on its own and does not say when, so an
     answer counts only if the cluster of the session answers before and after."""
 
-    def __init__(self, client: AdminClient, timeout: float, proof: Proof) -> None:
-        self._client = client
-        self._timeout = timeout
-        self.proof = proof
+    client: AdminClient
+    timeout: float
+    """Seconds for one answer."""
+    proof: Proof
 
     def read_offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
         """Topic -> offsets between its first and its last record, over all partitions. topics:
@@ -119,8 +119,8 @@ class Native:
 
     def _is_there(self) -> bool:
         """Whether the session's cluster answers now. Raises OtherSystem if another one does."""
-        patience = min(self._timeout, PATIENCE)
-        found = _await_future(_ask_cluster(self._client), patience)
+        patience = min(self.timeout, PATIENCE)
+        found = _await_future(_ask_cluster(self.client), patience)
         if found is None or found.cluster_id is None:
             return False
         self.proof.hear(NATIVE, found.cluster_id)
@@ -146,8 +146,8 @@ class Native:
         self, topics: Set[str], limit: int
     ) -> Mapping[str, tuple[str, ...]] | None:
         listing = _await_future(
-            self._client.list_consumer_groups(states=_WITH_MEMBERS, request_timeout=self._timeout),
-            self._timeout,
+            self.client.list_consumer_groups(states=_WITH_MEMBERS, request_timeout=self.timeout),
+            self.timeout,
         )
         if listing is None or listing.errors or len(listing.valid) > limit:
             return None
@@ -155,9 +155,9 @@ class Native:
         if not names:
             return {}
         readers: dict[str, set[str]] = defaultdict(set)
-        described = self._client.describe_consumer_groups(names, request_timeout=self._timeout)
+        described = self.client.describe_consumer_groups(names, request_timeout=self.timeout)
         for name, future in described.items():
-            for topic in _read_topics(_await_future(future, self._timeout)) & topics:
+            for topic in _read_topics(_await_future(future, self.timeout)) & topics:
                 readers[topic].add(name)
         return {topic: tuple(sorted(groups)) for topic, groups in readers.items()}
 
@@ -165,12 +165,12 @@ class Native:
         self, places: Iterable[TopicPartition], spec: OffsetSpec
     ) -> Mapping[TopicPartition, Future[Any]]:
         asked = dict.fromkeys(places, spec)
-        return self._client.list_offsets(asked, request_timeout=self._timeout)
+        return self.client.list_offsets(asked, request_timeout=self.timeout)
 
     def _await_offsets(
         self, asked: Mapping[TopicPartition, Future[Any]]
     ) -> Mapping[tuple[str, int], int]:
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         answers = {
             place: _await_future(future, max(0.0, deadline - time.monotonic()))
             for place, future in asked.items()
@@ -186,7 +186,9 @@ def open_native(settings: KafkaSettings, tokens: TokenSource | None = None) -> N
     """A connected client. tokens: what it logs in with, if that is a token. Raises ConnectError
     within 10 seconds, ConfigurationError."""
     causes = Causes()
-    config = {**native_config(settings), "error_cb": causes.report, **oauth_config(tokens)}
+    config = {**native_config(settings), "error_cb": causes.report}
+    if tokens is not None:
+        config.update(oauth_config(tokens))
     try:
         client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
     except (KafkaException, ValueError, TypeError) as error:
@@ -231,10 +233,8 @@ def _ask_cluster(client: AdminClient) -> Future[Any]:
     return answer
 
 
-def oauth_config(tokens: TokenSource | None) -> Mapping[str, Any]:
+def oauth_config(tokens: TokenSource) -> Mapping[str, Any]:
     """librdkafka asks again, from a thread of its own, before the token expires."""
-    if tokens is None:
-        return {}
 
     def give(_: str) -> tuple[str, float]:
         token = tokens.get_token()

@@ -103,7 +103,7 @@ def publish(
     proof = open_native(settings, tokens).proof  # names the cause if nobody answers
     native = {
         **native_config(settings),
-        **oauth_config(tokens),
+        **(oauth_config(tokens) if tokens else {}),
         "logger": logging.getLogger(NATIVE_LOGGER),
     }
     partition, before = _find_last_number(native, proof, topic, key)

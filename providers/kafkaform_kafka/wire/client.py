@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from kafka.errors import RequestTimedOutError as TimedOut
 
 from ..connection.cluster_proof import Proof
 from ..protocol.apis import APIS
-from .pool import PER_BROKER, Elsewhere, Guarded, describe_error, open_client
+from .pool import PER_BROKER, Elsewhere, describe_error, open_client
 
 _PAUSE = 0.05
 _HANDSHAKE = "Handshake failed"
@@ -71,15 +71,15 @@ class Wire:
     ) -> None:
         """patience: seconds to wait for the first broker; proof: who must answer on every
         connection, None for whoever does. Raises NotSent, OtherSystem."""
-        self._proof = proof
+        self._proof = proof or Proof()
         try:
             self._admin = KafkaAdminClient(
                 **config,
-                kafka_client=partial(open_client, proof),
+                kafka_client=partial(open_client, self._proof),
                 bootstrap_timeout_ms=int(patience * 1000),
             )
         except (KafkaError, OSError) as error:
-            self._refuse()
+            self._proof.refuse()
             raise NotSent(describe_error(error)) from None
         self._closed = False
         self._missed: dict[str | None, float] = {}
@@ -93,7 +93,9 @@ class Wire:
         Raises NotSent, Unsupported, AnswerLost; OtherSystem, and then what a request that has
         left did is not known."""
         patience = min(timeout, _ANSWER) if request.API_KEY in _TOLD_AT_ONCE else timeout
-        tries = _TRIES if node is None and _changes_nothing(request) else 1
+        validates = getattr(request, "validate_only", False) is True
+        harmless = validates or request.API_KEY in _TOLD_AT_ONCE
+        tries = _TRIES if harmless and node is None else 1
         while True:
             tries -= 1
             try:
@@ -112,11 +114,11 @@ class Wire:
         manager = self._admin._manager
         reach = min(timeout, self._choose_reach(node))
         changes = request.API_KEY in CHANGES
-        self._refuse()
+        self._proof.refuse()
         try:
             connection = manager.run(_get_connection, manager, reach, node, self._failures, changes)
         except NotSent:
-            self._refuse()
+            self._proof.refuse()
             if reach != _PAUSE:
                 self._missed[node] = time.monotonic()
             raise
@@ -124,8 +126,8 @@ class Wire:
         answer = manager.run(_exchange, connection, request, patience)
         if changes:
             # A proxy may lead a connection elsewhere while it is open.
-            manager.run(_prove, (connection,))
-            self._refuse()
+            manager.run(_prove, manager, (connection,))
+            self._proof.refuse()
         return answer
 
     def _choose_reach(self, node: str | None) -> float:
@@ -139,39 +141,30 @@ class Wire:
         """Ask every open connection once more whose it is. Raises OtherSystem."""
         if not self._closed:
             manager = self._admin._manager
-            manager.run(_prove_open, manager)
-            self._refuse()
+            manager.run(_prove, manager, None)
+            self._proof.refuse()
 
     def ask_addresses(self, seconds: float) -> Mapping[str, str]:
         """Address of the bootstrap list -> the id of the cluster that answers there, for those
         that answer in time."""
-        if self._proof is None:
-            return {}
         manager = self._admin._manager
         asked = manager.run(_connect_all, manager, seconds)
         return {name: id_ for name, id_ in self._proof.answers.items() if name in asked}
-
-    def _refuse(self) -> None:
-        if self._proof is not None:
-            self._proof.refuse()
 
     def close(self) -> None:
         self._closed = True
         self._admin.close()
 
 
-def _changes_nothing(request: Any) -> bool:
-    return request.API_KEY in _TOLD_AT_ONCE or getattr(request, "validate_only", False) is True
-
-
 async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
-    guarded = Guarded(request)
+    before = request.header
     try:
-        return await connection.send_request(guarded, request_timeout_ms=timeout * 1000)
+        return await connection.send_request(request, request_timeout_ms=timeout * 1000)
     except IncompatibleBrokerVersion as error:
         raise Unsupported(describe_error(error)) from None
     except (KafkaError, OSError) as error:
-        if not guarded.left:
+        # A request gets a new header when its bytes are made: what has none was never written.
+        if request.header is before:
             raise NotSent(describe_error(error)) from None
         if isinstance(error, (TimedOut, KafkaTimeoutError)):
             raise AnswerLost(f"waited {timeout:g} s", timed_out=True) from None
@@ -228,17 +221,15 @@ async def _get_connection(
         await manager._net.sleep(_PAUSE)
 
 
-async def _prove(connections: Iterable[Any]) -> None:
-    """Ask all of these at once. One that does not answer has not answered as another cluster."""
-    ready = [each for each in connections if each.connected and not each.paused]
+async def _prove(manager: Any, connections: Sequence[Any] | None) -> None:
+    """Ask all of these at once, None for all that are open. One that does not answer has not
+    answered as another cluster."""
+    chosen = manager._conns.values() if connections is None else connections
+    ready = [each for each in chosen if each.connected and not each.paused]
     asked = [each.net.call_soon_with_future(each.prove, 1000 * PER_BROKER) for each in ready]
     for each in asked:
         with suppress(KafkaError, OSError):
             await each
-
-
-async def _prove_open(manager: Any) -> None:
-    await _prove(manager._conns.values())
 
 
 async def _connect_all(manager: Any, seconds: float) -> Set[str]:

@@ -11,12 +11,13 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from kafka.errors import KafkaError, KafkaProtocolError, NodeNotReadyError
+from kafka.errors import CorrelationIdError, KafkaError, KafkaProtocolError, NodeNotReadyError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import DescribeClusterRequest
+from kafka.protocol.parser import KafkaProtocol
 
 from ..connection.cluster_proof import Proof
 
@@ -40,84 +41,39 @@ a time that grows with the square: hours for a megabyte. Nothing that Kafka stor
 has no byte of ASCII."""
 
 
-class _Answer:
-    """The class of an answer, which reads one or raises KafkaProtocolError. kafka-python takes
-    two other errors for that; at the rest its connection goes deaf, and whoever waits for the
-    answer waits until the end."""
+class _Parser(KafkaProtocol):  # type: ignore[misc]  # it has no types
+    """Reads every answer of a connection, and raises KafkaProtocolError for what is no answer.
 
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
+    kafka-python's own parser expects two kinds of error. At any other one its connection goes deaf:
+    nobody is served, and whoever waits for an answer waits until the end.
+    """
 
-    def parse_header(self, data: bytearray) -> Any:
-        if _ENDLESS in data.translate(_MORE):
+    def _process_response(self, frame: Any) -> tuple[int, Any]:
+        """Number and content of the answer in a frame. Answers come in the order of requests."""
+        if _ENDLESS in frame.translate(_MORE):
             raise KafkaProtocolError("an answer with a number that does not end")
-        return _read_guarded(self._kind.parse_header, data)
-
-    def decode(self, data: Any) -> Any:
-        return _read_guarded(self._kind.decode, data)
-
-
-class _GuardedHeader:
-    """A request's header that asks for a guarded class of answer."""
-
-    def __init__(self, header: Any) -> None:
-        self._header = header
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._header, name)
-
-    def get_response_class(self) -> _Answer:
-        return _Answer(self._header.get_response_class())
-
-
-class Guarded:
-    """A request in every way, but for how its answer is read. left: its bytes were made to be
-    sent; what did not come so far has certainly not arrived."""
-
-    def __init__(self, request: Any) -> None:
-        self._request = request
-        self.left = False
-
-    def encode(self, *arguments: Any, **named: Any) -> Any:
-        data = self._request.encode(*arguments, **named)
-        self.left = True
-        return data
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._request, name)
-
-    @property
-    def API_VERSION(self) -> Any:
-        return self._request.API_VERSION
-
-    @API_VERSION.setter
-    def API_VERSION(self, version: int) -> None:
-        self._request.API_VERSION = version
-
-    @property
-    def header(self) -> _GuardedHeader:
-        return _GuardedHeader(self._request.header)
-
-
-def _read_guarded(read: Callable[[Any], Any], data: Any) -> Any:
-    try:
-        return read(data)
-    except _NONSENSE as error:
-        raise KafkaProtocolError(
-            f"an answer that makes no sense: {describe_error(error)}"
-        ) from None
+        try:
+            header = self.in_flight_requests.popleft()
+            kind = header.get_response_class()
+            number = kind.parse_header(frame).correlation_id
+            if number != header.correlation_id:
+                raise CorrelationIdError(f"sent {header.correlation_id}, received {number}")
+            return number, kind.decode(frame)
+        except _NONSENSE as error:
+            raise KafkaProtocolError(
+                f"an answer that makes no sense: {describe_error(error)}"
+            ) from None
 
 
 class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
-    """Guards all that it asks, also on its own: for versions, the login and the list of brokers.
-    While it reads such an answer nobody is served, and no timeout would end that."""
+    """A connection that guards what it reads and proves whose it is."""
 
-    proof: Proof | None
+    proof: Proof
     address: str
 
-    def _send_request(self, request: Any, **named: Any) -> Any:
-        guarded = request if isinstance(request, Guarded) else Guarded(request)
-        return super()._send_request(guarded, **named)
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.parser.__class__ = _Parser
 
     async def initialize(self, timeout_at: float | None = None) -> None:
         """As kafka-python does it, and last the proof. Requests wait until all of it is done, and
@@ -126,10 +82,7 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
             await self._get_api_versions(timeout_at)
             if self.sasl_enabled:
                 await self._sasl_authenticate(timeout_at)
-            if self.proof is not None:
-                self._hear(
-                    await self._send_request(_make_identity_request(), timeout_at=timeout_at)
-                )
+            await self._check_cluster(self._send_request, timeout_at=timeout_at)
         except Exception as error:  # noqa: BLE001  # whoever waits for the connection gets it
             self.close(error)
         else:
@@ -137,20 +90,24 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
 
     async def prove(self, milliseconds: float) -> None:
         """Ask once more who is there. Raises KafkaError if nobody says so, or another cluster."""
-        if self.proof is None:
-            return
         try:
-            self._hear(
-                await self.send_request(_make_identity_request(), request_timeout_ms=milliseconds)
-            )
+            await self._check_cluster(self.send_request, request_timeout_ms=milliseconds)
         except Elsewhere as error:
             self.close(error)
             raise
 
-    def _hear(self, answer: Any) -> None:
+    async def _check_cluster(self, send: Callable[..., Any], **limit: Any) -> None:
+        if self.proof.expected is None:
+            return
+        answer = await send(
+            DescribeClusterRequest(
+                include_cluster_authorized_operations=False, include_fenced_brokers=False
+            ),
+            **limit,
+        )
         if answer.error_code or not answer.cluster_id:
             raise KafkaProtocolError(f"{self.address} does not tell its cluster's id")
-        if self.proof is not None and not self.proof.hear(self.address, answer.cluster_id):
+        if not self.proof.hear(self.address, answer.cluster_id):
             raise Elsewhere(f"{self.address} is of cluster {answer.cluster_id}")
 
 
@@ -158,14 +115,8 @@ class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types
     """The connection leads to another cluster; `Proof.refuse` says so to people."""
 
 
-def _make_identity_request() -> Any:
-    return DescribeClusterRequest(
-        include_cluster_authorized_operations=False, include_fenced_brokers=False
-    )
-
-
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
-    proof: Proof | None = None
+    proof: Proof
     _tried: frozenset[Any] = frozenset()
 
     def get_connection(self, node: Any, timeout_ms: float | None = None, **named: Any) -> Any:
@@ -192,7 +143,7 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
             raise NodeNotReadyError(node)
 
 
-def open_client(proof: Proof | None, **config: Any) -> Any:
+def open_client(proof: Proof, **config: Any) -> Any:
     net = NetworkSelector(**config)
     manager = _Manager(net, **config)
     manager.proof = proof

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.workflow.configuration.untrusted import name_variable
-from kafkaform_kafka.connection.settings import CONFIG
+from kafkaform_kafka.connection.provider_block import CONFIG
 
 from ...kit.commands.folder import Folder
 from ...kit.commands.here import Here

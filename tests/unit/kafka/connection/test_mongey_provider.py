@@ -10,7 +10,8 @@ from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import connect_error
-from kafkaform_kafka.connection.settings import CONFIG, KafkaSettings, check, read_settings
+from kafkaform_kafka.connection.provider_block import CONFIG, check
+from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 from kafkaform_kafka.provider import PROVIDER
 
 from ....kit.kafka.terraform import desired, faults

@@ -10,7 +10,8 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection.clients import native_config, pure_config
-from kafkaform_kafka.connection.settings import CONFIG, KafkaSettings, parse_seconds, read_settings
+from kafkaform_kafka.connection.provider_block import CONFIG, parse_seconds
+from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ....kit.kafka.terraform import desired
 
