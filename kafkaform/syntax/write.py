@@ -66,7 +66,7 @@ def is_identifier(text: str) -> bool:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-# The last: a command of build logs (`core.foreign`), wherever it stands in a line.
+# The last: a command of build logs (`core.text.foreign`), wherever it stands in a line.
 _ESCAPED = re.compile(r'["\\]|[$%](?=\{)|[^\x20-\x7e]|(?<=#)#(?=\w*\[)')
 _SHORT: Mapping[str, str] = {
     '"': '\\"',

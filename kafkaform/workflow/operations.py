@@ -17,6 +17,7 @@ from ..core.diagnostics import Range
 from ..core.errors import UsageError
 from ..core.progress import ignore_event
 from ..core.resource import Import
+from ..core.value import FrozenMap
 from ..plan.model import Mode, Options, Plan
 from .applying import run_apply
 from .events import Listener
@@ -37,6 +38,7 @@ def apply_changes(
     approve: Approve | None = None,
     approved_by: str = "callback",
     expect: str | None = None,
+    reviewed: FrozenMap | None = None,
     fail_on: Sequence[str] = (),
     wait: bool = True,
     lock_timeout: float = 0.0,
@@ -49,10 +51,11 @@ def apply_changes(
     plan: apply this one; without it, one is made from `options` under the lock. approve: called
     with the plan before anything is sent; only True approves. approved_by: what the log says of
     how it was approved. expect: the token of a reviewed plan (`Plan.token`): any other is refused,
-    and nobody is asked. fail_on: refuse a plan with `deletes`, `blocked` changes or `drift`. wait:
-    until every live node shows the changes. lock_timeout: seconds to wait for the state's lock.
-    progress: called with events (`RunEvent`). stop: lets another thread end the run in good order.
-    again: how errors name the way to go on.
+    and nobody is asked. reviewed: that plan as its JSON (`load_plan_document`), so that a refusal
+    can tell what differs. fail_on: refuse a plan with `deletes`, `blocked` changes or `drift`.
+    wait: until every live node shows the changes. lock_timeout: seconds to wait for the state's
+    lock. progress: called with events (`RunEvent`). stop: lets another thread end the run in good
+    order. again: how errors name the way to go on.
 
     Raises KafkaformError; its `applied` is not None where something may have been sent:
     AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for something that was left out. Raised
@@ -67,6 +70,7 @@ def apply_changes(
         options,
         plan,
         expect,
+        reviewed,
         approve,
         approved_by,
         check_fail_on(fail_on),
@@ -101,6 +105,7 @@ def destroy(
         replace(options, mode=Mode.DESTROY),
         None,
         expect,
+        None,
         approve,
         approved_by,
         (),

@@ -19,7 +19,9 @@ from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Reporter, ignore_event
 from ..core.resource import Desired
-from ..plan.build import PlanHeader, make_plan
+from ..core.risk import RiskKind
+from ..plan.build import make_plan
+from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Look, read_world
 from ..provider.contract import Session
@@ -44,8 +46,10 @@ FAIL_ON = {
     "deletes": "deletions",
     "blocked": "blocked changes",
     "drift": "drift (changes made outside kafkaform)",
+    **{kind.value: f"a risk ({kind.label})" for kind in RiskKind},
 }
 """Condition of --fail-on -> what the plan has then."""
+_RISKS = frozenset(RiskKind)
 _ROUNDS = 3
 """How often a plan is made, if an apply beside it seems to be what blocks it."""
 ROUND = " --exclude goes round one that cannot be read."
@@ -105,7 +109,8 @@ def _read_only_plan(
         state = stored or make_first_state(space.sink)
         found = read_log(space.sink, stored)
         refuse_lost_state(stored, found, space)
-        state = replay_log(found, state).state
+        if found.unsaved:
+            state = replay_log(found, state).state
         with open_sessions(space, state, found) as sessions:
             plan = plan_workspace(space, sessions, state, found, options, report)
             # What an apply has just created is foreign to a state and a log of before it.
@@ -155,6 +160,8 @@ def add_removals(
     plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: LogIndex
 ) -> Plan:
     """The plan, with what earlier runs owe and this one may remove."""
+    if not found.obligations:
+        return plan
     owed = find_owed_in(space.sink, found)
     return add_owed_removals(plan, owed, ask_progress(find_settings(owed.open), sessions))
 
@@ -242,6 +249,8 @@ def render_apply_command(plan: Plan) -> str:
         words += [f"{flag}={glob}" for glob in globs]
     if options.max_deletes is not None:
         words.append(f"--max-deletes={options.max_deletes}")
+    if options.max_data_loss is not None:
+        words.append(f"--max-data-loss={options.max_data_loss}")
     words += [f"--accept-{waiver}" for waiver in options.accept]
     return shlex.join(words)
 
@@ -262,4 +271,6 @@ def _has_condition(plan: Plan, condition: str) -> bool:
         return bool(plan.taking)
     if condition == "drift":
         return bool(plan.drifted)
+    if condition in _RISKS:
+        return any(change.has_risk(RiskKind(condition)) for change in plan.effective)
     return any(plan.list_blocked(stopping=False))

@@ -15,6 +15,7 @@ from ..audit.index import LogIndex
 from ..core.change import Outcome
 from ..core.diagnostics import Diagnostics
 from ..core.resource import Output
+from ..core.value import FrozenMap
 from ..plan.model import Options, Plan
 from ..provider.contract import Session
 from ..state.backend import Lease
@@ -36,6 +37,8 @@ class ApplyRequest(Struct, frozen=True):
     options: Options = Options()
     plan: Plan | None = None
     expect: str | None = None
+    reviewed: FrozenMap | None = None
+    """The plan that `expect` approves, as its JSON: a refusal tells what differs from it."""
     approve: Approve | None = None
     approved_by: str = "callback"
     fail_on: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..render.text import render_count
 from ..state.backend import Backend, Lease, LockInfo
 from ..state.codec import ADVICE
-from ..state.model import Row, State, make_state
+from ..state.model import Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
 from .secrecy import keep_secrets
 from .stores import STATE_VARIABLE, open_folder_store
@@ -314,7 +314,7 @@ def make_first_state(sink: Sink) -> State:
     ended before its first save; else it is empty, because nothing but an apply may name it."""
     sink.pass_over_torn()
     first = next(read_glances(sink.lines(), sink.location), None)
-    return make_state(str(first.body.get("lineage", "")) if first else "")
+    return State(str(first.body.get("lineage", "")) if first else "")
 
 
 def make_run_id() -> str:

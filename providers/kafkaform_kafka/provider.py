@@ -1,20 +1,20 @@
-"""The Kafka provider: its types, its settings, and the door to a session."""
+"""The Kafka provider: its resource types, its settings, and how it opens a session."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 
 from kafkaform.core.change import Change, Review
-from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from .connection.provider_block import CONFIG, check
+from .connection import provider_block
 from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
@@ -24,37 +24,28 @@ from .words import WORDS
 COMMANDS = {
     name: f"kafkaform_kafka.commands.{name}:GROUP" for name in ("describe", "explain", "alter")
 }
-"""See `kafkaform.provider.commands.CommandProvider`."""
 
 
 class KafkaProvider(Struct, frozen=True):
-    """See `kafkaform.provider.contract.Provider`; `make_provider` makes one."""
+    """Implements `kafkaform.provider.contract.Provider`; `make_provider` makes one."""
 
     kinds: tuple[ResourceKind, ...]
     types: Mapping[str, ResourceType]
+    """Resource types that blocks declare, by name."""
     commanded: Mapping[str, ResourceType]
+    """Resource types that only commands change, by name."""
     rights: Mapping[str, KindRights]
-    """What the guard against lock-outs looks after, by kind."""
+    """Kind -> the rights that the lock-out guard protects."""
+    data: Mapping[str, ObjectSchema]
+    """Data sources by name."""
+    config: ObjectSchema = provider_block.CONFIG
+    """The schema of the provider block."""
+    words: Words = WORDS
+    commands: ClassVar[Mapping[str, str]] = COMMANDS
+    """See `kafkaform.provider.commands.CommandProvider`."""
     name: str = "kafka"
 
-    @property
-    def words(self) -> Words:
-        return WORDS
-
-    @property
-    def commands(self) -> Mapping[str, str]:
-        return COMMANDS
-
-    @property
-    def config(self) -> ObjectSchema:
-        return CONFIG
-
-    @property
-    def data(self) -> Mapping[str, ObjectSchema]:
-        return DATA
-
-    def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
-        return check(config)
+    check = staticmethod(provider_block.check)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
@@ -77,13 +68,14 @@ class KafkaProvider(Struct, frozen=True):
 
 
 def make_provider(kinds: Sequence[ResourceKind]) -> KafkaProvider:
-    """A provider that knows these kinds of objects."""
+    """A provider for these kinds of objects."""
     types = [(kind, kind.type) for kind in kinds if kind.type is not None]
     return KafkaProvider(
         kinds=tuple(kinds),
         types={kind.name: type_ for kind, type_ in types if not kind.commanded},
         commanded={kind.name: type_ for kind, type_ in types if kind.commanded},
         rights={kind.name: kind.rights for kind in kinds if kind.rights is not None},
+        data=DATA,
     )
 
 

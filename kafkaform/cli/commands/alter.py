@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ...core.errors import UsageError
 from ...provider.commands import Alteration
-from ...render.page import lines
+from ...render.page import render_page
 from ...render.text import render_json
 from ...workflow.alter.dry_run import rehearse
 from ...workflow.alter.planning import make_workspace, plan_alteration
@@ -110,7 +110,7 @@ def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
                 console.write(render_json(document))
             else:
                 width = get_terminal_width(console)
-                console.write_lines(["", *lines(question.page(document), width)])
+                console.write_lines(["", *render_page(question.page(document), width)])
 
 
 def _make_request(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ...provider.commands import Question
-from ...render.page import lines
+from ...render.page import render_page
 from ...render.text import render_json
 from ..options.connection import Way, connects
 from ..options.flag_groups import take_flags
@@ -38,7 +38,7 @@ def _show_answer(way: Way, question: Question, json: bool) -> None:
         way.console.write(render_json(answer.document))
     else:
         width = get_terminal_width(way.console)
-        way.console.write_lines(lines(question.page(answer.document), width))
+        way.console.write_lines(render_page(question.page(answer.document), width))
     if answer.fault is not None:
         raise answer.fault
 

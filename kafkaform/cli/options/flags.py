@@ -47,6 +47,15 @@ MaxDeletes = Annotated[
     int | None,
     typer.Option("--max-deletes", metavar="N", min=0, help="Allow at most this many deletions."),
 ]
+MaxDataLoss = Annotated[
+    int | None,
+    typer.Option(
+        "--max-data-loss",
+        metavar="N",
+        min=0,
+        help="Allow at most this many changes that could destroy data, besides deletions.",
+    ),
+]
 OPEN_ACCESS, UNPROVEN_ACCESS = "open-access", "unproven-access"
 """What blocks a change and can be accepted (see `Block`)."""
 AcceptOpenAccess = Annotated[

@@ -26,8 +26,7 @@ from ...core.secret import Secret
 from ...core.value import SecretRef
 from ...language.desired import load_tree
 from ...plan.amend import amend, plan_changes
-from ...plan.build import PlanHeader
-from ...plan.drafts import read_ownership
+from ...plan.instances import PlanHeader
 from ...plan.model import Plan
 from ...plan.observe import Look
 from ...provider.commands import Alteration, Draft
@@ -98,8 +97,8 @@ def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draf
         return change
     return replace(
         change,
-        row_before=read_ownership(row),
-        row_after=read_ownership(row),
+        row_before=row.ownership,
+        row_after=row.ownership,
         owner=row.owner,
         labels=row.labels,
         depends_on=row.depends_on,

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from kafkaform.core.change import Change
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
-from kafkaform.core.foreign import inline
 from kafkaform.core.resource import Absent, Hidden, Identity, Reading
+from kafkaform.core.text.foreign import inline
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value, freeze
 from kafkaform.provider.commands import Draft
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Change
 from kafkaform.core.errors import UsageError
-from kafkaform.core.foreign import inline
 from kafkaform.core.resource import Identity, Observed, Reading
+from kafkaform.core.text.foreign import inline
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Alteration, Draft, Question
 
