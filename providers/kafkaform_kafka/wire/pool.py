@@ -1,7 +1,7 @@
-"""Connections that guard what they read and prove whose they are, and the pool that opens them.
+"""Open connections that survive malformed answers and check which cluster they lead to.
 
-Replaces parts of kafka-python's connections and of their manager (`_send_request`, `initialize`,
-`get_connection`). `tests/cluster/kafka/test_wire.py` holds this contract.
+This replaces private parts of kafka-python: the parser of a connection, how it is initialized, and
+how the manager opens one. `tests/cluster/kafka/test_wire.py` tests that they still fit.
 """
 
 from __future__ import annotations
@@ -31,28 +31,32 @@ _NONSENSE = (
     ValueError,
     struct.error,
 )
-"""What a decoder raises that meets what it does not expect."""
+"""What kafka-python's decoders raise at bytes that they do not expect."""
+# A hung broker accepts connections too: its kernel does.
 PER_BROKER = 3.0
-"""Seconds to wait for one broker before another is tried; a hung one accepts connections too."""
+"""Seconds to wait for one broker before another one is tried."""
 _MORE = bytes(255 if byte & 128 else 0 for byte in range(256))
+# While the bytes of a varint have their first bit, kafka-python reads on, in a time that grows with
+# the square of the length: hours for a megabyte. No timeout ends that, because it is Python code in
+# the thread of the loop. Nothing that Kafka stores is so long without a byte of ASCII.
 _ENDLESS = b"\xff" * 40_000
-"""As long as its bytes have the first bit, kafka-python reads on in a number of variable size, in
-a time that grows with the square: hours for a megabyte. Nothing that Kafka stores is so long and
-has no byte of ASCII."""
+"""After `_MORE`, the sign of a number of variable size that does not end."""
 
 
 class _Parser(KafkaProtocol):  # type: ignore[misc]  # it has no types
-    """Reads every answer of a connection, and raises KafkaProtocolError for what is no answer.
+    """Reads every answer of a connection, also those to kafka-python's own requests. Raises
+    KafkaProtocolError for what is no answer."""
 
-    kafka-python's own parser expects two kinds of error. At any other one its connection goes deaf:
-    nobody is served, and whoever waits for an answer waits until the end.
-    """
+    # kafka-python's own parser turns two kinds of error into a KafkaProtocolError, which closes the
+    # connection. Any other error ends the task that reads the socket: the connection stays open,
+    # nobody reads from it, and each request on it waits for its whole timeout.
 
     def _process_response(self, frame: Any) -> tuple[int, Any]:
-        """Number and content of the answer in a frame. Answers come in the order of requests."""
+        """Number and content of the answer in a frame."""
         if _ENDLESS in frame.translate(_MORE):
             raise KafkaProtocolError("an answer with a number that does not end")
         try:
+            # A broker answers the requests of one connection in their order.
             header = self.in_flight_requests.popleft()
             kind = header.get_response_class()
             number = kind.parse_header(frame).correlation_id
@@ -66,18 +70,22 @@ class _Parser(KafkaProtocol):  # type: ignore[misc]  # it has no types
 
 
 class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
-    """A connection that guards what it reads and proves whose it is."""
+    """A connection that reads with `_Parser` and checks the cluster id."""
 
     proof: Proof
     address: str
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        # kafka-python makes the parser here, by its class; a changed class keeps its fields.
         self.parser.__class__ = _Parser
 
     async def initialize(self, timeout_at: float | None = None) -> None:
-        """As kafka-python does it, and last the proof. Requests wait until all of it is done, and
-        a connection to another cluster is closed, so that none of them goes there."""
+        """Ask for versions, log in, and check the cluster id.
+
+        Requests are buffered until all of this is done. A connection to another cluster is closed
+        before, so no request is sent there.
+        """
         try:
             await self._get_api_versions(timeout_at)
             if self.sasl_enabled:
@@ -89,7 +97,8 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
             self._init_complete()
 
     async def prove(self, milliseconds: float) -> None:
-        """Ask once more who is there. Raises KafkaError if nobody says so, or another cluster."""
+        """Check the cluster id again. Raises KafkaError without an answer, Elsewhere for another
+        cluster."""
         try:
             await self._check_cluster(self.send_request, request_timeout_ms=milliseconds)
         except Elsewhere as error:
@@ -99,6 +108,8 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
     async def _check_cluster(self, send: Callable[..., Any], **limit: Any) -> None:
         if self.proof.expected is None:
             return
+        # DescribeCluster needs no right (KIP-700) and says which cluster answers. Metadata does so
+        # too, but kafka-python asks for it only now and then and drops the id.
         answer = await send(
             DescribeClusterRequest(
                 include_cluster_authorized_operations=False, include_fenced_brokers=False
@@ -112,7 +123,7 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
 
 
 class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types
-    """The connection leads to another cluster; `Proof.refuse` says so to people."""
+    """The connection leads to another cluster. `Proof.refuse` makes the message for people."""
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
@@ -120,12 +131,13 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
     _tried: frozenset[Any] = frozenset()
 
     def get_connection(self, node: Any, timeout_ms: float | None = None, **named: Any) -> Any:
-        """One that is guarded and proves itself. A new one has asked nothing yet: it begins when
-        the loop, in whose thread this is called, goes on."""
+        """The connection to a broker, opened if there is none."""
         first = self.cluster.is_bootstrap(node) and node not in self._conns
         if first:
             self._refuse_before_others(node)
             timeout_ms = min(1000 * PER_BROKER, timeout_ms or math.inf)
+        # The manager makes its connections by the name of their class, so the class is changed
+        # afterwards. A new connection begins when the loop, in whose thread this runs, goes on.
         connection = super().get_connection(node, timeout_ms, **named)
         if not isinstance(connection, _Connection):
             place = self.cluster.broker_metadata(node)
@@ -135,8 +147,9 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
         return connection
 
     def _refuse_before_others(self, node: Any) -> None:
-        """Of the brokers that are named first kafka-python takes any, a silent one again and again.
-        Raises NodeNotReadyError if another one has not been tried yet."""
+        """Raise NodeNotReadyError while another broker of the bootstrap list has not been tried."""
+        # kafka-python picks a random one each time, so that a silent broker can be picked again and
+        # again until the time is over.
         if self._tried >= {broker.node_id for broker in self.cluster.bootstrap_brokers()}:
             self._tried = frozenset()
         if node in self._tried:
