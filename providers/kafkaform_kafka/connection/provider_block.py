@@ -1,8 +1,8 @@
-"""The provider block: its schema, and what a schema cannot say of it.
+"""The schema of the provider block, and the faults that a schema cannot express.
 
-A password never travels in the clear by omission: with a user name and nothing said about TLS
-the connection is SASL_SSL. Certificates are always verified. The names are those of Terraform's
-Mongey provider where it has them.
+With a user name and nothing else, the connection is SASL_SSL, so that no omission sends a password
+in the clear. Certificates are always verified. Where Terraform's Mongey provider has an attribute,
+ours has the same name.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ MECHANISMS = {
     "scram-sha512": "SCRAM-SHA-512",
     **oauth.SPELLINGS,
 }
-"""Spelling in the configuration -> Kafka's name."""
+"""Spelling in the configuration -> Kafka's name for it."""
 
 DEFAULT_TIMEOUT = 30.0
+# Requests carry whole milliseconds. 0 meant "do not wait" (KIP-4); today a request with it can
+# expire before the controller looks at it, and librdkafka reports that as success.
 MIN_TIMEOUT, MAX_TIMEOUT = 0.001, 3600.0
-"""Seconds; the wire carries whole milliseconds, and 0 of them have no dependable meaning."""
+"""Seconds."""
 
 _PORT = re.compile(r":\d{1,5}$", re.ASCII)
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m)?", re.ASCII)
@@ -50,14 +52,14 @@ CONFIG = make_schema(
     AttributeSchema(
         "security_protocol",
         STRING,
-        "How to connect. Left out: SASL_SSL with a user name, SSL with certificates, else "
-        "PLAINTEXT.",
+        "How to connect. Default: SASL_SSL with a user name, SSL with certificates only, and "
+        "PLAINTEXT without both.",
         choices=PROTOCOLS,
     ),
     AttributeSchema(
         "sasl_mechanism",
         STRING,
-        "How to log in. Left out: PLAIN. aws-iam is refused.",
+        "How to log in. Default: PLAIN. aws-iam is not supported.",
         choices=(*MECHANISMS, *mongey_arguments.LOGINS),
     ),
     AttributeSchema("sasl_username", STRING, "User to log in as."),
@@ -65,7 +67,7 @@ CONFIG = make_schema(
     AttributeSchema(
         "ca_cert",
         STRING,
-        "Certificates to trust: a PEM file or PEM text. Left out: those of the system.",
+        "Certificates to trust: a PEM file or PEM text. Default: those of the operating system.",
         aliases=("ca_cert_file",),
     ),
     AttributeSchema(
@@ -89,7 +91,7 @@ CONFIG = make_schema(
     AttributeSchema(
         "operation_timeout",
         ANY,
-        "How long the cluster may take for one request: seconds, or text such as 30s or 2m.",
+        "How long the cluster can take for one request: seconds, or text such as 30s or 2m.",
         default=30,
         aliases=("timeout",),
         policy=True,
@@ -97,7 +99,7 @@ CONFIG = make_schema(
     AttributeSchema(
         "acl_order",
         STRING,
-        "Whether new ACLs come before the removal of old ones, or after it (KIP-4).",
+        "Whether new ACLs are created before or after old ones are deleted (KIP-4).",
         default="create_first",
         choices=("create_first", "delete_first"),
         policy=True,
@@ -112,26 +114,29 @@ CONFIG = make_schema(
     AttributeSchema(
         "reassignment_throttle",
         ANY,
-        "Bytes a second that each broker may copy for a move, such as 50MiB; set before a move "
-        "starts and removed after it. Left out: moves are not throttled.",
+        "How many bytes per second each broker copies for a move, such as 50MiB. It is set before "
+        "a move starts and removed afterwards. Default: moves are not throttled.",
         policy=True,
     ),
     AttributeSchema(
         "principal",
         STRING,
-        "Who we are for the authorizer, such as User:ci. Left out: User:sasl_username.",
+        "Our principal for the authorizer, such as User:ci. Default: User:sasl_username.",
         policy=True,
     ),
     *oauth.ATTRIBUTES,
     *mongey_arguments.ATTRIBUTES,
     blocks={
         "authorizer": make_schema(
-            "Settings of the brokers' authorizer, which they do not tell.",
+            "Settings of the brokers' authorizer, which brokers do not report.",
             AttributeSchema(
-                "super_users", list_of(STRING), "Principals that may do everything.", policy=True
+                "super_users", list_of(STRING), "Principals with all rights.", policy=True
             ),
             AttributeSchema(
-                "allow_if_no_acl", BOOL, "Whether resources without ACLs are open.", policy=True
+                "allow_if_no_acl",
+                BOOL,
+                "Whether everybody can use resources without ACLs.",
+                policy=True,
             ),
         )
     },
@@ -140,12 +145,14 @@ CONFIG = make_schema(
 
 
 def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
-    """What is wrong with a provider block beyond its schema, each with the attribute to blame.
-    Secrets may be references; no value of one is repeated."""
+    """Faults of a provider block that its schema cannot express, each with the attribute to blame.
+    Secrets can be references. The value of a secret is not repeated."""
     faults: list[mongey_arguments.Fault] = []
     for name, value in config.items():
+        # librdkafka is written in C: its texts would end there, so that it and kafka-python connect
+        # to different brokers, or with different passwords.
         if isinstance(value, str) and "\0" in value:
-            faults.append((name, Severity.ERROR, f"{name} holds a NUL character", "remove it"))
+            faults.append((name, Severity.ERROR, f"{name} contains a NUL character", "remove it"))
     for wrong, name, text, advice in (*_check_values(config), *_check_login(config)):
         if wrong:
             faults.append((name, Severity.ERROR, text, advice))
@@ -161,8 +168,8 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
 
 
 def parse_seconds(value: Value) -> float | None:
-    """The duration that a number of seconds, or text such as `30s`, means; None if it is none,
-    not positive, or over an hour."""
+    """The seconds that a number or a text such as `30s` means; None if it is no duration, not
+    positive, or over an hour."""
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         return None
     match = _DURATION.fullmatch(str(value).strip())
@@ -173,7 +180,7 @@ def parse_seconds(value: Value) -> float | None:
 
 
 def list_servers(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Without blanks around them, and without empty ones, which a split("," …) leaves."""
+    """The brokers to ask first, without the blanks and empty texts that a split(",", …) leaves."""
     return tuple(filter(None, (server.strip() for server in given.get("bootstrap_servers") or ())))
 
 
@@ -204,7 +211,7 @@ def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
         (
             given.get("skip_tls_verify") is True,
             "skip_tls_verify",
-            "skip_tls_verify = true is refused: anybody on the way could read the password",
+            "skip_tls_verify = true is refused: others on the network could read the password",
             "remove it, and give the certificate of your certificate authority in ca_cert",
         ),
         (
@@ -252,12 +259,12 @@ def _check_login(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             "set sasl_username and sasl_password",
         ),
         (
-            # A reference may still turn out to be empty, as in a module without a login.
+            # A reference can still turn out to be empty, as in a module without a login.
             isinstance(password, str)
             and bool(password)
             and not (user or sasl or oauth.uses_token(given)),
             "sasl_password",
-            "sasl_password is of no use without sasl_username",
+            "sasl_password has no effect without sasl_username",
             "give sasl_username, or remove it",
         ),
         (

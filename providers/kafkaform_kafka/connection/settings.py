@@ -1,4 +1,4 @@
-"""The provider block as data: who connects where, as whom, and how."""
+"""Settings that a provider block means: where to connect, as which user, and how."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ from .provider_block import DEFAULT_TIMEOUT, MECHANISMS, check, list_servers, pa
 
 
 class KafkaSettings(Struct, frozen=True):
-    """A provider block, checked, with its secrets.
-
-    key: a path, or PEM text, which is a secret; timeout: seconds that the cluster may take for
-    one request.
-    """
+    """A provider block without faults, with its secrets."""
 
     instance: str
     servers: tuple[str, ...]
+    """host:port of the brokers to ask first."""
     protocol: str
+    """One of PROTOCOLS."""
     mechanism: str | None = None
     username: str | None = None
     password: Secret | None = None
     ca: str | None = None
     certificate: str | None = None
     key: str | Secret | None = None
+    """A path, or PEM text as a secret."""
     passphrase: Secret | None = None
     timeout: float = DEFAULT_TIMEOUT
+    """Seconds that the cluster can take for one request."""
     principal: str | None = None
     acl_order: str = "create_first"
     protect_topics: bool = True
     authorizer: FrozenMap = EMPTY
     reassignment_throttle: int | None = None
+    """Bytes per second and broker."""
     token_url: str | None = None
     token_file: str | None = None
     scopes: tuple[str, ...] = ()
@@ -52,8 +53,8 @@ class KafkaSettings(Struct, frozen=True):
 
 
 def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret]) -> KafkaSettings:
-    """The settings that a provider block means. secrets: str(SecretRef) -> the secret.
-    Raises ConfigurationError with every fault found."""
+    """The settings that a provider block means. secrets: str(SecretRef) -> the secret. Raises
+    ConfigurationError with all faults."""
     references = {n: value for n, value in config.items() if isinstance(value, SecretRef)}
     given: dict[str, Any] = {**config, **{n: secrets.get(str(r)) for n, r in references.items()}}
     faults = [fault for _, fault in check(given) if fault.severity is Severity.ERROR]
@@ -69,7 +70,7 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
     if faults:
         raise _make_refusal(instance, faults)
     protocol = _derive_protocol(given)
-    # The text of a key is a secret however it was given, the path of one is not.
+    # PEM text of a key is always a secret, also in an attribute that is not one; a path is not.
     key = given.get("client_key") or None
     login: dict[str, Any] = {
         "mechanism": MECHANISMS[given.get("sasl_mechanism") or "PLAIN"],
@@ -98,11 +99,13 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
 
 
 def _to_secret(value: str | Secret | None) -> Secret | None:
-    """Nothing, if it is empty."""
+    """The value as a secret, None if it is empty."""
     return (Secret(value) if isinstance(value, str) else value) or None
 
 
 def _derive_protocol(given: Mapping[str, Any]) -> str:
+    # A password must not be sent in the clear because tls_enabled was forgotten, so a login alone
+    # means SASL_SSL. The Mongey provider has TLS on by default, too.
     if given.get("security_protocol"):
         return str(given["security_protocol"])
     login = bool(given.get("sasl_username")) or oauth.uses_token(given)
@@ -118,8 +121,9 @@ def _derive_protocol(given: Mapping[str, Any]) -> str:
 
 
 def _derive_principal(given: Mapping[str, Any], protocol: str) -> str | None:
-    """As declared, else derived for PLAIN and SCRAM; a certificate's name depends on rules that
-    only the broker knows, and so does a token's."""
+    """The declared principal, or the one that PLAIN and SCRAM give to this user."""
+    # For certificates and tokens only the broker knows it (ssl.principal.mapping.rules,
+    # principal.builder.class, sasl.oauthbearer.sub.claim.name).
     if given.get("principal") or oauth.uses_token(given):
         return given.get("principal") or None
     name = given.get("sasl_username")
