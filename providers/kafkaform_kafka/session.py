@@ -1,4 +1,4 @@
-"""The session over one real cluster: each kind says how it is read and sent."""
+"""A session with one real cluster. Each kind of object says how it is read and sent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KafkaSession:
         self, context: ClusterContext, native: Native, kinds: Sequence[ResourceKind] = KINDS
     ) -> None:
         self.context = context
-        """The parts that `describe` asks directly."""
+        """What `describe` asks directly."""
         self.facts = context.facts
         self._native = native
         found = {kind.name: kind.connect() for kind in kinds if kind.connect is not None}
@@ -98,8 +98,8 @@ class KafkaSession:
 
 
 def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
-    """API -> what sends its requests, whichever kinds they are for. Raises ValueError if two
-    functions send the same."""
+    """API -> the function that sends its requests, for all kinds. Raises ValueError if two
+    functions send the same API."""
     joined: dict[str, Send] = {}
     for requests in found:
         for api, send in requests.sends.items():
@@ -115,8 +115,12 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
     config = clients.pure_config(settings)
     tokens = open_token_source(settings)
     if tokens is not None:
-        tokens.get_token()  # its own fault has the better words
+        # If there is no token, this error names the cause; a client would only say that the login
+        # failed.
+        tokens.get_token()
         config["sasl_oauth_token_provider"] = TokenProvider(tokens)
+    # librdkafka first: for a refused login kafka-python says no more than that it timed out. Its
+    # answer also says which cluster every later connection must lead to.
     native = open_native(settings, tokens)
     try:
         wire = Wire(config, clients.PATIENCE, native.proof)

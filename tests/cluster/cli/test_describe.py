@@ -373,7 +373,7 @@ def test_brokers_and_the_cluster(bare: Bare) -> None:
     assert (cluster["principal"], cluster["controller_id"]) == ("User:admin", 1)
     assert cluster["authorizer"]["class"].endswith("StandardAuthorizer")
     assert cluster["authorizer"]["super_users"] is None
-    assert "unknown: brokers do not tell it" in bare.done("describe", "cluster").out
+    assert "unknown: brokers do not report it" in bare.done("describe", "cluster").out
 
 
 def test_users(bare: Bare) -> None:
