@@ -1,4 +1,4 @@
-"""Completion in the shell: commands, flags, and names as the cluster has them now."""
+"""Completion in the shell: commands, flags, and names that the system has now."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ LEAVE = ("exit", "quit")
 FRESH_SECONDS = 15.0
 _EDITS = ("--add-config", "--delete-config")
 _PLAIN = re.compile(r"[!%+,./:=@^\w-]+")
-"""Names that a line can hold without quotes; others are not offered."""
+"""Names that need no quotes in a line. Others are not offered."""
 
 
 class Completer(Struct):
-    """known: what names were asked for, when, and the answer."""
+    """Completes the lines of one shell."""
 
     kept: ShellContext
+    """The connection of the shell."""
     known: dict[NameListing, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
+    """Listing -> when it was asked (`time.monotonic`), and its names."""
 
     @contextmanager
     def install(self) -> Iterator[None]:
-        """Inside, the tab key completes. Where there is no readline, it does not."""
+        """Complete at the tab key inside the block, if this Python has readline."""
         try:
             import readline  # noqa: PLC0415  # not every Python has it
         except ImportError:  # a Python without it
@@ -58,9 +60,10 @@ class Completer(Struct):
                     found[:] = self.list_candidates(line, text)
             return found[number] if number < len(found) else None
 
-        readline.set_auto_history(False)  # lines with secrets are not kept
+        readline.set_auto_history(False)  # the shell adds lines itself, without those with secrets
         readline.set_completer_delims(" \t\n")
         readline.set_completer(complete)
+        # macOS has libedit under the name of readline, with another syntax for keys.
         libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")
         try:
@@ -70,8 +73,9 @@ class Completer(Struct):
             readline.set_auto_history(True)
 
     def list_candidates(self, before: str, text: str) -> list[str]:
-        """What may stand in the place of `text`, each with the blank after it. before: the line
-        up to there."""
+        """What `text` can be completed to, each with the blank after it. before: the line up to
+        there.
+        """
         offered = (
             name for name in self._list_offers(_split_words(before), text) if name.startswith(text)
         )
@@ -104,7 +108,7 @@ class Completer(Struct):
         return found if takes_value else found or _list_flags(command)
 
     def _complete_kafka_options(self, words: Sequence[str]) -> Sequence[str]:
-        """What may follow in a line with the options of Kafka's own tools."""
+        """What can follow in a line with the options of Kafka's own tools."""
         kinds = [kind for flag, kind in pairwise(words) if flag == TYPE]
         if words[-1] == TYPE:
             return tuple(ALTERED)
@@ -115,8 +119,9 @@ class Completer(Struct):
         return (TYPE, NAME, DEFAULT, *(_EDITS if words[0] == "alter" else ()))
 
     def list_names(self, listing: NameListing) -> tuple[str, ...]:
-        """The names that a listing finds now, as far as they can be typed without quotes; asked for
-        again after a while."""
+        """The names that a listing finds, without those that need quotes."""
+        # Kept for some seconds, also if it failed: otherwise each press of the key would wait for a
+        # system that does not answer.
         since, names = self.known.get(listing, (0.0, ()))
         now = time.monotonic()
         if listing not in self.known or now - since > FRESH_SECONDS:
@@ -136,7 +141,7 @@ def _has_value(command: Any, flag: str) -> bool:
 
 
 def _split_words(text: str) -> list[str]:
-    """The words before the one that is typed; open quotes mean nothing can be offered."""
+    """The words before the one that is typed. Inside quotes nothing is offered."""
     try:
         words = shlex.split(text)
     except ValueError:

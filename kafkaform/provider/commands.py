@@ -31,7 +31,8 @@ that ends with `=` is continued without a blank."""
 
 
 class Option(Struct, frozen=True):
-    """A flag. A parameter of type bool takes no value, a list can be given several times."""
+    """A flag. A parameter of type bool takes no value; one of type list can be given several
+    times."""
 
     flag: str
     """`--name`, or `--name/--no-name` for a choice of two."""
@@ -57,14 +58,14 @@ class Answer(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """What a command of `describe` or `explain` asks."""
+    """What a command of `describe` or `explain` asks the system."""
 
     read: Callable[[Session], Answer]
-    """Raises KafkaformError if there is nothing to show."""
+    """Reads the answer. Raises KafkaformError if there is nothing to show."""
     page: Callable[[FrozenMap], Page]
-    """The document for people."""
+    """The document as a text for people."""
     warnings: Diagnostics = ()
-    """Doubts about what was typed, shown before anybody connects."""
+    """Doubts about what was typed. They are shown before anything connects."""
 
 
 def _keep(change: Change, _: Reading) -> Change:
@@ -77,39 +78,41 @@ class Draft(Struct, frozen=True):
     kind: str
     key: str
     edit: Callable[[FrozenMap | None, Reading], FrozenMap | None]
-    """Attributes, None for a missing object -> the wanted ones, None for none. Where a move runs,
-    the attributes are those of its target. Raises UsageError."""
+    """Attributes (None for a missing object) -> the wanted attributes (None to remove the object).
+    If a task runs, the attributes are those of its target. Raises UsageError."""
     finish: Callable[[Change, Reading], Change] = _keep
-    """The planned change with what people should know about it."""
+    """Adds notes to the planned change."""
     address: str = ""
-    """What the plan calls the object; by default `TYPE.alter["KEY"]`."""
+    """The address of the object in the plan; by default `TYPE.alter["KEY"]`."""
     secret: bool = False
-    """The edit sends secrets, also where nothing else differs."""
+    """The edit sends secrets, even if nothing else differs."""
     managed: bool = False
     """Allowed for objects that a configuration manages, because it changes nothing declared."""
 
 
 class Alteration(Struct, frozen=True):
-    """What a command of `alter` wants."""
+    """What a command of `alter` changes."""
 
     drafts: tuple[Draft, ...]
     documents: tuple[Question, ...]
-    """What to show afterwards."""
+    """Shown after it is applied."""
     needs: tuple[tuple[str, str], ...] = ()
-    """Type and key of the objects that must be there."""
+    """Type and key of the objects that must exist."""
     refuse: Callable[[Mapping[Identity, Reading]], None] = lambda _: None
-    """Gets the readings of `needs`. Raises UsageError if one of them rules out the alteration."""
+    """Gets the readings of `needs`. Raises UsageError if one of them makes the alteration
+    impossible.
+    """
 
 
 class Command(Struct, frozen=True):
-    """One word after `describe`, `explain` or `alter`."""
+    """One command of `describe`, `explain` or `alter`."""
 
     name: str
     make: Callable[..., Question | Alteration]
 
 
 class CommandGroup(Struct, frozen=True):
-    """All that a provider adds to one of the three."""
+    """The commands that a provider adds to `describe`, `explain` or `alter`."""
 
     help: str
     commands: tuple[Command, ...]

@@ -1,8 +1,8 @@
-"""Live objects as configuration: what `import --all` writes, from what sessions read.
+"""Render live objects as configuration, for `import --all`.
 
-Pure. Objects whose blocks would say the same but for names and numbers share one block with
-`for_each`; what defines an object comes from its type's schema and key, so that a new type needs
-nothing here. Same objects, same text.
+This is pure. Objects whose blocks differ only in texts and numbers share one block with `for_each`.
+What makes an object another one comes from the schema and the key of its type, so that a new type
+needs nothing here. The same objects give the same text.
 """
 
 from __future__ import annotations
@@ -31,31 +31,34 @@ from ..syntax.write import (
     write_value,
 )
 
-SECRET = "Nobody can read the {attribute}: put it into {name}. It is sent when {version} changes."
+SECRET = "The {attribute} cannot be read: put it into {name}. It is sent when {version} changes."
 _SEPARATORS = "._-/ "
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]+")
 
 
 class UndeclaredObject(Struct, frozen=True):
-    """A live object without a block. arguments: what its block has to say, nothing that is a
-    default; id: what an import block calls it, None if it has no such name."""
+    """A live object without a block."""
 
     identity: Identity
     arguments: FrozenMap
+    """The arguments of its block, without defaults."""
     id: str | None
+    """Its id in an import block, None if it has none."""
 
 
 class TakenNames(Struct, frozen=True):
-    """What is taken: block names by type, names of locals, environment variables."""
+    """The names that are already in use."""
 
     blocks: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Type -> names of its blocks."""
     locals: set[str] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
+    """Environment variables."""
 
 
 def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
-    """As the language hands a block over: every attribute, defaults filled in."""
+    """The attributes of a block as the language evaluates it, with defaults."""
     return FrozenMap(
         {
             name: arguments.get(name, attribute.default)
@@ -66,21 +69,22 @@ def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
 
 
 def render_imports(pairs: Iterable[tuple[Address, str]]) -> str:
-    """Import blocks for objects that the configuration declares already."""
+    """Import blocks for objects that the configuration already declares."""
     return write_blocks(
         _make_import(_render_reference(address), quote_string(id)) for address, id in pairs
     )
 
 
 def _render_reference(address: Address) -> str:
-    """The address as an expression, whose keys are strings of HCL and not of JSON."""
+    """The address as an expression. Its keys are strings of HCL, not of JSON."""
     return _QUOTED.sub(lambda found: quote_string(json.loads(found[0])), str(address))
 
 
 def generate_blocks(
     found: Sequence[UndeclaredObject], types: Mapping[str, ResourceType], names: TakenNames
 ) -> str:
-    """Blocks for all of these, imports included; `names` is extended by what they are called."""
+    """The blocks of all these objects, with imports. The names of the blocks are added to
+    `names`."""
     shapes: dict[tuple[Value, ...], list[UndeclaredObject]] = defaultdict(list)
     for item in sorted(found, key=lambda item: item.identity):
         shapes[_compute_shape(item, types[item.identity.kind])].append(item)
@@ -90,8 +94,8 @@ def generate_blocks(
 
 
 def _compute_shape(item: UndeclaredObject, kind: ResourceType) -> tuple[Value, ...]:
-    """What objects must have in common to share a block: everything that is not one text or
-    number, and what the type is grouped by. Each secret has its own block."""
+    """What objects of one block have in common: everything but texts and numbers, and the argument
+    by which the type is grouped. Each secret has a block of its own."""
     common: tuple[Value, ...] = tuple(
         (name, value)
         for name, value in sorted(item.arguments.items())
@@ -127,7 +131,7 @@ class _Draft(Struct, frozen=True):
 
     @property
     def given(self) -> list[str]:
-        """Every argument that a member has, in the schema's order."""
+        """All arguments that any of the objects has, in the order of the schema."""
         return [n for n in self.type.schema.attributes if any(n in i.arguments for i in self.items)]
 
     @property
@@ -136,7 +140,7 @@ class _Draft(Struct, frozen=True):
 
     @property
     def naming(self) -> list[str]:
-        """The arguments that decide which object a block means, in the order of a name."""
+        """The arguments that decide which object a block means, in their order in a name."""
         first = self.type.named_by
         return sorted(
             self._list_keyed(), key=lambda n: first.index(n) if n in first else len(first)
@@ -147,7 +151,8 @@ class _Draft(Struct, frozen=True):
 
 
 def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bool:
-    """Whether the object would be another one with another value of this argument."""
+    """Whether another value of this argument would mean another object."""
+    # By trying: the key is a function, and no type has to say of what it is made.
     value = item.arguments.get(name)
     if not isinstance(value, str | int | Decimal):
         return False
@@ -155,7 +160,7 @@ def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bo
     arguments = fill_defaults(item.arguments, kind.schema).with_items({name: other})
     try:
         return kind.key(arguments) != item.identity.key
-    except ValueError:  # no name that an object of this type can have, so the key is made of it
+    except ValueError:  # the changed value makes an impossible key, so the key depends on it
         return True
 
 
@@ -185,7 +190,7 @@ def _render_single(draft: _Draft, names: TakenNames) -> str:
 def _make_argument(
     draft: _Draft, argument: str, value: Value, block: str, names: TakenNames
 ) -> tuple[Writable, str]:
-    """A value with the comment that it needs; a secret is replaced by a place to put it."""
+    """A value with the comment that it needs. A secret becomes a reference to a variable."""
     if not _is_secret(draft.type.schema, argument):
         return value, ""
     name = _make_unique(_make_variable_name(block, argument), names.secrets)
@@ -220,8 +225,8 @@ def _render_group(draft: _Draft, names: TakenNames) -> str:
 
 
 def _choose_labels(draft: _Draft) -> list[str]:
-    """The instance keys: the varying parts of the objects' keys, or the whole keys if those do
-    not tell them apart."""
+    """The instance keys: the parts of the objects' keys that vary, or the whole keys if these parts
+    are not unique."""
     parts = [n for n in draft.naming if n in draft.varying]
     labels = [
         " ".join(str(item.arguments[n]) for n in parts if n in item.arguments)
@@ -241,7 +246,7 @@ def _is_label(draft: _Draft, name: str, labels: Sequence[str]) -> bool:
 def _make_shared_value(
     draft: _Draft, name: str, keyed: Collection[str], rest: Sequence[str]
 ) -> Writable:
-    """What the shared block says of an argument."""
+    """The value of an argument in a shared block."""
     if name in keyed:
         return Code("each.key")
     if name not in rest:
@@ -253,7 +258,7 @@ def _make_shared_value(
 
 
 def _render_collection(entries: Mapping[str, UndeclaredObject], rest: Sequence[str]) -> Code:
-    """What `for_each` goes over: a set of names, or a map with what differs."""
+    """The value of `for_each`: a set of names, or a map with the values that differ."""
     if not rest:
         return Code("toset([\n" + "".join(f"{quote_string(label)},\n" for label in entries) + "])")
     plain = len(rest) == 1 and all(rest[0] in item.arguments for item in entries.values())
@@ -265,7 +270,8 @@ def _render_collection(entries: Mapping[str, UndeclaredObject], rest: Sequence[s
 
 
 def _render_entry(item: UndeclaredObject, rest: Sequence[str], plain: bool) -> str:
-    """One line. plain: the value alone, since only one argument differs and all have it."""
+    """One line. plain: only the value, because only one argument differs and all objects have
+    it."""
     told = {name: write_value(item.arguments[name]) for name in rest if name in item.arguments}
     if plain:
         return told[rest[0]]
@@ -293,7 +299,8 @@ def _make_imports(
 
 
 def _make_resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) -> NewBlock:
-    """An object that no import block can name is adopted by its own block."""
+    """The block of an object or of several."""
+    # An object that no import block can name is adopted by its own block.
     instance = draft.items[0].identity.instance
     provider: dict[str, Writable] = {"provider": Code(instance)} if "." in instance else {}
     adopted = any(item.id is None for item in draft.items)
@@ -309,7 +316,8 @@ def _make_import(target: str, id: str, each: Code | None = None) -> NewBlock:
 
 
 def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
-    """What the objects have in common: what their type is grouped by, else how they begin."""
+    """The name of a shared block: the argument by which the type is grouped, or the common
+    beginning of the labels."""
     first = _find_grouping(draft.type)
     if first in draft.given:
         (common,) = _drop_types([str(draft.items[0].arguments[first])])
@@ -320,12 +328,12 @@ def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
 
 
 def _cut_at_separator(text: str) -> str:
-    """Without the word that it breaks off in."""
+    """The text up to its last separator."""
     return text[: max((text.rfind(mark) for mark in _SEPARATORS), default=-1) + 1]
 
 
 def _drop_types(texts: Iterable[str]) -> list[str]:
-    """Without the type in front: `User:ci` is ci."""
+    """The texts without a type in front: `ci` for `User:ci`."""
     return [text.partition(":")[2] or text for text in texts]
 
 
@@ -335,7 +343,7 @@ def _get_noun(kind: str) -> str:
 
 
 def _make_identifier(text: str, otherwise: str) -> str:
-    """The text as a name: small letters, digits, single _."""
+    """The text as a name of small letters, digits and single underscores."""
     name = re.sub(r"_{2,}", "_", _FOREIGN.sub("_", text)).strip("_").lower() or otherwise
     return name if is_identifier(name) else f"{otherwise}_{name}"
 
@@ -345,7 +353,7 @@ def _make_variable_name(*parts: str) -> str:
 
 
 def _make_unique(name: str, taken: set[str]) -> str:
-    """The name, or the next free one with a number; taken from now on."""
+    """The name, or the next free one with a number. It is added to the taken ones."""
     number, result = 1, name
     while result in taken:
         number += 1

@@ -1,6 +1,6 @@
-"""`import --all`: what the systems have, the state does not know, and no block declares.
+"""`import --all`: write configuration for objects that no block declares and no state records.
 
-Reads only. What a listing may have left out is said, and never counts as not being there.
+It only reads. It reports what a listing can have omitted, and never takes that for absent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance
 
 PLACEHOLDER = SecretRef("env", "")
-"""Where a secret has to be, which nobody can read."""
+"""Stands for a secret, which cannot be read."""
 NAMES_SHOWN = 5
 Thing = tuple[str, str, str]
 """Scope id, type and key of one real object, whichever provider instance leads to it. A part counts
@@ -45,22 +45,26 @@ as its container (`ResourceType.part_of`)."""
 
 
 class ImportFilter(Struct, frozen=True):
-    """types: none means all; match: globs over keys, none means everything."""
+    """Which objects to import."""
 
     types: tuple[str, ...] = ()
+    """Only these; empty for all."""
     match: tuple[str, ...] = ()
+    """Globs for keys; empty for all."""
 
     def has_match(self, identity: Identity) -> bool:
         return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
 
 
 class Stock(Struct, frozen=True):
-    """found: objects without a block; declared: (address, import id) of those that have one;
-    gaps: what may be missing, for people; failed: a listing did not answer."""
+    """The objects to import."""
 
     found: tuple[UndeclaredObject, ...] = ()
+    """Objects without a block."""
     declared: tuple[tuple[Address, str], ...] = ()
+    """Address and import id of objects with a block."""
     gaps: tuple[str, ...] = ()
+    """What can be missing, for people."""
     failed: bool = False
 
     def __add__(self, other: Stock) -> Stock:
@@ -77,13 +81,15 @@ class Stock(Struct, frozen=True):
 
 
 class GeneratedConfiguration(Struct, frozen=True):
-    """text: HCL with a block for each object and import blocks that take them over; count: of
-    objects; gaps: what may be missing, for people; complete: every listing answered."""
+    """What `import_all` returns."""
 
     text: str
+    """HCL: the blocks of all objects, with import blocks."""
     count: int
     gaps: tuple[str, ...]
+    """What can be missing, for people."""
     complete: bool
+    """No listing failed."""
 
 
 def import_all(
@@ -93,13 +99,13 @@ def import_all(
     match: Sequence[str] = (),
     name: str = "generated",
 ) -> GeneratedConfiguration:
-    """Write configuration for every live object that is neither declared nor recorded.
+    """Generate configuration for all live objects that are neither declared nor recorded.
 
-    Changes nothing: what is written takes the objects over with the next apply. types: only these;
-    match: only identity keys that one of these globs fits; name: of the file in faults.
+    Nothing is changed; the next apply with this configuration imports the objects. types: only
+    these; match: only identity keys that match one of these globs; name: of the file in faults.
 
-    Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if what
-    is generated would not say what the systems have.
+    Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
+    generated configuration would not match the live objects.
     """
     with keep_secrets(workspace.known):
         stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
@@ -111,15 +117,15 @@ def import_all(
 
 
 def read_tree(workspace: Workspace) -> Tree:
-    """The blocks of the folder: a workspace does not keep them."""
+    """The blocks of the folder, which a workspace does not keep."""
     configuration = workspace.configuration
     folder, inputs = configuration.folder, configuration.inputs
     return read_configuration(folder, inputs, configuration.registry).tree
 
 
 def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
-    """Everything that every system of the configuration has and the state lacks. Raises
-    UsageError for a type that no provider lists, ConnectError."""
+    """All objects of all systems that the state does not record. Raises UsageError for a type that
+    no provider lists, ConnectError."""
     _refuse_unknown(space, wanted)
     state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
@@ -138,7 +144,7 @@ def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
 def _find_known(
     space: Workspace, sessions: Mapping[str, Session], recorded: Iterable[Identity]
 ) -> set[Thing]:
-    """What blocks declare and the state records, through whichever instance."""
+    """The objects that blocks declare or the state records."""
     ids = {*recorded, *(item.identity for item in space.desired.declared)}
     return {_make_thing(i, sessions[i.instance], space) for i in ids if i.instance in sessions}
 
@@ -150,7 +156,7 @@ def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing
 
 
 def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
-    """The stock as a configuration file beside those that are there."""
+    """The stock as a further file of the configuration."""
     names = _find_taken_names(tree)
     parts = [
         _render_header(stock),
@@ -161,10 +167,9 @@ def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
 
 
 def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) -> str:
-    """The text, which beside the folder's own files declares just what was found.
-
-    Raises KafkaformError if it does not: it must not be applied then.
-    """
+    """Check that the text, together with the files of the folder, declares exactly what was found.
+    Raises KafkaformError if not."""
+    # A mistake here would be a change of a live object in the next plan, one among thousands.
     file, faults = parse(text.encode(), name)
     tree = replace(own, configuration=(*own.configuration, file))
     made = replace(space.configuration, tree=tree).evaluate_desired(offline=True)
@@ -179,15 +184,15 @@ def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) 
         what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
         fault = Diagnostic(
             Severity.ERROR,
-            f"What was generated does not say what is live{what}; nothing was written",
-            advice="Leave out what is named with --match or --type.",
+            f"The generated text does not match the live objects{what}; nothing was written",
+            advice="Exclude these objects with --match or --type.",
         )
         raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
     return text
 
 
 def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:
-    """Whether a declared object has these arguments; secrets are placeholders in both."""
+    """Whether a declared object has these arguments; secrets are placeholders on both sides."""
     return bool(attributes) and all(
         attributes.get(name) == value or _has_secret(attributes.get(name))
         for name, value in arguments.items()
@@ -201,15 +206,15 @@ def _has_secret(value: Value) -> bool:
 
 def _render_header(stock: Stock) -> str:
     lines = [
-        "# Written by `kafkaform import --all`. Once it is applied, the import blocks have done",
-        "# their work and can go.",
+        "# Written by `kafkaform import --all`. After the next apply, the import blocks can be",
+        "# removed.",
         *(f"# {inline(gap)}" for gap in stock.gaps),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _find_taken_names(tree: Tree) -> TakenNames:
-    """What the folder's own blocks are called."""
+    """The names of the folder's own blocks and locals."""
     names = TakenNames()
     found, _ = declare_blocks(tree)
     names.locals.update(found.locals)
@@ -239,8 +244,8 @@ def _is_listed(kind: ResourceType) -> bool:
 def _take_instance_stock(
     space: Workspace, session: Session, instance: str, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
-    """The objects that nobody declares or records; `known` is extended by them, since another
-    instance may lead to the same system."""
+    """The objects of one instance that are neither declared nor recorded. They are added to
+    `known`, since another instance can lead to the same system."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
@@ -252,7 +257,7 @@ def _take_instance_stock(
 def _take_listed(
     kind: ResourceType, session: Session, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
-    """The objects of one type that nobody declares or records."""
+    """The objects of one type that are neither declared nor recorded."""
     sweep = session.sweep(kind.name, Depth.FULL)
     fault = sweep.coverage.fault
     if fault is not None and fault.code in kind.switched_off:
@@ -282,8 +287,7 @@ def _take_declared(
     recorded: Collection[Identity],
     wanted: ImportFilter,
 ) -> Stock:
-    """Objects that a block declares, are there, and were never recorded: a state that was lost.
-    What an import block of the folder names comes in with the next apply without us."""
+    """Live objects that a block declares and the state does not record, as after a lost state."""
     types = space.providers[instance].types
     coming = {block.target for block in space.desired.imports}
     chosen = [
@@ -302,7 +306,7 @@ def _take_declared(
     return Stock(
         declared=tuple((a, id) for a, id in ids.items() if id is not None and a not in adopt),
         gaps=tuple(
-            f"No import block can name what {address} declares: apply with --adopt='{address}'."
+            f"No import block can name the objects of {address}: apply with --adopt='{address}'."
             for address in sorted({str(replace(address, child=None)) for address in adopt})
         ),
     )
@@ -312,23 +316,23 @@ def _take_declared(
 
 
 def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredObject | str:
-    """The object as its block would say it, or why there is no such block."""
+    """The object with the arguments of its block, or why no block can declare it."""
     live = kind.canonical(item.attributes, facts)
     try:
         arguments = _choose_arguments(item, kind, facts)
         made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
         same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
-        return f"Not complete: {item.identity} has no block: {error}"
+        return f"Not complete: {item.identity}: no block can declare it: {error}"
     differ = compare(live, made, schema=kind.schema)
     if differ or not same:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
-        return f"Not complete: {item.identity} has no block that says what it is: {paths}"
+        return f"Not complete: {item.identity}: a block cannot express {paths}"
     return UndeclaredObject(item.identity, arguments, _find_import_id(item.identity, kind))
 
 
 def _find_import_id(identity: Identity, kind: ResourceType) -> str | None:
-    """What an import block calls the object, if its key is a name that such a block can give."""
+    """The id of the object in an import block, None if no such id means its key."""
     try:
         return identity.key if kind.import_key(identity.key) == identity.key else None
     except ValueError:
@@ -336,8 +340,9 @@ def _find_import_id(identity: Identity, kind: ResourceType) -> str | None:
 
 
 def _choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
-    """The least that a block has to say: no default, nothing that the system sets, and of two
-    arguments that exclude each other the one that leaves more to the system."""
+    """The arguments that a block needs: no defaults, and nothing that the system sets."""
+    # Of two arguments that exclude each other, the first is left out: the second one leaves more to
+    # the system (a replication factor instead of an assignment).
     live = kind.written(item.attributes) if kind.written else item.attributes
     schema = kind.schema
     given = {
@@ -361,7 +366,8 @@ def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
 def _select_own_entries(
     told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
 ) -> dict[str, FrozenMap]:
-    """The maps without the entries that stay if nobody declares them: those are others'."""
+    """The maps without the entries that stay even if nobody declares them."""
+    # Those belong to others: throttles that a move sets, or overrides that a system cannot remove.
     maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
     if not maps:
         return {}
@@ -370,23 +376,20 @@ def _select_own_entries(
     return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
 
 
-# ── what may be missing ─────────────────────────────────────────────────────────────────
-
-
 def _describe_coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
     kind, coverage = sweep.kind, sweep.coverage
     if coverage.kind is CoverageKind.VISIBLE_ONLY:
         who = session.facts.principal or "this principal"
-        yield f"Of {kind}, this is what {who} may see; there may be more."
+        yield f"These are the objects of type {kind} that {who} can see; there can be more."
     elif coverage.kind is CoverageKind.FAILED:
         fault = coverage.fault
         why = f"{fault.message} ({fault.code})" if fault else "the listing failed"
         advice = f" {fault.advice}" if fault and fault.advice else ""
-        yield f"Not complete: {kind} could not be listed whole: {why}.{advice}"
+        yield f"Not complete: the objects of type {kind} could not be listed: {why}.{advice}"
 
 
 def _describe_unread(sweep: Sweep, session: Session) -> Iterator[str]:
-    """Objects whose names can be seen, but not what they are."""
+    """Objects that are listed but cannot be read."""
     if sweep.coverage.kind is CoverageKind.COMPLETE:
         return
     read = {item.identity.key for item in sweep.items}
@@ -394,4 +397,4 @@ def _describe_unread(sweep: Sweep, session: Session) -> Iterator[str]:
     unread = sorted({item.identity.key for item in listed} - read)
     if unread:
         shown = ", ".join(unread[:NAMES_SHOWN]) + (" ..." if len(unread) > NAMES_SHOWN else "")
-        yield f"Not complete: {len(unread)} of {sweep.kind} could be seen but not read: {shown}"
+        yield f"Not complete: {len(unread)} of {sweep.kind} are listed but cannot be read: {shown}"

@@ -29,8 +29,8 @@ from ..terminal.run_command import accept, advise, show_run
 from ..terminal.screen import open_screen
 
 READS = "this shell only reads; nothing was sent"
-VALIDATED = "Nothing was sent. Without --validate you are asked, and it is applied."
-IDLE = "Nothing is to be changed."
+VALIDATED = "Nothing was sent. Without --validate, the plan is applied after your approval."
+IDLE = "There is nothing to change."
 
 Validate = Annotated[
     bool, typer.Option("--validate", help="Show the plan and its dry run; send nothing.")
@@ -39,7 +39,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brok
 
 
 class AlterOptions(Struct, frozen=True):
-    """How an `alter` shall be carried out, as its flags say."""
+    """How to carry out an `alter`."""
 
     auto_approve: bool
     validate: bool
@@ -61,7 +61,7 @@ def _read_options(
     quiet: Quiet = False,
     input: Input = True,
 ) -> AlterOptions:
-    """What the flags mean. Raises UsageError."""
+    """The options that the flags mean. Raises UsageError."""
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     return AlterOptions(auto_approve, validate, not no_wait, state, seconds, json, quiet, input)
 
@@ -82,8 +82,8 @@ app = make_app("alter", _carry_out)
 
 
 def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
-    """Plan, ask, apply, verify, and describe what is there then; or plan alone. Raises the error
-    that the exit code stands for."""
+    """Plan, ask, apply, verify, and describe the result; or only plan. Raises the error of the exit
+    code."""
     console = replace(way.console, interactive=way.console.interactive and doing.input)
     found = way.resolve_connection()
     with way.open_session() as session:
@@ -97,7 +97,7 @@ def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
         if not sends:
             plan = rehearse(space, ask, shown.progress, validate=doing.validate)
             if not doing.validate:
-                raise UsageError(READS, "Begin it with --allow-apply to change things.")
+                raise UsageError(READS, "Start it with --allow-apply to make changes.")
             shown.note(VALIDATED if plan.effective else IDLE)
             return
         done = show_run(shown, partial(run_apply, space, ask), outputs=False)

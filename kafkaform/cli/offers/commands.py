@@ -1,4 +1,4 @@
-"""The commands that providers add to `describe`, `explain` and `alter`, as typer wants them."""
+"""Translate the commands that providers add to `describe`, `explain` and `alter` for typer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..options.variable_order import InOrder
 
 
 def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]]) -> typer.Typer:
-    """The commands of a group. run: makes a command of the function that checks its arguments."""
+    """The commands of a group. run: makes a command from the function that checks its arguments."""
     groups = Registry().load_commands(group)
     app = typer.Typer(help=" ".join(one.help for one in groups), no_args_is_help=True)
     for command in (command for one in groups for command in one.commands):
@@ -26,7 +26,7 @@ def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]
 
 
 def find_completions(group: str, name: str) -> Mapping[str, Complete]:
-    """How the words of a command are completed: by flag, the operands' by ""."""
+    """How the words of a command are completed: by flag, and "" for operands."""
     found = (command for one in Registry().load_commands(group) for command in one.commands)
     command = next((command for command in found if command.name == name), None)
     completions: dict[str, Complete] = {}
@@ -50,13 +50,14 @@ def _read_argument(parameter: inspect.Parameter) -> Option | Operand:
 
 
 def _translate_signature(command: Command) -> Callable[..., Any]:
-    """The function of a command with annotations that typer knows."""
+    """The function of a command with the annotations of typer."""
 
     @wraps(command.make)
     def make(**given: Any) -> Any:
         return command.make(**given)
 
     parameters = [_translate_parameter(parameter) for parameter in _list_parameters(command)]
+    # typer reads flags and help from signatures (PEP 362) and docstrings only.
     make.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # PEP 362
     return make
 

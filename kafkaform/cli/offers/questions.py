@@ -1,4 +1,4 @@
-"""`describe` and `explain`: what they ask comes from providers, and is shown as text or JSON."""
+"""Ask the questions of `describe` and `explain`, and show the answers as text or JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def answer_question(make: Callable[..., Question]) -> Callable[..., None]:
-    """A command that shows the answer to the question that `make` makes of its flags."""
+    """A command that asks the question that `make` makes from its flags, and shows the answer."""
 
     @connects
     @take_flags("question", make, first=True)
@@ -30,7 +30,8 @@ def answer_question(make: Callable[..., Question]) -> Callable[..., None]:
 
 
 def _show_answer(way: Way, question: Question, json: bool) -> None:
-    """Raises KafkaformError for what of it cannot be read."""
+    """Ask and show. Raises KafkaformError for what cannot be read, after everything else is
+    shown."""
     way.console.show_diagnostics(question.warnings)
     with way.open_session() as session:
         answer = question.read(session)
@@ -44,5 +45,5 @@ def _show_answer(way: Way, question: Question, json: bool) -> None:
 
 
 def get_terminal_width(console: Console) -> int | None:
-    """How wide a table may be; a pipe has no width, so that nothing is cut off there."""
+    """The largest width of a table; None for a pipe, where nothing is cut off."""
     return console.width if sys.stdout.isatty() else None

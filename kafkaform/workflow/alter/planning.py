@@ -46,8 +46,8 @@ from ..stores import AUDIT_FILE, STATE_FILE, open_store
 from ..workspace import Workspace, list_display_settings
 
 UNKNOWN_OWNER = (
-    "No configuration is at hand, so nobody can say whether one manages this. If one does, its "
-    "next plan shows what is changed here."
+    "There is no configuration here, so it is unknown whether one manages this object. If one "
+    "does, its next plan shows this change."
 )
 _SAFE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
@@ -56,8 +56,8 @@ _SAFE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
 def plan_alteration(scene: Scene, found: Connection, wanted: Alteration) -> Plan:
-    """The plan of an `alter`. Raises UsageError for what is not there, Blocked for an object that
-    the configuration manages."""
+    """The plan of an `alter`. Raises UsageError for missing objects, Blocked for an object that the
+    configuration manages."""
     instance, session = found.instance, scene.sessions[found.instance]
     identities = [Identity(instance, draft.kind, draft.key) for draft in wanted.drafts]
     free = [i for i, draft in zip(identities, wanted.drafts, strict=True) if not draft.managed]
@@ -106,7 +106,7 @@ def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draf
 
 
 def _make_header(scene: Scene) -> PlanHeader:
-    """What the plan of an `alter` says about itself."""
+    """The header of the plan."""
     head = scene.ledger.state.audit_head
     return PlanHeader(
         created=render_time(scene.space.clock.now()),
@@ -117,7 +117,8 @@ def _make_header(scene: Scene) -> PlanHeader:
 
 
 def _refuse_managed(scene: Scene, identity: Identity) -> None:
-    """Raises Blocked: two hands on one object undo each other."""
+    """Raise Blocked for an object that the configuration manages."""
+    # An apply would undo the change. A part counts as its container: both would change one object.
     types = scene.space.types
     whole = types[identity.kind].part_of or identity.kind
     kinds = (kind for kind, type_ in types.items() if whole in (kind, type_.part_of))

@@ -1,4 +1,4 @@
-"""`kafkaform alter`: change configs, limits and credentials of what no block manages (KIP-248)."""
+"""The commands of `kafkaform alter`: change what no block manages (KIP-248)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def alter_user(
     Write a credential as SCRAM-SHA-256=[iterations=8192,password=env:NAME].
     """
     if client_default and client_id is not None:
-        raise UsageError("--client-default stands in the place of --client-id", "Give one of them.")
+        raise UsageError("--client-default and --client-id exclude each other", "Give one of them.")
     client = (client_default or client_id is not None, client_id or None)
     return _alter_entity("user", names, add_config, delete_config, entity_default, client)
 
@@ -137,9 +137,9 @@ def _alter_entity(
     default: bool = False,
     client: tuple[bool, str | None] = (False, None),
 ) -> Alteration:
-    """Raises UsageError for a name beside the default entity."""
+    """The alteration of entities of one type. Raises UsageError."""
     if default and names:
-        raise UsageError("--entity-default stands in the place of a name", "Give one of them.")
+        raise UsageError("--entity-default and names exclude each other", "Give one of them.")
     named: Sequence[str | None] = (None,) if default else names or ()
     return _alter_configs(read_edit(entity, named, add or (), delete or (), client))
 
@@ -152,7 +152,9 @@ def _alter_configs(wanted: ConfigEdit) -> Alteration:
 
 
 def _list_documents(wanted: ConfigEdit) -> Iterator[Question]:
-    """What to describe again: KIP-248 prints the fresh state after an alter."""
+    """The questions for the documents to show afterwards."""
+    # KIP-248 prints the fresh state after an alter. Names are globs in a query, so their special
+    # characters are escaped.
     if wanted.entity in ("user", "client", "ip"):
         part = "client-id" if wanted.entity == "client" else wanted.entity
         for name in wanted.names:
@@ -169,7 +171,7 @@ def _list_documents(wanted: ConfigEdit) -> Iterator[Question]:
 
 
 def escape_glob(name: str | None) -> str:
-    """A glob that fits this name alone; the default entity has an empty one."""
+    """A glob that matches only this name; empty for the default entity."""
     return "" if name is None else glob.escape(name)
 
 

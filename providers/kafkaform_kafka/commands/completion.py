@@ -1,4 +1,4 @@
-"""What the next word of a command can be: names that the cluster has now, and words of Kafka's."""
+"""Complete the next word of a command: with names that the cluster has now, or with fixed words."""
 
 from __future__ import annotations
 
@@ -33,11 +33,15 @@ KEYS: Mapping[str, Callable[[], Iterable[str]]] = {
 # ── names ───────────────────────────────────────────────────────────────────────────────
 
 
+# Each listing is a document of `describe`, so that completion offers what `describe` shows. The
+# shell keeps its answer for some seconds: a key press must not send a request each time.
 def list_topics(session: Session) -> Iterable[str]:
+    """Names of topics that we can see."""
     return [row["name"] for row in read_document(session, "topics", DescribeQuery())["topics"]]
 
 
 def list_brokers(session: Session) -> Iterable[str]:
+    """Ids of the live brokers."""
     return [str(row["id"]) for row in read_document(session, "brokers", DescribeQuery())["brokers"]]
 
 
@@ -55,26 +59,30 @@ def list_principals(session: Session) -> Iterable[str]:
 
 
 def list_clients(session: Session) -> Iterable[str]:
+    """Client ids with a limit."""
     return _list_limited(session, "client-id")
 
 
 def list_addresses(session: Session) -> Iterable[str]:
+    """IP addresses with a limit."""
     return _list_limited(session, "ip")
 
 
 def list_groups(session: Session) -> Iterable[str]:
+    """Groups that we can see."""
     return _list_entities(session, "groups")
 
 
 def list_subscriptions(session: Session) -> Iterable[str]:
+    """Names of client metrics subscriptions."""
     return _list_entities(session, "client-metrics")
 
 
 def _list_limited(session: Session, part: str) -> Iterable[str]:
-    """Names in the entities of quotas. The default entity has none."""
+    """The names in entities of quotas."""
     rows = read_document(session, "quotas", DescribeQuery())["quotas"]
     names = (row["entity"].get(part) for row in rows)
-    return [name for name in names if name is not None]
+    return [name for name in names if name is not None]  # the default entity has no name
 
 
 def _list_entities(session: Session, entity_type: str) -> Iterable[str]:
@@ -91,7 +99,7 @@ LISTINGS: Mapping[str, NameListing] = {
     "ip": list_addresses,
     "client-metrics": list_subscriptions,
 }
-"""Entity or entity type -> what lists the names."""
+"""Entity or entity type -> the listing of its names."""
 
 
 # ── completions ─────────────────────────────────────────────────────────────────────────
@@ -109,29 +117,29 @@ def offer_words(words: Iterable[str]) -> Complete:
 
 
 def complete_entity(words: Sequence[str], ask: Ask) -> Iterable[str]:
-    """Names of what the command is about: `describe topics`, `alter topic`, or the entity type of
-    `describe configs`."""
+    """Complete with names of the objects that the command is about (`describe topics`, `alter
+    topic`); for `describe configs`, those of the entity type."""
     listing = LISTINGS.get(_read_entity_type(words) if words[1] == "configs" else words[1])
     return ask(listing) if listing else ()
 
 
 def complete_described_configs(words: Sequence[str], _: Ask) -> Iterable[str]:
-    """Configs of the entity type that `describe configs` shows."""
+    """Complete with configs of the entity type that `describe configs` shows."""
     entity = CONFIG_ENTITIES.get(_read_entity_type(words))
     return entity.known() if entity else ()
 
 
 def complete_altered_keys(words: Sequence[str], _: Ask) -> Iterable[str]:
-    """Configs that `alter` can change, for --delete-config."""
+    """Complete --delete-config with the configs that `alter` can change."""
     return KEYS[words[1]]()
 
 
 def complete_altered_pairs(words: Sequence[str], _: Ask) -> Iterable[str]:
-    """The same for --add-config, where a value follows."""
+    """Complete --add-config with the same configs; a value follows."""
     return [f"{key}=" for key in KEYS[words[1]]()]
 
 
 def _read_entity_type(words: Sequence[str]) -> str:
-    """The last --entity-type; topics without one."""
+    """The value of the last --entity-type, topics without one."""
     kinds = [kind for flag, kind in pairwise(words) if flag == "--entity-type"]
     return kinds[-1] if kinds else "topics"

@@ -1,4 +1,5 @@
-"""`kafkaform describe`: what a cluster has, with or without a configuration."""
+"""The commands of `kafkaform describe`: show what a cluster has, without a configuration if
+wanted."""
 
 from __future__ import annotations
 
@@ -83,20 +84,22 @@ def ask_configs(
             f"--entity-type {entity_type!r} has no configs to describe",
             suggest(entity_type, CONFIG_ENTITIES)
             or f"It is one of {', '.join(CONFIG_ENTITIES)}. `kafkaform describe quotas` and "
-            "`kafkaform describe users` tell of clients and users.",
+            "`kafkaform describe users` show clients and users.",
         )
     named = tuple(dict.fromkeys(entity_name or ()))
     if (entity_default or "" in named) and entity_type != "brokers":
         raise UsageError(
-            f"--entity-default, or an empty --entity-name, is nothing of {entity_type}",
-            "Only brokers have configs that hold for all of them: --entity-type brokers.",
+            f"{entity_type} have no default entity (--entity-default, or an empty --entity-name)",
+            "Only brokers have configs that apply to all of them: --entity-type brokers.",
         )
     if entity_default and named:
-        raise UsageError("--entity-default stands in the place of --entity-name", "Give one.")
+        raise UsageError(
+            "--entity-default and --entity-name exclude each other", "Give one of them."
+        )
     if name != "*" and (entity_default or named):
         raise UsageError(
-            f"--name chooses among all {entity_type}, and --entity-name or --entity-default has "
-            "chosen already",
+            f"--name selects among all {entity_type}, so it excludes --entity-name and "
+            "--entity-default",
             "Give one of them. Configs are named without a flag: `kafkaform describe configs "
             "retention.ms --entity-name orders`.",
         )
@@ -182,12 +185,14 @@ def ask_document(kind: str, wanted: DescribeQuery) -> Question:
 
 
 def ask_own_configs(wanted: DescribeQuery) -> Question:
-    """A question for configs of which people see those that are set on the entity itself."""
+    """A question for configs. The page shows those that are set on the entities themselves."""
     return Question(partial(_read_configs, wanted=wanted), _own_configs_page)
 
 
 def _read_configs(session: Session, wanted: DescribeQuery) -> Answer:
     document = read_document(session, "configs", wanted)
+    # A config that nothing here has is a typing error: with only such names there is nothing to
+    # show.
     missing = find_unknown(document, wanted.keys) if wanted.keys else ()
     if missing and missing == wanted.keys:
         raise _make_unknown_error(wanted.entity_type, missing)
@@ -202,16 +207,17 @@ def _read_configs(session: Session, wanted: DescribeQuery) -> Answer:
 
 
 def _make_unknown_error(kind: str, missing: tuple[str, ...]) -> UsageError:
-    """The error for names of configs that nothing here has."""
+    """The error for names of configs that no entity here has."""
     return UsageError(
         f"{kind} have no config {', '.join(map(inline, missing))}",
         suggest(missing[0], CONFIG_ENTITIES[kind].known())
-        or f"What has configs is named with a flag: --entity-name {shlex.quote(missing[0])}.",
+        or f"Entities are named with a flag: --entity-name {shlex.quote(missing[0])}.",
     )
 
 
 def _own_configs_page(document: FrozenMap) -> Page:
-    """The configs that are set on each entity itself, and how to see all: a broker has hundreds."""
+    """The page of the configs that are set on each entity itself, and how to see all."""
+    # A broker has hundreds of configs, and after an `alter` one of them is of interest.
     own = select_own(document)
     yield from document_page(own)
     if own != document:

@@ -1,7 +1,7 @@
-"""What `alter` makes of configs on a command line: one draft for each object.
+"""Make drafts of the configs that a command line names: one for each object to change.
 
-Topics, brokers, groups and subscriptions have configs, users and clients limits, and users SCRAM
-credentials, too. Everything that is not named stays as it is.
+Topics, brokers, groups and subscriptions have configs. Users, clients and addresses have limits,
+and users also have SCRAM credentials. Everything that is not named stays as it is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Edit = Callable[[FrozenMap | None, Reading], FrozenMap | None]
 """See `Draft.edit`."""
 ADD, DELETE = "--add-config", "--delete-config"
 DEFAULTABLE = frozenset({"broker", "user", "client", "ip"})
-"""What --entity-default can stand for."""
+"""Entities with a default one (--entity-default)."""
 _ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
 
 
@@ -60,15 +60,15 @@ def read_edit(
     delete: Sequence[str],
     client_id: tuple[bool, str | None] = (False, None),
 ) -> ConfigEdit:
-    """The flags' texts, read. An empty name is the default one (KIP-248). Raises UsageError."""
+    """The edit that the texts of the flags mean. Raises UsageError."""
     added = tuple(pair for text in add for pair in parse_pairs(text, ADD))
     deleted = tuple(key for text in delete for key in parse_keys(text, DELETE))
     given = [pair.key for pair in added]
     if not given and not deleted:
-        raise UsageError("nothing is to be changed", f"Give {ADD} k=v or {DELETE} k.")
+        raise UsageError("there is nothing to change", f"Give {ADD} k=v or {DELETE} k.")
     twice = next((key for key in given if given.count(key) > 1 or key in deleted), None)
     if twice is not None:
-        raise UsageError(f"{inline(twice)} is given twice", "Say once what shall become of it.")
+        raise UsageError(f"{inline(twice)} is given twice", "Name each config only once.")
     if not names:
         advice = "Name one, or give --entity-default." if entity in DEFAULTABLE else "Name one."
         raise UsageError(f"no {entity} is named", advice)
@@ -76,8 +76,8 @@ def read_edit(
 
 
 def read_entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | None, ...]:
-    """The names, each once; None for an empty one, which means the default (KIP-248). Raises
-    UsageError where there is none."""
+    """The names, each of them once, and None for an empty one, which means the default (KIP-248).
+    Raises UsageError for an entity without a default."""
     if "" in names and entity not in DEFAULTABLE:
         raise UsageError(
             f"no {entity} has an empty name",
@@ -87,27 +87,27 @@ def read_entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | N
 
 
 def make_drafts(wanted: ConfigEdit) -> tuple[Draft, ...]:
-    """The objects that an edit changes. Raises UsageError for a name or a value that cannot be."""
+    """The objects that an edit changes. Raises UsageError for an impossible name or value."""
     return tuple(draft for name in wanted.names for draft in DRAFTS[wanted.entity](wanted, name))
 
 
 def refuse_missing(readings: Mapping[Identity, Reading]) -> None:
-    """Raise UsageError for a topic that is not there: alter never creates one."""
+    """Raise UsageError for a topic that is not there, because `alter` never creates one."""
     for identity, reading in readings.items():
         if isinstance(reading, Absent):
             raise UsageError(
                 f'there is no topic "{inline(identity.key)}"',
-                "Correct the name; `kafkaform describe topics` lists those that there are.",
+                "Correct the name; `kafkaform describe topics` lists the topics.",
             )
         if isinstance(reading, Hidden):
             raise UsageError(
-                f'topic "{inline(identity.key)}" is not there, or may not be seen: '
+                f'topic "{inline(identity.key)}" does not exist or is hidden: '
                 f"{reading.right} is missing",
                 f"Grant {reading.right}, or run as a principal that has it.",
             )
 
 
-# ── what becomes of one object ──────────────────────────────────────────────────────────
+# ── one object ──────────────────────────────────────────────────────────
 
 
 def _make_config_edit(
@@ -117,8 +117,8 @@ def _make_config_edit(
     *,
     always: bool = False,
 ) -> Edit:
-    """Keys are set and removed, all others stay. named: attributes of an object that is not
-    there yet; always: it stays even without a config."""
+    """An edit that sets and removes keys; all others stay. named: attributes of an object that does
+    not exist yet; always: it stays even without a config."""
 
     def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
         attributes = before if before is not None else FrozenMap(named)
@@ -131,6 +131,8 @@ def _make_config_edit(
 
 def _draft_topic(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
     assert name is not None  # the command has no default topic
+    # Internal topics are created by Kafka and never declared as topics: only their configs can be
+    # managed.
     put = {pair.key: pair.value for pair in wanted.add}
     if is_internal(name):
         edit = _make_config_edit({"topic": name}, put, wanted)
@@ -145,7 +147,7 @@ def _make_note(wanted: ConfigEdit) -> Callable[[Change, Reading], Change]:
 
 
 def _note_idle_keys(change: Change, _: Reading, *, deleted: Sequence[str]) -> Change:
-    """The change with a note about keys that are not there to be removed."""
+    """The change with a note about keys that are not set and so cannot be removed."""
     before = change.before or EMPTY
     there = {*(before.get("config") or EMPTY), *(before.get("secret_keys") or EMPTY)}
     idle = [key for key in deleted if key not in there and change.blocked is None]
@@ -158,7 +160,7 @@ def _note_idle_keys(change: Change, _: Reading, *, deleted: Sequence[str]) -> Ch
 
 
 def _make_config_drafter(scope: ConfigScope) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:
-    """Drafts of one kind of dynamic configs."""
+    """A function that makes drafts of one kind of dynamic configs."""
 
     def drafts(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
         real = DEFAULTS if scope is BROKER and name is None else scope
@@ -174,7 +176,7 @@ def _check_broker_id(name: str | None) -> str:
     if name is None or not (name.isascii() and name.isdigit()):
         raise UsageError(
             f"{inline(name or '')!r} is not the id of a broker",
-            "Give a number, or --entity-default for what all brokers share.",
+            "Give a number, or --entity-default for the configs that all brokers share.",
         )
     return str(int(name))
 
@@ -184,7 +186,7 @@ def _map_pairs(added: tuple[Pair, ...]) -> Mapping[str, Value]:
 
 
 def _split_secrets(added: tuple[Pair, ...]) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
-    """Values, and references to secrets: those that are written env:NAME."""
+    """Values and references to secrets, which are written env:NAME."""
     found = {pair.key: (pair.value, _ENV.fullmatch(pair.value)) for pair in added}
     plain: dict[str, Value] = {key: text for key, (text, ref) in found.items() if ref is None}
     hidden: dict[str, Value] = {
@@ -218,7 +220,7 @@ def _make_scoped_edit(
 
 
 def _make_quota_drafter(part: str) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:
-    """Drafts of limits; those of a user may come with SCRAM credentials."""
+    """A function that makes drafts of limits and, for users, of SCRAM credentials."""
 
     def drafts(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
         entity: dict[str, str | None] = {part: name}
@@ -244,7 +246,8 @@ def _make_quota_drafter(part: str) -> Callable[[ConfigEdit, str | None], Iterato
 
 
 def _parse_limit(pair: Pair) -> Value:
-    """A limit. Raises UsageError for what is none."""
+    """The number of a limit. Raises UsageError for anything else."""
+    # NaN and infinity would be stored, and limit nobody: KIP-248 removed a limit with NaN.
     try:
         number = Decimal(pair.value)
     except InvalidOperation:
@@ -253,7 +256,7 @@ def _parse_limit(pair: Pair) -> Value:
         return freeze(number)
     raise UsageError(
         f"{ADD}, character {pair.at}: {inline(pair.key)} is not a number above 0",
-        f"A limit is a number above 0. {DELETE} {inline(pair.key)} lifts it.",
+        f"A limit is a number above 0. {DELETE} {inline(pair.key)} removes it.",
     )
 
 
@@ -262,7 +265,7 @@ def _draft_credentials(
 ) -> Iterator[Draft]:
     if name is None or with_client:
         raise UsageError(
-            "SCRAM credentials belong to one user", "Name the user, without client ids."
+            "SCRAM credentials belong to one user", "Name the user, without a client id."
         )
     for pair in scram:
         yield Draft(SCRAM, identity_key(name, pair.key), _make_upsert(name, pair), secret=True)
@@ -271,7 +274,7 @@ def _draft_credentials(
 
 
 def _make_upsert(name: str, pair: Pair) -> Edit:
-    """`SCRAM-SHA-256=[iterations=8192,password=env:NAME]`."""
+    """The edit of a credential such as `SCRAM-SHA-256=[iterations=8192,password=env:NAME]`."""
     given = {item.key: item.value for item in parse_pairs(pair.value, f"{ADD} {pair.key}")}
     unknown = next((key for key in given if key not in ("iterations", "password")), None)
     if unknown is not None:
@@ -281,13 +284,13 @@ def _make_upsert(name: str, pair: Pair) -> Edit:
     password = _ENV.fullmatch(given.get("password", ""))
     if password is None:
         raise UsageError(
-            f"{pair.key}: the password is taken from the environment only, because a command "
-            "line is visible to others and kept in histories",
+            f"{pair.key}: the password is only accepted from the environment, because others can "
+            "see a command line, and shells record it",
             "Write password=env:NAME and set the environment variable NAME.",
         )
     rounds = given.get("iterations")
     if rounds is not None and not (rounds.isascii() and rounds.isdigit()):
-        raise UsageError(f"{pair.key}: iterations is not a number", "Write 8192, for instance.")
+        raise UsageError(f"{pair.key}: iterations is not a number", "Write 8192, for example.")
 
     def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
         kept = before["scram_iterations"] if before is not None else FEWEST
@@ -310,4 +313,4 @@ DRAFTS: Mapping[str, Callable[[ConfigEdit, str | None], Iterator[Draft]]] = {
     "client": _make_quota_drafter("client-id"),
     "ip": _make_quota_drafter("ip"),
 }
-"""What is typed after `alter` -> what it changes."""
+"""What is typed after `alter` -> the function that makes its drafts."""

@@ -23,12 +23,14 @@ from .drafts import refuse_missing
 def elect_preferred(
     names: Sequence[str], documents: tuple[Question, ...] = (), *, others: bool = False
 ) -> Alteration:
-    """The alteration by which the first replicas of these topics lead. others: other flags are
-    given beside it. Raises UsageError."""
+    """The alteration that elects the first replicas of these topics as leaders. others: other
+    options are given beside it. Raises UsageError."""
     if others:
-        raise UsageError("--elect-preferred stands alone", "Use a command of its own.")
+        raise UsageError(
+            "--elect-preferred cannot be combined with other options", "Use separate commands."
+        )
     if not names:
-        raise UsageError("no topic is named", "Name those whose leaders shall be elected.")
+        raise UsageError("no topic is named", "Name the topics whose leaders to elect.")
     drafts = tuple(
         Draft(KIND, name, _elect_ready, _note_election, managed=True)
         for name in dict.fromkeys(names)
@@ -38,7 +40,9 @@ def elect_preferred(
 
 
 def _elect_ready(attributes: FrozenMap | None, reading: Reading) -> FrozenMap | None:
-    """The leaders after the election: a first replica that is not in sync cannot lead."""
+    """The leaders after the election."""
+    # A first replica that is not in sync cannot lead: the controller answers with error 80
+    # (PREFERRED_LEADER_NOT_AVAILABLE) for its partition.
     if attributes is None:
         return None
     first, ready = _read_candidates(reading)
@@ -62,7 +66,8 @@ def _note_election(change: Change, reading: Reading) -> Change:
 
 
 def _select_changing(attributes: FrozenMap | None, change: Change) -> FrozenMap | None:
-    """The attributes with the leaders that change: the others are not looked at again."""
+    """The attributes with the leaders that change."""
+    # Other leaders can change until the plan is applied, without making it stale.
     if attributes is None:
         return None
     numbers = [item.path[1] for item in change.paths]

@@ -1,5 +1,5 @@
-"""`kafkaform explain`: why somebody may do something, by what clients are limited, and where the
-value of a config comes from."""
+"""The commands of `kafkaform explain`: who can do what, what limits a client, and where the value
+of a config comes from."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def ask_quota(
     Lists all eight levels, and the level that applies.
     """
     client = _make_client(user, client_id, ip)
+    # Quotas name the user without the type of a principal: User:ci is a user whom nobody has.
     doubts = tuple(
         Diagnostic(Severity.WARNING, f"--user {inline(text)}", advice=inline(f"{advice}."))
         for text, advice in plain_name_faults(user or "")
@@ -77,7 +78,9 @@ def ask_quota(
 
 
 def _make_client(user: str | None, client_id: str | None, ip: str | None) -> Client:
-    """Whom the flags mean. Raises UsageError."""
+    """The client that the flags mean. Raises UsageError."""
+    # A limit can be set for a user, for a client id, or for both (KIP-55), so one alone has no
+    # answer.
     if (user is None) != (client_id is None):
         raise UsageError(
             "--user and --client-id go together: limits depend on both",
@@ -85,10 +88,10 @@ def _make_client(user: str | None, client_id: str | None, ip: str | None) -> Cli
             "--user ANONYMOUS.",
         )
     if user is None and ip is None:
-        raise UsageError("nobody is asked about", "Give --user and --client-id, or --ip.")
+        raise UsageError("no client is named", "Give --user and --client-id, or --ip.")
     if "" in (user, ip):
         raise UsageError(
-            f"{'--user' if user == '' else '--ip'} is empty, and a client is asked about",
+            f"{'--user' if user == '' else '--ip'} is empty, which names the default and no client",
             "Name a client that has no limit of its own to see the defaults, or type "
             "`kafkaform describe quotas --user ''`. One without a login is --user ANONYMOUS.",
         )
@@ -104,7 +107,8 @@ _ADVICE = (
 
 
 def _complete_config(words: Sequence[str], ask: Ask) -> Iterable[str]:
-    """The words of `explain config`: an entity, its name if it has one, a key."""
+    """Complete the words of `explain config`: an entity, its name unless it is the cluster, a
+    key."""
     if len(words) == 2:
         return ENTITIES
     entity, rest = words[2], words[3:]

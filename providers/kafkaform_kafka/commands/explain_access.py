@@ -1,4 +1,4 @@
-"""`kafkaform explain access`: may somebody do something, which ACL decides, and who else may."""
+"""The command `kafkaform explain access`: who can do something, and which ACL decides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESOURCES = {
     "delegation-token": "DelegationToken",
     "user-principal": "User",
 }
-"""Flag -> resource type, as Kafka's own ACL tool has them."""
+"""Flag -> resource type. The flags are those of kafka-acls.sh."""
 
 
 Principal = Annotated[
@@ -112,7 +112,8 @@ def ask_access(
 
 
 def _read_acls(session: Session) -> Sweep:
-    """All ACLs. Raises KafkaformError: an answer from a part of them could be wrong."""
+    """All ACLs. Raises KafkaformError."""
+    # Of all ACLs or none: a DENY that is missing from a part of them would turn the answer round.
     sweep = session.sweep(acls.KIND, Depth.FULL)
     if sweep.coverage.kind is not CoverageKind.COMPLETE:
         fault = sweep.coverage.fault
@@ -124,12 +125,12 @@ def _read_acls(session: Session) -> Sweep:
 
 
 def _choose_resource(names: Mapping[str, str | None]) -> tuple[str, str]:
-    """Type and name of the one resource that is asked about. Raises UsageError."""
+    """Type and name of the resource that the flags name. Raises UsageError."""
     given = {flag: name for flag, name in names.items() if name is not None}
     if len(given) != 1:
         flags = ", ".join(f"--{flag}" for flag in given) or "no resource"
         listed = ", ".join(f"--{flag}" for flag in names)
-        raise UsageError(f"{flags}: exactly one resource is asked about", f"Give one of {listed}.")
+        raise UsageError(f"{flags}: exactly one resource is needed", f"Give one of {listed}.")
     ((flag, name),) = given.items()
     if not name:
         raise UsageError(f"--{flag} is empty", "Name one.")
@@ -137,13 +138,13 @@ def _choose_resource(names: Mapping[str, str | None]) -> tuple[str, str]:
 
 
 def _read_operations(kind: str, given: Sequence[str]) -> tuple[str, ...]:
-    """The operations as ACLs spell them, all of the resource's if none is given."""
+    """The operations as ACLs spell them; without any, all that a resource of this type has."""
     known = {name.lower(): name for name in acls.SUPPORTED[kind]}
     for name in given:
         if name.lower() not in known:
             listed = f"It is one of {', '.join(acls.SUPPORTED[kind])}."
             raise UsageError(
-                f"--operation {name!r} is never asked of a {kind}",
+                f"--operation {name!r} does not exist for resources of type {kind}",
                 suggest(name, acls.SUPPORTED[kind]) or listed,
             )
     return tuple(known[name.lower()] for name in given) or acls.SUPPORTED[kind]

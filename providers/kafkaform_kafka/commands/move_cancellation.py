@@ -1,8 +1,8 @@
 """`alter topic NAME --cancel-move`: stop a move and leave replicas where they are.
 
-Stopping is a move to where the replicas stand, so it is planned, shown, approved, logged and
-recovered like any other change. It is the one `alter` that a managed topic allows: what is
-declared stays declared, and the next plan shows the difference again.
+Stopping is a move to where the replicas are, so it is planned, shown, approved, logged and
+recovered like any other change. Managed topics allow it: the declaration stays, and the next plan
+shows the difference again.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ STOPPED = "the move that runs is stopped; its replicas stay where they are"
 def cancel_moves(
     names: Sequence[str], documents: tuple[Question, ...], *, others: bool
 ) -> Alteration:
-    """The alteration that stops the moves of these topics. others: other flags are given beside
+    """The alteration that stops the moves of these topics. others: other options are given beside
     it. Raises UsageError."""
     if others:
-        raise UsageError("--cancel-move stands alone", "Change configs with another command.")
+        raise UsageError(
+            "--cancel-move cannot be combined with other options", "Use separate commands."
+        )
     if not names:
-        raise UsageError("no topic is named", "Name the topics whose moves shall stop.")
+        raise UsageError("no topic is named", "Name the topics whose moves to stop.")
     drafts = tuple(
         Draft(KIND, name, _stay, _note_stop, address=f"{KIND}.{name}", managed=True)
         for name in dict.fromkeys(names)
@@ -53,7 +55,7 @@ def _refuse_still(readings: Mapping[Identity, Reading]) -> None:
 
 
 def _stay(attributes: FrozenMap | None, reading: Reading) -> FrozenMap | None:
-    """The attributes with the replicas where they are instead of where they go."""
+    """The attributes with the replicas where they are, instead of where they move."""
     if attributes is None or not isinstance(reading, Observed):
         return attributes
     names = (reading.moving or {}).keys()

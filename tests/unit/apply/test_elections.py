@@ -208,7 +208,7 @@ def test_a_missing_topic_is_refused() -> None:
     where = led_by_others()
     with pytest.raises(UsageError, match="there is no topic"):
         elect(where, "orderz")
-    with pytest.raises(UsageError, match="stands alone"):
+    with pytest.raises(UsageError, match="cannot be combined"):
         elect_preferred(("orders",), others=True)
 
 
