@@ -27,6 +27,7 @@ from .terminal.console import Console
 from .terminal.repl import keep_history, locate_history, raise_interrupts
 
 PROMPT = "kafkaform> "
+# A reference (env:NAME, file:PATH) is no secret, and such a line is recorded.
 _SECRET = re.compile(
     r"(?:passw|passphrase|secret|token|jaas|\.key\b)[^\s=]*\s*=(?!\s*\[?\s*(?:env|file):)|"
     r"://[^\s/@]+:[^\s/@]+@",
@@ -45,6 +46,8 @@ class Shell(Struct, frozen=True):
 
     def run(self) -> int:
         """Read lines until the end of input. The exit code is 1 if a line of a script failed."""
+        # A script from a pipe must show by its exit code that a line failed; at a terminal the
+        # message is enough.
         if sys.stdin.isatty():
             self._hold_conversation()
             return 0

@@ -30,6 +30,8 @@ Complete: TypeAlias = Callable[[Sequence[str], Ask], Iterable[str]]
 that ends with `=` is continued without a blank."""
 
 
+# Data instead of typer's own classes: a provider must not depend on the library of the command
+# line.
 class Option(Struct, frozen=True):
     """A flag. A parameter of type bool takes no value; one of type list can be given several
     times."""
@@ -77,6 +79,8 @@ class Draft(Struct, frozen=True):
 
     kind: str
     key: str
+    # A function and not the wanted attributes: what stays depends on what is live when it is
+    # planned.
     edit: Callable[[FrozenMap | None, Reading], FrozenMap | None]
     """Attributes (None for a missing object) -> the wanted attributes (None to remove the object).
     If a task runs, the attributes are those of its target. Raises UsageError."""
@@ -123,5 +127,6 @@ class CommandProvider(Provider, Protocol):
 
     @property
     def commands(self) -> Mapping[str, str]:
-        """`describe`, `explain` or `alter` -> `module:attribute` of its `CommandGroup`, which is
-        imported when somebody types it."""
+        """`describe`, `explain` or `alter` -> `module:attribute` of its `CommandGroup`."""
+        # A name instead of the group: it imports the clients of the system, for which no other
+        # command should wait.

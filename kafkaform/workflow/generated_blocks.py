@@ -85,6 +85,7 @@ def generate_blocks(
 ) -> str:
     """The blocks of all these objects, with imports. The names of the blocks are added to
     `names`."""
+    # In the order of the objects, so that the text does not depend on the order of a listing.
     shapes: dict[tuple[Value, ...], list[UndeclaredObject]] = defaultdict(list)
     for item in sorted(found, key=lambda item: item.identity):
         shapes[_compute_shape(item, types[item.identity.kind])].append(item)
@@ -101,6 +102,7 @@ def _compute_shape(item: UndeclaredObject, kind: ResourceType) -> tuple[Value, .
         for name, value in sorted(item.arguments.items())
         if name == _find_grouping(kind) or isinstance(value, tuple | FrozenMap)
     )
+    # Each secret is in a variable of its own, which a shared block could not name.
     secret = any(_is_secret(kind.schema, name) for name in item.arguments)
     alone = item.identity.key if secret else ""
     return (item.identity.instance, item.identity.kind, alone, *common)
@@ -156,6 +158,8 @@ def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bo
     value = item.arguments.get(name)
     if not isinstance(value, str | int | Decimal):
         return False
+    # A blank or a greater number is valid for most attributes; where it is not, the key is the
+    # reason.
     other = f"{value} " if isinstance(value, str) else value + 1
     arguments = fill_defaults(item.arguments, kind.schema).with_items({name: other})
     try:
@@ -282,6 +286,7 @@ def _make_imports(
     draft: _Draft, name: str, local: str, labels: Sequence[str]
 ) -> Iterator[NewBlock]:
     ids = [item.id for item in draft.items]
+    # Without an id, the objects are adopted by their block instead.
     if any(id is None for id in ids):
         return
     target = f"{draft.kind}.{name}[each.key]"

@@ -86,8 +86,10 @@ def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
     code."""
     console = replace(way.console, interactive=way.console.interactive and doing.input)
     found = way.resolve_connection()
+    # The id first: without a configuration it names the folder of the state and the log.
     with way.open_session() as session:
         scope_id = session.facts.scope_id
+    # A shell that only reads shows the plan all the same, and then refuses it.
     sends = not doing.validate and (way.kept is None or way.kept.writes)
     with open_screen(
         console, json=doing.json, quiet=doing.quiet, command="alter", sends=sends
@@ -103,6 +105,7 @@ def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
         done = show_run(shown, partial(run_apply, space, ask), outputs=False)
         if done.report is None:
             shown.note(IDLE)
+    # The apply has closed its sessions. These documents are read as anybody would read them.
     with way.open_session() as session:
         for question in wanted.documents:
             document = question.read(session).document

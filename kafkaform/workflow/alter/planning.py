@@ -66,6 +66,7 @@ def plan_alteration(scene: Scene, found: Connection, wanted: Alteration) -> Plan
     if free and found.configuration is None:
         scene.announce(Note(UNKNOWN_OWNER))
     needs = [Identity(instance, kind, key) for kind, key in wanted.needs]
+    # In one call: what must exist is mostly what changes.
     read = session.read([*needs, *identities])
     wanted.refuse({identity: read[identity] for identity in needs})
     readings = {identity: read[identity] for identity in identities}
@@ -90,6 +91,7 @@ def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draf
         scene.space.types[identity.kind],
         scene.sessions[identity.instance].facts,
         lambda attributes: draft.edit(attributes, reading),
+        # A version of its own for each run: nobody can read whether the secret is the same already.
         f"alter-{scene.ledger.journal.run}" if draft.secret else None,
     )
     change = draft.finish(change, reading)
@@ -193,6 +195,7 @@ def make_workspace(
         asking,
         secrets=found.secrets,
     )
+    # Like a configuration that declares nothing, so that all rules of an apply hold.
     desired = Desired((), {found.instance: found.settings}, digest="no configuration")
     return Workspace(
         bare,

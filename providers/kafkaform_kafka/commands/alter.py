@@ -49,6 +49,8 @@ def alter_topic(
 
     This command never creates or deletes topics.
     """
+    # Both are changes of a topic as a whole, with plans of their own: beside configs it would be
+    # open which of them failed.
     topics = tuple(name for name in read_entity_names("topic", names or ()) if name is not None)
     configs = bool(add_config or delete_config)
     documents = tuple(ask_document("topics", DescribeQuery(escape_glob(name))) for name in topics)
@@ -138,6 +140,7 @@ def _alter_entity(
     client: tuple[bool, str | None] = (False, None),
 ) -> Alteration:
     """The alteration of entities of one type. Raises UsageError."""
+    # An empty name means the default entity, too (KIP-248); the flag is the readable way.
     if default and names:
         raise UsageError("--entity-default and names exclude each other", "Give one of them.")
     named: Sequence[str | None] = (None,) if default else names or ()

@@ -18,6 +18,8 @@ from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 
 _AT_ONCE = (UpdateMode.BROKER, UpdateMode.CLUSTER)
 
+# Of brokers only the dynamic configs (KIP-226). All others need server.properties and a restart,
+# and those of one listener need its name in front.
 KEYS: Mapping[str, Callable[[], Iterable[str]]] = {
     "topic": lambda: TOPIC_KEYS,
     "broker": lambda: (n for n, key in broker_keys().items() if key.mode in _AT_ONCE),

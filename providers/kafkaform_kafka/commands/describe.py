@@ -46,6 +46,8 @@ def ask_topics(
     sizes: Annotated[bool, Option("--sizes", "Show the replicas' bytes on disk.")] = False,
 ) -> Question:
     """List topics with their partitions, replicas and problems."""
+    # A broker would answer with INVALID_TOPIC_EXCEPTION, and `-- "$TOPIC"` of an unset variable is
+    # the usual reason.
     if "" in (names or ()):
         raise UsageError("no topic has an empty name", "`kafkaform describe topics` lists all.")
     wanted = DescribeQuery(name, tuple(names or ()), partitions=partitions, sizes=sizes)

@@ -178,7 +178,7 @@ def _check_broker_id(name: str | None) -> str:
             f"{inline(name or '')!r} is not the id of a broker",
             "Give a number, or --entity-default for the configs that all brokers share.",
         )
-    return str(int(name))
+    return str(int(name))  # 007 is broker 7, and keys have one spelling
 
 
 def _map_pairs(added: tuple[Pair, ...]) -> Mapping[str, Value]:
@@ -207,6 +207,8 @@ def _make_scoped_edit(
     def edit(before: FrozenMap | None, reading: Reading) -> FrozenMap | None:
         after = inner(before, reading)
         assert after is not None  # always
+        # Brokers never report the values of secret configs. `secret_keys` says which are set, and a
+        # new secret_version sends them.
         kept = FrozenMap(after.get("secret_keys") or EMPTY).without(wanted.delete)
         there = kept.with_items(dict.fromkeys(secrets, SET))
         hidden: dict[str, Value] = {}
@@ -227,6 +229,8 @@ def _make_quota_drafter(part: str) -> Callable[[ConfigEdit, str | None], Iterato
         with_client, client = wanted.client_id
         if with_client:
             entity["client-id"] = client
+        # kafka-configs.sh has credentials among the configs of users, under the name of the
+        # mechanism (KIP-84), although they have an API of their own (KIP-554).
         scram = [pair for pair in wanted.add if pair.key in MECHANISMS]
         lost = [key for key in wanted.delete if key in MECHANISMS]
         if part == "user" and (scram or lost):
@@ -293,6 +297,7 @@ def _make_upsert(name: str, pair: Pair) -> Edit:
         raise UsageError(f"{pair.key}: iterations is not a number", "Write 8192, for example.")
 
     def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
+        # Brokers refuse fewer than 4096 iterations, and more than 16384 (error 93).
         kept = before["scram_iterations"] if before is not None else FEWEST
         return FrozenMap(
             username=name,

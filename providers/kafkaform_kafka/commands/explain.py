@@ -133,6 +133,7 @@ def ask_config(
     entity, name, key = _read_words(words)
 
     def read(session: Session) -> Answer:
+        # The levels are read with requests of their own, which no session of another system has.
         if not isinstance(session, KafkaSession):
             raise UsageError("only Kafka has such configs", "Choose a kafka provider block.")
         return Answer(explain_config(session.context, entity, name, key))

@@ -104,6 +104,8 @@ def ask_access(
     )
 
     def read(session: Session) -> Answer:
+        # Brokers report neither super users nor allow.everyone.if.no.acl.found, so the flags can
+        # say them for this question; without a flag the provider block does.
         facts = session.facts
         known = build_access(_read_acls(session), facts, super_user or None, allow_if_no_acl)
         return Answer(explain_access(known, wanted, facts.scope_id))

@@ -46,6 +46,8 @@ def cancel_moves(
 def _refuse_still(readings: Mapping[Identity, Reading]) -> None:
     """Raise UsageError for a topic that is not there, or of which no move runs."""
     refuse_missing(readings)
+    # The controller has no dry run for this (KIP-455): it would answer with error 85 for each
+    # partition that does not move, after the approval.
     for identity, reading in readings.items():
         if isinstance(reading, Observed) and reading.moving is None:
             raise UsageError(

@@ -65,6 +65,7 @@ def _document_topics(source: DescribeSource, wanted: DescribeQuery) -> dict[str,
     sizes, why = _read_sizes(source, seen) if wanted.sizes else ({}, None)
     return {
         "topics": tuple(_document_topic(row, sizes.get(row.name), wanted) for row in seen),
+        # By name, a topic that we may not describe is an error and not omitted.
         "complete": bool(wanted.exact),
         "hidden": None if wanted.exact else TOPICS_HIDDEN,
         "sizes_unknown": why,
@@ -135,6 +136,8 @@ RELEASES: Mapping[int, str] = {
 
 def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     rows = source.require("DescribeCluster", wire.describe_brokers)
+    # DescribeCluster names any live broker as the controller under KRaft; the quorum knows its
+    # leader.
     leader = source.ask("DescribeQuorum", cluster_wire.find_quorum_leader)
     led = None if isinstance(leader, Fault) else leader
     seen = (row for row in rows if fnmatchcase(str(row.id), wanted.name))
