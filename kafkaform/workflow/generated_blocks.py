@@ -1,8 +1,8 @@
-"""Render live objects as configuration, for `import --all`.
+"""Write live objects as configuration, for `import --all`. Pure: the same objects, the same text.
 
-This is pure. Objects whose blocks differ only in texts and numbers share one block with `for_each`.
-What makes an object another one comes from the schema and the key of its type, so that a new type
-needs nothing here. The same objects give the same text.
+Objects whose blocks would differ only in names and numbers share one block with `for_each`. What
+identifies an object follows from the schema and the key of its type, so a new type needs no code
+here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from decimal import Decimal
 from msgspec import Struct, field
 
 from ..core.address import Address
-from ..core.resource import Identity
-from ..core.schema import ObjectSchema
+from ..core.resource import Facts, Identity, Observed
+from ..core.schema import AttributeSchema, ObjectSchema
 from ..core.value import FrozenMap, SecretRef, Value
 from ..provider.contract import ResourceType
 from ..syntax.write import (
@@ -44,21 +44,61 @@ class UndeclaredObject(Struct, frozen=True):
     arguments: FrozenMap
     """The arguments of its block, without defaults."""
     id: str | None
-    """Its id in an import block, None if it has none."""
+    """Its id for an import block, None if such a block cannot name it."""
 
 
 class TakenNames(Struct, frozen=True):
-    """The names that are already in use."""
+    """The names that are in use already."""
 
     blocks: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Type -> names of its blocks."""
+    """Resource type -> the names of its blocks."""
     locals: set[str] = field(default_factory=set)
+    """The names of locals."""
     secrets: set[str] = field(default_factory=set)
-    """Environment variables."""
+    """The environment variables of secrets."""
+
+
+PLACEHOLDER = SecretRef("env", "")
+"""Stands for a secret, which nobody can read from the system."""
+
+
+def choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
+    """The fewest arguments that declare the object: no defaults, nothing that the system sets, and
+    of two arguments that exclude each other the one that leaves more to the system."""
+    live = kind.written(item.attributes) if kind.written else item.attributes
+    schema = kind.schema
+    given = {
+        name: live[name]
+        for name, attribute in schema.attributes.items()
+        if _is_needed(live.get(name), attribute)
+    }
+    for one, other in schema.conflicts:
+        if one in given and other in given:
+            del given[one]
+    secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
+    told = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **given})
+    return told.with_items(_select_own_entries(told, item, kind, facts))
+
+
+def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
+    nothing = value is None or value == attribute.default or attribute.computed
+    return not nothing and (attribute.required or value != FrozenMap())
+
+
+def _select_own_entries(
+    told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
+) -> dict[str, FrozenMap]:
+    """The maps without the entries that belong to others, because they stay if undeclared."""
+    maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
+    if not maps:
+        return {}
+    bare = fill_defaults(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
+    left = kind.target(bare, item, facts, False)
+    return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
 
 
 def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
-    """The attributes of a block as the language evaluates it, with defaults."""
+    """All attributes of a block as the language evaluates it, with defaults filled in."""
     return FrozenMap(
         {
             name: arguments.get(name, attribute.default)
@@ -69,24 +109,23 @@ def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
 
 
 def render_imports(pairs: Iterable[tuple[Address, str]]) -> str:
-    """Import blocks for objects that the configuration already declares."""
+    """Write import blocks for objects that the configuration declares already."""
     return write_blocks(
         _make_import(_render_reference(address), quote_string(id)) for address, id in pairs
     )
 
 
 def _render_reference(address: Address) -> str:
-    """The address as an expression. Its keys are strings of HCL, not of JSON."""
+    """The address as an expression, whose keys are strings of HCL and not of JSON."""
     return _QUOTED.sub(lambda found: quote_string(json.loads(found[0])), str(address))
 
 
 def generate_blocks(
     found: Sequence[UndeclaredObject], types: Mapping[str, ResourceType], names: TakenNames
 ) -> str:
-    """The blocks of all these objects, with imports. The names of the blocks are added to
-    `names`."""
-    # In the order of the objects, so that the text does not depend on the order of a listing.
+    """Write the blocks of all objects, with import blocks. Adds their names to `names`."""
     shapes: dict[tuple[Value, ...], list[UndeclaredObject]] = defaultdict(list)
+    # Sorted, so that the text does not depend on the order of a listing.
     for item in sorted(found, key=lambda item: item.identity):
         shapes[_compute_shape(item, types[item.identity.kind])].append(item)
     drafts = [_Draft(tuple(items), types[items[0].identity.kind]) for items in shapes.values()]
@@ -95,14 +134,14 @@ def generate_blocks(
 
 
 def _compute_shape(item: UndeclaredObject, kind: ResourceType) -> tuple[Value, ...]:
-    """What objects of one block have in common: everything but texts and numbers, and the argument
-    by which the type is grouped. Each secret has a block of its own."""
+    """What objects must have in common to share a block: all lists and maps, and the attribute that
+    the type is grouped by."""
+    # An object with a secret gets a block of its own: its reader has to put the secret in.
     common: tuple[Value, ...] = tuple(
         (name, value)
         for name, value in sorted(item.arguments.items())
         if name == _find_grouping(kind) or isinstance(value, tuple | FrozenMap)
     )
-    # Each secret is in a variable of its own, which a shared block could not name.
     secret = any(_is_secret(kind.schema, name) for name in item.arguments)
     alone = item.identity.key if secret else ""
     return (item.identity.instance, item.identity.kind, alone, *common)
@@ -133,7 +172,7 @@ class _Draft(Struct, frozen=True):
 
     @property
     def given(self) -> list[str]:
-        """All arguments that any of the objects has, in the order of the schema."""
+        """Every argument that a member has, in the schema's order."""
         return [n for n in self.type.schema.attributes if any(n in i.arguments for i in self.items)]
 
     @property
@@ -142,7 +181,7 @@ class _Draft(Struct, frozen=True):
 
     @property
     def naming(self) -> list[str]:
-        """The arguments that decide which object a block means, in their order in a name."""
+        """The arguments that decide which object a block means, in the order of a name."""
         first = self.type.named_by
         return sorted(
             self._list_keyed(), key=lambda n: first.index(n) if n in first else len(first)
@@ -153,18 +192,15 @@ class _Draft(Struct, frozen=True):
 
 
 def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bool:
-    """Whether another value of this argument would mean another object."""
-    # By trying: the key is a function, and no type has to say of what it is made.
+    """Whether the object would be another one with another value of this argument."""
     value = item.arguments.get(name)
     if not isinstance(value, str | int | Decimal):
         return False
-    # A blank or a greater number is valid for most attributes; where it is not, the key is the
-    # reason.
     other = f"{value} " if isinstance(value, str) else value + 1
     arguments = fill_defaults(item.arguments, kind.schema).with_items({name: other})
     try:
         return kind.key(arguments) != item.identity.key
-    except ValueError:  # the changed value makes an impossible key, so the key depends on it
+    except ValueError:  # no name that an object of this type can have, so the key is made of it
         return True
 
 
@@ -194,7 +230,7 @@ def _render_single(draft: _Draft, names: TakenNames) -> str:
 def _make_argument(
     draft: _Draft, argument: str, value: Value, block: str, names: TakenNames
 ) -> tuple[Writable, str]:
-    """A value with the comment that it needs. A secret becomes a reference to a variable."""
+    """A value and its comment; a secret is replaced by a reference to an environment variable."""
     if not _is_secret(draft.type.schema, argument):
         return value, ""
     name = _make_unique(_make_variable_name(block, argument), names.secrets)
@@ -229,8 +265,8 @@ def _render_group(draft: _Draft, names: TakenNames) -> str:
 
 
 def _choose_labels(draft: _Draft) -> list[str]:
-    """The instance keys: the parts of the objects' keys that vary, or the whole keys if these parts
-    are not unique."""
+    """The instance keys: the varying parts of the objects' keys, or the whole keys if the parts are
+    not unique."""
     parts = [n for n in draft.naming if n in draft.varying]
     labels = [
         " ".join(str(item.arguments[n]) for n in parts if n in item.arguments)
@@ -250,7 +286,7 @@ def _is_label(draft: _Draft, name: str, labels: Sequence[str]) -> bool:
 def _make_shared_value(
     draft: _Draft, name: str, keyed: Collection[str], rest: Sequence[str]
 ) -> Writable:
-    """The value of an argument in a shared block."""
+    """The value of an argument in the shared block."""
     if name in keyed:
         return Code("each.key")
     if name not in rest:
@@ -262,7 +298,7 @@ def _make_shared_value(
 
 
 def _render_collection(entries: Mapping[str, UndeclaredObject], rest: Sequence[str]) -> Code:
-    """The value of `for_each`: a set of names, or a map with the values that differ."""
+    """The collection for `for_each`: a set of names, or a map with what differs."""
     if not rest:
         return Code("toset([\n" + "".join(f"{quote_string(label)},\n" for label in entries) + "])")
     plain = len(rest) == 1 and all(rest[0] in item.arguments for item in entries.values())
@@ -274,8 +310,7 @@ def _render_collection(entries: Mapping[str, UndeclaredObject], rest: Sequence[s
 
 
 def _render_entry(item: UndeclaredObject, rest: Sequence[str], plain: bool) -> str:
-    """One line. plain: only the value, because only one argument differs and all objects have
-    it."""
+    """One line. plain: the value alone, since only one argument differs and all have it."""
     told = {name: write_value(item.arguments[name]) for name in rest if name in item.arguments}
     if plain:
         return told[rest[0]]
@@ -286,7 +321,6 @@ def _make_imports(
     draft: _Draft, name: str, local: str, labels: Sequence[str]
 ) -> Iterator[NewBlock]:
     ids = [item.id for item in draft.items]
-    # Without an id, the objects are adopted by their block instead.
     if any(id is None for id in ids):
         return
     target = f"{draft.kind}.{name}[each.key]"
@@ -304,8 +338,8 @@ def _make_imports(
 
 
 def _make_resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) -> NewBlock:
-    """The block of an object or of several."""
-    # An object that no import block can name is adopted by its own block.
+    """The block of an object, or of several with `for_each`."""
+    # If no import block can name the object, its own block adopts it.
     instance = draft.items[0].identity.instance
     provider: dict[str, Writable] = {"provider": Code(instance)} if "." in instance else {}
     adopted = any(item.id is None for item in draft.items)
@@ -321,8 +355,7 @@ def _make_import(target: str, id: str, each: Code | None = None) -> NewBlock:
 
 
 def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
-    """The name of a shared block: the argument by which the type is grouped, or the common
-    beginning of the labels."""
+    """A name for the group: the attribute that the type is grouped by, or the common prefix."""
     first = _find_grouping(draft.type)
     if first in draft.given:
         (common,) = _drop_types([str(draft.items[0].arguments[first])])
@@ -333,12 +366,12 @@ def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
 
 
 def _cut_at_separator(text: str) -> str:
-    """The text up to its last separator."""
+    """Without the word that it breaks off in."""
     return text[: max((text.rfind(mark) for mark in _SEPARATORS), default=-1) + 1]
 
 
 def _drop_types(texts: Iterable[str]) -> list[str]:
-    """The texts without a type in front: `ci` for `User:ci`."""
+    """Without the type in front: `User:ci` is ci."""
     return [text.partition(":")[2] or text for text in texts]
 
 
@@ -348,7 +381,7 @@ def _get_noun(kind: str) -> str:
 
 
 def _make_identifier(text: str, otherwise: str) -> str:
-    """The text as a name of small letters, digits and single underscores."""
+    """The text as a name: small letters, digits, single _."""
     name = re.sub(r"_{2,}", "_", _FOREIGN.sub("_", text)).strip("_").lower() or otherwise
     return name if is_identifier(name) else f"{otherwise}_{name}"
 
@@ -358,7 +391,7 @@ def _make_variable_name(*parts: str) -> str:
 
 
 def _make_unique(name: str, taken: set[str]) -> str:
-    """The name, or the next free one with a number. It is added to the taken ones."""
+    """The name, or the next free one with a number; taken from now on."""
     number, result = 1, name
     while result in taken:
         number += 1

@@ -1,6 +1,7 @@
-"""`import --all`: write configuration for objects that no block declares and no state records.
+"""`import --all`: write configuration for live objects that are neither recorded nor declared.
 
-It only reads. It reports what a listing can have omitted, and never takes that for absent.
+It only reads. If a listing can be incomplete, the result says so; what a listing lacks never counts
+as absent.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from ..core.schema import AttributeSchema
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..language.declare.folder import Tree
 from ..language.declare.top_level import declare_blocks
@@ -29,6 +29,7 @@ from .configuration.evaluation import read_configuration
 from .generated_blocks import (
     TakenNames,
     UndeclaredObject,
+    choose_arguments,
     fill_defaults,
     generate_blocks,
     render_imports,
@@ -36,36 +37,34 @@ from .generated_blocks import (
 from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance
 
-PLACEHOLDER = SecretRef("env", "")
-"""Stands for a secret, which cannot be read."""
 NAMES_SHOWN = 5
 Thing = tuple[str, str, str]
-"""Scope id, type and key of one real object, whichever provider instance leads to it. A part counts
-as its container (`ResourceType.part_of`)."""
+"""Scope id, type and key: one real object, whichever provider instance leads to it."""
 
 
 class ImportFilter(Struct, frozen=True):
     """Which objects to import."""
 
     types: tuple[str, ...] = ()
-    """Only these; empty for all."""
+    """Resource types; all if empty."""
     match: tuple[str, ...] = ()
-    """Globs for keys; empty for all."""
+    """Globs over the keys; everything if empty."""
 
     def has_match(self, identity: Identity) -> bool:
         return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
 
 
 class Stock(Struct, frozen=True):
-    """The objects to import."""
+    """The live objects that the state lacks."""
 
     found: tuple[UndeclaredObject, ...] = ()
     """Objects without a block."""
     declared: tuple[tuple[Address, str], ...] = ()
-    """Address and import id of objects with a block."""
+    """The address and the import id of objects that have a block."""
     gaps: tuple[str, ...] = ()
     """What can be missing, for people."""
     failed: bool = False
+    """A listing did not answer."""
 
     def __add__(self, other: Stock) -> Stock:
         return Stock(
@@ -81,15 +80,16 @@ class Stock(Struct, frozen=True):
 
 
 class GeneratedConfiguration(Struct, frozen=True):
-    """What `import_all` returns."""
+    """Configuration for live objects."""
 
     text: str
-    """HCL: the blocks of all objects, with import blocks."""
+    """HCL with a block for each object, and import blocks that take the objects over."""
     count: int
+    """The number of objects."""
     gaps: tuple[str, ...]
     """What can be missing, for people."""
     complete: bool
-    """No listing failed."""
+    """Every listing answered."""
 
 
 def import_all(
@@ -99,13 +99,14 @@ def import_all(
     match: Sequence[str] = (),
     name: str = "generated",
 ) -> GeneratedConfiguration:
-    """Generate configuration for all live objects that are neither declared nor recorded.
+    """Write configuration for every live object that is neither declared nor recorded.
 
-    Nothing is changed; the next apply with this configuration imports the objects. types: only
-    these; match: only identity keys that match one of these globs; name: of the file in faults.
+    It changes nothing: the configuration takes the objects over with the next apply. types: only
+    these resource types; match: only objects whose key one of these globs matches; name: the name
+    of the file in faults.
 
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
-    generated configuration would not match the live objects.
+    generated configuration differs from the live objects.
     """
     with keep_secrets(workspace.known):
         stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
@@ -113,22 +114,24 @@ def import_all(
         if stock.count:
             tree = read_tree(workspace)
             text = prove_text(workspace, tree, render_stock(workspace, tree, stock), stock, name)
+        # The second line of defence: a plain attribute of a live object can contain a known secret.
         return GeneratedConfiguration(mask_secrets(text), stock.count, stock.gaps, not stock.failed)
 
 
 def read_tree(workspace: Workspace) -> Tree:
-    """The blocks of the folder, which a workspace does not keep."""
+    """Parse the folder again, because a workspace does not keep the blocks."""
     configuration = workspace.configuration
     folder, inputs = configuration.folder, configuration.inputs
-    return read_configuration(folder, inputs, configuration.registry).tree
+    return read_configuration(folder, inputs).tree
 
 
 def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
-    """All objects of all systems that the state does not record. Raises UsageError for a type that
-    no provider lists, ConnectError."""
+    """List all live objects that the state lacks. Raises UsageError for a type that no provider
+    lists, ConnectError."""
     _refuse_unknown(space, wanted)
     state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
+    # All systems at once, because two instances can lead to one system (`Thing`).
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(space.providers):
@@ -144,19 +147,20 @@ def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
 def _find_known(
     space: Workspace, sessions: Mapping[str, Session], recorded: Iterable[Identity]
 ) -> set[Thing]:
-    """The objects that blocks declare or the state records."""
+    """The real objects that blocks declare or the state records, through whichever instance."""
     ids = {*recorded, *(item.identity for item in space.desired.declared)}
     return {_make_thing(i, sessions[i.instance], space) for i in ids if i.instance in sessions}
 
 
 def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing:
+    # A part and its container are one object here: a block of either manages both.
     kind = space.types.get(identity.kind)
     container = kind.part_of if kind is not None else None
     return session.facts.scope_id, container or identity.kind, identity.key
 
 
 def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
-    """The stock as a further file of the configuration."""
+    """Write the stock as one more configuration file of the folder."""
     names = _find_taken_names(tree)
     parts = [
         _render_header(stock),
@@ -167,12 +171,14 @@ def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
 
 
 def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) -> str:
-    """Check that the text, together with the files of the folder, declares exactly what was found.
-    Raises KafkaformError if not."""
-    # A mistake here would be a change of a live object in the next plan, one among thousands.
+    """Evaluate the generated text together with the folder's files, and return it.
+
+    Raises KafkaformError if it does not declare exactly what was found.
+    """
+    # A wrong generator must not become a plan that changes the live objects.
     file, faults = parse(text.encode(), name)
     tree = replace(own, configuration=(*own.configuration, file))
-    made = replace(space.configuration, tree=tree).evaluate_desired(offline=True)
+    made = replace(space.configuration, tree=tree).evaluate(offline=True).desired
     said = {item.identity: item.attributes for item in made.declared}
     wrong = [
         str(item.identity)
@@ -192,7 +198,7 @@ def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) 
 
 
 def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:
-    """Whether a declared object has these arguments; secrets are placeholders on both sides."""
+    """Whether a declared object has these arguments. Secrets are placeholders on both sides."""
     return bool(attributes) and all(
         attributes.get(name) == value or _has_secret(attributes.get(name))
         for name, value in arguments.items()
@@ -244,8 +250,8 @@ def _is_listed(kind: ResourceType) -> bool:
 def _take_instance_stock(
     space: Workspace, session: Session, instance: str, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
-    """The objects of one instance that are neither declared nor recorded. They are added to
-    `known`, since another instance can lead to the same system."""
+    """The objects that are neither declared nor recorded. They are added to `known`, because
+    another instance can lead to the same system."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
@@ -257,7 +263,7 @@ def _take_instance_stock(
 def _take_listed(
     kind: ResourceType, session: Session, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
-    """The objects of one type that are neither declared nor recorded."""
+    """The objects of one kind."""
     sweep = session.sweep(kind.name, Depth.FULL)
     fault = sweep.coverage.fault
     if fault is not None and fault.code in kind.switched_off:
@@ -268,6 +274,7 @@ def _take_listed(
         for item in sweep.items
         if wanted.has_match(item.identity)
         and (scope, kind.name, item.identity.key) not in known
+        # The system has made these for itself, and nobody declares them.
         and item.details.get("internal") is not True
     ]
     told = [_make_found(item, kind, session.facts) for item in unknown]
@@ -287,7 +294,8 @@ def _take_declared(
     recorded: Collection[Identity],
     wanted: ImportFilter,
 ) -> Stock:
-    """Live objects that a block declares and the state does not record, as after a lost state."""
+    """The live objects that a block declares and the state lacks, as after a lost state."""
+    # Import blocks of the folder record their objects with the next apply anyway.
     types = space.providers[instance].types
     coming = {block.target for block in space.desired.imports}
     chosen = [
@@ -316,10 +324,11 @@ def _take_declared(
 
 
 def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredObject | str:
-    """The object with the arguments of its block, or why no block can declare it."""
+    """The object with the arguments of its block, or the reason why no block can declare it."""
+    # Proved by the way back: what the arguments mean must be exactly what is live.
     live = kind.canonical(item.attributes, facts)
     try:
-        arguments = _choose_arguments(item, kind, facts)
+        arguments = choose_arguments(item, kind, facts)
         made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
         same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
@@ -332,48 +341,14 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
 
 
 def _find_import_id(identity: Identity, kind: ResourceType) -> str | None:
-    """The id of the object in an import block, None if no such id means its key."""
+    """The id that an import block has for the object, None if it cannot name the object."""
     try:
         return identity.key if kind.import_key(identity.key) == identity.key else None
     except ValueError:
         return None
 
 
-def _choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
-    """The arguments that a block needs: no defaults, and nothing that the system sets."""
-    # Of two arguments that exclude each other, the first is left out: the second one leaves more to
-    # the system (a replication factor instead of an assignment).
-    live = kind.written(item.attributes) if kind.written else item.attributes
-    schema = kind.schema
-    given = {
-        name: live[name]
-        for name, attribute in schema.attributes.items()
-        if _is_needed(live.get(name), attribute)
-    }
-    for one, other in schema.conflicts:
-        if one in given and other in given:
-            del given[one]
-    secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
-    told = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **given})
-    return told.with_items(_select_own_entries(told, item, kind, facts))
-
-
-def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
-    nothing = value is None or value == attribute.default or attribute.computed
-    return not nothing and (attribute.required or value != FrozenMap())
-
-
-def _select_own_entries(
-    told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
-) -> dict[str, FrozenMap]:
-    """The maps without the entries that stay even if nobody declares them."""
-    # Those belong to others: throttles that a move sets, or overrides that a system cannot remove.
-    maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
-    if not maps:
-        return {}
-    bare = fill_defaults(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
-    left = kind.target(bare, item, facts, False)
-    return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
+# ── what may be missing ─────────────────────────────────────────────────────────────────
 
 
 def _describe_coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
@@ -389,9 +364,10 @@ def _describe_coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
 
 
 def _describe_unread(sweep: Sweep, session: Session) -> Iterator[str]:
-    """Objects that are listed but cannot be read."""
+    """Objects whose names are listed, but whose attributes cannot be read."""
     if sweep.coverage.kind is CoverageKind.COMPLETE:
         return
+    # Names need fewer rights than the objects, so that a listing of names can show more.
     read = {item.identity.key for item in sweep.items}
     listed = session.sweep(sweep.kind, Depth.NAMES).items
     unread = sorted({item.identity.key for item in listed} - read)

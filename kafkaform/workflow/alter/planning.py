@@ -164,7 +164,7 @@ def make_workspace(
     state file beside a system that flags name."""
     if found.configuration is not None:
         found.configuration.asking.systems.note(found.settings, scope_id, found.provider.words)
-        desired = found.configuration.evaluate_desired()
+        desired = found.configuration.evaluate().desired
         found.configuration.asking.close()
         if has_errors(desired.diagnostics):
             raise ConfigurationError(
