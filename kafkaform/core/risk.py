@@ -1,4 +1,4 @@
-"""What a change could harm: data, clients, availability. Reviewers read these before all else."""
+"""Risks: what a change could harm. Reviewers read these before anything else."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ class Risk(Struct, frozen=True):
     """One harm that a change could do."""
 
     kind: RiskKind
+    """The kind of harm."""
     text: str
-    """One sentence without its final stop, values in people's units."""
+    """One sentence without its final stop, with values in people's units."""
     path: Path = ()
     """The attribute or key that causes it; empty for the change as a whole."""
     figures: FrozenMap = EMPTY

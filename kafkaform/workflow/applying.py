@@ -11,7 +11,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ..apply.execute import ApplyRun, execute_plan
+from ..apply.execute import execute_plan
+from ..apply.execution import ApplyRun
 from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
 from ..apply.preflight import refuse_failed, run_first_pass
@@ -21,12 +22,12 @@ from ..apply.stop import Stop
 from ..apply.verify import verify_applied
 from ..audit.event import RecordKind, render_time
 from ..audit.record_bodies import (
-    make_approval,
-    make_plan,
-    make_run_begin,
-    make_run_end,
-    make_validate,
-    make_verify,
+    make_approval_body,
+    make_plan_body,
+    make_run_begin_body,
+    make_run_end_body,
+    make_validate_body,
+    make_verify_body,
 )
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
 from ..core.diagnostics import Diagnostics, has_errors
@@ -45,10 +46,10 @@ from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
 from ..core.words import Words, shared
 from ..plan.approval import digest_change
-from ..plan.build import review_changes
 from ..plan.codec import to_data
 from ..plan.model import Plan
 from ..plan.observe import Look
+from ..plan.review import review_changes
 from ..state.edit import set_outputs
 from ..version import VERSION
 from .configuration.evaluation import record_outputs
@@ -298,7 +299,7 @@ def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Ver
     """Record who applies what, and how it was approved, before the first intent."""
     scopes = {name: item.facts.scope_id for name, item in plan.instances.items()}
     digests = [digest_change(c, scopes[c.identity.instance], plan.lineage) for c in plan.effective]
-    begin = make_run_begin(
+    begin = make_run_begin_body(
         plan.approval,
         digests,
         scopes,
@@ -313,9 +314,9 @@ def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Ver
     scene.ledger.journal.write_all(
         [
             (RecordKind.RUN_BEGIN, begin),
-            (RecordKind.PLAN, make_plan(data, plan.approval, plan.configuration)),
-            (RecordKind.APPROVAL, make_approval(plan.approval, how, plan.configuration)),
-            (RecordKind.VALIDATE, make_validate(plan.approval, verdicts.values())),
+            (RecordKind.PLAN, make_plan_body(data, plan.approval, plan.configuration)),
+            (RecordKind.APPROVAL, make_approval_body(plan.approval, how, plan.configuration)),
+            (RecordKind.VALIDATE, make_validate_body(plan.approval, verdicts.values())),
         ]
     )
 
@@ -346,7 +347,7 @@ def _verify_report(scene: Scene, job: ApplyRun, report: Report) -> Report:
         return replace(report, stopped=error)
     places = [(item.address, item.node) for item in late]
     scene.ledger.journal.write(
-        RecordKind.VERIFY, make_verify(job.plan.approval, len(whole), places)
+        RecordKind.VERIFY, make_verify_body(job.plan.approval, len(whole), places)
     )
     return replace(report, invisible=late)
 
@@ -365,7 +366,7 @@ def _record_end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, D
     except OtherSystem as error:
         report = replace(report, stopped=error)
     counts = Counter(result.outcome.status.value for result in report.results)
-    end = make_run_end(chosen.plan.approval, complete=report.complete, counts=counts)
+    end = make_run_end_body(chosen.plan.approval, complete=report.complete, counts=counts)
     scene.ledger.journal.write(RecordKind.RUN_END, end)
     scene.ledger.save_state(scene.ledger.state)
     return report, broken

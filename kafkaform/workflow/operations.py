@@ -17,6 +17,7 @@ from ..core.diagnostics import Range
 from ..core.errors import UsageError
 from ..core.progress import ignore_event
 from ..core.resource import Import
+from ..core.value import FrozenMap
 from ..plan.model import Mode, Options, Plan
 from .applying import run_apply
 from .events import Listener
@@ -38,6 +39,7 @@ def apply_changes(
     approve: Approve | None = None,
     approved_by: str = "callback",
     expect: str | None = None,
+    reviewed: FrozenMap | None = None,
     fail_on: Sequence[str] = (),
     wait: bool = True,
     lock_timeout: float = 0.0,
@@ -50,10 +52,11 @@ def apply_changes(
     plan: the plan to apply; without it, one is made from `options` under the lock. approve: called
     with the plan before anything is sent; only True approves. approved_by: what the log calls the
     approval. expect: the token of a reviewed plan (`Plan.token`): any other plan is refused, and
-    `approve` is not called. fail_on: refuse a plan with `deletes`, `blocked` changes or `drift`.
-    wait: wait until every live node shows the changes. lock_timeout: seconds to wait for the lock
-    of the state. progress: called with events (`RunEvent`). stop: lets another thread end the run
-    in an orderly way. again: how errors name the way to continue.
+    `approve` is not called. reviewed: that plan as its JSON (`load_plan_document`), so that a
+    refusal can say what differs. fail_on: refuse a plan with `deletes`, `blocked` changes or
+    `drift`. wait: wait until every live node shows the changes. lock_timeout: seconds to wait for
+    the lock of the state. progress: called with events (`RunEvent`). stop: lets another thread end
+    the run in an orderly way. again: how errors name the way to continue.
 
     Raises KafkaformError. Its `applied` is not None if something can have been sent:
     AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for a change that was left out. Raised
@@ -68,6 +71,7 @@ def apply_changes(
         options,
         plan,
         expect,
+        reviewed,
         approve,
         approved_by,
         check_fail_on(fail_on),
@@ -102,6 +106,7 @@ def destroy(
         replace(options, mode=Mode.DESTROY),
         None,
         expect,
+        None,
         approve,
         approved_by,
         (),

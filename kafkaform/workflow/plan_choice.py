@@ -4,7 +4,7 @@ differs from the approved one (architecture §4.4)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -19,11 +19,13 @@ from ..audit.index import LogIndex
 from ..core.change import Action, Change, Outcome, Step
 from ..core.errors import PlanRefused
 from ..core.resource import Identity, Reading
+from ..core.value import FrozenMap
 from ..plan.approval import RULE
-from ..plan.build import record_only
 from ..plan.codec import read_recorded_plan
-from ..plan.drafts import read_ownership
 from ..plan.model import Plan
+from ..plan.select import record_only
+from ..render.jsonplan import to_json
+from ..render.plan_comparison import compare_plans, render_comparison
 from .events import Note, PlanChosen
 from .planning import add_removals, plan_workspace
 from .run import ApplyRequest, Chosen, Scene
@@ -59,11 +61,11 @@ def choose_plan(scene: Scene) -> Chosen:
     saved, wanted = ask.plan, _get_wanted_approval(ask)
     if saved is not None:
         refuse_if_altered(saved, scene.space.providers)
-        _require_expected(saved, ask.expect)
+        _require_expected(saved, scene)
     if wanted and found.open_run and found.open_run.approval == wanted and found.open_run.plan:
         plan = read_recorded_plan(found.open_run.plan, found.open_run.run)
         refuse_if_altered(plan, scene.space.providers)
-        _require_expected(plan, ask.expect)
+        _require_expected(plan, scene)
         # The plan of a first run has no lineage yet. It comes from this state's own log, so it
         # needs no further proof that it belongs here.
         state = replace(scene.ledger.state, lineage=plan.lineage)
@@ -96,7 +98,7 @@ def choose_plan(scene: Scene) -> Chosen:
         scene.announce(Note(NOT_REVIEWED))
         plan = bare
     scene.announce(PlanChosen(plan))
-    _require_expected(plan, ask.expect)
+    _require_expected(plan, scene)
     return Chosen(plan, {}, made_now=True)
 
 
@@ -110,16 +112,29 @@ def refuse_old_token(token: str | None) -> None:
         )
 
 
-def _require_expected(plan: Plan, token: str | None) -> None:
+def _require_expected(plan: Plan, scene: Scene) -> None:
     """Raises PlanRefused unless approval and configuration are the reviewed ones."""
+    token = scene.ask.expect
     if token is None or token == plan.token:
         return
+    for line in _list_differences(scene.ask.reviewed, plan):
+        scene.announce(Note(line))
     same = token.partition(".")[0] == plan.approval
     what = "the configuration differs" if same else "what would be done differs"
+    how = "" if scene.ask.reviewed else " To see what differs, add `--reviewed` with that plan."
     raise PlanRefused(
         f"this is not the plan that was approved: {what} (approved {token}, now {plan.token})",
-        "Have the new plan reviewed, then apply with its approval.",
+        f"Have the new plan reviewed, then apply with its approval.{how}",
     )
+
+
+def _list_differences(reviewed: FrozenMap | None, plan: Plan) -> Iterator[str]:
+    """How the plan differs from the one that was reviewed, for people."""
+    if reviewed is None:
+        return
+    parts = compare_plans(reviewed, to_json(plan))
+    yield "What differs from the reviewed plan, which is the first one here:"
+    yield from (f"  {line}" for line in render_comparison(parts))
 
 
 def _has_owed(scene: Scene, plan: Plan) -> bool:
@@ -179,7 +194,7 @@ def _is_shown(scene: Scene, change: Change, readings: Mapping[Identity, Reading]
     row = scene.ledger.state.objects.get(change.identity)
     if not change.steps or row is None:
         gone = change.action in (Action.DELETE, Action.FORGET)
-        books = row is None if gone else row is not None and read_ownership(row) == change.row_after
+        books = row is None if gone else row is not None and row.ownership == change.row_after
         if not change.steps or not books:
             return books
     kind = scene.space.types[change.identity.kind]

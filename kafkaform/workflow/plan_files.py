@@ -6,14 +6,18 @@ import contextlib
 import errno
 import os
 from pathlib import Path
+from typing import cast
 
 from ..apply.secrets import refuse_exposed
+from ..core import canonical
 from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.storage import make_storage_error
+from ..core.value import FrozenMap
 from ..core.words import Vocabulary, Words
 from ..plan.codec import decode, encode
 from ..plan.model import Plan
 from ..provider.registry import Registry
+from ..render.jsonplan import to_json
 from ..state.backends import files
 
 
@@ -62,14 +66,42 @@ def load_plan(path: Path | str) -> Plan:
 
     Raises UsageError for a file that cannot be read, PlanRefused for one that is not a plan.
     """
-    path = Path(path)
+    return decode(_read_file(Path(path)), str(path))
+
+
+def _read_file(path: Path) -> bytes:
     try:
-        return decode(files.read(path.resolve()), str(path))
+        return files.read(path.resolve())
     except (OSError, RuntimeError) as error:  # Python 3.11 and 3.12 raise RuntimeError for loops
         reason = getattr(error, "strerror", None) or "it is a link that leads to itself"
         raise UsageError(
             f"{path} cannot be read: {reason}", "Save a plan: `kafkaform plan -out=FILE`."
         ) from None
+
+
+def load_plan_document(path: Path | str) -> FrozenMap:
+    """Load a plan as the document of `show --json`, from a saved plan or from such a document.
+
+    Raises UsageError for a file that cannot be read or contains neither, PlanRefused for a saved
+    plan that was altered.
+    """
+    data = _read_file(Path(path))
+    try:
+        found = canonical.loads(data)
+    except canonical.CanonicalError as error:
+        raise _make_no_plan_error(path, str(error)) from None
+    if isinstance(found, FrozenMap) and {"resource_changes", "kafkaform"} <= found.keys():
+        return found
+    plan = decode(data, str(path))
+    return cast(FrozenMap, canonical.loads(canonical.dumps(to_json(plan)).encode()))
+
+
+def _make_no_plan_error(path: Path | str, reason: str) -> UsageError:
+    return UsageError(
+        f"{path} holds no plan: {reason}",
+        "Name a plan saved with `kafkaform plan --out FILE`, or its JSON from "
+        "`kafkaform show --json FILE`.",
+    )
 
 
 def read_words(plan: Plan) -> Vocabulary:

@@ -19,7 +19,8 @@ from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Reporter, ignore_event
 from ..core.resource import Desired
 from ..core.risk import RiskKind
-from ..plan.build import PlanHeader, make_plan
+from ..plan.build import make_plan
+from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Look, read_world
 from ..provider.contract import Session

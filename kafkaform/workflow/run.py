@@ -15,6 +15,7 @@ from ..audit.index import LogIndex
 from ..core.change import Outcome
 from ..core.diagnostics import Diagnostics
 from ..core.resource import Output
+from ..core.value import FrozenMap
 from ..plan.model import Options, Plan
 from ..provider.contract import Session
 from ..state.backend import Lease
@@ -35,6 +36,8 @@ class ApplyRequest(Struct, frozen=True):
     """Apply this plan and no other."""
     expect: str | None = None
     """The token of a reviewed plan: any other plan is refused."""
+    reviewed: FrozenMap | None = None
+    """The plan that `expect` approves, as its JSON: a refusal says what differs from it."""
     approve: Approve | None = None
     """Approves the plan, unless `expect` or `confirm` does."""
     approved_by: str = "callback"

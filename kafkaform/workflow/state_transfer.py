@@ -17,7 +17,7 @@ from ..audit.index import LogIndex
 from ..audit.journal import Journal
 from ..audit.line import Line, read_line
 from ..audit.provenance import PUSHED
-from ..audit.record_bodies import make_state_edit
+from ..audit.record_bodies import make_state_edit_body
 from ..core.clock import Clock
 from ..core.errors import OutcomeUnknown, UsageError
 from ..core.head import GENESIS, Head
@@ -27,7 +27,7 @@ from ..render.text import render_count
 from ..state.backend import LockInfo
 from ..state.codec import encode_row
 from ..state.edit import set_head
-from ..state.model import State, make_state
+from ..state.model import State
 from .stores import Store
 from .workspace import find_actor, make_lock_info, make_run_id, read_log
 
@@ -63,10 +63,10 @@ def push_state(source: Store, target: Store, clock: Clock, timeout: float, *, fo
         # recovered from it. A state that is newer than its log could never be trusted.
         _copy_log(source, target, *_find_log_end(target, loaded.state))
         journal = Journal(target.sink, clock, info.run, find_actor(), state.lineage, lease.ensure)
-        before = loaded.state or make_state(state.lineage)
+        before = loaded.state or State(state.lineage)
         # A serial only grows, even if an older state is pushed: it must not name two states.
         later = replace(before, serial=max(before.serial, state.serial))
-        body = make_state_edit(
+        body = make_state_edit_body(
             later.serial + 1, loaded.version or "", PUSHED, compare_rows(before, state)
         )
         record = journal.write(RecordKind.STATE, body)

@@ -40,7 +40,7 @@ from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..render.text import render_count
 from ..state.backend import Backend, Lease, LockInfo
 from ..state.codec import ADVICE
-from ..state.model import Row, State, make_state
+from ..state.model import Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
 from .secrecy import keep_secrets
 from .stores import STATE_VARIABLE, open_folder_store
@@ -324,7 +324,7 @@ def make_first_state(sink: Sink) -> State:
     # A run that ended before its first save has begun a lineage in the log. Otherwise it stays
     # empty, because only an apply begins one.
     first = next(read_glances(sink.lines(), sink.location), None)
-    return make_state(str(first.body.get("lineage", "")) if first else "")
+    return State(str(first.body.get("lineage", "")) if first else "")
 
 
 def make_run_id() -> str:

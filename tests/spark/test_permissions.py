@@ -437,4 +437,4 @@ def test_what_names_no_resource_or_operation_is_refused() -> None:
             parse_principal(text)
     with pytest.raises(UsageError) as error:
         parse_principal("ci")
-    assert error.value.advice == "Write TYPE:NAME, like User:ci."
+    assert error.value.advice == "Write TYPE:NAME, such as User:ci."

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...plan.model import Options
+from ...plan.model import Mode, Options
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
-from ...workflow.plan_files import load_plan
+from ...workflow.plan_files import load_plan, load_plan_document
 from ...workflow.planning import check_fail_on
 from ...workflow.stores import parse_duration
 from ...workflow.workspace import open_workspace
@@ -49,6 +49,14 @@ Expect = Annotated[
         "--expect", metavar="APPROVAL", help="Apply only if the plan matches this approval token."
     ),
 ]
+Reviewed = Annotated[
+    Path | None,
+    typer.Option(
+        "--reviewed",
+        metavar="FILE",
+        help="The plan that --expect approves, saved or as JSON: a refusal tells what differs.",
+    ),
+]
 Untrusted = Annotated[bool, typer.Option("--untrusted", hidden=True)]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brokers to show it.")]
 
@@ -56,6 +64,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brok
 def apply_command(
     plan_file: PlanFile = None,
     expect: Expect = None,
+    reviewed: Reviewed = None,
     auto_approve: AutoApprove = False,
     no_wait: NoWait = False,
     concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
@@ -83,14 +92,9 @@ def apply_command(
     """
     if untrusted:
         raise apply_error()
-    options = Options(
-        target=tuple(target),
-        exclude=tuple(exclude),
-        adopt=tuple(adopt),
-        max_deletes=max_deletes,
-        max_data_loss=max_data_loss,
-        accept=list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access),
-    )
+    waivers = list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access)
+    chosen = tuple(target), tuple(exclude), tuple(adopt)
+    options = Options(Mode.NORMAL, *chosen, max_deletes, waivers, max_data_loss)
     if plan_file is not None and options != Options():
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
@@ -107,6 +111,7 @@ def apply_command(
             approve=shown.ask_approval if by == "terminal" else accept,
             approved_by=by,
             expect=expect,
+            reviewed=None if reviewed is None else load_plan_document(reviewed),
             fail_on=check_fail_on(fail_on),
             wait=not no_wait,
             lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),

@@ -27,7 +27,7 @@ from ...core.secret import Secret
 from ...core.value import EMPTY, SecretRef
 from ...language.desired import load_tree
 from ...plan.amend import amend, plan_changes
-from ...plan.build import PlanHeader
+from ...plan.instances import PlanHeader
 from ...plan.model import Plan
 from ...plan.observe import Look
 from ...provider.contract import Secrets

@@ -1,4 +1,4 @@
-"""Write the register as a landing file, which `fleet.landed.register` reads."""
+"""Turn the register into the data that lands, which `fleet.landed.register.read_register` reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...fleet.landed.register import Register
 def add_identities(
     register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]
 ) -> Register:
-    """The register with the ids of clusters and states, as far as they could be read.
+    """Add the ids that were found out, as far as they could be read.
 
     scopes: cluster -> its id; lineages: state -> its lineage.
     """
@@ -28,7 +28,7 @@ def add_identities(
 
 
 def make_document(register: Register) -> dict[str, Any]:
-    """The register as plain data for JSON, without unset members."""
+    """Return the register as JSON's types, without unset members."""
     found: dict[str, Any] = _drop_unset(to_builtins(register))
     return {"format": FORMAT, "rates": None, **found}
 

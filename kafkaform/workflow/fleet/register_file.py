@@ -1,7 +1,7 @@
-"""Read fleet.hcl: the clusters and states of a fleet, and the rules for them.
+"""Read fleet.hcl: the clusters and states of a fleet, and how they are judged.
 
-Expressions are those of the configuration: functions, and variables from the environment or the
-command line. All faults are reported, each with its place.
+Expressions are those of configurations: functions, and variables from the environment or the
+command line. All faults are reported at once, each with its place.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ DEFAULT_FILE = "fleet.hcl"
 PROVIDER = "kafka"
 VARIABLE = "variable"
 _DURATIONS = (("stale_after", "stale_after_hours", 3_600.0), ("skew", "skew_seconds", 1.0))
-"""Argument, the setting that it becomes, and that one's unit in seconds."""
+"""Argument, the setting that it becomes, and the unit of that setting in seconds."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 
 
 class ClusterEntry(Struct, frozen=True):
-    """A cluster block."""
+    """A `cluster` block."""
 
     name: str
     settings: ProviderConfig
@@ -75,19 +75,18 @@ class ClusterEntry(Struct, frozen=True):
 
 
 class StateEntry(PartialRepr, frozen=True):
-    """A state block."""
+    """A `state` block."""
 
     _unshown = frozenset({"variables"})
 
     name: str
     location: str | None
-    """A path or URL; None if the configuration in `folder` says where the state is."""
+    """A path or URL. None: as the configuration in `folder` says."""
     folder: Path | None
-    """The folder of the configuration."""
     var_files: tuple[str, ...] = ()
-    """Variable files, as paths below the folder."""
+    """Paths relative to the folder."""
     variables: tuple[str, ...] = ()
-    """Variables as `NAME=TEXT`."""
+    """`NAME=TEXT`."""
 
 
 class Fleet(PartialRepr, frozen=True):
@@ -97,16 +96,15 @@ class Fleet(PartialRepr, frozen=True):
 
     file: Path
     root: str | None
-    """Where landing files are written, None if the file does not say it."""
+    """Where landing files go. None: not said."""
     clusters: tuple[ClusterEntry, ...]
     states: tuple[StateEntry, ...]
     register: model.Register
-    """Owners, rules and what else lands with each snapshot."""
     provider: Provider
-    """The provider of all clusters."""
+    """Of all clusters."""
     warnings: Diagnostics
     secrets: Callable[[ProviderConfig], Secrets]
-    """Looks up the secrets of a connection. Raises ConfigurationError."""
+    """Looks up the secrets that settings refer to. Raises ConfigurationError."""
 
 
 class _FileScope(Struct, frozen=True):
@@ -119,14 +117,14 @@ class _FileScope(Struct, frozen=True):
 
 
 def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  # it is frozen
-    """Read a fleet file. Raises UsageError if it cannot be read, ConfigurationError with all of its
-    faults."""
+    """Read the file. Raises UsageError if it cannot be read, ConfigurationError with every fault in
+    it."""
     try:
         content = path.read_bytes()
     except OSError as fault:
         raise UsageError(
             f"{path} cannot be read: {fault.strerror}",
-            f"Write the clusters and states of the fleet into {DEFAULT_FILE}, or name the file.",
+            f"Write the clusters and states of the fleet into {DEFAULT_FILE}, or give --file.",
         ) from None
     file, faults = parse(content, path.name)
     folder = path.resolve().parent
@@ -135,6 +133,7 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
     provider = configuration.registry.load(PROVIDER)
     clusters = tuple(_read_clusters(file, provider, scope))
     states = tuple(_read_states(found["state"], folder, scope))
+    # Every check runs even after faults: the user gets the whole list, not one fault per run.
     scope.faults.extend(_find_kind_faults(found, provider))
     register = _make_register(found, _read_waivers(file, scope))
     told = (*faults, *sorted(scope.faults, key=_get_place))
@@ -152,7 +151,7 @@ def _get_place(fault: Diagnostic) -> tuple[int, int]:
 
 
 def resolve_place(place: str, folder: Path) -> str:
-    """A path relative to the folder of the file; a URL stays as it is."""
+    """Return a path relative to the file's folder; a URL stays as it is."""
     return place if "://" in place else str(folder / place)
 
 
@@ -167,14 +166,15 @@ def _make_lookup(configuration: Configuration) -> Callable[[ProviderConfig], Sec
 
 
 def _make_scope(file: File, folder: Path, inputs: Inputs) -> tuple[_FileScope, Configuration]:
-    """The scope for expressions, and a configuration that knows the secrets of variables."""
+    """Return where expressions are evaluated, and the configuration that knows the secrets of
+    variables."""
     root = find_root(folder)
     blocks = tuple(block for block in file.body.blocks if block.type == VARIABLE)
     own = replace(file, body=replace(file.body, attributes={}, blocks=blocks))
     tree = Tree((own,), (), {})
     declared, faults = declare_blocks(tree)
     context = make_context(make_function_table(make_confined_reader(root, folder)))
-    values = Values(inputs.variables, inputs.given)
+    values = Values(inputs.environ, inputs.given)
     variables = resolve_variables(tree, declared.variables, values, context)
     env = Env({"var": Space("variable", variables.values)}, {}, context.budget)
     found = _FileScope(context, env, [*faults, *variables.diagnostics])
@@ -190,11 +190,11 @@ _Blocks = Mapping[str, list[tuple[Block, FrozenMap]]]
 
 
 def _evaluate_blocks(file: File, scope: _FileScope) -> _Blocks:
-    """The blocks without faults by type, with their values."""
+    """Return the sound blocks by type, with their values."""
     found: dict[str, list[tuple[Block, FrozenMap]]] = {name: [] for name in BLOCKS}
     seen: dict[tuple[str, str], Block] = {}
     for item in file.body.attributes.values():
-        scope.report(make_error(item, f'"{item.name}" stands outside of any block'))
+        scope.report(make_error(item, f'"{item.name}" is outside of any block'))
     for block in file.body.blocks:
         if block.type == VARIABLE:
             continue
@@ -231,7 +231,7 @@ def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iter
     if first is not block and block.type in (*NAMED, *ONCE):
         yield make_error(
             make_header(block),
-            f"{render_title(block)} stands there twice",
+            f"{render_title(block)} occurs twice",
             f"The first one is at {make_header(first).range}.",
             "Rename or remove one of the two.",
         )
@@ -240,7 +240,7 @@ def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iter
 def _evaluate_block(
     block: Block, schema: ObjectSchema, scope: _FileScope, inner: Sequence[str] = ()
 ) -> FrozenMap | None:
-    """The values of a block, None if it has faults, which are reported."""
+    """Return the values of a block; None after faults, which are reported."""
     what = render_title(block)
     arguments = compile_arguments(
         block.body, schema, scope.context, make_header(block), what, scope.report, (), tuple(inner)
@@ -255,7 +255,7 @@ def _evaluate_block(
 
 
 def _read_clusters(file: File, provider: Provider, scope: _FileScope) -> Iterator[ClusterEntry]:
-    """The clusters whose connection has no faults, whatever other faults they have."""
+    """Yield the clusters with a sound connection, even if other arguments have faults."""
     info = ProviderInfo(provider.config, provider.check)
     for block in file.body.blocks:
         if block.type != "cluster" or len(block.labels) != 1:
@@ -286,7 +286,7 @@ def _read_states(
         if place is None and home is None:
             advice = "Write location, or the folder of its configuration, or both."
             scope.report(
-                make_error(make_header(block), f"{render_title(block)} says no place", "", advice)
+                make_error(make_header(block), f"{render_title(block)} has no place", "", advice)
             )
         given = values["vars"] if values["vars"] is not None else EMPTY
         if not isinstance(given, FrozenMap):
@@ -303,10 +303,9 @@ def _read_states(
 
 
 def _render_variable(value: Value) -> str:
-    """A value as --var takes it: a string as it is, any other value as an expression."""
+    """Return a value as --var takes it: a text as it is, everything else as an expression."""
     if isinstance(value, str):
         return value
-    # JSON is HCL except for templates, which would be evaluated.
     return dumps(value).replace("${", "$${").replace("%{", "%%{")
 
 
@@ -314,7 +313,7 @@ def _render_variable(value: Value) -> str:
 
 
 def _find_kind_faults(found: _Blocks, provider: Provider) -> Iterator[Diagnostic]:
-    """Faults of rules and naming blocks whose kind no object has."""
+    """Yield a fault for each kind, in a rule or naming block, of which there are no objects."""
     declared = tuple(provider.types)
     shown = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
     for block, values in (*found["rule"], *found["naming"]):
@@ -357,7 +356,7 @@ def _make_register(
 
 
 def _select_set(values: FrozenMap) -> dict[str, Any]:
-    """The arguments that are set."""
+    """Return the arguments that were written."""
     return {name: _plain_number(value) for name, value in values.items() if value is not None}
 
 
@@ -366,7 +365,7 @@ def _plain_number(value: Any) -> Any:
 
 
 def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
-    """The settings, with durations in the units of the tables: hours and seconds."""
+    """Return durations in the units of the settings: hours and seconds."""
     given = _select_set(fleet.without(["root", "principals"]))
     for name, into, unit in _DURATIONS:
         if name in given:
@@ -375,7 +374,7 @@ def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
 
 
 def _read_waivers(file: File, scope: _FileScope) -> Mapping[Block, tuple[model.Waiver, ...]]:
-    """The waivers of each rule, whatever other faults it has."""
+    """Return the waivers of each rule, even if the rule has faults."""
     rules = [block for block in file.body.blocks if block.type == "rule"]
     inner = {rule: [one for one in rule.body.blocks if one.type == "waiver"] for rule in rules}
     read = {

@@ -1,5 +1,6 @@
-"""`fleet snapshot`: read the clusters, states, configurations and logs of a fleet in parallel, and
-write them as landing files. It only reads them; one that fails does not stop the others.
+"""Take a snapshot: read clusters, states, configurations and logs at the same time, and land them.
+
+It only reads. A failure is recorded and delays nothing else.
 """
 
 from __future__ import annotations
@@ -36,19 +37,18 @@ from .states import KnownState, describe_error, list_wanted, read_known
 from .summary import FAILED, PARTIAL, READ, ClusterResult, StateResult, Summary
 
 PARALLEL = 16
+"""How many clusters or states are read at the same time by default."""
 NAMED = frozenset({"kafka_topic_config"})
-"""Kinds that no listing shows: each object belongs to one of another kind, unless a block says
-otherwise. Those that a state records or a configuration declares are read by name."""
+"""Kinds that no listing shows: unless a block says otherwise, each object is part of one of another
+kind. Those that a state records or a configuration declares are read by name."""
 
 
 class _Snapshot(Struct, frozen=True):
-    """What all parts of one snapshot share."""
+    """One snapshot: where it goes, its name, and who is told about progress."""
 
     fleet: Fleet
     place: LandingPlace
-    """Where the landing files are written."""
     name: str
-    """The name of the snapshot there."""
     clock: Clock
     report: Reporter
 
@@ -76,9 +76,9 @@ def take_snapshot(
 ) -> Summary:
     """Take a snapshot.
 
-    root: a folder or a URL; without it, the root of the fleet file. only: globs over names of
-    clusters and states, all if empty. parallel: how many are read at the same time. Raises
-    UsageError, and StorageError if the landing files cannot be written.
+    root: a folder or URL, None: as the file says; only: globs over names of clusters and states,
+    empty: all; parallel: how many are read at the same time. Raises UsageError, and StorageError if
+    landing files cannot be written.
     """
     clock = clock or SystemClock()
     place, taken = open_place(_choose_root(fleet, root)), clock.now()
@@ -86,6 +86,7 @@ def take_snapshot(
     chosen = _choose_names(fleet, only)
     clusters = [entry for entry in fleet.clusters if entry.name in chosen]
     states = [entry for entry in fleet.states if entry.name in chosen]
+    # States first: they name the objects that can only be read by name.
     known = _drop_repeated_states(
         map_parallel(lambda entry: read_known(entry, run.clock), states, parallel)
     )
@@ -97,6 +98,7 @@ def take_snapshot(
     results = map_parallel(lambda one: _land_state(run, one, seen, scopes), known, parallel)
     found = {entry.name: scope for entry, scope in scopes}
     lineages = {one.entry.name: one.lineage for one in known if one.lineage}
+    # The register comes last, with the ids that the clusters answered with.
     land_register(
         place, taken, make_document(_complete_register(place, fleet.register, found, lineages))
     )
@@ -107,7 +109,7 @@ def _choose_root(fleet: Fleet, root: str | None) -> str:
     where = root or fleet.root
     if where is None:
         raise UsageError(
-            "nobody says where the landing files go",
+            "there is no root for the landing files",
             f'Write root = "…" into the fleet block of {fleet.file.name}, or give --root.',
         )
     return where
@@ -125,7 +127,7 @@ def _choose_names(fleet: Fleet, only: Sequence[str]) -> frozenset[str]:
 
 
 class _Counter:
-    """Counts the clusters that are done, and reports the progress."""
+    """Reports how many clusters are done."""
 
     def __init__(self, report: Reporter, total: int) -> None:
         self._report, self._total, self._done = report, total, 0
@@ -150,12 +152,14 @@ class _Counter:
 def _land_cluster(
     run: _Snapshot, entry: ClusterEntry, states: Iterable[KnownState]
 ) -> _SeenCluster:
-    """Read one cluster and land it. Raises StorageError only."""
+    """Read a cluster and land it. Raises only StorageError."""
     started = run.clock.now()
     captured = _capture_cluster(run, entry, states)
     ended = run.clock.now()
+    # Also for a failed cluster: the `.meta.json` with the cause is what says that it was tried.
     meta = make_meta(captured, entry.name, run.name, render_time(started), render_time(ended))
     landed = land_rows(run.place, meta, captured.rows)
+    # A cluster without rows has failed, it is never empty.
     status = FAILED if captured.rows is None else READ if captured.complete else PARTIAL
     visible = CoverageKind.VISIBLE_ONLY.value
     unseen = tuple(kind for kind, how in captured.coverage.items() if how == visible)
@@ -169,12 +173,12 @@ def _capture_cluster(run: _Snapshot, entry: ClusterEntry, states: Iterable[Known
     try:
         secrets = run.fleet.secrets(entry.settings)
         session = run.fleet.provider.open(entry.name, entry.settings.config, secrets)
-    except Exception as error:  # noqa: BLE001  # one cluster must not take the others with it
+    except Exception as error:  # noqa: BLE001  # a failure of one cluster must not stop the others
         return Captured(None, error=describe_error(error))
     try:
         named = _find_named_keys(entry, session.facts.scope_id, states)
         return capture_cluster(session, make_reader(run.fleet), named, entry.name, run.report)
-    except Exception as error:  # noqa: BLE001  # it answered first, so what it is stays known
+    except Exception as error:  # noqa: BLE001  # it has answered, so its id stays known
         return Captured(None, facts=session.facts, error=describe_error(error))
     finally:
         with suppress(KafkaformError):
@@ -182,7 +186,7 @@ def _capture_cluster(run: _Snapshot, entry: ClusterEntry, states: Iterable[Known
 
 
 def make_reader(fleet: Fleet) -> ClusterReader:
-    """Make the reader for the clusters of a fleet."""
+    """Return how the clusters of a fleet are read."""
     from kafkaform_kafka.inspect import listing_trust  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.inspect.usage import read_usage  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.kinds.topic import resource_type as topics  # noqa: PLC0415  # the clients are slow to load
@@ -201,7 +205,7 @@ def make_reader(fleet: Fleet) -> ClusterReader:
 def _find_named_keys(
     entry: ClusterEntry, scope: str, states: Iterable[KnownState]
 ) -> dict[str, list[str]]:
-    """Kind -> the keys that states record or declare in this cluster."""
+    """Return kind -> keys of the objects that states record or declare in this cluster."""
     found: dict[str, list[str]] = {kind: [] for kind in NAMED}
     for known in states:
         scopes = known.find_scopes([(entry, scope)])
@@ -214,7 +218,7 @@ def _find_named_keys(
 
 
 def _drop_repeated_states(states: Iterable[KnownState]) -> tuple[KnownState, ...]:
-    """Keep the first of states with the same lineage; they would land in one place."""
+    """If two blocks name the same state, keep the first: both would land in the same place."""
     first: dict[str, str] = {}
     found = []
     for known in states:
@@ -236,7 +240,7 @@ def _land_state(
     seen: Sequence[_SeenCluster],
     clusters: Sequence[tuple[ClusterEntry, str]],
 ) -> StateResult:
-    """Land everything that could be read of one state. Raises StorageError."""
+    """Land what is known about one state. Raises StorageError."""
     result = StateResult(known.entry.name, known.lineage)
     if known.state_error:
         return replace(result, errors=(known.state_error, *_list_error(known.desired_error)))
@@ -280,7 +284,7 @@ def _land_rows(
     scopes: Mapping[str, str],
     rows: Iterable[LandedRow] | None,
 ) -> int | None:
-    """Land rows, and return their number; None if the configuration could not be read."""
+    """Return the number of objects that landed; None: the configuration could not be read."""
     meta = Meta(
         source,
         known.lineage,
@@ -296,7 +300,7 @@ def _land_rows(
 
 
 def _land_log(run: _Snapshot, known: KnownState) -> int:
-    """Land the new records of a log, and return their number."""
+    """Return the number of records that landed."""
     assert known.sink is not None  # the state was read
     keys = land_log(run.place, known.lineage, known.sink, known.anchor)
     spans = (Path(key).stem.split("-") for key in keys)
@@ -310,7 +314,7 @@ def _complete_register(
     place: LandingPlace, register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]
 ) -> Register:
     """Add ids and lineages as they are now, or as they were when they could last be read."""
-    # A cluster that is down now must not lose its id, by which its earlier snapshots are found.
+    # A cluster that is down now keeps its id, or its old rows would lose their name.
     before = _read_last_register(place)
     ids = {c.name: c.cluster_id for c in before.clusters if c.cluster_id}
     names = {s.name: s.lineage for s in before.states if s.lineage}

@@ -1,4 +1,4 @@
-"""Read the states of a fleet and what their configurations declare; each can fail by itself."""
+"""Read the states of a fleet and what their configurations declare; each fails on its own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ...inventory.objects import WantedObject
 from ...language.desired import VarFile
 from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
+from ...provider.registry import Registry
 from ...state.backends import files
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
@@ -30,27 +31,24 @@ from .register_file import ClusterEntry, StateEntry
 
 BOOTSTRAP = "bootstrap_servers"
 FEW = 5
-"""How many faults of one configuration an error names."""
+"""How many faults of one configuration are reported."""
 
 
 class KnownState(Struct, frozen=True):
-    """What could be read of one state and its configuration."""
+    """What is known about one state."""
 
     entry: StateEntry
     state: State | None = None
-    """None if it could not be read; its lineage is empty if nothing was ever applied."""
+    """None: it could not be read. Its lineage is empty if nothing was ever applied."""
     sink: Sink | None = None
-    """The audit log of the state."""
     desired: Desired | None = None
-    """What the configuration declares; None without a folder, or if it could not be read."""
+    """None: there is no folder, or the configuration could not be read."""
     types: Mapping[str, ResourceType] = field(default_factory=dict)
-    """The resource types of the configuration's providers."""
     state_error: str | None = None
     desired_error: str | None = None
     started: str = ""
-    """When reading began (RFC 3339)."""
+    """When reading began (RFC 3339); `ended`: when it ended."""
     ended: str = ""
-    """When reading ended (RFC 3339)."""
 
     @property
     def lineage(self) -> str:
@@ -58,13 +56,14 @@ class KnownState(Struct, frozen=True):
 
     @property
     def anchor(self) -> Head | None:
-        """The head of the log that the state is anchored at."""
+        """The head of its log that the state keeps."""
         return self.state.audit_head if self.state else None
 
     def find_scopes(self, clusters: Sequence[tuple[ClusterEntry, str]]) -> dict[str, str]:
-        """Instance -> scope id: the recorded one, or that of the cluster with the same brokers.
+        """Return instance -> scope id: as recorded, or else that of the cluster with the same
+        brokers.
 
-        clusters: the clusters that could be read, with their scope ids.
+        clusters: with their scope ids, as far as they were read.
         """
         found = dict(self.state.providers) if self.state else {}
         for instance, config in (self.desired.providers if self.desired else {}).items():
@@ -76,11 +75,11 @@ class KnownState(Struct, frozen=True):
 
 
 def read_known(entry: StateEntry, clock: Clock) -> KnownState:
-    """Read a state and evaluate its configuration. What cannot be read becomes an error text."""
+    """Read the state and evaluate its configuration. Never raises for what cannot be read."""
     started = render_time(clock.now())
     try:
         known = _read_known(entry)
-    except Exception as error:  # noqa: BLE001  # one state must not take the others with it
+    except Exception as error:  # noqa: BLE001  # a failure of one state must not stop the others
         known = KnownState(entry, state_error=describe_error(error))
     return replace(known, started=started, ended=render_time(clock.now()))
 
@@ -102,12 +101,11 @@ def _read_known(entry: StateEntry) -> KnownState:
 
 
 def describe_error(error: Exception) -> str:
-    """An error as one text, with the places of its first faults."""
+    """Return an error as one text: each fault with its place, at most FEW of them."""
     if isinstance(error, KafkaformError):
         return _render_errors(error.diagnostics)
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    # The message of an unexpected error can contain a value of the configuration.
     return f"kafkaform failed unexpectedly ({type(error).__name__})"
 
 
@@ -125,7 +123,7 @@ def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store
     if entry.location is not None:
         return open_folder_store(Path.cwd(), entry.location, None)
     if configuration is None or entry.folder is None:
-        raise UsageError("its configuration cannot be read, so that nobody says where it is")
+        raise UsageError("its location is unknown, because its configuration cannot be read")
     return open_folder_store(entry.folder, None, configuration.tree)
 
 
@@ -133,14 +131,14 @@ def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store
 
 
 def _read_configuration(entry: StateEntry) -> Configuration:
-    assert entry.folder is not None  # who calls has looked
+    assert entry.folder is not None  # the caller has checked
     given = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
-    return read_configuration(entry.folder, Inputs((*given, *entry.variables)))
+    return read_configuration(entry.folder, Inputs((*given, *entry.variables)), Registry())
 
 
 def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
     try:
-        desired = configuration.evaluate().desired
+        desired = configuration.evaluate_desired()
     except KafkaformError as error:
         return replace(known, desired_error=describe_error(error))
     finally:
@@ -154,10 +152,10 @@ def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
 
 
 def list_wanted(known: KnownState, captured: Mapping[str, Captured]) -> Iterator[WantedObject]:
-    """The declared objects as a plan would make them.
+    """Yield the declared objects with their target attributes.
 
-    captured: instance -> what its cluster has, for clusters that could be read; objects of the
-    others are as they are declared.
+    captured: instance -> what its cluster showed, for clusters that could be read; objects in other
+    clusters keep the attributes as declared.
     """
     for item in known.desired.declared if known.desired else ():
         seen = captured.get(item.identity.instance)
@@ -165,7 +163,7 @@ def list_wanted(known: KnownState, captured: Mapping[str, Captured]) -> Iterator
 
 
 def _compute_target(item: Declared, kind: ResourceType, seen: Captured | None) -> FrozenMap:
-    """The attributes that a plan would aim for, only those that the block sets."""
+    """Return what a plan would make true of what the block declares, without what it leaves out."""
     said = item.attributes
     if seen is None or seen.facts is None:
         return said
@@ -177,6 +175,8 @@ def _compute_target(item: Declared, kind: ResourceType, seen: Captured | None) -
         target = kind.target(said, live, seen.facts, False)
         before = kind.canonical(live.attributes, seen.facts)
         differ = compare(before, target, schema=kind.schema)
+        # Attributes that the lifecycle ignores land with their live value, so they are never drift.
         spared = [c.path for c in differ if is_ignored(c.path, item.lifecycle)]
         target = lay_over(target, spared, before)
+    # An attribute that is explicitly null is not declared; one that `target` adds is.
     return FrozenMap({n: v for n, v in target.items() if n not in said or said[n] is not None})

@@ -1,4 +1,4 @@
-"""Summarise a snapshot of the fleet, for people and for programs."""
+"""The result of a snapshot, for people and for programs."""
 
 from __future__ import annotations
 
@@ -11,37 +11,36 @@ from ...render.text import inline, render_count
 
 READ, PARTIAL, FAILED = "read", "partial", "failed"
 INCOMPLETE = 5
-"""The exit code of an incomplete snapshot."""
+"""Exit code of a snapshot that lacks something."""
 
 
 class ClusterResult(Struct, frozen=True):
-    """How reading one cluster ended."""
+    """The result for one cluster."""
 
     name: str
     status: str
-    """READ, PARTIAL (something could not be read or can be hidden) or FAILED."""
+    """read, partial (something was not read, or may be hidden) or failed."""
     objects: int
-    """The number of objects that landed."""
     seconds: float
     """How long it took."""
     error: str | None = None
     unseen: tuple[str, ...] = ()
-    """Kinds of which objects can be hidden."""
+    """Kinds of which objects may be hidden."""
 
 
 class StateResult(Struct, frozen=True):
-    """How reading one state ended."""
+    """The result for one state."""
 
     name: str
     lineage: str
     recorded: int | None = None
-    """The number of recorded objects that landed, None if they could not be read."""
+    """How many objects of the state landed. None: it could not be read."""
     declared: int | None = None
-    """The number of declared objects that landed, None if they could not be read."""
+    """How many declared objects landed. None: the configuration could not be read."""
     records: int = 0
-    """The number of log records that landed now."""
+    """How many records of its log landed now."""
     errors: tuple[str, ...] = ()
-    """Why not everything landed."""
+    """Why something did not land."""
 
 
 class Summary(Struct, frozen=True):
@@ -56,12 +55,12 @@ class Summary(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """0, or 5 if a cluster was not read whole or something of a state did not land."""
+        """0, or 5 if a cluster was not fully read or something of a state did not land."""
         whole = all(c.status == READ for c in self.clusters)
         return 0 if whole and not any(s.errors for s in self.states) else INCOMPLETE
 
     def make_document(self) -> dict[str, Any]:
-        """The summary for programs."""
+        """Return it for programs."""
         return {
             "format_version": "1.0",
             "place": self.place,
@@ -92,7 +91,7 @@ class Summary(Struct, frozen=True):
         }
 
     def render_lines(self) -> Iterator[str]:
-        """The summary for people: one line per cluster and state, with its errors below."""
+        """Yield it for people: a line each, and below it why something is missing."""
         names = (*(one.name for one in self.clusters), *(one.name for one in self.states))
         width = max(map(len, names), default=0)
         for cluster in self.clusters:
@@ -109,17 +108,17 @@ class Summary(Struct, frozen=True):
 def _render_cluster(cluster: ClusterResult) -> str:
     if cluster.status == FAILED:
         return f"nothing was read ({cluster.seconds:.1f} s)"
-    hidden = f"; more may be hidden of {', '.join(cluster.unseen)}" if cluster.unseen else ""
+    hidden = f"; some may be hidden: {', '.join(cluster.unseen)}" if cluster.unseen else ""
     return f"{render_count(cluster.objects, 'object')} ({cluster.seconds:.1f} s){hidden}"
 
 
 def _render_state(state: StateResult) -> str:
     if not state.lineage:
         return "nothing was ever applied" if not state.errors else "it could not be read"
-    declared = "not known" if state.declared is None else str(state.declared)
-    recorded = "not known" if state.recorded is None else str(state.recorded)
+    declared = "unknown" if state.declared is None else str(state.declared)
+    recorded = "unknown" if state.recorded is None else str(state.recorded)
     log = render_count(state.records, "new record")
-    return f"recorded: {recorded}, declared: {declared}, {log} of its log"
+    return f"recorded: {recorded}, declared: {declared}, {log} in its log"
 
 
 def _render_errors(errors: Sequence[str]) -> Iterator[str]:

@@ -49,7 +49,7 @@ def test_apply_plans_asks_nobody_and_verifies(folder: Folder) -> None:
     assert "Dry run: 2 steps, done" in said.err
     assert "Verifying 2 objects: 1 broker, done" in said.err
     assert folder.config("a")["retention.ms"] == "1000000"
-    assert "No changes. What is live matches the configuration (2 objects)." in (
+    assert "No changes. 2 managed objects match the configuration." in (
         folder.done("plan", "-detailed-exitcode").out
     )
 
@@ -114,7 +114,7 @@ def test_target_and_exclude(folder: Folder) -> None:
     assert set(folder.topics()) == {"a"}
     folder.done("apply", "-auto-approve", "-exclude=kafka_topic.c")
     assert set(folder.topics()) == {"a", "b"}
-    assert "No changes. What this partial plan looks at matches" in (
+    assert "No changes. 2 managed objects in this partial plan match" in (
         folder.done("plan", "-exclude=kafka_topic.c").out
     )
 

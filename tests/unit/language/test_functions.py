@@ -12,7 +12,7 @@ from uuid import NAMESPACE_DNS, uuid5
 import pytest
 
 from kafkaform.language.expressions.special_forms import FORMS
-from kafkaform.language.functions import make_function_table
+from kafkaform.language.functions import make_function_table, patterns
 from kafkaform.language.values.faults import EvalError, LimitError
 
 from .example import evaluate, plain
@@ -183,8 +183,9 @@ LIMITED = [
 
 
 @pytest.mark.parametrize("text", LIMITED)
-def test_limits(text: str) -> None:
+def test_limits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that would take too much memory or time is stopped, and `try` does not hide it."""
+    monkeypatch.setattr(patterns.Allowance.__init__, "__defaults__", (0.1,))
     with pytest.raises(LimitError):
         evaluate(f"try({text}, 1)")
 
