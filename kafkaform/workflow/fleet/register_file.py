@@ -174,7 +174,7 @@ def _make_scope(file: File, folder: Path, inputs: Inputs) -> tuple[_FileScope, C
     tree = Tree((own,), (), {})
     declared, faults = declare_blocks(tree)
     context = make_context(make_function_table(make_confined_reader(root, folder)))
-    values = Values(inputs.environ, inputs.given)
+    values = Values(inputs.variables, inputs.given)
     variables = resolve_variables(tree, declared.variables, values, context)
     env = Env({"var": Space("variable", variables.values)}, {}, context.budget)
     found = _FileScope(context, env, [*faults, *variables.diagnostics])

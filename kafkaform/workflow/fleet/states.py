@@ -21,7 +21,6 @@ from ...inventory.objects import WantedObject
 from ...language.desired import VarFile
 from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
-from ...provider.registry import Registry
 from ...state.backends import files
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
@@ -133,12 +132,12 @@ def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store
 def _read_configuration(entry: StateEntry) -> Configuration:
     assert entry.folder is not None  # the caller has checked
     given = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
-    return read_configuration(entry.folder, Inputs((*given, *entry.variables)), Registry())
+    return read_configuration(entry.folder, Inputs((*given, *entry.variables)))
 
 
 def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
     try:
-        desired = configuration.evaluate_desired()
+        desired = configuration.evaluate().desired
     except KafkaformError as error:
         return replace(known, desired_error=describe_error(error))
     finally:
