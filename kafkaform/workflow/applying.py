@@ -360,7 +360,7 @@ def _record_end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, D
         return report, ()
     broken: Diagnostics = ()
     try:
-        # Outputs that another cluster answered must not replace those of ours.
+        # Outputs that another system answered must not replace those of ours.
         if not isinstance(report.stopped, OtherSystem):
             broken = _save_live_state(scene, chosen)
     except OtherSystem as error:

@@ -59,7 +59,7 @@ class Announcer(Struct):
     def __call__(self, event: RunEvent) -> None:
         if self.error is not None:
             return
-        # Only these contain foreign text: error messages of brokers can repeat a secret.
+        # Only these contain foreign text: error messages of systems can repeat a secret.
         if isinstance(event, Message | Note):
             event = replace(event, text=mask_secrets(event.text))
         try:

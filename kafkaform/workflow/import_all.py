@@ -18,7 +18,6 @@ from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from ..core.schema import AttributeSchema
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..language.declare.folder import Tree
 from ..language.declare.top_level import declare_blocks
@@ -30,6 +29,7 @@ from .configuration.evaluation import read_configuration
 from .generated_blocks import (
     TakenNames,
     UndeclaredObject,
+    choose_arguments,
     fill_defaults,
     generate_blocks,
     render_imports,
@@ -42,8 +42,6 @@ PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
 declares is not declared by the other too."""
 SWITCHED_OFF = frozenset({"SECURITY_DISABLED"})
 """Faults of a listing by which the system has no objects of the kind at all."""
-PLACEHOLDER = SecretRef("env", "")
-"""Stands for a secret, which nobody can read from the system."""
 NAMES_SHOWN = 5
 Thing = tuple[str, str, str]
 """Scope id, type and key: one real object, whichever provider instance leads to it."""
@@ -321,7 +319,7 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
     # Proved by the way back: what the arguments mean must be exactly what is live.
     live = kind.canonical(item.attributes, facts)
     try:
-        arguments = _choose_arguments(item, kind, facts)
+        arguments = choose_arguments(item, kind, facts)
         made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
         same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
@@ -339,41 +337,6 @@ def _find_import_id(identity: Identity, kind: ResourceType) -> str | None:
         return identity.key if kind.import_key(identity.key) == identity.key else None
     except ValueError:
         return None
-
-
-def _choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
-    """The fewest arguments that declare the object: no defaults, nothing that the system sets, and
-    of two arguments that exclude each other the one that leaves more to the system."""
-    live = kind.written(item.attributes) if kind.written else item.attributes
-    schema = kind.schema
-    given = {
-        name: live[name]
-        for name, attribute in schema.attributes.items()
-        if _is_needed(live.get(name), attribute)
-    }
-    for one, other in schema.conflicts:
-        if one in given and other in given:
-            del given[one]
-    secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
-    told = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **given})
-    return told.with_items(_select_own_entries(told, item, kind, facts))
-
-
-def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
-    nothing = value is None or value == attribute.default or attribute.computed
-    return not nothing and (attribute.required or value != FrozenMap())
-
-
-def _select_own_entries(
-    told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
-) -> dict[str, FrozenMap]:
-    """The maps without the entries that belong to others, because they stay if undeclared."""
-    maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
-    if not maps:
-        return {}
-    bare = fill_defaults(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
-    left = kind.target(bare, item, facts, False)
-    return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
 
 
 # ── what may be missing ─────────────────────────────────────────────────────────────────

@@ -91,7 +91,7 @@ def choose_plan(scene: Scene) -> Chosen:
     )
     if ask.imported is not None:
         plan = record_only(plan)
-    # A throttle that came to its end after the review adds a removal, which changes the approval.
+    # A setting whose task ended after the review adds a removal, which changes the approval.
     # The reviewed part is applied without it.
     bare = drop_removals(plan) if plan.removals and ask.expect else plan
     if bare is not plan and ask.expect == bare.token:

@@ -135,7 +135,7 @@ def plan_workspace(
         settle=_choose_settle_time(space, sessions, found),
         report=report,
     )
-    # Only now is it known what the systems have set, such as topic ids that outputs show.
+    # Only now is it known what the systems have set, such as ids that outputs show.
     if desired.settles:
         desired = space.configuration.evaluate_settled(desired, sessions)
     if has_errors(desired.diagnostics):
@@ -163,7 +163,7 @@ def plan_workspace(
 def add_removals(
     plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: LogIndex
 ) -> Plan:
-    """Add what earlier runs have left to remove, such as throttles, to the plan."""
+    """Add what earlier runs have left to remove to the plan."""
     # Finding out who owes what reads the whole log again, so it is done only if something is open.
     if not found.obligations:
         return plan
@@ -186,7 +186,7 @@ def _choose_settle_time(
     space: Workspace, sessions: Mapping[str, Session], found: LogIndex
 ) -> float:
     """How long an object must stay missing before it counts as absent, in seconds."""
-    # Brokers apply metadata with a delay: for a while after a write, a read can miss the object.
+    # Systems apply changes with a delay: for a while after a write, a read can miss the object.
     last = max((parse_time(run.time) for run in found.runs.values()), default=0.0)
     if space.clock.now() - last > SETTLE_WINDOW_SECONDS:
         return 0.0

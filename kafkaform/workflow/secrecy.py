@@ -26,7 +26,7 @@ def keep_secrets(known: KnownSecrets) -> Iterator[None]:
 
 def clean_report(report: Report) -> Report:
     """The report without secrets."""
-    # Brokers repeat in their error messages what was sent, such as an invalid config value.
+    # Systems repeat in their error messages what was sent, such as an invalid config value.
     if report.stopped is not None:
         report.stopped.rewrite(mask_secrets)
     return replace(

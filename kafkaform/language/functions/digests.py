@@ -1,4 +1,4 @@
-"""Digests of texts, and of the files that `files` reads."""
+"""Functions that compute digests of texts; `files` uses them for files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .spec import Function, make_string_param
 Digest = Callable[[bytes], str]
 
 
+# Systems in FIPS mode refuse MD5 and SHA-1 unless they are declared to have no use for security.
 def _compute_digest(algorithm: str, content: bytes) -> bytes:
     import hashlib  # noqa: PLC0415  # it loads OpenSSL, which few configurations need
 
@@ -40,7 +41,7 @@ DIGESTS: tuple[tuple[str, str, Digest], ...] = (
         for name in ("sha256", "sha512")
     ),
 )
-"""Name, documentation with a gap for what is digested, and how."""
+"""Name, documentation with a gap for what is digested, and the digest."""
 
 _NAMESPACES = ("dns", "url", "oid", "x500")
 

@@ -31,7 +31,7 @@ from ...language.desired import (
 )
 from ...language.desired import VariableInputs as Values
 from ...language.expressions.compilation import make_context
-from ...language.functions import make_function_table
+from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
@@ -191,7 +191,7 @@ class Configuration(PartialRepr, frozen=True):
             found, _ = declare_blocks(self.tree)
             values = Values(self.inputs.variables, self.inputs.given)
             resolved = resolve_variables(
-                self.tree, found.variables, values, make_context(make_function_table())
+                self.tree, found.variables, values, make_context(FunctionTable())
             )
             self.texts.update(resolved.secrets)
         return self.texts.get(name)
@@ -330,7 +330,7 @@ def _read_computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[st
         for identity, reading in session.read(sorted(mine)).items():
             if isinstance(reading, Observed):
                 found[str(mine[identity].address)] = reading.details
-        # Only after this proof did all the answers come from the cluster that was planned for.
+        # Only after this proof did all the answers come from the system that was planned for.
         session.prove()
     return found
 

@@ -45,7 +45,7 @@ class Systems(Struct, frozen=True):
                     "blocks, let all resources and data sources use it, and take rows of the "
                     "other one out of the state with `kafkaform state rm`.",
                 )
-        # A DNS name or a proxy can lead to another cluster when a command connects a second time.
+        # A DNS name or a proxy can lead to another system when a command connects a second time.
         _, before = self.known.get(block.instance, (block, scope))
         if before != scope:
             raise OtherSystem(

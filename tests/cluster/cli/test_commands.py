@@ -149,8 +149,8 @@ def test_a_removed_topic_is_protected_until_a_reviewed_block_deletes_it(folder: 
     assert "deletions" in folder.fails(8, "plan", "-fail-on=deletes")
     said = folder.done("apply", "-auto-approve")
     assert "0 added, 0 changed, 1 destroyed" in said.out
-    (impact,) = [line for line in said.out.splitlines() if "bytes" in line]
-    assert impact.count("bytes") == impact.count("offsets") == impact.count("groups") == 1
+    (impact,) = [line for line in said.out.splitlines() if "Deletes no records" in line]
+    assert impact.count("records") == impact.count("(0 B)") == impact.count("groups") == 1
     assert set(folder.topics()) == {"b"}
 
 
