@@ -18,7 +18,7 @@ from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from ..core.value import EMPTY, FrozenMap, SecretRef, Value
+from ..core.value import EMPTY, FrozenMap, SecretRef
 from ..language.declare.folder import Tree
 from ..language.declare.top_level import declare_blocks
 from ..plan.diff import compare
