@@ -1,4 +1,4 @@
-"""`kafkaform destroy`: delete everything that the state owns, cluster by cluster named."""
+"""`kafkaform destroy`: delete everything that the state owns, after each cluster was named."""
 
 from __future__ import annotations
 

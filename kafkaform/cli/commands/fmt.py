@@ -23,7 +23,7 @@ from ..terminal.outlet import outlive_output
 STDIN = Path("-")
 ENDINGS = (".kf.hcl", ".kfvars.hcl", ".tf", ".tfvars")
 VALUES = (".kfvars.hcl", ".tfvars")
-"""Files of values, whose lines may hold secrets and are not quoted."""
+"""Files of variable values. Their lines can contain secrets, so errors do not quote them."""
 NAMES = ("fleet.hcl",)
 TAKEN = ", ".join((*(f"*{ending}" for ending in ENDINGS), *NAMES))
 """The names of files that are formatted, for people."""
@@ -38,20 +38,24 @@ Targets = Annotated[
 
 
 class ConfigurationText(NamedTuple):
-    """path: as it was typed or reached, `-` for standard input."""
+    """A text to format."""
 
     path: Path
+    """The path as it was typed or reached, `-` for standard input."""
     data: bytes
 
 
 class Wish(NamedTuple):
-    """What is done with a text: its name printed if it changes, the file changed, the difference
-    printed; or, changed or not, the result printed."""
+    """What to do with a text."""
 
     name: bool
+    """Print the name of the file if it changes."""
     write: bool
+    """Write the file if it changes."""
     diff: bool
+    """Print the difference."""
     result: bool
+    """Print the result, changed or not."""
 
 
 def fmt(
@@ -78,6 +82,7 @@ def fmt(
         raise UsageError("`-` stands alone", "Give files and folders, or `-` and nothing else.")
     names, write = names and not piped, write and not check and not piped
     wish = Wish(names, write, diff, not (names or write or diff or check))
+    # From here on files change: a reader that leaves must not stop it half way.
     if write:
         outlive_output()
     faults: list[Diagnostic] = []
@@ -93,7 +98,7 @@ def fmt(
 
 
 def _lay_out(text: ConfigurationText | Diagnostic) -> tuple[bytes | None, Diagnostics]:
-    """The text in the standard layout, or None and why it is left alone."""
+    """The text in the standard layout; None and the faults if it stays as it is."""
     if isinstance(text, Diagnostic):
         return None, (text,)
     _, problems = parse(text.data, str(text.path))
@@ -116,7 +121,7 @@ def _carry_out(wish: Wish, text: ConfigurationText, after: bytes, console: Conso
         console.write_bytes(after)
 
 
-# -- what is found
+# ── the files ───────────────────────────────────────────────────────────────────────────
 
 
 def _read_standard_input() -> Iterator[ConfigurationText]:
@@ -126,7 +131,7 @@ def _read_standard_input() -> Iterator[ConfigurationText]:
 def _read_texts(
     targets: Sequence[Path], recursive: bool
 ) -> Iterator[ConfigurationText | Diagnostic]:
-    """Each file once, however often it was named or linked; a fault for one that is not read."""
+    """Read each file once, however often it is named or linked; yield a fault if that fails."""
     seen: set[str] = set()
     for target in targets:
         folder = target.is_dir()
@@ -139,8 +144,8 @@ def _read_texts(
 
 
 def _list_files(folder: Path, recursive: bool) -> Iterator[Path]:
-    """The configuration files of a folder, by name; links to folders are not followed, and what
-    is hidden is nobody's configuration."""
+    """The configuration files of a folder in the order of their names, without hidden ones."""
+    # Links to folders are not followed: they can lead in a circle, or to somebody else's files.
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue
@@ -156,7 +161,7 @@ def _is_configuration(path: Path) -> bool:
 
 
 def _read_text(path: Path, real: str, root: str, *, named: bool) -> ConfigurationText | Diagnostic:
-    """real: where its links lead; root: the folder that they must not leave."""
+    """Read a file. real: its path without links; root: the folder that links must not leave."""
     if named and not _is_configuration(path):
         return _make_fault(f"{path} is not a configuration file", f"Those are {TAKEN}.")
     if os.path.commonpath((real, root)) != root:
@@ -175,17 +180,17 @@ def _make_fault(summary: str, advice: str, severity: Severity = Severity.ERROR) 
     return Diagnostic(severity, summary, advice=advice)
 
 
-# -- what is done
+# ── the results ─────────────────────────────────────────────────────────────────────────
 
 
 def _save_text(path: Path, data: bytes) -> None:
-    """Put the new text in the place of the old one, at once and with its rights."""
+    """Replace the text of a file atomically, and keep its permissions."""
     from ...state.backends import files  # noqa: PLC0415  # only a text that changes needs it
 
     real = Path(os.path.realpath(path))
     temporary = files.make_temporary_name(real)
     try:
-        # A rename asks for no right to the file itself, but to write it is what was asked for.
+        # A rename needs no permission for the file itself, so a read-only file would be replaced.
         with real.open("r+b"):
             pass
         files.write_new(temporary, data)
@@ -197,7 +202,7 @@ def _save_text(path: Path, data: bytes) -> None:
 
 
 def _render_difference(text: ConfigurationText, after: bytes, *, colour: bool) -> Iterator[str]:
-    """A unified diff, as `diff -u` writes it; control characters are made visible."""
+    """A unified diff as of `diff -u`, with visible control characters."""
     import difflib  # noqa: PLC0415  # only a text that changes needs it
 
     from ...render.style import Paint  # noqa: PLC0415  # only a text that changes needs it
@@ -212,7 +217,7 @@ def _render_difference(text: ConfigurationText, after: bytes, *, colour: bool) -
 
 
 def _render_inline(text: object) -> str:
-    """Foreign text on one line, tabs as they are."""
+    """Foreign text without control characters, except tabs."""
     from ...render.text import inline  # noqa: PLC0415  # only a text that changes needs it
 
     return "\t".join(map(inline, str(text).split("\t")))

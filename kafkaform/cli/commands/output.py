@@ -23,7 +23,7 @@ from ..options.flags import StateFile
 from ..terminal.console import Console
 
 _HALVES = re.compile("[\ud800-\udfff]")
-"""Halves of surrogate pairs, which are no text."""
+"""Halves of surrogate pairs, which UTF-8 cannot encode."""
 RECORDED = "Outputs are recorded by `kafkaform apply`."
 
 
@@ -70,7 +70,7 @@ def _print_all(console: Console, outputs: FrozenMap, *, json: bool, raw: bool) -
 
 
 def _render_value(value: Value) -> str:
-    """As configuration writes it, or as plans do what configuration cannot say."""
+    """The value as HCL, or as in a plan if HCL cannot express it."""
     try:
         return render_block(write_value(value))
     except ValueError:  # half of a surrogate pair, which older versions let in
@@ -78,13 +78,13 @@ def _render_value(value: Value) -> str:
 
 
 def _make_typed(item: FrozenMap) -> dict[str, object]:
-    """Terraform's shape of one output."""
+    """One output in Terraform's shape."""
     value = item["value"]
     return {"sensitive": item["sensitive"], "type": infer_type(value), "value": value}
 
 
 def _find_value(name: str, outputs: FrozenMap) -> Value:
-    """The recorded value. Raises UsageError if there is none that may be shown."""
+    """The recorded value. Raises UsageError if there is none, or a sensitive one."""
     if name not in outputs:
         declared = _find_declared()
         advice = suggest(name, {*outputs, *declared})
@@ -109,8 +109,7 @@ def _render_plain(name: str, value: Value) -> str:
 
 
 def _find_declared() -> Mapping[str, str]:
-    """Outputs that the folder's configuration declares -> why the state may not have them yet;
-    nothing if the configuration has faults, for then nobody can tell."""
+    """Declared outputs -> why the state lacks them; none if the configuration has faults."""
     from ...workflow.configuration.evaluation import Inputs, read_configuration  # noqa: PLC0415  # only an answer that lacks something needs the language
 
     try:

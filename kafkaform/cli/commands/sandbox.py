@@ -1,4 +1,4 @@
-"""`kafkaform sandbox up|down|status|env|logs`: a real Kafka on this computer."""
+"""`kafkaform sandbox up|down|status|env|logs`: run a real Kafka on this computer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PROBE_SECONDS = 2.0
 
 
 def count_brokers(box: sandbox.Sandbox) -> int:
-    """How many brokers DescribeCluster names, asked as `admin`; 0 while nobody answers."""
+    """The number of brokers that DescribeCluster lists for `admin`; 0 while none answers."""
     from confluent_kafka import KafkaException  # noqa: PLC0415  # the client is slow to load
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415  # the client is slow to load
 
@@ -183,7 +183,7 @@ def _render_name_flag(name: str) -> str:
 
 
 class _Screen:
-    """Draws progress events on standard error while the block runs."""
+    """Draws progress on standard error while the block runs."""
 
     def __init__(self) -> None:
         self._bars = Bars(

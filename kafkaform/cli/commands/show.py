@@ -1,4 +1,4 @@
-"""`kafkaform show [PLAN]`: a saved plan, or the state, for people or programs."""
+"""`kafkaform show [PLAN]`: show a saved plan, or the state."""
 
 from __future__ import annotations
 

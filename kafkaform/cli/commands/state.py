@@ -1,4 +1,4 @@
-"""`kafkaform state list|show|rm|mv|pull|push`: what is recorded, and small repairs of it."""
+"""`kafkaform state list|show|rm|mv|pull|push`: show, edit and copy the state."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def push(
 def _edit_state(
     command: str, state_file: str | None, lock_timeout: str, change: Callable[[State], State]
 ) -> None:
-    """Edit under the lock; the log records it before the state holds it."""
+    """Edit the state under the lock. The log records the edit before the state is saved."""
     outlive_output()
     store, clock, run = open_store(state_file), SystemClock(), make_run_id()
     timeout = parse_duration(lock_timeout, "--lock-timeout")
@@ -158,7 +158,8 @@ def _edit_state(
         found, version = read_log(store.sink, loaded.state), loaded.version
         refuse_before_recovery(found, (RecordKind.STATE,))
         before = loaded.state
-        if found.unsaved:  # an edit that was logged, and could not be saved
+        # An earlier edit is in the log and not in the state, because its run died in between.
+        if found.unsaved:
             before = count_change(before, set_head(replay_log(found, before).state, found.head))
             version = store.backend.save(before, version)
         after = change(before)
@@ -172,7 +173,7 @@ def _edit_state(
 
 
 def render_row(row: Row) -> Iterator[str]:
-    """One row as people read it: its owner, what it is, and its attributes."""
+    """One row for people: its owners, its identity, and its attributes."""
     yield f"# {inline(', '.join(row.owners))}"
     yield inline(f"{row.identity.kind} {row.identity.key} ({row.identity.instance})")
     about = {"id": row.incarnation, "protected": row.protected, "owner": row.owner}
@@ -191,7 +192,7 @@ def render_row(row: Row) -> Iterator[str]:
 
 
 def make_state_document(state: State | None) -> dict[str, Any]:
-    """The state as data for programs."""
+    """The state for programs."""
     if state is None:
         return {"format_version": "1.0", "resources": []}
     rows = [_make_row_document(row) for _, row in sorted(state.objects.items())]

@@ -59,8 +59,8 @@ NO_LOGGERS = (
 
 
 def translate_words(words: Sequence[str], root: Any) -> Iterator[list[str]]:
-    """The command lines that these words stand for: mostly one, the same; users have limits and
-    credentials, which are described by two. Raises UsageError for an entity type that is none."""
+    """The command lines that these words stand for: one in most cases, and two for users, who have
+    quotas and credentials. Raises UsageError for an unknown entity type."""
     at = next((n for n, word in enumerate(words) if word in root.commands), len(words))
     end = words.index("--") if "--" in words else len(words)
     words = [*_spell_out(words[:end]), *words[end:]]
@@ -83,7 +83,7 @@ def translate_words(words: Sequence[str], root: Any) -> Iterator[list[str]]:
 
 
 def _spell_out(words: Sequence[str]) -> Iterator[str]:
-    """The words with our names for their options."""
+    """The words, with the options of Kafka's tools under our names."""
     rest = iter(words)
     for word in rest:
         flag, sign, value = word.partition("=")
@@ -95,14 +95,14 @@ def _spell_out(words: Sequence[str]) -> Iterator[str]:
 
 
 def _drop_redundant(words: Sequence[str], redundant: frozenset[str]) -> Iterator[str]:
-    """The words without what the command does anyway; what follows `--` is no option."""
+    """The words without options for what the command does anyway; no option follows `--`."""
     end = words.index("--") if "--" in words else len(words)
     yield from (word for word in words[:end] if word not in redundant)
     yield from words[end:]
 
 
 def _read_entities(words: Sequence[str]) -> tuple[list[str], list[str | None], list[str]]:
-    """Entity types, names (None is the default, as an empty one in KIP-248), and other words."""
+    """Entity types, names (None for the default), and the other words."""
     types: list[str] = []
     names: list[str | None] = []
     others: list[str] = []
@@ -118,14 +118,14 @@ def _read_entities(words: Sequence[str]) -> tuple[list[str], list[str | None], l
             if flag == TYPE:
                 types.append(text)
             else:
-                names.append(text or None)
+                names.append(text or None)  # in KIP-248 an empty name is the default
         else:
             others.append(word)
     return types, names, others
 
 
 def _refuse_unknown(types: Sequence[str]) -> None:
-    """Raises UsageError for types that are none, or do not go together."""
+    """Raises UsageError for unknown types, and for types that do not go together."""
     for name in types:
         if name == "broker-loggers":
             raise UsageError(f"{TYPE} broker-loggers is not managed", NO_LOGGERS)
@@ -142,7 +142,7 @@ def _refuse_unknown(types: Sequence[str]) -> None:
 
 
 def _pair_entities(types: Sequence[str], names: Sequence[str | None]) -> Mapping[str, str | None]:
-    """Entity type -> its name, in the order in which they are typed. Raises UsageError."""
+    """Entity type -> its name, paired in the order of the command line. Raises UsageError."""
     if len(names) != len(types):
         raise UsageError(
             f"{' and '.join(types)} need {len(types)} names, and there are {len(names)}",
@@ -174,7 +174,7 @@ def _translate_describe(
 
 
 def _escape_glob(name: str | None) -> str:
-    """A glob that fits this name alone; the default entity has an empty one."""
+    """A glob that matches this name only; the one of the default entity is empty."""
     return "" if name is None else glob.escape(name)
 
 
