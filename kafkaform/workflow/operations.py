@@ -102,6 +102,7 @@ def destroy(
     confirm: the scope ids of exactly the systems that lose something, instead of `approve`.
     Everything else is as in `apply_changes`.
     """
+    # Conditions of --fail-on do not go with a destroy, whose plan deletes on purpose.
     ask = ApplyRequest(
         replace(options, mode=Mode.DESTROY),
         None,

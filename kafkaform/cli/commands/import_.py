@@ -123,6 +123,7 @@ def _choose_target(space: Workspace, path: Path) -> Path:
     kafkaform read it instead of the folder's own files."""
     if path.exists():
         raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
+    # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
     here = path.resolve().parent == space.configuration.folder.resolve()
     family = FAMILIES[1 if space.configuration.tree.terraform else 0]
     if here and is_read(path.name) and not family.select_configuration([path.name]):

@@ -130,6 +130,7 @@ def _advise_ignoring(folder: Path) -> str:
             lines = (place / ".gitignore").read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
             continue
+        # `.kafkaform`, `.kafkaform/`, `/.kafkaform` and `**/.kafkaform` all ignore it.
         if any(line.strip().removeprefix("**").strip("/") == OURS for line in lines):
             return ""
     return f"Add `{OURS}/` to .gitignore: it holds the lock and earlier states of this computer."

@@ -106,6 +106,7 @@ def plan(
         unmet = find_unmet(made)
         if unmet is not None:
             raise unmet
+    # Terraform's codes: 2 is "there are changes", and no error.
     if detailed_exitcode and (made.outputs or not made.idle):
         raise typer.Exit(2)
 

@@ -74,6 +74,7 @@ def schema(
 
     Includes all installed providers, whether or not the configuration uses them.
     """
+    # Not only those of the configuration: a user looks here before writing the first block.
     registry, console = Registry(), Console.make_standard()
     found = {name: registry.load(name) for name in registry.names}
     if json:

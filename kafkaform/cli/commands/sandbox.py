@@ -69,6 +69,7 @@ def up(
     overrides = tuple(map(sandbox.parse_override, config or ()))
     jars = tuple(classpath or ())
     wanted = sandbox.SandboxOptions(name, brokers, tls, overrides, jars, keep_data, timeout)
+    # Brokers that are starting must not be left behind because a pipe was closed.
     outlive_output()
     with _Screen() as screen:
         box = sandbox.up(wanted, count_brokers, screen.report)
@@ -112,6 +113,7 @@ def status(
         try:
             typer.echo(_render_status(sandbox.read_status(each)))
         except KafkaformError as error:
+            # One broken sandbox must not hide the others.
             if name is not None:
                 raise
             typer.echo(f"{each}: {error.message}\n  {error.advice}")

@@ -65,6 +65,7 @@ def show(address: Address, json: Json = False, state: StateFile = None) -> None:
 @app.command()
 def rm(address: Address, state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     """Remove an address from the state; its objects stay as they are."""
+    # Only the record of ownership goes. The next plan sees the objects as not managed.
     _edit_state("state rm", state, lock_timeout, lambda before: drop_address(before, address))
     Console.make_standard().write(f"{address} owns nothing any more; the objects themselves stay.")
 
@@ -77,6 +78,7 @@ def mv(
     lock_timeout: LockTimeout = "0s",
 ) -> None:
     """Rename an address in the state to match its renamed block."""
+    # A row with an impossible address could never be declared, moved or removed again.
     try:
         parse_address(target)
     except ValueError as error:
@@ -109,6 +111,7 @@ def pull(
             raise UsageError(f"{store.backend.location}: there is no state yet")
         Console.make_standard().write(encode(found).decode().rstrip("\n"))
         return
+    # The log is appended in portions: a reader that leaves must not cut it in half.
     outlive_output()
     target = open_store(out)
     pulled = pull_store(store, target, clock, parse_duration(lock_timeout, "--lock-timeout"))
@@ -167,6 +170,8 @@ def _edit_state(
         body = make_state_edit_body(
             before.serial + 1, version or "", command, compare_rows(before, after)
         )
+        # First the log, then the state: the other way round, a crash would leave a state that
+        # nobody can prove.
         record = journal.write(RecordKind.STATE, body)
         anchored = set_head(after, Head(record.seq, record.hash))
         store.backend.save(count_change(before, anchored), version)

@@ -186,6 +186,8 @@ def advise_option(flag: str, command: Any, path: str) -> str | None:
 
     command: the group or the command that refused it; path: the command as it is typed.
     """
+    # The flags of a group's commands are looked up, but not those of all commands of kafkaform:
+    # that would load everything.
     below = {} if path == ROOT else getattr(command, "commands", {})
     able = [name for name in below if flag in _list_flags(below[name])]
     if able:
@@ -202,6 +204,7 @@ def advise_option(flag: str, command: Any, path: str) -> str | None:
 
 def advise_command(word: str) -> str | None:
     """What to do instead of an unknown command; None if Kafka's tools have no such command."""
+    # Kafka ships its tools as kafka-topics.sh, and as kafka-topics.bat for Windows.
     return COMMANDS.get(word.removesuffix(".sh").removesuffix(".bat"))
 
 

@@ -63,6 +63,7 @@ def translate_words(words: Sequence[str], root: Any) -> Iterator[list[str]]:
     quotas and credentials. Raises UsageError for an unknown entity type."""
     at = next((n for n, word in enumerate(words) if word in root.commands), len(words))
     end = words.index("--") if "--" in words else len(words)
+    # What follows `--` are names, which can look like options.
     words = [*_spell_out(words[:end]), *words[end:]]
     before, command, rest = words[:at], words[at : at + 1], words[at + 1 :]
     does = command[0] if command else ""
@@ -159,6 +160,7 @@ def _translate_describe(
         named = [DEFAULT if name is None else f"{NAME}={name}" for name in names]
         yield ["configs", f"{TYPE}={kind}", *named, *others]
         return
+    # Two types with names are one entity, the quota of a client of a user, and not two entities.
     if len(types) > 1 and names:
         parts = [
             f"{LIMITED[part]}={_escape_glob(n)}" for part, n in _pair_entities(types, names).items()
@@ -188,4 +190,5 @@ def _translate_alter(
         types, names, others = ["users"], [pair["users"]], [beside, *others]
     default = [DEFAULT] if None in names else []
     named = [name for name in names if name is not None]
+    # A name can begin with a dash, so names come last.
     yield [ALTERED[types[0]], *default, *others, *(["--", *named] if named else [])]

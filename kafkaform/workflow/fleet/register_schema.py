@@ -24,6 +24,7 @@ from ..stores import parse_duration
 
 _DAYS = re.compile(r"(\d+(?:\.\d+)?)d")
 _DAY_SECONDS = 86_400.0
+# An escaped backslash comes first, so that the p after it is not taken for a category.
 _CATEGORY = re.compile(r"(\\\\)|\\[pP]\{[CLMNPSZ][a-z]?\}")
 
 
