@@ -103,8 +103,7 @@ def plan(
         # The errors come last: a blocked plan is shown, saved and commented on all the same.
         _note_next_command(shown, made, out)
         refuse_if_blocked(made, conditions)
-        unmet = find_unmet(made)
-        if unmet is not None:
+        if (unmet := find_unmet(made)) is not None:
             raise unmet
     # Terraform's codes: 2 is "there are changes", and no error.
     if detailed_exitcode and (made.outputs or not made.idle):
