@@ -19,8 +19,8 @@ from ..core.redaction import mask_secrets
 from ..version import VERSION
 
 SAFE = (
-    "This is a fault of kafkaform, not of your configuration. Nothing is lost: each request is "
-    "in the audit log before it is sent, and the next run finds out what became of it."
+    "This is a bug in kafkaform, not a fault of your configuration. Nothing is lost: each request "
+    "is in the audit log before it is sent, and the next run finds out its result."
 )
 
 

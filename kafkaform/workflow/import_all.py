@@ -327,7 +327,7 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
     differ = compare(live, made, schema=kind.schema)
     if differ or not same:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
-        return f"Not complete: {item.identity} has no block that says what it is: {paths}"
+        return f"Not complete: {item.identity} has no block that declares it: {paths}"
     return UndeclaredObject(item.identity, arguments, _find_import_id(item.identity, kind))
 
 
@@ -347,7 +347,7 @@ def _describe_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
     kind, coverage = sweep.kind, sweep.coverage
     if coverage.kind is CoverageKind.VISIBLE_ONLY:
         who = session.facts.principal or "this principal"
-        yield f"Of {kind}, this is what {who} may see; there may be more."
+        yield f"{kind}: this is what {who} can see; there can be more."
     elif coverage.kind is CoverageKind.FAILED:
         fault = coverage.fault
         why = f"{fault.message} ({fault.code})" if fault else "the listing failed"

@@ -30,7 +30,9 @@ from .events import Note, PlanChosen
 from .planning import add_removals, plan_workspace
 from .run import ApplyRequest, Chosen, Scene
 
-NOT_REVIEWED = "What earlier runs owe is left to the next apply: it was not reviewed."
+NOT_REVIEWED = (
+    "What earlier runs left to remove is left to the next apply, because it was not reviewed."
+)
 
 
 def find_resumed_runs(ask: ApplyRequest, found: LogIndex) -> frozenset[str]:
@@ -80,7 +82,9 @@ def choose_plan(scene: Scene) -> Chosen:
         settled = not plan.removals or not _has_owed(scene, plan)
         if settled and ask.expect in (None, plan.token) and _is_all_there(scene, plan):
             scene.announce(PlanChosen(plan, past.run))
-            scene.announce(Note(f"Already applied by run {past.run}; everything is still so."))
+            scene.announce(
+                Note(f"Already applied by run {past.run}; everything is still as planned.")
+            )
             return Chosen(plan, {}, past.run)
     if saved is not None:
         refuse_if_foreign(saved, scene.planned, scene.sessions)

@@ -98,7 +98,7 @@ def load_plan_document(path: Path | str) -> FrozenMap:
 
 def _make_no_plan_error(path: Path | str, reason: str) -> UsageError:
     return UsageError(
-        f"{path} holds no plan: {reason}",
+        f"{path} contains no plan: {reason}",
         "Name a plan saved with `kafkaform plan --out FILE`, or its JSON from "
         "`kafkaform show --json FILE`.",
     )

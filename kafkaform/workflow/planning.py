@@ -51,7 +51,7 @@ FAIL_ON = {
 _RISKS = frozenset(RiskKind)
 _ROUNDS = 3
 """How often a plan is made, if an apply that runs at the same time seems to block it."""
-ROUND = " --exclude goes round one that cannot be read."
+ROUND = " --exclude leaves out objects that cannot be read."
 
 
 def plan_changes(
@@ -230,7 +230,7 @@ def find_unmet(plan: Plan) -> Blocked | None:
         f"{render_count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and "
         "left as "
         f"{'it is' if len(left) == 1 else 'they are'}: {named}",
-        "The plan names the reason and what to do for each. All else is as it says.",
+        "The plan names the reason and what to do for each. Everything else is as it says.",
     )
 
 

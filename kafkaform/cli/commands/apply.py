@@ -54,7 +54,7 @@ Reviewed = Annotated[
     typer.Option(
         "--reviewed",
         metavar="FILE",
-        help="The plan that --expect approves, saved or as JSON: a refusal tells what differs.",
+        help="The plan that --expect approves, saved or as JSON: a refusal says what differs.",
     ),
 ]
 Untrusted = Annotated[bool, typer.Option("--untrusted", hidden=True)]

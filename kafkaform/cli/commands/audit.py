@@ -145,12 +145,10 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     for record in found.others:
         console.write(_render_record(record))
     console.write(
-        f"Joined {render_count(len(found.others), 'record')} that had been written beside "
-        "others of the "
-        f"same numbers, from record {found.first} on. The log as it was is kept in "
-        f".kafkaform/{found.kept}."
+        f"Joined {render_count(len(found.others), 'record')} that had the same numbers as others, "
+        f"from record {found.first} on. The original log is kept in .kafkaform/{found.kept}."
     )
-    console.note("Next: `kafkaform apply` finds out what the runs had under way.")
+    console.note("Next: `kafkaform apply` finds out what the runs left open.")
 
 
 @app.command()

@@ -113,7 +113,7 @@ def _import_all(
         console.note(f"{render_count(generated.count, 'object')} to import. {_advise_next(target)}")
     if not generated.complete:
         raise AppliedInPart(
-            "a listing failed, so there may be more than was written",
+            "a listing failed, so there can be more objects than were written",
             "Look at what is not complete, and run it again with the rights that are missing.",
         )
 

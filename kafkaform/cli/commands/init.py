@@ -133,4 +133,4 @@ def _advise_ignoring(folder: Path) -> str:
         # `.kafkaform`, `.kafkaform/`, `/.kafkaform` and `**/.kafkaform` all ignore it.
         if any(line.strip().removeprefix("**").strip("/") == OURS for line in lines):
             return ""
-    return f"Add `{OURS}/` to .gitignore: it holds the lock and earlier states of this computer."
+    return f"Add `{OURS}/` to .gitignore: it contains the lock and earlier states of this computer."

@@ -191,7 +191,7 @@ def advise_option(flag: str, command: Any, path: str) -> str | None:
     below = {} if path == ROOT else getattr(command, "commands", {})
     able = [name for name in below if flag in _list_flags(below[name])]
     if able:
-        return f"It stands after what it is for: `{path} {able[0]} {flag}`."
+        return f"Put it after the subcommand: `{path} {able[0]} {flag}`."
     if flag in HERE.get(path, {}):
         return HERE[path][flag]
     if flag not in INSTEAD:

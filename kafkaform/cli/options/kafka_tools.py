@@ -133,7 +133,7 @@ def _refuse_unknown(types: Sequence[str]) -> None:
         if name not in ALTERED:
             listed = f"It is one of {', '.join(ALTERED)}."
             raise UsageError(
-                f"{TYPE} {name!r} is no type of entity", suggest(name, ALTERED) or listed
+                f"{TYPE} {name!r} is not an entity type", suggest(name, ALTERED) or listed
             )
     if len(types) > 1 and (len(types) != len(_PAIR) or set(types) != _PAIR):
         raise UsageError(

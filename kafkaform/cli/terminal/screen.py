@@ -119,8 +119,8 @@ class TextScreen(Struct):
             self.note(f"Repeated {edits} that the state lacked (`state rm`, `state mv`, ...).")
         for identity in found.released:
             self.note(
-                f"{inline(str(identity))} is not managed any more: an edit that an earlier version "
-                "logged may have let it go. If it is yours, adopt it again."
+                f"{inline(str(identity))} is no longer managed: an edit by an earlier version can "
+                "have forgotten it. If it is yours, adopt it again."
             )
 
     def note(self, text: str) -> None:
