@@ -78,7 +78,7 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         metavar="CONDITION",
-        help="Exit with 8 if the plan has any of these: deletes, blocked, drift.",
+        help="Exit with 8 if the plan has any of these: deletes, blocked, drift, a kind of risk.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines for programs.")]
