@@ -18,7 +18,7 @@ from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from ..core.value import EMPTY, FrozenMap, SecretRef, Value
+from ..core.value import EMPTY, FrozenMap, SecretRef
 from ..language.declare.folder import Tree
 from ..language.declare.top_level import declare_blocks
 from ..plan.diff import compare
@@ -102,8 +102,7 @@ def import_all(
     """Write configuration for every live object that is neither declared nor recorded.
 
     It changes nothing: the configuration takes the objects over with the next apply. types: only
-    these resource types; match: only objects whose key one of these globs matches; name: the name
-    of the file in faults.
+    these types; match: only keys that one of these globs matches; name: of the file in faults.
 
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
     generated configuration differs from the live objects.
@@ -120,14 +119,11 @@ def import_all(
 
 def read_tree(workspace: Workspace) -> Tree:
     """Parse the folder again, because a workspace does not keep the blocks."""
-    configuration = workspace.configuration
-    folder, inputs = configuration.folder, configuration.inputs
-    return read_configuration(folder, inputs).tree
+    return read_configuration(workspace.configuration.folder, workspace.configuration.inputs).tree
 
 
 def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
-    """List all live objects that the state lacks. Raises UsageError for a type that no provider
-    lists, ConnectError."""
+    """List all live objects that the state lacks. Raises UsageError, ConnectError."""
     _refuse_unknown(space, wanted)
     state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
@@ -199,24 +195,20 @@ def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) 
 
 def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:
     """Whether a declared object has these arguments. Secrets are placeholders on both sides."""
-    return bool(attributes) and all(
-        attributes.get(name) == value or _has_secret(attributes.get(name))
-        for name, value in arguments.items()
-    )
-
-
-def _has_secret(value: Value) -> bool:
-    parts = value.values() if isinstance(value, FrozenMap) else (value,)
-    return any(isinstance(part, SecretRef) for part in parts)
+    for name, value in arguments.items():
+        said = attributes.get(name)
+        parts = said.values() if isinstance(said, FrozenMap) else (said,)
+        if said != value and not any(isinstance(part, SecretRef) for part in parts):
+            return False
+    return bool(attributes)
 
 
 def _render_header(stock: Stock) -> str:
-    lines = [
-        "# Written by `kafkaform import --all`. After the next apply, the import blocks can be",
-        "# removed.",
-        *(f"# {inline(gap)}" for gap in stock.gaps),
-    ]
-    return "\n".join(lines) + "\n"
+    head = (
+        "# Written by `kafkaform import --all`. Once it is applied, the import blocks have done\n"
+        "# their work and can go.\n"
+    )
+    return head + "".join(f"# {inline(gap)}\n" for gap in stock.gaps)
 
 
 def _find_taken_names(tree: Tree) -> TakenNames:
@@ -250,13 +242,13 @@ def _is_listed(kind: ResourceType) -> bool:
 def _take_instance_stock(
     space: Workspace, session: Session, instance: str, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
-    """The objects that are neither declared nor recorded. They are added to `known`, because
-    another instance can lead to the same system."""
+    """The objects that are neither declared nor recorded."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
             stock += _take_listed(kind, session, known, wanted)
-    known.update(_make_thing(item.identity, session, space) for item in stock.found)
+    # Another instance can lead to the same system, and must not find them again.
+    known.update(_make_thing(item.identity, session) for item in stock.found)
     return stock
 
 
@@ -278,8 +270,7 @@ def _take_listed(
         and item.details.get("internal") is not True
     ]
     told = [_make_found(item, kind, session.facts) for item in unknown]
-    gaps = [*_describe_coverage_gaps(sweep, session), *_describe_unread(sweep, session)]
-    gaps += [gap for gap in told if isinstance(gap, str)]
+    gaps = [*_describe_gaps(sweep, session), *(gap for gap in told if isinstance(gap, str))]
     return Stock(
         found=tuple(found for found in told if isinstance(found, UndeclaredObject)),
         gaps=tuple(gaps),
@@ -336,7 +327,7 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
     differ = compare(live, made, schema=kind.schema)
     if differ or not same:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
-        return f"Not complete: {item.identity}: a block cannot express {paths}"
+        return f"Not complete: {item.identity} has no block that declares it: {paths}"
     return UndeclaredObject(item.identity, arguments, _find_import_id(item.identity, kind))
 
 
@@ -351,23 +342,20 @@ def _find_import_id(identity: Identity, kind: ResourceType) -> str | None:
 # ── what may be missing ─────────────────────────────────────────────────────────────────
 
 
-def _describe_coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
+def _describe_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
+    """Why a listing can be incomplete, and the objects that could not be read."""
     kind, coverage = sweep.kind, sweep.coverage
     if coverage.kind is CoverageKind.VISIBLE_ONLY:
         who = session.facts.principal or "this principal"
-        yield f"These are the objects of type {kind} that {who} can see; there can be more."
+        yield f"{kind}: this is what {who} can see; there can be more."
     elif coverage.kind is CoverageKind.FAILED:
         fault = coverage.fault
         why = f"{fault.message} ({fault.code})" if fault else "the listing failed"
         advice = f" {fault.advice}" if fault and fault.advice else ""
-        yield f"Not complete: the objects of type {kind} could not be listed: {why}.{advice}"
-
-
-def _describe_unread(sweep: Sweep, session: Session) -> Iterator[str]:
-    """Objects whose names are listed, but whose attributes cannot be read."""
-    if sweep.coverage.kind is CoverageKind.COMPLETE:
+        yield f"Not complete: {kind} could not be listed whole: {why}.{advice}"
+    else:
         return
-    # Names need fewer rights than the objects, so that a listing of names can show more.
+    # What the principal can see by name and cannot read is listed with the names only.
     read = {item.identity.key for item in sweep.items}
     listed = session.sweep(sweep.kind, Depth.NAMES).items
     unread = sorted({item.identity.key for item in listed} - read)

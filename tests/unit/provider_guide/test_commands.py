@@ -144,7 +144,7 @@ def test_what_may_not_be_seen_is_not_missing(
     folder.write(folder.connect())
     written = folder.run("import", "--all")
     assert '"public/a"' in written and "secret/a" not in written
-    assert "that reader can see; there can be more" in written
+    assert "this is what reader can see; there can be more" in written
 
 
 @pytest.mark.parametrize(("executed", "code"), [(True, 0), (False, 5)])

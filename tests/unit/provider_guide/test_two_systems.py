@@ -121,7 +121,7 @@ def test_commands_for_kafka_choose_kafka(both: Folder, cluster: SimulatedCluster
     change = ("--add-config", "retention.ms=3600000", "--validate")
     assert "IncrementalAlterConfigs" in both.run("alter", "topic", "payments", *change)
     refused = both.run("alter", "topic", "refunds", *change, "--provider", "textstore", code=1)
-    assert "provider instance 'textstore' is no Kafka cluster" in refused
+    assert "provider instance 'textstore' is not a Kafka cluster" in refused
     both.write(both.connect())
     for words in (
         ("describe", "topics"),

@@ -142,7 +142,7 @@ def test_a_secret_on_the_command_line_is_refused(here: Here, key: str) -> None:
     said = here.fails(
         "describe", "cluster", "--bootstrap-server=b:1", f"--client-property={key}={SECRET}"
     )
-    assert f"{key} stands on the command line" in said
+    assert f"{key} is on the command line" in said
     assert f"{key}=env:NAME" in said and f"{key}=file:PATH" in said
     assert SECRET not in said
 
