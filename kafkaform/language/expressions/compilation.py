@@ -1,4 +1,4 @@
-"""Expressions to closures: which builder compiles which node."""
+"""The table of what compiles which node."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
 
 
 def make_context(functions: Mapping[str, Function]) -> Context:
-    """The context for top-level expressions. `context.code(node)(env)` evaluates one."""
+    """The context for top-level expressions: `context.compile_node(node)(env)` evaluates one."""
     return Context(functions, BUILDERS, Budget())

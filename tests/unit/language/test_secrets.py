@@ -123,7 +123,7 @@ def test_an_element_that_is_not_there() -> None:
     """The keys that are there are as secret as their values."""
     found = desired(MANY + _user('var.passwords["y"]'), MANY_GIVEN)
     (fault,) = found.diagnostics
-    assert (fault.summary, fault.detail) == ("There is nothing under that key", "")
+    assert (fault.summary, fault.detail) == ("There is no element with that key", "")
     _silent(found)
 
 
