@@ -1,4 +1,7 @@
-"""The words of a configuration that belong to providers, as the text alone shows them."""
+"""List the names of providers and of their types that a configuration uses, by its text alone.
+
+They decide whether installed provider packages have to be looked for, which takes long.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from ...syntax.nodes import Block
 from .folder import Tree
 
 _TYPE = re.compile(r'"?(?:module\.[\w-]+(?:\[[^]]*\])?\.)*(?P<type>[\w-]+)\.')
-"""The resource type in an address, which may be in quotes."""
+"""The resource type in an address, which is in quotes in JSON."""
 
 
 def list_used_names(tree: Tree) -> frozenset[str]:
-    """Providers, resource types and data sources that the files of the tree name."""
+    """The providers, resource types and data sources that the files of the tree name."""
     own = (_block_names(block) for file in tree.configuration for block in file.body.blocks)
     return frozenset[str]().union(*own, *map(list_used_names, tree.modules.values()))
 

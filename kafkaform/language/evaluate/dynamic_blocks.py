@@ -33,7 +33,7 @@ from ..values.value import (
     unmark,
 )
 
-_SHAPE = Shape(("the kind of block",), ("for_each",), ("iterator",), ("content",))
+_SHAPE = Shape(("the type of block",), ("for_each",), ("iterator",), ("content",))
 
 
 class Each(Struct, frozen=True):

@@ -264,8 +264,8 @@ def test_variables_come_from_the_environment(
     [
         ("x = 1", '1: "x" stands outside'),
         ('clutser "a" {}', 'Did you mean "cluster"'),
-        ("cluster {\n}", "1: A cluster block takes the name"),
-        ('fleet "x" {\n}', "1: A fleet block takes no labels"),
+        ("cluster {\n}", "1: A cluster block needs the name"),
+        ('fleet "x" {\n}', "1: A fleet block has no labels"),
         ('cluster "../x" {\n}', '1: "../x" is not a name'),
         ('cluster "a" {\n}', '1: cluster "a" needs a connection'),
         ('cluster "a" {\n  connection {\n  }\n}', '2: connection needs "bootstrap_servers"'),
@@ -352,7 +352,7 @@ def test_warnings_are_shown_and_nothing_loads_spark(tmp_path: Path) -> None:
         [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["[]"]), done.stderr
-    assert "Warning: --var says" in done.stderr and "Canary" not in done.stderr
+    assert "Warning: --var contains" in done.stderr and "Canary" not in done.stderr
     assert list((tmp_path / "r/landing/register").iterdir())
 
 

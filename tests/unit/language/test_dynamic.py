@@ -97,7 +97,7 @@ WRONG = [
     ('  dynamic "authorizer" {\n    for_each = []\n    labels = []\n    content {}\n  }',
      '5:5: dynamic "authorizer" has no argument "labels"'),
     ("  dynamic {\n    for_each = []\n    content {}\n  }",
-     "3:3: A dynamic block takes the kind of block"),
+     "3:3: A dynamic block needs the type of block"),
 ]  # fmt: skip
 
 

@@ -100,10 +100,10 @@ GOLDEN: list[tuple[str, list[str]]] = [
     ('module "x" {}\n', ['1:1: module "x" needs "source"']),
     ('data "kafka_topic" "x" {}\n', ['1:6: There is no data source "kafka_topic"']),
     ('resource "kafka_topik" "a" {}\n', ['1:10: There is no resource type "kafka_topik"']),
-    ('resource "kafka_topic" {}\n', ["1:1: A resource block takes the type and the name"]),
+    ('resource "kafka_topic" {}\n', ["1:1: A resource block needs the type and the name"]),
     ('resource "kafka_topic" "1a" {}\n', ['1:24: "1a" is not a name']),
     ('provider "kafak" {}\n', ['1:10: There is no provider "kafak"']),
-    ("x = 1\n", ['1:1: "x" stands outside of any block']),
+    ("x = 1\n", ['1:1: "x" is outside of any block']),
     ('variable "x" {\n  type = strin\n  default = 1\n}\n', ["2:10: This is not a type"]),
     (
         'variable "x" {\n  defualt = 1\n}\n',

@@ -47,7 +47,7 @@ def built(files: Mapping[str, str], inputs: VariableInputs | None = None, **more
 
 def sound(files: Mapping[str, str], **more: Any) -> Desired:
     found = built(files, **more)
-    assert not [one for one in found.diagnostics if not one.summary.startswith("--var says")]
+    assert not [one for one in found.diagnostics if not one.summary.startswith("--var contains")]
     return found
 
 
@@ -355,7 +355,7 @@ FAULTS = {
     ),
     "calls itself": (
         'module "m" {\n  source = "./"\n}\n',
-        ["main.kf.hcl:2:12: module.m calls the module that it stands in"],
+        ["main.kf.hcl:2:12: module.m calls the module that contains it"],
     ),
     "unknown variable": (
         'module "m" {\n  source = "./t"\n  name   = "a"\n  partition = 1\n}\n',
@@ -384,7 +384,7 @@ FAULTS = {
     ),
     "provider not handed down": (
         'module "m" {\n  source = "./t"\n  name = "a"\n  providers = {}\n}\n',
-        ["t/main.kf.hcl:7:1: The module was not handed a provider kafka"],
+        ["t/main.kf.hcl:7:1: The module has no provider kafka"],
     ),
     "wrong type of an input": (
         'module "m" {\n  source = "./t"\n  name = "a"\n  partitions = "many"\n}\n',
@@ -436,8 +436,8 @@ def test_a_module_has_no_providers_and_imports_of_its_own() -> None:
     inner = BLOCK + 'import {\n  to = kafka_topic.a\n  id = "a"\n}\n'
     found = built({"main.kf.hcl": 'module "m" { source = "./m" }\n', "m/main.kf.hcl": inner})
     assert faults(found) == [
-        "m/main.kf.hcl:1:1: A module has no provider blocks of its own",
-        "m/main.kf.hcl:2:1: import blocks stand in the root folder",
+        "m/main.kf.hcl:1:1: A module cannot have provider blocks",
+        "m/main.kf.hcl:2:1: A module cannot have import blocks",
     ]
 
 

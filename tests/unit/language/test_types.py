@@ -52,7 +52,11 @@ def test_conversion(value: str, kind: str, expected: Any) -> None:
 REFUSED = [
     ('"x"', "number", "expected a number, got a string that is not a number"),
     ("[1]", "string", "expected a string, got a list"),
-    ('{ a = { b = "x" } }', "map(map(number))", "expected a number, got a string that is not a number (at .a.b)"),
+    (
+        '{ a = { b = "x" } }',
+        "map(map(number))",
+        "expected a number, got a string that is not a number (at .a.b)",
+    ),
     ("{}", "object({ a = string })", 'the attribute "a" is missing'),
     ("[1]", "tuple([string, string])", "expected 2 elements, got 1"),
     ('[1, ["a"]]', "list(any)", "all elements must have the same type"),
