@@ -110,8 +110,8 @@ def evaluate_tree(
     context = make_context(functions)
     faults, uses = Collector(context.budget), AllUses()
 
-    # What the text alone shows to be wrong. It is added first: evaluation then keeps silent about
-    # the same places.
+    # Faults that the text alone shows. They are added first, so that evaluation does not report
+    # the same places again.
     linked = link_modules(tree, tuple(schemas.providers))
     root = linked.root
     faults.add_static((*tree.diagnostics, *linked.faults))
@@ -133,7 +133,8 @@ def evaluate_tree(
 def _make_desired(
     run: Run, tree: Tree, inputs: VariableInputs, reads: Mapping[str, str]
 ) -> Desired:
-    """What can be said only when all values are known. Stages without blocks are left out."""
+    """What the configuration declares, when all values are known. Stages without blocks are left
+    out."""
     everywhere = [module.found for module in run.graph.modules.values()]
     declared, outputs, instructions = _collect_declared(run), tuple[Output, ...](), Instructions()
     if run.graph.modules[()].found.outputs:
@@ -145,7 +146,7 @@ def _make_desired(
         evaluate_checks(run)
     if inputs.partial:
         _warn_unset(run)
-    # Two plans with one digest are plans of the same text, files and variables.
+    # The configuration digest of a plan: an apply refuses a plan of other files or variables.
     made_of = {
         "files": FrozenMap(tree.digests),
         "read": FrozenMap(reads),
@@ -213,8 +214,8 @@ def _make_skipped_warning(provider: str, places: list[str]) -> Diagnostic:
     return Diagnostic(
         Severity.WARNING,
         f'{blocks} of the provider "{provider}" {"is" if len(places) == 1 else "are"} skipped',
-        f"kafkaform has no such provider. Skipped: {shown}.",
-        advice="They stay with the tool that manages them; nothing here reads or changes them.",
+        f"kafkaform does not have this provider. Skipped: {shown}.",
+        advice="The tool that manages them stays responsible; kafkaform does not touch them.",
     )
 
 

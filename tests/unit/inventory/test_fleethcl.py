@@ -272,7 +272,7 @@ def test_variables_come_from_the_environment(
         (
             'cluster "a" {\n  connection {\n    bootstrap_servers = ["x:1"]\n'
             '    sasl_password = "plain"\n  }\n}',
-            '4: "sasl_password" takes a reference to a secret',
+            '4: "sasl_password" needs a reference to a secret',
         ),
         ('cluster "a" {\n  regoin = "x"\n}', 'Did you mean "region"'),
         ('cluster "a" {\n  region = var.nope\n}', '2: There is no variable "nope"'),
@@ -290,7 +290,7 @@ def test_variables_come_from_the_environment(
         ('owner "a" {\n}\nowner "a" {\n}', '3: owner "a" stands there twice'),
         ("rates {\n  topic = 1\n}", '1: rates needs "currency"'),
         ('rule "r" {\n  severity = "bad"\n}', '2: "severity" is one of'),
-        ('rule "r" {\n  source = "past"\n}', '2: "source" is one of live, desired'),
+        ('rule "r" {\n  source = "past"\n}', '2: "source" must be one of live, desired'),
         ('rule "r" {\n  waiver {\n    until = "soon"\n  }\n}', "3: 'soon' is not a date"),
         (RULE.format("topics", "true"), '3: No object has the kind "topics"'),
         (RULE.format("kafka_topics", "true"), 'Did you mean "kafka_topic"?'),

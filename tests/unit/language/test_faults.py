@@ -23,7 +23,7 @@ GOLDEN: list[tuple[str, list[str]]] = [
     (_topic(""), ['1:1: kafka_topic.a needs "name"']),
     (_topic("name = null"), ['2:3: kafka_topic.a needs "name"']),
     (_topic('name = ""'), ["1:1: kafka_topic.a does not name an object"]),
-    (_topic('name = "a"\n  config_mode = "al"'), ['3:17: "config_mode" is one of all, additive']),
+    (_topic('name = "a"\n  config_mode = "al"'), ['3:17: "config_mode" must be one of all, additive']),
     (
         _topic('name = "a"\n  partitions = 1\n  replica_assignment = [[1]]'),
         ['4:3: "partitions" and "replica_assignment" exclude each other'],
@@ -53,7 +53,7 @@ GOLDEN: list[tuple[str, list[str]]] = [
     ),
     (
         _topic('name = each.key\n  for_each = ["x"]'),
-        ["3:14: for_each takes a map, an object or a set of strings"],
+        ["3:14: for_each must be a map, an object or a set of strings"],
     ),
     (
         _topic("name = each.key\n  for_each = {}\n  count = 1"),
@@ -126,7 +126,7 @@ def test_golden(text: str, expected: list[str]) -> None:
 ADVICE = [
     (_topic('name = "a"\n  partition = 3'), 'Did you mean "partitions"?'),
     (_topic("name = lenght([])"), 'Did you mean "length"?'),
-    (_topic("name = orders"), 'Write "orders" in quotes if it is a text.'),
+    (_topic("name = orders"), 'Write "orders" in quotes if it is a string.'),
     ('resorce "a" "b" {}', 'Did you mean "resource"?'),
     (_topic('name = "a"\n  config_mode = "al"'), 'Did you mean "all"?'),
 ]

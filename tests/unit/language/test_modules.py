@@ -359,7 +359,7 @@ FAULTS = {
     ),
     "unknown variable": (
         'module "m" {\n  source = "./t"\n  name   = "a"\n  partition = 1\n}\n',
-        ['main.kf.hcl:4:3: The module ./t has no variable "partition"'],
+        ['main.kf.hcl:4:3: The module ./t does not declare a variable "partition"'],
     ),
     "missing variable": (
         'module "m" {\n  source = "./t"\n}\n',
@@ -392,7 +392,7 @@ FAULTS = {
     ),
     "for_each over a list": (
         'module "m" {\n  source = "./t"\n  for_each = ["a"]\n  name = each.key\n}\n',
-        ["main.kf.hcl:3:14: for_each takes a map, an object or a set of strings"],
+        ["main.kf.hcl:3:14: for_each must be a map, an object or a set of strings"],
     ),
     "the same object twice": (
         'module "m" {\n  source = "./t"\n  count = 2\n  name = "a"\n}\n',
@@ -427,7 +427,7 @@ def test_faults_inside_say_who_called_and_what_was_given() -> None:
     assert fault.context == (
         'in module.m["a"], called at main.kf.hcl:1:1',
         'while evaluating module.m["a"].kafka_topic.t.partitions',
-        "var.size is given at main.kf.hcl:4:10",
+        "var.size is set at main.kf.hcl:4:10",
     )
 
 
@@ -571,4 +571,4 @@ resource "kafka_topic" "t" { name = random_password.p.result }
     found = build_desired(load_tree({"main.tf": text.encode()}), VariableInputs(), SCHEMAS)
     (fault,) = [item for item in found.diagnostics if item.severity == "error"]
     assert "which is skipped" in fault.summary
-    assert fault.advice.startswith('A secret: write secret_env("NAME")')
+    assert fault.advice.startswith('For a secret, write secret_env("NAME")')

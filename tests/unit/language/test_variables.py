@@ -279,7 +279,7 @@ def test_ephemeral_variables_are_not_stored() -> None:
     given = VariableInputs({"KF_VAR_p": "hunter2"})
     assert "hunter2" not in str(sound(text + USER, given))
     shown = desired(text + 'resource "kafka_topic" "a" {\n  name = var.p\n}\n', given)
-    assert faults(shown) == ['main.kf.hcl:5:10: A sensitive value cannot go into "name"']
+    assert faults(shown) == ['main.kf.hcl:5:10: "name" cannot contain a sensitive value']
     assert "hunter2" not in str(shown)
 
 
