@@ -236,6 +236,7 @@ def _explain_after_item(stop: _Stop) -> _Message | None:
 
 def _is_one_line(before: Sequence[str]) -> bool:
     """Whether the innermost block had no newline after its brace."""
+    # Looks back from the end: only the tokens since the last newline matter.
     since = next((i for i, type_ in enumerate(reversed(before)) if type_ == "NL_OR_COMMENT"), None)
     start = 0 if since is None else len(before) - since
     return "LBRACE" in before[start:]

@@ -20,7 +20,8 @@ Joiners count only behind ASCII, because other scripts and emoji need them."""
 
 def find_hidden(source: Source) -> Diagnostics:
     """One warning at the first such character of a text, with the number of all of them."""
-    # A warning, not an error: a legitimate text in a description may contain such a character.
+    # A warning and not an error, because a description in another script can need such characters.
+    # One for all of them: a hostile file could have a million.
     first = _HIDDEN.search(source.text)
     if first is None:
         return ()

@@ -28,6 +28,8 @@ def parse_address_node(node: Expression, key: Key | None = None) -> Address:
     a module. Raises EvalError. key: reads keys; without it they must be constants."""
     words = _split_words(drop_parentheses(node), key or read_constant_key)
     modules = []
+    # `module.a.module.b["k"].TYPE.NAME`: pairs in front are modules. What is left is a resource,
+    # or nothing, and then the address is that of the last module.
     while len(words) >= 2 and words[0] == ("module", None):
         name, found = words[1]
         modules.append(f"module.{name}{render_key(found)}")
@@ -45,6 +47,7 @@ def parse_address_node(node: Expression, key: Key | None = None) -> Address:
 
 def _split_words(node: Expression, key: Key) -> list[tuple[str, str | int | None]]:
     """`a.b["c"]` as [("a", None), ("b", "c")]; empty for any other expression."""
+    # The outermost node is the last step of the text, so the words come in reverse order.
     found: list[tuple[str, str | int | None]] = []
     inside: str | int | None = None
     while not isinstance(node, Root):
@@ -104,6 +107,8 @@ def read_provider_instance(
         raise EvalError(
             node, "This is not the name of a provider", f"Write {default} or {default}.ALIAS."
         )
+    # The provider decides before the name: an alias of another provider is never right, whether
+    # it exists or not.
     found = known.get(name, name)
     if found.partition(".")[0] != default:
         raise EvalError(node, f"This type belongs to the provider {default}, not to {name}")
@@ -120,7 +125,7 @@ def read_ignored_paths(lifecycle: Block, name: str) -> tuple[tuple[str, Expressi
     node = lifecycle.get_argument(name)
     if node is None:
         return None
-    if isinstance(node, Root) and node.name == "all":
+    if isinstance(node, Root) and node.name == "all":  # a keyword of Terraform, without brackets
         return (("*", node),)
     if not isinstance(node, Tuple):
         raise EvalError(

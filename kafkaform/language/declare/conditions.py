@@ -70,6 +70,8 @@ def check_rules(rules: Iterable[Rule], what: str, env: Env) -> Iterator[Diagnost
 def check_rule(rule: Rule, env: Env) -> str | None:
     """The message of a rule that is not met, else None. Raises EvalError, Poisoned or Deferred."""
     env.budget.charge(1, rule.condition)
+    # A condition can depend on sensitive values: whether it holds may be known, but the message
+    # may contain the values themselves.
     if require_truth(unmark(rule.holds(env))[0], rule.condition):
         return None
     text, marks = render_piece(rule.says(env), rule.message)

@@ -137,6 +137,8 @@ def get_place(declaration: Declaration) -> Place:
 class Declarations(Struct):
     """Everything that the files of a folder declare, by name or in the order of the files."""
 
+    # Mutable, because `top_level` fills it block by block.
+
     variables: dict[str, VariableBlock] = field(default_factory=dict)
     locals: dict[str, Attribute] = field(default_factory=dict)
     providers: dict[str, ProviderBlock] = field(default_factory=dict)

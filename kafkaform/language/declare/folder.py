@@ -92,6 +92,7 @@ def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
     folder: the path of a module, for diagnostics and digests. A module gets its values from its
     caller, so its value files are ignored.
     """
+    # Without any configuration, the folder counts as one of kafkaform's, for the message.
     family = next((f for f in FAMILIES if f.select_configuration(files)), FAMILIES[0])
     names = family.select_configuration(files)
     values = [] if folder else family.select_values(files)

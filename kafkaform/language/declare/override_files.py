@@ -105,7 +105,7 @@ class _Merger(Struct, eq=False):
             self.override_block(block, rule)
 
     def override_block(self, block: Block, rule: _Rule) -> None:
-        (key,) = _list_keys(block)
+        (key,) = _list_keys(block)  # every block but `locals` has exactly one
         fixed = list(_find_fixed(block, rule))
         self.faults.extend(fixed)
         if fixed:
@@ -169,6 +169,8 @@ def _merge_block(base: Block, over: Block, rule: _Rule) -> Block:
     """The base with the arguments and nested blocks of the other block."""
     # Of blocks like `lifecycle`, the arguments are merged; they are only deep if the base has one.
     deep = {inner.type for inner in base.body.blocks if inner.type in rule.deep}
+    # A nested block can also be written as an argument, or made by a `dynamic` block, so each of
+    # these replaces all forms of the same name.
     new = over.body.attributes
     names = {*new, *(_get_kind(inner) for inner in over.body.blocks if inner.type not in deep)}
     kept = {name: item for name, item in base.body.attributes.items() if name not in names}

@@ -82,6 +82,7 @@ def _read_constant(node: Expression | None, context: Context, faults: list[Diagn
         return None
     try:
         value = evaluate_constant(node, context)
+        # The settings are read before anything else, by commands that resolve no secrets.
         if find_sealed(value) is not None:
             raise EvalError(node, "A secret is not allowed here")
         return lower_value(value)

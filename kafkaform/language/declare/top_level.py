@@ -65,6 +65,7 @@ def _advise_place(name: str) -> str:
 
 
 def _make_unknown_block_fault(block: Block) -> Diagnostic:
+    # In kafkaform's own files it is a left-over, which does no harm.
     if block.type == "terraform":
         return make_warning(Header(block), "The terraform block is not used", advice="Remove it.")
     return make_error(
@@ -113,6 +114,7 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
         return
     validations, faults = _select_rules(block, "validation")
     yield from faults
+    # `description` is for readers, and `const` has no effect: its value is checked elsewhere.
     found.variables[name] = VariableBlock(
         name,
         block,

@@ -27,6 +27,8 @@ def _block_names(block: Block) -> Iterator[str]:
     elif block.type == "check":
         for inner in block.list_blocks("data"):
             yield from _block_names(inner)
+    # Objects of a type can be left in the state when its last block is gone, so addresses count.
+    # They are read from the text, because the address may have faults that are reported later.
     elif block.type in ("removed", "moved", "import"):
         for name in ("from", "to"):
             address = block.get_argument(name)

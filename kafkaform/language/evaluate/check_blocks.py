@@ -54,6 +54,7 @@ def evaluate_check(
     def warn(fault: Diagnostic) -> None:
         site.report(replace(fault, severity=Severity.WARNING))
 
+    # A data source that cannot be read is a warning, too: the check exists to find that out.
     soft = replace(site, report=warn)
     env = site.env
     if check.data is not None:

@@ -115,6 +115,7 @@ def _evaluate_instance(
 ) -> Val:
     """The answer for one instance. Raises EvalError, Deferred or Poisoned."""
     env = Env({**site.env.roots, **instance.roots}, {}, site.env.budget)
+    # Arguments are checked without a query, too, so that `validate` finds their faults.
     faults = [*check_rules(plan.before, what, env)]
     for fault in faults:
         site.report(fault)
@@ -148,5 +149,6 @@ def _ask_query(
         raise EvalError(
             place, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
         ) from None
+    # The object has its arguments and the answer; the answer wins, such as a normalised name.
     given = {name: value for name, value in arguments.items() if value is not None}
     return FrozenMap({**given, **(answer if isinstance(answer, FrozenMap) else {})})

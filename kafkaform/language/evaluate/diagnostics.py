@@ -52,6 +52,8 @@ class Collector(Struct, eq=False):
         """
         if fault.range is None or fault.range not in self.static:
             self._add(fault, located)
+        # The last fault says that there may be more. Without it, what was not evaluated would
+        # seem not to be declared, and a plan could delete it.
         if self.budget.charge_fault(FAULT):
             self.found[()] = Diagnostic(
                 Severity.ERROR,
@@ -75,6 +77,8 @@ class Collector(Struct, eq=False):
 
     def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
         fault = clip_fault(fault)
+        # Instances of a block and calls of a module repeat each fault, with other keys in it. The
+        # same text is shown once, and other texts of one place a few times.
         place = (fault.range, fault.severity)
         key = (*place, fault.summary, fault.detail)
         if key in self.found or (fault.range is not None and self.shown[place] >= SAME_PLACE):

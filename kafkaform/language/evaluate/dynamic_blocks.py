@@ -83,6 +83,7 @@ def compile_dynamic(
 def list_iterations(each: Each, env: Env) -> Iterator[tuple[Val, Env]]:
     """The key of each element, and the environment for its content. Raises EvalError, Poisoned or
     Deferred before the first one."""
+    # Unlike for resources, any collection is allowed: the blocks get no addresses of their own.
     value, marks = unmark(each.code(env))
     if isinstance(value, Computed):
         raise value.defer()

@@ -55,6 +55,8 @@ NODE, MODULE = 10, 100
 
 def evaluate_run(run: Run) -> None:
     """Evaluate every node, each after what it needs."""
+    # Instances of modules are added when their `module` node is evaluated, which comes before all
+    # nodes inside them.
     for steps in run.graph.modules:
         run.scopes[steps], run.resources[steps] = [], {}
     enter_scope(run, Scope(run.graph.modules[()], (), run.budget, run.faults.add, run.resources[()],
@@ -89,7 +91,7 @@ def _attempt_node(
     except RecursionError:
         detail = "Its value has too many collections nested in each other."
         return make_error(place, f"{node} is nested too deeply", detail)
-    except Poisoned:
+    except Poisoned:  # such as a budget that is spent, which has been reported
         scope.needs.setdefault(node.name, frozenset())
     return None
 
@@ -138,6 +140,8 @@ def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluat
     code = None if given is None else run.context.compile_node(given)
 
     def evaluator(scope: Scope, looping: bool) -> None:
+        # The value is written in the caller, so it is evaluated there, with the `each` of this
+        # call, and its faults belong to the caller.
         caller = scope.caller
         assert caller is not None
         env = Env({**caller.env.roots, **scope.each}, {}, scope.budget)
@@ -248,6 +252,7 @@ def _enter_instances(
             path = (*scope.path, f"module.{call.name}{render_key(one.key)}")
             inside = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
                            run.settled, scope, one.roots, inherited)  # fmt: skip
+            # From now on, faults of this instance say where its variables were set.
             inside.report = _make_reporter(run, inside)
             enter_scope(run, inside)
             made[one.key] = inside

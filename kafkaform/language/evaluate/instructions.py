@@ -46,6 +46,7 @@ def evaluate_instructions(run: Run) -> Instructions:
     """Evaluate the blocks of all modules. A block with a fault is reported and left out."""
     removed: list[tuple[Removed, Expression]] = []
     moved: list[tuple[Moved, Expression]] = []
+    # In a module, addresses are relative to each of its instances.
     for scope in (scope for scopes in run.scopes.values() for scope in scopes):
         for item in scope.module.found.removed:
             source = _evaluate_address(item.source, run, scope)
@@ -201,6 +202,7 @@ def _find_declaration(
     source: Address, standing: _Standing, node: Expression, budget: Budget
 ) -> Range | None:
     """The place of a block that declares this address, or something in it."""
+    # A key can be gone while its block stays, so an address with a key is compared exactly.
     place = standing.blocks.get(source.resource)
     if place is not None:
         known = source.key is None or str(source) in standing.exact
@@ -242,7 +244,7 @@ def _check_imports(imports: Sequence[tuple[Import, Place]], standing: _Standing,
     for one, place in imports:
         if run.budget.spent:
             return
-        if one.target.resource in standing.faulty:
+        if one.target.resource in standing.faulty:  # its instances are not known
             continue
         if str(one.target) not in standing.exact:
             advice = (

@@ -43,6 +43,7 @@ def _find_variables(place: Range, module: Module) -> list[str]:
     # Looked for again from the text, because it is needed only for the few faults that are shown.
     found: dict[str, None] = {}
     uses = AllUses()
+    # Breadth first: the variables that the expression names itself come before indirect ones.
     waiting = list(collect_refs(_find_expressions(place, module), uses))
     seen: set[Ref] = set()
     while waiting:

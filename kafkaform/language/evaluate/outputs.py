@@ -68,6 +68,7 @@ def make_root_output(block: OutputBlock, found: Found, report: Report) -> Output
 
 
 def _make_output(block: OutputBlock, value: Val) -> Output:
+    # A whole secret counts as its reference, so it can be an output, if that is sensitive.
     value = replace_secrets(value)
     marks, part = marks_of(value), find_sealed(value)
     if SECRET in marks:

@@ -53,6 +53,7 @@ def configure_provider(
         return None
     if config is None:
         return None
+    # The check sees the completed settings, since the environment can set what the block lacks.
     config, refused = info.connect(block.instance, config)
     for name, fault in refused or info.check(config):
         report(_place_fault(name, fault, block, info.schema))
@@ -91,6 +92,7 @@ def make_default_provider(
                 f'Write provider "{instance}" {{ {missing[0]} = … }}.',
             )
         )
+    # It is completed also after a fault, so that the same fault is not reported for every object.
     defaults: dict[str, Value] = {name: a.default for name, a in schema.attributes.items()}
     defaults.update(dict.fromkeys(schema.blocks))
     config, refused = info.connect(instance, FrozenMap(defaults))

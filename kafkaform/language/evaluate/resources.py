@@ -246,6 +246,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
     address = Address(base.type, base.name, instance.key, site.path)
     inner = env if not instance.roots else Env({**env.roots, **instance.roots}, {}, env.budget)
     try:
+        # Charged for each instance, so that a `count` of a large number ends at the limit.
         cost = 1 + 2 * len(plan.arguments.given) + len(site.needs)
         env.budget.charge(cost, plan.block.block)
         if plan.before and (faults := [*check_rules(plan.before, str(address), inner)]):
@@ -265,6 +266,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
     except Deferred as deferred:
         report(make_deferred_fault(Header(plan.block.block), deferred, str(address)))
         return None
+    # The object is kept even if a postcondition is not met: others that refer to it are checked.
     if plan.after:
         seen = Fixed(_make_object(made.declared, plan.info.schema, site.settled))
         with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
@@ -293,6 +295,7 @@ def _make_declared(
     needs: tuple[Address, ...],
 ) -> Declared:
     try:
+        # A composite is no object of the system, so its address takes the place of a key.
         key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
     except ValueError as fault:
         place = Header(plan.block.block)
@@ -359,6 +362,7 @@ def publish_value(plan: ResourcePlan, made: Sequence[MadeInstance], settled: Set
 def _make_object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:
     address = str(declared.address)
     server = settled.get(address, EMPTY)
+    # Computed attributes have their value once the server's answer is known, after the apply.
     fields: dict[str, Val] = {"id": declared.identity.key}
     for name, found in schema.attributes.items():
         if not found.computed:

@@ -106,6 +106,7 @@ def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
             if not isinstance(instances, Poisoned):
                 run.budget.charge(len(instances), get_place(declaration))
                 needs |= _find_module_needs(instances.values(), ref.output)
+        # Values without an object of their own pass on what they need. They were evaluated before.
         elif ref.name in seen.needs and (word in ("local", "var", "data")):
             needs |= seen.needs[ref.name]
         elif Address(word, name) in seen.module.found.resources:

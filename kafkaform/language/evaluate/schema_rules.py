@@ -27,6 +27,8 @@ def check_value(
             "" if hidden else f'It is "{value}".',
             "" if hidden else suggest_near(str(value), attribute.choices),
         )
+    # What no system would accept is refused here, with the place in the file, instead of by the
+    # provider, which does not know files.
     if attribute.refuses is not None and value is not None:
         faults = [*attribute.refuses(value)]
         if faults and hidden:

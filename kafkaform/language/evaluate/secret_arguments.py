@@ -33,6 +33,8 @@ def make_secret_fault(attribute: AttributeSchema, place: Place) -> EvalError:
 def read_secret(value: Val, attribute: AttributeSchema, place: Place) -> Value:
     """A reference to a secret, or a collection of references. Raises EvalError for any other
     value, without looking at it."""
+    # The whole value of a sensitive variable has a reference. A collection of such values has a
+    # reference for each element; a value that was computed from them has none and is refused.
     if isinstance(value, Marked):
         if isinstance(value.value, Null):
             return None

@@ -24,6 +24,7 @@ from .operators import (
 from .references import compile_attr, compile_index, compile_item, compile_legacy, compile_root
 from .templates import compile_for, compile_if, compile_template
 
+# Here and not in `code`, because all builders import that module.
 BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
     nodes.Lit: compile_lit,
     nodes.Slot: compile_slot,

@@ -112,6 +112,7 @@ class Data(Struct, frozen=True):
     found: Mapping[str, Mapping[str, Found]]
 
     def find(self, name: str, place: Place) -> Val:
+        # `data.TYPE` is an object of all answers, each of which is looked up when it is used.
         return ObjectVal(Live(self.found.get(name, {})))
 
     def whole(self, place: Place) -> Val:

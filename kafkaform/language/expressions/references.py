@@ -37,6 +37,7 @@ def compile_root(node: Root, context: Context) -> Code:
     if name in context.bound:
         return lambda env: env.names[name]
 
+    # The word alone, such as `each`; with an attribute behind it, `compile_attr` looks it up.
     def whole(env: Env) -> Val:
         space = env.roots.get(name)
         if space is None:
@@ -73,7 +74,7 @@ def compile_attr(node: Attr, context: Context) -> Code:
 
     def attribute(env: Env) -> Val:
         value = code(env)
-        if value.__class__ is ObjectVal and name in value.fields:
+        if value.__class__ is ObjectVal and name in value.fields:  # the common case, without marks
             return reveal_value(value.fields[name])
         return get_attribute(value, name, node)
 
@@ -174,6 +175,7 @@ def get_index(value: Val, key: Val, place: Place) -> Val:
         owner, marks = value, marks | key_marks  # a name with a hidden key would tell the key
     if isinstance(key, Null | SecretRef | Computed):
         raise EvalError(place, f"{_render_subject(key)} cannot be an index")
+    # Keys are converted: `[1, 2]["1"]` and `{ "1" = 2 }[1]` are both 2.
     if isinstance(value, ObjectVal | MapVal):
         name = _convert_key(key, "string", place)
         if name in value.fields:

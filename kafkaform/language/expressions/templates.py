@@ -30,7 +30,7 @@ def compile_template(node: Template, context: Context) -> Code:
         marks = UNMARKED
         for place, code in parts:
             value = code(env)
-            if value.__class__ is str:
+            if value.__class__ is str:  # literal text, and most interpolations
                 pieces.append(value)
             else:
                 piece, own = render_piece(value, place)
@@ -85,6 +85,7 @@ def compile_if(node: TemplateIf, context: Context) -> Code:
     then, otherwise = _compile_body(node.then, context), _compile_body(node.otherwise, context)
 
     def run(env: Env) -> Val:
+        # Both, as for a conditional: the marks of the result must not depend on the condition.
         sides = attempt_code(then, env), attempt_code(otherwise, env)
         truth, marks = unmark(condition(env))
         chosen = sides[0] if require_truth(truth, node.condition) else sides[1]
