@@ -20,7 +20,7 @@ from .complaints import Complaint
 from .faults import make_fault
 from .source import Source
 from .stamps import Stamper
-from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, Scan, Token
+from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, OpenFrame, Scan, Token
 
 
 def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | None = None) -> Scan:
@@ -33,7 +33,7 @@ def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | No
     if root is not Frame.BODY or end is not None:
         stamper.patience = 0
     at, until = stamper.pass_over(start), len(source.text) if end is None else end
-    scanner = _Scanner(source, root, stamper, until, at, [_OpenFrame(root, 0)])
+    scanner = _Scanner(source, root, stamper, until, at, [OpenFrame(root, 0)])
     scanner.run()
     ends, broken = scanner.item_ends, frozenset(scanner.broken)
     return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.found)
@@ -52,17 +52,6 @@ _token: Callable[[tuple[str, int, int, Source]], Token] = partial(tuple.__new__,
 """Twice as fast as a call of Token, and a text has hundreds of thousands of tokens."""
 
 
-class _OpenFrame(Struct, eq=False):
-    """What is open at an offset, such as a bracket or a string."""
-
-    frame: Frame
-    start: int
-    marker: str = ""
-    """The word that ends a heredoc."""
-    in_value: bool = False
-    """In a body: `=` was seen on this line, so a `{` opens an object and not a block."""
-
-
 class _Scanner(Struct, eq=False):
     """The state of a scan."""
 
@@ -73,7 +62,7 @@ class _Scanner(Struct, eq=False):
     """The offset to stop at."""
     at: int
     """The offset to go on from."""
-    frames: list[_OpenFrame]
+    frames: list[OpenFrame]
     """What is open, the innermost last."""
     last: str = ""
     """The type of the last token that is not trivia."""
@@ -173,7 +162,7 @@ class _Scanner(Struct, eq=False):
 
     def quote(self, start: int, end: int) -> None:
         self._emit("DBLQUOTE", start, end)
-        self._push(_OpenFrame(Frame.QUOTED, start))
+        self._push(OpenFrame(Frame.QUOTED, start))
 
     def heredoc(self, start: int, end: int) -> None:
         self._emit("HEREDOC_TEMPLATE", start, end)
@@ -181,7 +170,7 @@ class _Scanner(Struct, eq=False):
         if len(marker) > limits.EXCERPT_CHARACTERS:
             self._stop(start, complaints.LONG_MARKER)
             return
-        self._push(_OpenFrame(Frame.HEREDOC, start, marker))
+        self._push(OpenFrame(Frame.HEREDOC, start, marker))
 
     def open(self, start: int, end: int) -> None:
         mark = self.source.text[start]
@@ -195,7 +184,7 @@ class _Scanner(Struct, eq=False):
             elif self._is_for_ahead(end):
                 frame = Frame.FOR_OBJECT
         self._emit(type_, start, end)
-        self._push(_OpenFrame(frame, start))
+        self._push(OpenFrame(frame, start))
 
     def _is_for_ahead(self, at: int) -> bool:
         while found := patterns.NOTHING.match(self.source.text, at):
@@ -318,7 +307,7 @@ class _Scanner(Struct, eq=False):
         if self.source.text.startswith("~", self.at):
             self._emit("STRIP_MARKER", self.at, self.at + 1)
             self.at += 1
-        self._push(_OpenFrame(Frame.DIRECTIVE if directive else Frame.INTERPOLATION, start))
+        self._push(OpenFrame(Frame.DIRECTIVE if directive else Frame.INTERPOLATION, start))
 
     # -- shared
 
@@ -326,12 +315,12 @@ class _Scanner(Struct, eq=False):
         self.tokens.append(_token((type_, start, end, self.source)))
         self.last = type_
 
-    def _push(self, opened: _OpenFrame) -> None:
+    def _push(self, opened: OpenFrame) -> None:
         self.frames.append(opened)
         if len(self.frames) > limits.NESTING + 1:
             self._stop(opened.start, complaints.make_too_deep(limits.NESTING))
 
-    def _get_opener(self, opened: _OpenFrame) -> str:
+    def _get_opener(self, opened: OpenFrame) -> str:
         width = 2 if opened.frame in _TEMPLATE_FRAMES else 1
         return self.source.text[opened.start : opened.start + width]
 

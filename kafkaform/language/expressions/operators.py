@@ -25,6 +25,7 @@ from ...syntax.nodes import (
 from ..values import numbers
 from ..values.bounds import compute_type_cost, require_shallow
 from ..values.conversion import convert_value
+from ..values.equality import is_equal
 from ..values.faults import ConvertFault, EvalError, LimitError, Place, make_sentence
 from ..values.types import describe_type, describe_value, render_type
 from ..values.unification import unify_types
@@ -40,7 +41,6 @@ from ..values.value import (
     Val,
     add_marks,
     find_sealed,
-    is_equal,
     marks_of,
     type_of,
     unmark,

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from ...core.schema import ANY, list_of, map_of, set_of
 from ..values.conversion import convert_value
+from ..values.equality import is_equal
 from ..values.faults import FunctionFault
 from ..values.limits import LIMITS
 from ..values.numbers import Number, render_number
-from ..values.value import FIELDS, Null, Val, is_equal, type_of
+from ..values.value import FIELDS, Null, Val, type_of
 from .spec import Function, Param, make_number_param, make_string_param, make_value_param
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.schema import ANY, NUMBER, STRING
 from ..values.conversion import CONVERSION, convert_value
+from ..values.equality import is_equal
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
 from ..values.numbers import Number, add
@@ -23,7 +24,6 @@ from ..values.value import (
     TupleVal,
     Val,
     add_marks,
-    is_equal,
     key_of,
     type_of,
     unmark,
