@@ -1,4 +1,4 @@
-"""What a change could harm: data, clients, availability. Reviewers read these before all else."""
+"""Risks: what a change could harm. Reviewers read these before anything else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class RiskKind(StrEnum):
     ORDERING = "ordering"
     THROUGHPUT = "throughput"
     MOVE = "move"
-    RESTART = "restart"
 
     @property
     def label(self) -> str:
@@ -47,7 +46,6 @@ _LABELS = {
     RiskKind.ORDERING: "order of data",
     RiskKind.THROUGHPUT: "clients slowed down",
     RiskKind.MOVE: "data moves",
-    RiskKind.RESTART: "restart needed",
 }
 _RANKS = {kind: rank for rank, kind in enumerate(RiskKind)}
 
@@ -56,8 +54,9 @@ class Risk(Struct, frozen=True):
     """One harm that a change could do."""
 
     kind: RiskKind
+    """The kind of harm."""
     text: str
-    """One sentence without its final stop, values in people's units."""
+    """One sentence without its final stop, with values in people's units."""
     path: Path = ()
     """The attribute or key that causes it; empty for the change as a whole."""
     figures: FrozenMap = EMPTY

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..core.canonical import digest
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output
-from ..core.value import FrozenMap
+from ..core.value import FrozenMap, Value
 from ..syntax.parse import pause_collector
 from .declare.blocks import Header
 from .declare.declarations import Declarations, ResourceBlock
@@ -146,12 +146,6 @@ def _make_desired(
         evaluate_checks(run)
     if inputs.partial:
         _warn_unset(run)
-    # The configuration digest of a plan: an apply refuses a plan of other files or variables.
-    made_of = {
-        "files": FrozenMap(tree.digests),
-        "read": FrozenMap(reads),
-        "variables": FrozenMap(run.variables.plain),
-    }
     return Desired(
         declared,
         {name: config for name, config in run.providers.items() if config is not None},
@@ -160,9 +154,25 @@ def _make_desired(
         tuple(one for one, _ in instructions.imports),
         outputs,
         run.faults.diagnostics,
-        digest(FrozenMap(made_of)),
+        # What variables without a value would say is not known, so nothing is digested.
+        "" if inputs.partial else _digest_sources(tree, reads, run.variables.plain),
         any(output.deferred for output in outputs) or any(map(_has_rules, everywhere)),
     )
+
+
+def _digest_sources(tree: Tree, reads: Mapping[str, str], variables: Mapping[str, Value]) -> str:
+    """The digest of everything that the configuration was made of. Two plans with one digest are
+    plans of the same text, files and variables."""
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
+
+    contents = tree.contents.items()
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in contents}
+    made_of = {
+        "files": FrozenMap(files),
+        "read": FrozenMap(reads),
+        "variables": FrozenMap(variables),
+    }
+    return digest(FrozenMap(made_of))
 
 
 def _has_rules(found: Declarations) -> bool:

@@ -1,4 +1,4 @@
-"""Guards against the catastrophe: a plan that takes away much more than anybody meant.
+"""Guards against a plan that takes away much more than anybody meant (architecture §4.3).
 
 A release of an object that others share counts like a deletion (`Change.takes_away`).
 """
@@ -17,6 +17,7 @@ from ..core.risk import RiskKind
 from ..state.model import State
 from .model import Mode, Options
 
+# Below ten objects a share means nothing: the last of two objects is half of everything.
 MANY = 10
 LARGE_SHARE = 0.30
 
@@ -24,8 +25,8 @@ LARGE_SHARE = 0.30
 def apply_guards(
     changes: Sequence[Change], desired: Desired, state: State, options: Options
 ) -> tuple[Change, ...]:
-    """The changes, with deletions and losses of data blocked where they are too many
-    (architecture §4.3)."""
+    """The changes, with deletions and losses of data blocked if there are too many of them."""
+    # A wrong folder or a missing variable looks like a configuration without any object.
     if options.mode is Mode.NORMAL and not desired.declared and state.objects:
         return _block_changes(
             changes,
@@ -46,13 +47,18 @@ def apply_guards(
 
 
 class _Guard(Struct, frozen=True):
-    """One thing that a plan may do to a few objects only, unless the user says how many."""
+    """One thing that a plan can do to a few objects only, unless the user says how many."""
 
     counts: Callable[[Change], bool]
+    """True for a change that does it."""
     limit: Callable[[Options], int | None]
+    """How many the user allows, None if the user does not say."""
     flag: str
+    """The flag with which the user says it."""
     choose_verb: Callable[[Sequence[Change]], str]
+    """What the plan does with these changes, in words."""
     advice: str
+    """What to do if there are too many."""
 
 
 def _cuts_data(change: Change) -> bool:
@@ -90,7 +96,7 @@ def _explain_excess(
         if len(caught) <= allowed:
             return None
         return f"the plan {verb} {len(caught)} objects, {guard.flag} allows {allowed}"
-    # A plan that is asked to destroy everything is read as such.
+    # Whoever runs `destroy` expects to read that everything goes.
     if options.mode is Mode.DESTROY:
         return None
     recorded = Counter((i.instance, i.kind) for i in state.objects)
@@ -114,7 +120,8 @@ def _block_changes(
     *,
     even_protected: bool = False,
 ) -> tuple[Change, ...]:
-    """even_protected: a block that lets the rest of the plan pass gives way to this one."""
+    """The changes, with the meant ones blocked. even_protected: also those that are blocked already
+    by something that lets the rest of the plan pass."""
     block = Blocker(BlockerKind.GUARD, reason, advice)
 
     def caught(change: Change) -> bool:

@@ -1,4 +1,4 @@
-"""What each change could harm, and in which units its values are."""
+"""Add to each change what it could harm, and the units of its values."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from ..core.change import Change, Path, PathChange
 from ..core.resource import Facts
-from ..core.risk import Risk
+from ..core.risk import Risk, RiskKind
 from ..provider.contract import ResourceType
 
 
 def add_risks(
     change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
 ) -> Change:
-    """The change with the risks that its kind sees in it, and with the units of its values."""
+    """The change with the risks that its type finds, and with the units of its values."""
     kind = types[change.identity.kind]
     if kind.unit is not None and (change.paths or change.drift):
         change = replace(
@@ -23,14 +23,14 @@ def add_risks(
             paths=_add_units(change.paths, kind.unit),
             drift=_add_units(change.drift, kind.unit),
         )
-    # A blocked change keeps its risks: whoever lifts the block must know them.
+    # A blocked change keeps its risks: whoever lifts the block has to know them.
     if kind.risks is None or not change.paths:
         return change
     return join_risks(change, kind.risks(change, facts[change.identity.instance]))
 
 
 def join_risks(change: Change, found: Sequence[Risk]) -> Change:
-    """The change with these risks as well, the worst first."""
+    """The change with these risks in addition, the worst first."""
     if not found:
         return change
     risks = sorted((*change.risks, *found), key=lambda risk: (risk.kind.rank, risk.path))
@@ -38,10 +38,11 @@ def join_risks(change: Change, found: Sequence[Risk]) -> Change:
 
 
 def list_endangered(changes: Sequence[Change]) -> Mapping[str, list[Change]]:
-    """Provider instance -> the changes whose loss of data is worth measuring."""
+    """Provider instance -> the changes that could destroy or move data, so that the amount is worth
+    knowing."""
     found: dict[str, list[Change]] = {}
     for change in changes:
-        if change.loses_data:
+        if change.loses_data or change.has_risk(RiskKind.MOVE):
             found.setdefault(change.identity.instance, []).append(change)
     return found
 

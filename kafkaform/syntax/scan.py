@@ -90,8 +90,7 @@ class _Scanner(Struct, eq=False):
 
     def scan_code(self) -> None:
         """Scan code up to a string with parts, a heredoc or the end of `${ }`."""
-        # The hot loop: everything that is not a keyword or punctuation with a meaning becomes a
-        # token at once, without a call.
+        # The hot loop: all but punctuation with a meaning becomes a token at once, without a call.
         text, source, tokens = self.source.text, self.source, self.tokens
         room = limits.TOKENS + 1 - len(tokens)
         for found in islice(patterns.CODE.finditer(text, self.at, self.until), room):

@@ -82,6 +82,7 @@ def queried(sql: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow("starts three processes")
 def test_a_build_in_a_store_is_read_without_spark(tmp_path: Path, bucket: Wide) -> None:
     """The commands that read take its address; `doctor` writes there and leaves nothing."""
     registered = {"cluster": "a", "registered": True, "status": "read", "coverage": {"x": "y"}}

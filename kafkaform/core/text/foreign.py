@@ -1,7 +1,7 @@
-"""Text from outside that people will see: names, values and messages that others chose.
+"""Foreign text that people will see: names, values and messages that somebody else chose.
 
-Whoever chose them must not be able to move a cursor, reorder what is read, forge a line, start a
-command of a build log or a formula of a spreadsheet.
+Such a text must not move a cursor, reorder what is read, forge a line, or start a command of a
+build log or a formula of a spreadsheet.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# Printable by category, but drawn as nothing: joiners, fillers, variation selectors.
+# Unicode calls these printable, but nothing is drawn: joiners, fillers, variation selectors. Two
+# names that differ in one of them look the same.
 _INVISIBLE = re.compile(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     r"\U000e0100-\U000e01ef]"
 )
-# Azure Pipelines, TeamCity and GitHub obey these anywhere in a line.
+# Azure Pipelines, TeamCity and GitHub execute these anywhere in a line of a build log.
 _LOG_COMMAND = re.compile(r"##(?=\w*\[)")
-# What spreadsheets take for a formula, however they trim; the last four are full-width.
+# What spreadsheets read as a formula, however they trim; the last four are full-width.
 _FORMULA = re.compile(r"[\s\"']*[=+\-@|%\uff1d\uff0b\uff0d\uff20]")
 
 
@@ -31,10 +32,10 @@ def escape(char: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Foreign text on one line: what cannot be seen is escaped, log commands are broken.
+    """Foreign text on one line: invisible characters are escaped, log commands are broken.
 
-    Escaped are controls (C0, C1, DEL, ESC), line breaks, bidirectional and zero-width
-    characters, surrogates, unassigned characters and spaces other than U+0020.
+    These are escaped: controls (C0, C1, DEL, ESC), line breaks, bidirectional and zero-width
+    characters, surrogates, unassigned characters, and spaces other than U+0020.
     """
     if text.isascii() and text.isprintable() and "##" not in text:
         return text
@@ -45,13 +46,14 @@ def inline(text: str) -> str:
 
 
 def escape_log_commands(json: str) -> str:
-    """JSON that may be printed into a build log: its commands are broken by an escape that means
-    the same."""
+    """The same JSON with escapes that a build log does not execute as commands."""
     return json.replace("##", "#\\u0023")
 
 
 def escape_formula(text: str) -> str:
-    """Foreign text for a cell of a CSV or HTML table that a spreadsheet may open: one line, and
-    never a formula. An apostrophe goes before what would be one, as spreadsheets write text."""
+    """Foreign text for a cell of a table that a spreadsheet may open: one line, never a formula.
+
+    What would be a formula gets an apostrophe in front, as spreadsheets mark text.
+    """
     shown = inline(text)
     return f"'{shown}" if _FORMULA.match(shown) else shown

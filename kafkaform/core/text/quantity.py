@@ -1,4 +1,4 @@
-"""Times and sizes in the units that people think in, with the exact value beside them.
+"""Times and sizes in the units that people think in, next to the exact value.
 
 A value is never rounded: it is shown in the largest unit in which it has at most two decimals.
 """
@@ -29,8 +29,8 @@ _UNLIMITED = {LONG_MAX: "no limit", INT_MAX: "no limit", -1: "no limit"}
 
 
 def render_quantity(value: object, unit: str) -> str:
-    """`30 d` for 2592000000 in `ms`; empty for what is no amount of this unit, or as short as it
-    stands. value: an int, a Decimal or its text."""
+    """`30 d` for 2592000000 in `ms`. Empty for a value that is no amount of this unit, or that is
+    short already. value: an int, a Decimal or its text."""
     number = _read_number(value)
     scale = SCALES.get(unit)
     if number is None or scale is None:
@@ -47,19 +47,24 @@ def render_quantity(value: object, unit: str) -> str:
 
 
 def render_with_exact(value: object, unit: str) -> str:
-    """`30 d (2592000000)`; the value alone where people have no shorter name for it."""
+    """`30 d (2592000000)`, or the value alone if there is no shorter name for it."""
     amount = render_quantity(value, unit)
     exact = f"{value}"
     return f"{amount} ({exact})" if amount and amount != exact else exact
 
 
 def render_amount(value: int, unit: str) -> str:
-    """`1.2 GiB` for a measured figure, rounded to two digits after the point; it is no setting, so
-    nobody types it back."""
+    """`1.2 GiB` for a measured figure, rounded to two decimals: it is no setting that somebody has
+    to type."""
     for symbol, factor in SCALES[unit]:
         if value >= factor:
             return f"{Decimal(value / factor).quantize(Decimal('0.01')).normalize():f} {symbol}"
     return f"0 {SCALES[unit][-1][0]}"
+
+
+def render_count(number: int, noun: str, plural: str = "") -> str:
+    """`1 object`, `1,200 objects`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _read_number(value: object) -> Decimal | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, field
@@ -22,8 +21,8 @@ class Tree(Struct, frozen=True):
     """In the order of file names; override files are merged into the others."""
     values: tuple[File, ...]
     """Files of variable values that are read without being named, the weakest first."""
-    digests: Mapping[str, str]
-    """File name -> SHA-256 of its content."""
+    contents: Mapping[str, bytes]
+    """File name -> its bytes, of all files that were read."""
     diagnostics: Diagnostics = ()
     terraform: bool = False
     """Whether the files are Terraform's."""
@@ -89,7 +88,7 @@ def is_read(name: str) -> bool:
 def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
     """Parse a folder. files: name without folder -> content; unrelated files are ignored.
 
-    folder: the path of a module, for diagnostics and digests. A module gets its values from its
+    folder: the path of a module, for diagnostics and contents. A module gets its values from its
     caller, so its value files are ignored.
     """
     # Without any configuration, the folder counts as one of kafkaform's, for the message.
@@ -115,7 +114,7 @@ def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
     return Tree(
         configuration,
         tuple(file for file, _ in given),
-        {prefix + n: hashlib.sha256(files[n]).hexdigest() for n in sorted(names + values)},
+        {prefix + n: files[n] for n in sorted(names + values)},
         tuple(faults),
         family.terraform,
     )

@@ -100,12 +100,12 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
             modules[where] = load_folder(files, where)
             waiting.append((where, modules[where]))
     below = [fault for tree in modules.values() for fault in tree.diagnostics]
-    digests = {
-        name: one for tree in (root, *modules.values()) for name, one in tree.digests.items()
+    contents = {
+        name: one for tree in (root, *modules.values()) for name, one in tree.contents.items()
     }
     return replace(
         root,
-        digests=digests,
+        contents=contents,
         diagnostics=(*root.diagnostics, *below, *faults),
         modules=modules,
         names=names,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
+from binascii import b2a_base64
 from collections.abc import Callable
 
 from ..values.faults import FunctionFault
@@ -13,19 +12,19 @@ from .spec import Function, make_string_param
 Digest = Callable[[bytes], str]
 
 
-# Systems in FIPS mode refuse MD5 and SHA-1 unless they are declared to have no use for security.
+def _compute_digest(algorithm: str, content: bytes) -> bytes:
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, which few configurations need
+
+    # Systems in FIPS mode refuse MD5 and SHA-1 unless they are declared to have no use for security.
+    return hashlib.new(algorithm, content, usedforsecurity=False).digest()
 
 
 def _make_hex_digest(algorithm: str) -> Digest:
-    return lambda content: hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+    return lambda content: _compute_digest(algorithm, content).hex()
 
 
 def _make_base64_digest(algorithm: str) -> Digest:
-    def run(content: bytes) -> str:
-        digest = hashlib.new(algorithm, content, usedforsecurity=False).digest()
-        return base64.b64encode(digest).decode()
-
-    return run
+    return lambda content: b2a_base64(_compute_digest(algorithm, content), newline=False).decode()
 
 
 DIGESTS: tuple[tuple[str, str, Digest], ...] = (

@@ -33,11 +33,11 @@ _REPEATED = 10_000
 """Parts of a pattern. A part in a repetition counts each time, because it is compiled each time."""
 _CAPTURED = 1_000_000
 """Groups times characters of a text: a group in a loop keeps all of its captures in memory."""
-_PART = re.compile(
+# Compiled when it is first used: few configurations have patterns.
+_PART = (
     r"\\[pPxN]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^]\\])*\]|\(\?[ims-]+\)"
     r"|(?P<open>\((?:\?(?:[:=!>]|<[=!]|P?<\w+>|[ims-]+:))?)|(?P<close>\))"
-    r"|\{(?P<least>\d*)(?P<most>,\d*)?\}|(?P<other>.)",
-    re.DOTALL,
+    r"|\{(?P<least>\d*)(?P<most>,\d*)?\}|(?P<other>.)"
 )
 
 _Result = TypeVar("_Result")
@@ -89,7 +89,7 @@ def _refuse_dangerous(pattern: str, argument: int) -> None:
     recursive groups, and very large numbers of repetitions. Raises FunctionFault."""
     # Counts parts as the compiler copies them; one entry in `sizes` for each open group.
     sizes, last = [0], 0
-    for part in _PART.finditer(pattern):
+    for part in re.finditer(_PART, pattern, re.DOTALL):
         if part["open"]:
             if part["open"] == "(" and pattern.startswith("?", part.end()):
                 raise FunctionFault("the pattern has a group of an unknown type", argument)

@@ -23,7 +23,10 @@ GOLDEN: list[tuple[str, list[str]]] = [
     (_topic(""), ['1:1: kafka_topic.a needs "name"']),
     (_topic("name = null"), ['2:3: kafka_topic.a needs "name"']),
     (_topic('name = ""'), ["1:1: kafka_topic.a does not name an object"]),
-    (_topic('name = "a"\n  config_mode = "al"'), ['3:17: "config_mode" must be one of all, additive']),
+    (
+        _topic('name = "a"\n  config_mode = "al"'),
+        ['3:17: "config_mode" must be one of all, additive'],
+    ),
     (
         _topic('name = "a"\n  partitions = 1\n  replica_assignment = [[1]]'),
         ['4:3: "partitions" and "replica_assignment" exclude each other'],

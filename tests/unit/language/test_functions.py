@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import runpy
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
@@ -12,7 +13,7 @@ from uuid import NAMESPACE_DNS, uuid5
 import pytest
 
 from kafkaform.language.expressions.special_forms import FORMS
-from kafkaform.language.functions import FunctionTable
+from kafkaform.language.functions import FunctionTable, patterns
 from kafkaform.language.values.faults import EvalError, LimitError
 
 from .example import evaluate, plain
@@ -183,8 +184,9 @@ LIMITED = [
 
 
 @pytest.mark.parametrize("text", LIMITED)
-def test_limits(text: str) -> None:
+def test_limits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that would take too much memory or time is stopped, and `try` does not hide it."""
+    monkeypatch.setattr(patterns, "Allowance", partial(patterns.Allowance, 0.1))
     with pytest.raises(LimitError):
         evaluate(f"try({text}, 1)")
 

@@ -5,12 +5,12 @@ Values are effective ones: what an override replaces, or what takes effect once 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from msgspec import Struct
 
-from kafkaform.core.change import Action, Change, PathChange
+from kafkaform.core.change import Action, Change, Path, PathChange
 from kafkaform.core.resource import Facts
 from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.quantity import LONG_MAX, render_with_exact
@@ -34,11 +34,11 @@ class Values(Struct, frozen=True):
 
     @property
     def lowered(self) -> bool:
-        return _read_limit(self.new) < _read_limit(self.old)
+        return read_limit(self.new) < read_limit(self.old)
 
     @property
     def raised(self) -> bool:
-        return _read_limit(self.new) > _read_limit(self.old)
+        return read_limit(self.new) > read_limit(self.old)
 
     @property
     def amount(self) -> str:
@@ -50,7 +50,7 @@ Harm = tuple[RiskKind, str]
 Judge = Callable[[Values], Iterator[Harm]]
 
 
-def _read_limit(value: str) -> Decimal:
+def read_limit(value: str) -> Decimal:
     """A number that can be compared: -1 means no limit in every config that takes it."""
     number = parse_integer(value)
     if number is None:
@@ -248,6 +248,36 @@ JUDGES: Mapping[str, Judge] = {
 }
 
 
+class Retention(Struct, frozen=True):
+    """What a topic keeps after a change that makes it keep less."""
+
+    ms: int | None
+    """Records that are older go; None if age alone deletes nothing."""
+    bytes: int | None
+    """What a partition has beyond this goes; None if size alone deletes nothing."""
+
+
+def find_new_retention(change: Change, facts: Facts) -> Retention:
+    """The limits that delete records after the change, of an update that can lose data."""
+    defaults = facts.values.get("topic_defaults") or EMPTY
+    after = _list_after(change, defaults)
+    if not _has_policy(after, DELETE):
+        return Retention(None, None)
+    limits = (parse_integer(after[name]) for name in ("retention.ms", "retention.bytes"))
+    return Retention(*(None if limit is None or limit < 0 else limit for limit in limits))
+
+
+def find_topic_config_risks(change: Change, facts: Facts) -> Sequence[Risk]:
+    """The risks of one change of a `kafka_topic_config`, whose topic others declare."""
+    return tuple(find_config_risks(change, facts))
+
+
+def find_topic_unit(path: Path) -> str:
+    """The unit of a topic's value: `ms` for `config.retention.ms`."""
+    key = TOPIC_KEYS.get(path[1]) if len(path) == 2 and path[0] == "config" else None
+    return key.unit if key is not None else ""
+
+
 def find_config_risks(change: Change, facts: Facts) -> Iterator[Risk]:
     """The risks of an update's topic configs. A new topic has no data and no clients."""
     if change.action is not Action.UPDATE:
@@ -257,12 +287,7 @@ def find_config_risks(change: Change, facts: Facts) -> Iterator[Risk]:
         return
     defaults = facts.values.get("topic_defaults") or EMPTY
     before = _list_effective(change.before, defaults)
-    removed = {
-        key: str(item.effective)
-        for key, item in changed.items()
-        if item.after is None and item.effective is not None
-    }
-    after = {**_list_effective(change.after, defaults), **removed}
+    after = _list_after(change, defaults)
     for key in sorted(changed.keys() & JUDGES.keys()):
         old, new = before[key], after[key]
         if old == new:
@@ -270,6 +295,16 @@ def find_config_risks(change: Change, facts: Facts) -> Iterator[Risk]:
         values = Values(old, new, TOPIC_KEYS[key].unit, before, after)
         for kind, text in JUDGES[key](values):
             yield Risk(kind, f"{key}: {text}", ("config", key))
+
+
+def _list_after(change: Change, defaults: FrozenMap) -> dict[str, str]:
+    """Every topic config as it takes effect after the change."""
+    removed = {
+        item.path[1]: str(item.effective)
+        for item in change.paths
+        if _is_config(item) and item.after is None and item.effective is not None
+    }
+    return {**_list_effective(change.after, defaults), **removed}
 
 
 def _is_config(item: PathChange) -> bool:

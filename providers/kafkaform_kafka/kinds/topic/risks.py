@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kafkaform.core.change import Action, Change, Path
+from kafkaform.core.change import Action, Change
 from kafkaform.core.resource import Facts
 from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...protocol.config_keys import TOPIC_KEYS
+from . import moves
 from .config_risks import find_config_risks
 
 
@@ -24,18 +24,8 @@ def find_topic_risks(change: Change, facts: Facts) -> Sequence[Risk]:
         *find_config_risks(change, facts),
         *_find_growth_risks(before, after),
         *_find_replica_risks(before, after),
+        *moves.find_risks(change, facts),
     )
-
-
-def find_topic_config_risks(change: Change, facts: Facts) -> Sequence[Risk]:
-    """The risks of one change of a `kafka_topic_config`, whose topic others declare."""
-    return tuple(find_config_risks(change, facts))
-
-
-def find_topic_unit(path: Path) -> str:
-    """The unit of a topic's value: `ms` for `config.retention.ms`."""
-    key = TOPIC_KEYS.get(path[1]) if len(path) == 2 and path[0] == "config" else None
-    return key.unit if key is not None else ""
 
 
 def _find_growth_risks(before: FrozenMap, after: FrozenMap) -> Iterator[Risk]:
@@ -43,8 +33,8 @@ def _find_growth_risks(before: FrozenMap, after: FrozenMap) -> Iterator[Risk]:
     if isinstance(live, int) and isinstance(wanted, int) and wanted > live:
         yield Risk(
             RiskKind.ORDERING,
-            f"partitions grow from {live} to {wanted}: records of one key may go to another "
-            "partition than before, and partitions cannot be removed again",
+            f"partitions grow from {live} to {wanted}: new records of a key can go to another "
+            "partition than older ones, and the partitions cannot be removed again",
             ("partitions",),
         )
 
