@@ -15,7 +15,7 @@ Digest = Callable[[bytes], str]
 def _compute_digest(algorithm: str, content: bytes) -> bytes:
     import hashlib  # noqa: PLC0415  # it loads OpenSSL, which few configurations need
 
-    # Systems in FIPS mode refuse MD5 and SHA-1 unless they are declared to have no use for security.
+    # In FIPS mode, systems refuse MD5 and SHA-1 unless they are declared as not for security.
     return hashlib.new(algorithm, content, usedforsecurity=False).digest()
 
 
