@@ -190,8 +190,8 @@ def _has_rules(found: Declarations) -> bool:
 def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
     """Resource types, data sources and providers that are not installed.
 
-    In Terraform's files they are skipped with a warning, because a folder that moves over may
-    still hold resources of other tools; in kafkaform's own files they are errors.
+    In Terraform's files they are skipped with a warning, because a folder that moves over can
+    still contain resources of other tools; in kafkaform's own files they are errors.
     """
     skipped: dict[str, list[str]] = {}
     # A folder that is called several times is looked at once.
@@ -252,7 +252,7 @@ def _collect_declared(run: Run) -> tuple[Declared, ...]:
                 for item in items:
                     declared.append(item)
                     first = owners.setdefault(item.identity, item)
-                    # A part of a composite may be declared by other blocks, too.
+                    # Other blocks can declare the parts of a composite, too.
                     if first is not item and None is item.address.child is first.address.child:
                         scope.report(_make_same_object_fault(plan.block, first, item))
     return tuple(declared)

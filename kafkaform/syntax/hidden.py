@@ -32,7 +32,7 @@ def find_hidden(source: Source) -> Diagnostics:
         Diagnostic(
             Severity.WARNING,
             f"Invisible character U+{ord(first.group()):04X}",
-            f"The text may mean something else than what you see.{others}",
+            f"The text can mean something else than what you see.{others}",
             source.range(start, end),
             source.excerpt(start),
             "Delete it. If you need it, write it in quotes as \\uNNNN.",

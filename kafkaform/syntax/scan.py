@@ -27,7 +27,7 @@ def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | No
     """The tokens of a text, or of the part from `start` to `end`.
 
     root: BODY for a file, EXPRESSION for one expression, BARE for a template. Blocks that repeat
-    others are passed over (see `stamps`), but not in a part of a text.
+    others are skipped (see `stamps`), but not in a part of a text.
     """
     stamper = Stamper(source.text)
     if root is not Frame.BODY or end is not None:

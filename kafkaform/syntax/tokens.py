@@ -73,7 +73,7 @@ class Scan(NamedTuple):
     """Indexes of items with a lexical error, which `faults` explains."""
     faults: list[Diagnostic]
     stamps: list[Stamp]
-    """Blocks that were passed over."""
+    """Blocks that were skipped."""
 
 
 OPERATORS: Mapping[str, str] = {

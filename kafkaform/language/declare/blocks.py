@@ -118,7 +118,7 @@ def find_shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
     for name in shape.required:
         if name not in block.body.attributes:
             yield make_error(Header(block), f'{render_title(block)} needs "{name}"')
-    # Unknown arguments of an open block are reported by the one who knows its schema.
+    # Unknown arguments of an open block are reported where its schema is known.
     if shape.open:
         return
     known = (*shape.required, *shape.optional)

@@ -41,7 +41,7 @@ class Names(Struct, frozen=True):
     allowed: frozenset[str] = frozenset()
     """Further first words of references, such as `each`."""
     resources: bool = True
-    """Whether objects, data sources and modules may be named."""
+    """Whether objects, data sources and modules can be named."""
     sound: dict[StencilShape, bool] = field(default_factory=dict)
     """Shapes of repeated blocks that were checked -> whether all their names are known."""
 

@@ -47,7 +47,7 @@ def iterate_collection(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Va
         place,
         "A for expression needs a collection",
         f"This is {describe_value(value)}.",
-        "Write coalesce(…, []) if it may be null." if isinstance(value, Null) else "",
+        "Write coalesce(…, []) if it can be null." if isinstance(value, Null) else "",
     )
 
 
