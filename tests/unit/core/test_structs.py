@@ -23,6 +23,7 @@ STANDARD = {"fleet/landed/topic_source.py"}
 """Spark pickles this module by value, so that its workers need neither kafkaform nor msgspec."""
 CHANGING = {
     *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch", "DeliveryState"),
+    *("Origins", "_Pass", "Execution"),
     *("Ledger", "Stop", "Unsent", "_Grounds", "_Work", "Run", "Scope", "Declarations"),
     *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "BlockDraft", "BuildWorkspace"),
     *("TextScreen", "JsonScreen", "Completer", "Fate"),
