@@ -244,11 +244,6 @@ def _collect_rights(plan: GuardedPlan) -> dict[Right, tuple[str, bool]]:
     return kept
 
 
-def is_unreadable(change: Change) -> bool:
-    """True if the object could not be read, so that its change is blocked."""
-    return change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
-
-
 def find_hiding(
     hidden: Sequence[Change],
     changes: Sequence[Change],
