@@ -129,6 +129,7 @@ class Acl(Struct, frozen=True, order=True):
 
     @property
     def fields(self) -> tuple[str, ...]:
+        """All fields in the order of the key."""
         return (
             self.principal,
             self.host,
@@ -151,6 +152,7 @@ class Acl(Struct, frozen=True, order=True):
 
     @property
     def attributes(self) -> FrozenMap:
+        """The attributes of a `kafka_acl` block."""
         return FrozenMap(zip(NAMES, self.fields, strict=True))
 
 
