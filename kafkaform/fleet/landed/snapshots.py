@@ -14,7 +14,8 @@ import pyspark.sql.functions as F
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 
-from ...core.landing import FORMAT, META, ROWS
+from ...core.landing import FORMAT, META, REGISTER, ROWS
+from ...core.resource import CoverageKind
 
 # Explicit schemas: inference reads every file twice, and a build could see other types than the
 # last.
@@ -29,6 +30,10 @@ _META = (
 )
 _META_NEEDS = ("source", "subject", "snapshot", "started", "ended", "complete", "format")
 _REGISTER = "format bigint, taken string, clusters string"
+_REGISTER_NAME = f"'{REGISTER}/'yyyyMMdd'T'HHmmss.SSSSSS'Z.json'"
+"""The file of a register, as `inventory.landing` names it after `taken`."""
+_COVERAGE = tuple(kind.value for kind in CoverageKind)
+_KIND = r"\A[A-Za-z_][A-Za-z0-9_-]{0,127}\z"
 CHANGED = "bad_checksum"
 """Reason of a file of rows that is not the one that was written."""
 _REFUSED = "its rows are damaged or were changed; they are in quarantine"
@@ -53,7 +58,13 @@ def parse_registers(files: DataFrame) -> DataFrame:
         _find_no_object()
         .when(F.col("told.format") > FORMAT, "newer_format")
         .when(_is_any_null("told", ("format", "taken", "clusters")), "missing_key")
+        .when(F.col("told.format") < 1, "bad_value")
         .when(_parse_time("told.taken").isNull(), "bad_value")
+        # As with snapshots, path and members must agree. A copy under another name would have the
+        # same key as the original, and a key that occurs twice fails the build.
+        .when(
+            F.col("_file") != F.date_format(_parse_time("told.taken"), _REGISTER_NAME), "bad_value"
+        )
     )
     return told.select(
         "_file",
@@ -83,6 +94,7 @@ class Snapshots(Struct, frozen=True):
             _find_no_object()
             .when(F.col("told.format") > FORMAT, "newer_format")
             .when(_is_any_null("told", _META_NEEDS), "missing_key")
+            .when(F.col("told.format") < 1, "bad_value")
             .when(
                 _parse_time("told.started").isNull() | _parse_time("told.ended").isNull(),
                 "bad_value",
@@ -90,6 +102,7 @@ class Snapshots(Struct, frozen=True):
             # Members and path must agree. Otherwise a file copied to another cluster's folder would
             # count for that cluster.
             .when(named != F.col("stem"), "bad_value")
+            .when(_has_wrong_maps(), "bad_value")
         )
         return cls(told.withColumn("reason", reason), rows.withColumn("stem", _get_stem(ROWS)))
 
@@ -160,7 +173,12 @@ class Snapshots(Struct, frozen=True):
         # left_semi: only lines of files that pass the checksum are looked at one by one.
         sound = self.files.join(judged.where("right").select("stem"), "stem", how="left_semi")
         lines = split_lines(sound).withColumn("row", F.from_json("line", _ROW))
-        reason = _find_no_object().when(_is_bad(F.col("row")), "missing_key")
+        row = F.col("row")
+        reason = (
+            _find_no_object()
+            .when(_lacks_members(row), "missing_key")
+            .when(_has_wrong_kind(row), "bad_value")
+        )
         bad = lines.withColumn("reason", reason).where(F.col("reason").isNotNull())
         return changed.unionByName(bad.select("_file", "reason", "position", "line"))
 
@@ -200,6 +218,17 @@ def _read_members(files: DataFrame, members: str) -> DataFrame:
     return lines.withColumn("told", F.from_json("line", members))
 
 
+def _has_wrong_maps() -> Column:
+    """True if coverage or scopes are no maps, or coverage has an unknown word."""
+    # `from_json` makes null of what is no map, and null would mean the same as an empty map.
+    wrong = F.lit(False)
+    for name in ("coverage", "scopes"):
+        is_there = F.get_json_object("line", f"$.{name}").isNotNull()
+        wrong = wrong | (is_there & F.col(f"told.{name}").isNull())
+    words = F.coalesce(F.map_values("told.coverage"), F.array().cast("array<string>"))
+    return wrong | F.exists(words, lambda word: word.isNull() | ~word.isin(*_COVERAGE))
+
+
 def _find_no_object() -> Column:
     """Return the reason of a line that is no JSON object."""
     # `from_json` gives a struct of nulls for `[]` and `3`, so the keys decide what an object is.
@@ -210,7 +239,17 @@ def _find_no_object() -> Column:
 
 
 def _is_bad(row: Column) -> Column:
+    return _lacks_members(row) | _has_wrong_kind(row)
+
+
+def _lacks_members(row: Column) -> Column:
     return row["kind"].isNull() | row["key"].isNull() | row["attrs"].isNull()
+
+
+def _has_wrong_kind(row: Column) -> Column:
+    # `snapshot_raw` has a folder for each kind. A text that cannot be the name of a folder would
+    # fail the build for all clusters, and Delta Lake reads an empty one as null.
+    return ~row["kind"].rlike(_KIND)
 
 
 def _is_any_null(struct: str, names: Collection[str]) -> Column:
