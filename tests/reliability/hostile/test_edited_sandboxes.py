@@ -101,3 +101,13 @@ def test_a_process_is_ended_only_if_all_of_it_fits(
         lay(file, json.dumps(naming(stranger, started)).encode())
         assert "has ended" in here.done("sandbox", "down", "--name", "x").text
         assert not file.parent.exists() and identify_process(stranger.pid) == stranger
+
+
+@pytest.mark.parametrize("wrong", [-1, 1 << 31, 10**400])
+def test_ids_are_no_names_that_are_too_long(here: Here, file: Path, wrong: int) -> None:
+    """Those of brokers and processes become parts of paths; the message names the member."""
+    for path in ("brokers.0.id", "brokers.0.process.pid"):
+        lay(file, json.dumps(edited.changed(SANDBOX, path, wrong)).encode())
+        for command in ("status", "env", "logs", "down"):
+            said = here.fails("sandbox", command, "--name", "x")
+            assert "is not the id of a" in " ".join(said.split())
