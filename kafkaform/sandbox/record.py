@@ -16,6 +16,8 @@ from .process import Process
 
 FILE = "sandbox.json"
 HOST = "127.0.0.1"
+_MOST = 1 << 31
+"""Ids of brokers and of processes are less."""
 
 
 class Phase(StrEnum):
@@ -157,11 +159,14 @@ def _decode_record(text: bytes, name: str) -> Sandbox:
     for number, broker in enumerate(sandbox.brokers):
         where = f"brokers[{number}]"
         ports = broker.ports
+        if not 0 <= broker.id < _MOST:
+            raise Misfit("is not the id of a broker").nest_in(f"{where}.id")
         if (ports.tls is None) is sandbox.tls:
             raise Misfit("is not as that of the first broker").nest_in(f"{where}.ports.tls")
         for port in (ports.client, ports.internal, ports.controller, ports.tls):
             if port is not None and not 0 < port < 1 << 16:
                 raise Misfit("is not a port").nest_in(f"{where}.ports")
-        if broker.process is not None and broker.process.pid <= 1:
+        # Both become parts of paths, which have a longest length.
+        if broker.process is not None and not 1 < broker.process.pid < _MOST:
             raise Misfit("is not the id of a process").nest_in(f"{where}.process.pid")
     return sandbox
