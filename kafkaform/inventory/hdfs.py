@@ -207,12 +207,12 @@ def open_hdfs(url: str, clock: Clock | None = None) -> Hdfs:
 @cache
 def _make_opener(address: str) -> Callable[[], Client]:
     @cache
-    def open_client() -> Client:
+    def opened() -> Client:
         from hdfs_native import Client  # noqa: PLC0415  # the fleet extra has it
 
         return Client(address, SETTINGS)
 
-    return open_client
+    return opened
 
 
 def _read_whole(client: Client, path: str) -> StoredObject:

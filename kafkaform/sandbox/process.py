@@ -1,7 +1,7 @@
-"""Start, identify and end broker processes.
+"""Broker processes: detached, known by process id and start time, ended with care.
 
-A process id alone does not identify a process: after a crash or a restart of the computer it can
-belong to another one. A signal is sent only after the start time was compared.
+A process id alone is not an identity: after a crash or a restart of the computer it may belong
+to a stranger. Nothing here sends a signal before the start time was compared.
 """
 
 from __future__ import annotations
@@ -26,31 +26,28 @@ GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 
 
 class Process(Struct, frozen=True):
-    """A process on this computer."""
+    """started: opaque text that differs for any other process that ever had this pid."""
 
     pid: int
     started: str
-    """A text that differs for any other process with this pid, earlier or later."""
 
 
 def identify_process(pid: int) -> Process | None:
-    """The process that has this id now, None if there is none or if it has ended (a zombie)."""
+    """The process that has this id now; None if there is none or it has ended (a zombie)."""
     started = _read_start_linux(pid) if sys.platform == "linux" else _read_start_ps(pid)
     return None if started is None else Process(pid, started)
 
 
 def is_alive(process: Process | None) -> bool:
-    """True if this process runs, not only another one with its id."""
+    """True if this very process runs, not merely one with its id."""
     return process is not None and identify_process(process.pid) == process
 
 
 def launch_process(
     command: Sequence[str], folder: Path, log: Path, env: Mapping[str, str]
 ) -> Process:
-    """Start a process that outlives us. Its output goes to `log`, which is emptied first."""
-    # A session of its own: Ctrl-C at the terminal goes to all processes of ours. All open files
-    # that the system allows: a broker needs about one for each partition, and fails its disk
-    # without.
+    """Starts a process that outlives us and ignores the terminal's Ctrl-C, with all the open
+    files that the system allows. Its output goes to `log`, which is emptied first."""
     with log.open("wb") as output, raise_file_limit():
         child = subprocess.Popen(
             command,
@@ -62,13 +59,13 @@ def launch_process(
             start_new_session=True,
         )
     started = identify_process(child.pid)
-    child.returncode = 0  # otherwise Popen warns about a child that still runs
+    child.returncode = 0  # Popen would otherwise complain that we leave a running child behind
     return started or Process(child.pid, "")
 
 
 def end_processes(processes: Iterable[Process], grace: float) -> tuple[Process, ...]:
-    """End these processes: SIGTERM, and after `grace` seconds SIGKILL. Returns those that were
-    alive. Another process with one of the ids is left alone."""
+    """Ends these very processes: SIGTERM, `grace` seconds, then SIGKILL. Returns those that
+    were ours and alive; a foreign process with one of the ids is left alone."""
     ours = tuple(process for process in processes if is_alive(process))
     _signal_processes(ours, signal.SIGTERM)
     left = _wait_for_end(ours, grace)
@@ -78,8 +75,7 @@ def end_processes(processes: Iterable[Process], grace: float) -> tuple[Process, 
 
 
 def wait_for_exit(child: Process, seconds: float) -> int | None:
-    """The exit code of a process that we have started, None if it still runs after these
-    seconds."""
+    """The exit code of a process that we launched ourselves; None if it still runs then."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         pid, status = os.waitpid(child.pid, os.WNOHANG)
@@ -90,13 +86,13 @@ def wait_for_exit(child: Process, seconds: float) -> int | None:
 
 
 def get_file_limits() -> tuple[int, int]:
-    """The soft and the hard limit of open files; -1 is no limit."""
+    """The soft and hard limit of open files; -1 is no limit."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 @contextmanager
 def raise_file_limit() -> Iterator[None]:
-    """Raise our soft limit of open files to the hard one, for children that start in the block."""
+    """Raises our own soft limit to the hard one, for children started meanwhile."""
     soft, hard = get_file_limits()
     with suppress(ValueError, OSError):  # macOS refuses "no limit"; then it stays as it is
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -108,9 +104,8 @@ def raise_file_limit() -> Iterator[None]:
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Delay Ctrl-C and SIGTERM until the end of the block."""
-    # An interrupt between the start of a process and its record would leave a process that nobody
-    # knows. Outside of the main thread, signals do not arrive.
+    """Puts off Ctrl-C and SIGTERM until the block is done: between a process and its record
+    there must be no way out. Outside the main thread signals do not arrive anyway."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -136,7 +131,7 @@ def _signal_processes(processes: Iterable[Process], number: signal.Signals) -> N
 
 
 def _wait_for_end(processes: tuple[Process, ...], seconds: float) -> tuple[Process, ...]:
-    """The processes that are still alive after at most these seconds."""
+    """Those that still live after at most this time."""
     deadline = time.monotonic() + seconds
     left = processes
     while left and time.monotonic() < deadline:
@@ -148,7 +143,7 @@ def _wait_for_end(processes: tuple[Process, ...], seconds: float) -> tuple[Proce
 
 
 def _reap_child(pid: int) -> None:
-    """Remove the zombie of an ended child. A process that is not our child needs nothing."""
+    """Takes leave of an ended child; a process that somebody else started needs nothing."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
@@ -158,11 +153,11 @@ def _read_start_linux(pid: int) -> str | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name is in parentheses, and can contain blanks and parentheses itself.
+    # The name stands in parentheses and may hold blanks and parentheses itself.
     fields = stat.rpartition(")")[2].split()
     if fields[_STATE] in "ZX":
         return None
-    # Ticks are counted from boot, so that the same number can come again after a restart.
+    # Ticks count from boot, so the same number can come again after a restart.
     boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
     return f"{fields[_START_TIME]}@{boot}"
 

@@ -43,8 +43,6 @@ class JsonAtom(Node, frozen=True):
 
 
 class JsonArray(Node, frozen=True):
-    """`[a, b]`."""
-
     items: tuple[Json, ...]
 
 

@@ -22,7 +22,6 @@ def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) ->
     screen = Console.make_standard(no_color=no_color)
     configuration = read_configuration(Path(), Inputs.read(var, var_file))
     built = configuration.evaluate(offline=True)
-    # A folder without files is no error here: functions can be tried anywhere.
-    if configuration.tree.configuration:
+    if configuration.tree.configuration:  # without files, there are functions all the same
         screen.show_diagnostics(built.desired.diagnostics)
     return run_console(make_evaluator(built), screen)

@@ -1,4 +1,5 @@
-"""`kafkaform lock show|release`: show who has the state's lock, and release that of a dead run."""
+"""`kafkaform lock show|release`: who holds the state, and the end of a lock
+that nobody gives back."""
 
 from __future__ import annotations
 

@@ -34,8 +34,7 @@ def validate(
         tree, found = configuration.tree, configuration.evaluate(offline=True).desired
         faults = found.diagnostics
     except KafkaformError as error:
-        # Editors read faults from the JSON, also those of files that cannot be read at all.
-        if not json:
+        if not json:  # as every command tells it
             raise
         faults = error.diagnostics
     errors = sum(item.severity is Severity.ERROR for item in faults)
@@ -54,11 +53,11 @@ def _render_sound(found: Desired) -> str:
 
 
 def _render_report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
-    """The faults in the shape of `terraform validate -json`, which editors know."""
+    """The faults in the shape of `terraform validate -json`."""
     from ...render.diagnostics import make_diagnostic_data  # noqa: PLC0415  # only JSON needs it
     from ...render.text import render_json  # noqa: PLC0415  # only JSON needs it
 
-    # Blocks are sorted and searched, because both they and the faults can be thousands.
+    # Of the blocks only those that a fault may be in are looked for: both can be many.
     files = {item.range.file for item in faults if item.range is not None}
     blocks = [block for block in _walk_blocks(tree) if block.source.file in files] if tree else []
     places = sorted((block.range.file, block.range.start_byte, n) for n, block in enumerate(blocks))

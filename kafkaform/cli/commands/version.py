@@ -1,4 +1,4 @@
-"""`kafkaform version`: show the versions of kafkaform, its providers and Python."""
+"""`kafkaform version`: what is installed. `cli.app` answers its plain lines without this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the commands that change something: approval, advice, and how they show their end."""
+"""What the commands that change something share: approval, advice, and showing how they ended."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ from .signals import stop_on_signals
 
 
 def show_run(shown: Screen, run: Callable[..., Applied], *, outputs: bool = True) -> Applied:
-    """Run an operation, show its progress and its result, also after an error, and raise the error.
-
-    run: takes `progress` and `stop`.
-    """
+    """Run an operation and show what it does and did, also where it ends in an error, which is
+    raised. run: takes `progress` and `stop`."""
     try:
         with stop_on_signals() as stop:
             applied = run(progress=shown.progress, stop=stop)
-    # Only before the first send: after it, the rest of the output is dropped instead.
-    except Unwritable as fault:
+    except Unwritable as fault:  # once something may be sent, the rest of the output is dropped
         raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
     except KafkaformError as error:
         if error.applied is not None:
@@ -43,12 +40,12 @@ def _show_applied(shown: Screen, applied: Applied, outputs: bool) -> None:
 
 
 def accept(plan: Plan) -> bool:
-    """Approve a plan that a flag or a saved plan has approved."""
+    """The approval of a plan that was approved before: by a flag, or as a file."""
     return True
 
 
 def advise(command: str, plan_file: Path | None = None, expect: str | None = None) -> Again:
-    """How the user continues if this command line is refused or ends in part."""
+    """How the user goes on if this command line is refused or ends in part."""
     plan = [shlex.quote(str(plan_file))] if plan_file else []
     token = ["--expect", expect] if expect else []
     words = " ".join(("kafkaform", command, *plan, *token))

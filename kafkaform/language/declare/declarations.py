@@ -1,4 +1,4 @@
-"""What one folder declares: blocks by name, with expressions that are not yet evaluated."""
+"""What one folder declares: blocks by name, their expressions not yet evaluated."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ def _is_repeated(block: Block) -> bool:
 
 
 class VariableBlock(Struct, frozen=True):
-    """A `variable` block."""
-
     name: str
     block: Block
     type: Expression | None
@@ -32,23 +30,19 @@ class VariableBlock(Struct, frozen=True):
 
 
 class ProviderBlock(Struct, frozen=True):
-    """A `provider` block."""
+    """instance: `kafka` or `kafka.ALIAS`."""
 
     name: str
-    """The name of the provider."""
     instance: str
-    """NAME or NAME.ALIAS."""
     block: Block
 
 
 class ResourceBlock(Struct, frozen=True):
-    """A `resource` or `data` block."""
+    """A `resource` or `data` block. preconditions, postconditions: its rules."""
 
     address: Address
-    """TYPE.NAME, without the module and the key of an instance."""
     block: Block
     lifecycle: Block | None
-    """None if there is none, or if it has faults."""
     preconditions: tuple[Block, ...] = ()
     postconditions: tuple[Block, ...] = ()
 
@@ -59,14 +53,13 @@ class ResourceBlock(Struct, frozen=True):
 
 
 class ModuleBlock(Struct, frozen=True):
-    """A `module` block: a call of a module."""
+    """A call of a module. source: as written, None if it is no plain string; providers: local
+    name in the module -> the name here, None where the default one is handed down."""
 
     name: str
     block: Block
     source: str | None
-    """As written; None if it is not a plain string."""
     providers: Mapping[str, Expression] | None = None
-    """Name in the module -> name here. None if the module gets the default ones of its caller."""
 
     @property
     def several(self) -> bool:
@@ -75,8 +68,6 @@ class ModuleBlock(Struct, frozen=True):
 
 
 class OutputBlock(Struct, frozen=True):
-    """An `output` block."""
-
     name: str
     block: Block
     value: Expression
@@ -85,41 +76,29 @@ class OutputBlock(Struct, frozen=True):
 
 
 class CheckBlock(Struct, frozen=True):
-    """A `check` block."""
+    """data: the data source of its own that only its assertions see."""
 
     name: str
     block: Block
     data: ResourceBlock | None
-    """A data source that only its assertions see."""
     assertions: tuple[Block, ...]
 
 
 class RemovedBlock(Struct, frozen=True):
-    """A `removed` block."""
-
     block: Block
     source: Expression
-    """The argument `from`."""
     destroy: bool
-    """Whether the object is deleted; otherwise it is only forgotten."""
 
 
 class MovedBlock(Struct, frozen=True):
-    """A `moved` block."""
-
     block: Block
     source: Expression
-    """The argument `from`."""
     target: Expression
-    """The argument `to`."""
 
 
 class ImportBlock(Struct, frozen=True):
-    """An `import` block."""
-
     block: Block
     target: Expression
-    """The argument `to`."""
     id: Expression
 
 
@@ -137,8 +116,6 @@ def get_place(declaration: Declaration) -> Place:
 class Declarations(Struct):
     """Everything that the files of a folder declare, by name or in the order of the files."""
 
-    # Mutable, because `top_level` fills it block by block.
-
     variables: dict[str, VariableBlock] = field(default_factory=dict)
     locals: dict[str, Attribute] = field(default_factory=dict)
     providers: dict[str, ProviderBlock] = field(default_factory=dict)
@@ -154,6 +131,6 @@ class Declarations(Struct):
 
     @property
     def count(self) -> int:
-        """The number of blocks and local values with a name."""
+        """How many things are declared, blocks without names aside."""
         values = len(self.variables) + len(self.locals) + len(self.outputs)
         return values + len(self.resources) + len(self.data) + len(self.modules)

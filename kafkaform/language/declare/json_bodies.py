@@ -1,9 +1,8 @@
-"""Make the nodes of JSON files, the same as those of HCL files: HCL's json/spec.md, "Structural
-Elements".
+"""JSON files to the nodes that native files become: HCL's json/spec.md, "Structural Elements".
 
-JSON does not say which properties are blocks; that depends on the body. `json_forms` says it for
-the blocks of the language. A block that only a provider's schema knows is read as an argument whose
-value is an object, and `make_argument_blocks` makes it a block when the schema is known.
+Which properties are blocks is for whoever knows what a body may hold. `jsonforms` knows it for
+the language's own blocks; a block that only a provider knows arrives as an argument whose value
+is an object, and `make_argument_blocks` makes it a block once the schema is at hand.
 """
 
 from __future__ import annotations
@@ -23,13 +22,11 @@ from .blocks import NAME
 from .json_forms import FORMS, ROOT, VALUES, JsonForm
 
 _COMMENT = "//"
-"""The property that is ignored, since JSON has no comments."""
+"""The property of a body that is passed over."""
 
 
 def parse_json_file(content: str | bytes, name: str) -> tuple[File, Diagnostics]:
-    """Parse a configuration file."""
-    # A property that is not a block of the language becomes an empty block, so that it is reported
-    # as an unknown block, as in an HCL file.
+    """A configuration file. What is no block of the language is an empty block of that name."""
     file, faults = _parse_file(content, name, ROOT)
     strange = tuple(_make_empty_block(item) for item in file.body.attributes.values())
     body = replace(file.body, attributes={}, blocks=file.body.blocks + strange)
@@ -37,7 +34,7 @@ def parse_json_file(content: str | bytes, name: str) -> tuple[File, Diagnostics]
 
 
 def parse_json_values(content: str | bytes, name: str) -> tuple[File, Diagnostics]:
-    """Parse a file of variable values, in which strings are plain text."""
+    """A file of variable values, in which strings stand for themselves."""
     return _parse_file(content, name, VALUES)
 
 
@@ -92,7 +89,7 @@ def _make_attribute(
     except SyntaxFault as error:
         faults.extend(error.diagnostics)
     else:
-        start = member.name.start + 1  # behind the quote, as `Attribute.name_range` needs it
+        start = member.name.start + 1  # behind the quote, as `Attribute.name_range` wants it
         yield name, Attribute(member.source, start, member.end, name, value)
 
 
@@ -102,7 +99,7 @@ def _make_name_fault(member: JsonMember) -> Diagnostic:
         member.name.start,
         member.name.end,
         f'"{member.name.text}" is not a name',
-        "A name is a letter followed by letters, digits, _ and -.",
+        "A name starts with a letter and holds letters, digits, _ and -.",
     )
 
 
@@ -118,7 +115,7 @@ def _make_blocks(
     labels: tuple[Label, ...],
     faults: list[Diagnostic],
 ) -> Iterator[Block]:
-    """The blocks of a property, level by level of labels. A block with faults is left out."""
+    """The blocks that a property stands for, label by label; one with faults is left out."""
     kind = member.name.text
     what = f'"{kind}" is a block, so its value is written {_WRITTEN[form.labels]}'
     if len(labels) < form.labels:
@@ -144,7 +141,7 @@ def _make_blocks(
 
 
 def _list_members(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[JsonMember]:
-    """The properties of an object, or of the objects in a list; null has none."""
+    """The properties of an object or of a list of objects; null has none."""
     for record in _list_objects(value, what, faults):
         yield from _drop_comments(record)
 
@@ -166,8 +163,8 @@ def _list_objects(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[
 
 
 def make_argument_blocks(item: Attribute) -> tuple[Block, ...] | None:
-    """An argument of a JSON body as blocks, if its schema has blocks of this name; None if it is
-    not written as blocks."""
+    """The blocks that an argument of a JSON body is, where a schema asks for blocks; None if
+    it is none."""
     value = item.value
     if not isinstance(item.source, JsonSource):
         return None

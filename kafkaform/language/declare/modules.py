@@ -1,4 +1,4 @@
-"""Read the folders that `module` blocks name, and link the calls of modules to a tree."""
+"""Modules: the folders that `module` blocks name, and the tree of calls that they make."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .settings import read_terraform_settings
 from .top_level import declare_blocks
 
 Folders = Callable[[str], Mapping[str, bytes]]
-"""Reads the files of a folder: path seen from the root folder (`modules/team`) -> files by name.
-Raises an OSError that says why the folder cannot be read."""
+"""The files of a folder by name; folders are seen from the root folder: `modules/team`.
+Raises OSError that says why it cannot be read."""
 
 
 class Module(Struct, frozen=True, eq=False):
@@ -54,7 +54,7 @@ class Module(Struct, frozen=True, eq=False):
             waiting.extend(reversed(module.children.values()))
 
     def render_label(self, name: str) -> str:
-        """The name of something in this module, for messages: `module.a.local.x`."""
+        """How messages name something of this module: `module.a.local.x`."""
         return ".".join((*(f"module.{step}" for step in self.steps), name))
 
 
@@ -62,10 +62,10 @@ class Module(Struct, frozen=True, eq=False):
 
 
 def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int) -> Tree:
-    """The tree with every folder that its module blocks name, directly or through other modules.
+    """The tree with every folder that its module blocks name, directly or through others.
 
-    own: path of a folder -> its one name, because paths can lead through links. size: bytes of the
-    files of the root folder.
+    own: the one name of a folder that has several, since paths may lead through links; size: bytes
+    of the root folder's files.
     """
     modules: dict[str, Tree] = {}
     names: dict[str, str] = {}
@@ -86,7 +86,6 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
             where = names[spelling] = own(spelling)
             if where in modules or where == "":
                 continue
-            # A hostile folder could name folders without end, each of them full of files.
             try:
                 files = read(where) if len(names) <= LIMITS.calls else {}
             except OSError as fault:
@@ -113,8 +112,7 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
 
 
 def get_local_source(block: Block) -> str | None:
-    """The path in the source of a module block; None if it is not a local path."""
-    # Terraform has the same rule: `modules/a` without ./ would be the name of a registry.
+    """The path that a module block names, or None if it names none here."""
     node = block.get_argument("source")
     source = getattr(node, "value", None)
     local = isinstance(source, str) and source.startswith(("./", "../"))
@@ -122,7 +120,7 @@ def get_local_source(block: Block) -> str | None:
 
 
 def resolve_folder(caller: str, source: str) -> str:
-    """The folder that `source` names in a module in the folder `caller`; "" is the root folder."""
+    """The folder that `source` names in a module whose own folder is `caller`; "" is the root."""
     found = posixpath.normpath(posixpath.join(caller, source))
     return "" if found == "." else found
 
@@ -131,7 +129,7 @@ def _make_too_large_fault(block: Block) -> Diagnostic:
     return make_error(
         Header(block),
         "The modules of the configuration are too large",
-        f"All files together can have {ALL_FILES_BYTES:,} bytes, in {LIMITS.calls:,} folders.",
+        f"All files together may have {ALL_FILES_BYTES:,} bytes, in {LIMITS.calls:,} folders.",
     )
 
 
@@ -142,7 +140,7 @@ def _make_unreadable_fault(block: Block, fault: OSError) -> Diagnostic:
         Header(block) if source is None else source,
         f"The module {get_local_source(block)} cannot be read",
         why,
-        "The source is the path of a folder, relative to the file with the module block.",
+        "The source is the path of a folder, seen from the file that names it.",
     )
 
 
@@ -159,7 +157,7 @@ class LinkedModules(Struct, frozen=True):
 
 
 def link_modules(tree: Tree, provider_names: tuple[str, ...]) -> LinkedModules:
-    """Link the calls of modules to a tree. provider_names: the providers that are installed."""
+    """Declarations of all folders as a tree of calls. provider_names: of what is installed."""
     folders = {folder: declare_blocks(one) for folder, one in (("", tree), *tree.modules.items())}
     faults = [fault for _, found in folders.values() for fault in found]
     found = folders[""][0]
@@ -181,8 +179,7 @@ def link_modules(tree: Tree, provider_names: tuple[str, ...]) -> LinkedModules:
 def _add_children(
     root: Module, declared: Mapping[str, Declarations], tree: Tree, faults: list[Diagnostic]
 ) -> bool:
-    """Add the tree of calls to the root. Returns False if there are too many. declared: what each
-    folder declares."""
+    """Add the tree of calls to the root; False if it has too many calls. declared: by folder."""
     waiting, count, names = [root], 0, root.found.count
     while waiting:
         caller = waiting.pop()
@@ -213,9 +210,8 @@ def _add_children(
 
 
 def _map_local_names(found: Declarations, tree: Tree) -> dict[str, str]:
-    """How the root spells its provider instances -> the instances."""
-    # `required_providers` can give a provider a local name. The blocks of that name then become
-    # blocks of the provider.
+    """How the root spells its provider instances -> the instances. Terraform's files may give a
+    provider a name of their own; its blocks then become those of the provider that is meant."""
     settings, names = read_terraform_settings(tree), dict[str, str]()
     for spelling, block in list(found.providers.items()):
         local, dot, alias = spelling.partition(".")
@@ -230,7 +226,7 @@ def _map_local_names(found: Declarations, tree: Tree) -> dict[str, str]:
 def _find_folder(
     caller: Module, call: ModuleBlock, tree: Tree, faults: list[Diagnostic]
 ) -> str | None:
-    """The folder of a call; None after a fault, which is reported here or was while reading."""
+    """The folder of a call, or None, which was reported here or while reading."""
     if call.source is None:
         return None
     place = call.block.get_argument("source") or Header(call.block)
@@ -239,8 +235,8 @@ def _find_folder(
             make_error(
                 place,
                 f'The module "{call.source}" is not a local folder',
-                "The source of a module must be a path that begins with ./ or ../.",
-                "Copy the module into the repository, and write the path of its folder.",
+                "Modules are read from paths that begin with ./ or ../ only.",
+                "Copy the module into the repository and name its folder.",
             )
         )
         return None
@@ -250,7 +246,7 @@ def _find_folder(
         faults.append(
             make_error(
                 place,
-                f"module.{call.name} calls the module that contains it",
+                f"module.{call.name} calls the module that it stands in",
                 f"The folder {where or '.'} would contain itself.",
             )
         )
@@ -262,24 +258,24 @@ def _make_too_many_fault(call: ModuleBlock) -> Diagnostic:
     return make_error(
         Header(call.block),
         "The configuration calls too many modules",
-        f"One configuration can have {LIMITS.calls:,} calls and {LIMITS.names:,} blocks and local "
-        "values. Those in a module count for every call of it.",
+        f"One configuration may have {LIMITS.calls:,} calls, counted in every module, and "
+        f"{LIMITS.names:,} blocks and local values.",
     )
 
 
 def _resolve_providers(
     caller: Module, call: ModuleBlock, faults: list[Diagnostic]
 ) -> Mapping[str, str]:
-    """The providers of a module: the default ones of its caller, or exactly those of the map."""
-    if call.providers is None:  # instances with an alias are never passed on silently
+    """The providers of a module: its caller's default ones, or exactly those of the map."""
+    if call.providers is None:
         return {name: found for name, found in caller.providers.items() if "." not in name}
     handed = {}
     for name, node in call.providers.items():
-        handed[name] = name  # so that a faulty entry is not reported again where it is used
+        handed[name] = name  # one fault is enough
         wanted = spell_name(node)
         if wanted is None:
             faults.append(
-                make_error(node, "This is not the name of a provider", advice="Write kafka.eu.")
+                make_error(node, "This does not name a provider", advice="Write kafka.eu.")
             )
         elif wanted not in caller.providers:
             advice = suggest_near(wanted, caller.providers)
@@ -292,17 +288,17 @@ def _resolve_providers(
 
 
 def _find_misplaced(found: Declarations) -> Iterator[Diagnostic]:
-    """Errors for blocks that are allowed in the root folder only."""
+    """Blocks that belong into the root folder."""
     for provider in found.providers.values():
         yield make_error(
             Header(provider.block),
-            "A module cannot have provider blocks",
-            "They belong in the root folder, so that one place says which systems are used.",
-            "Move it there, and pass it on with providers = { … } in the module block.",
+            "A module has no provider blocks of its own",
+            "They stand in the root folder, so that one place says which systems are meant.",
+            "Move it there, and hand it down with providers = { … } in the module block.",
         )
     for one in found.imports:
         yield make_error(
             Header(one.block),
-            "A module cannot have import blocks",
-            advice="Move it into the root folder, and write to = module.NAME.TYPE.NAME.",
+            "import blocks stand in the root folder",
+            advice="Move it there, with to = module.NAME.TYPE.NAME.",
         )

@@ -1,4 +1,4 @@
-"""Compile `for` expressions and splats."""
+"""`for` expressions and splats."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ For: TypeAlias = ForTuple | ForObject
 
 
 def iterate_collection(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Val]], int, Marks]:
-    """The keys and values of a collection, their number, and the marks of the collection. Raises
-    EvalError."""
+    """Keys and values of a collection, their number and its marks. Raises EvalError."""
     value, marks = unmark(value)
     if isinstance(value, SEQUENCES):
         return list_elements(value), len(value.items), marks
@@ -47,12 +46,12 @@ def iterate_collection(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Va
         place,
         "A for expression needs a collection",
         f"This is {describe_value(value)}.",
-        "Write coalesce(…, []) if it can be null." if isinstance(value, Null) else "",
+        "Write coalesce(…, []) if it may be null." if isinstance(value, Null) else "",
     )
 
 
 class _Passes:
-    """The passes of a `for`: sets the names, charges for each pass, and applies the `if`."""
+    """Runs through a collection: sets the names, charges for each pass, applies the `if`."""
 
     def __init__(self, node: For, context: Context, *body: Expression) -> None:
         self.node = node
@@ -64,8 +63,7 @@ class _Passes:
         self.weight = 1 + sum(map(compute_weight, parts))
 
     def run_passes(self, env: Env) -> tuple[Iterable[Env], list[Marks]]:
-        """An environment for each element that passes the `if`, and a list of marks. The list is
-        complete only after the last environment was used."""
+        """An environment for each element that is wanted; the list gathers marks meanwhile."""
         pairs, count, marks = iterate_collection(self.collection(env), self.node.collection)
         env.budget.admit(count, self.node)
         gathered = [marks] if marks else []
@@ -82,8 +80,6 @@ class _Passes:
             env.names[value] = item
             if condition is not None and self.node.condition is not None:
                 wanted, marks = unmark(condition(env))
-                # Which elements are left out says something about a sensitive condition, so the
-                # result gets its marks.
                 if marks:
                     gathered.append(marks)
                 if not require_truth(wanted, self.node.condition):
@@ -119,7 +115,7 @@ def compile_for_object(node: ForObject, context: Context) -> Code:
                 if key_marks:
                     marks.append(key_marks)
                 key = make_object_key(raw, node.result_key)
-                if key in groups and not node.group:  # an error in HCL, not a silent loss
+                if key in groups and not node.group:
                     raise _make_duplicate_fault(node, None if marks else key)
                 item = code(inner)
                 groups.setdefault(key, []).append(drop_part_names(item) if marks else item)
@@ -136,7 +132,7 @@ def _make_duplicate_fault(node: ForObject, key: str | None) -> EvalError:
     return EvalError(
         node.result_key,
         f"Two elements produce {shown}",
-        "The keys of an object must be unique.",
+        "The keys of an object are unique.",
         "Write `...` after the value to collect the values of equal keys in lists.",
     )
 
@@ -149,8 +145,6 @@ def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
         value, marks = unmark(target(env))
         if isinstance(value, Computed):
             raise value.defer()
-        # HCL's rules for one value: null has no elements, any other value is one element. Only a
-        # null that is known to be a list is an error.
         if isinstance(value, Null):
             if value.type.kind in ("list", "set", "tuple"):
                 raise EvalError(node.target, "A splat needs a list", "This list is null.")
@@ -169,15 +163,15 @@ def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
 
 
 def _make_result(node: AttrSplat | FullSplat, source: Val, items: tuple[Val, ...]) -> Val:
-    """A list if the source is a list or a set, else a tuple."""
+    """A list for a list or set, a tuple for anything else."""
     if not isinstance(source, ListVal | SetVal):
         return TupleVal(items)
     kinds = {type_of(item) for item in items}
     if len(kinds) > 1:
         raise EvalError(
             node,
-            "The elements of this splat have different types",
-            "All elements of a list have one type.",
+            "The elements of this splat are of different types",
+            "A list has one type.",
             "Use a for expression, which makes a tuple.",
         )
     return ListVal(kinds.pop() if kinds else ANY, items)

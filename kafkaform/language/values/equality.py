@@ -1,4 +1,4 @@
-"""Compare values as the language does."""
+"""When two values are equal: of one type, and with equal parts."""
 
 from __future__ import annotations
 

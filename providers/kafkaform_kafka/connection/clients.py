@@ -1,6 +1,7 @@
-"""Settings for both clients, and one sentence for each failed connection.
+"""One mapping from settings to both clients, and one sentence for every failed connection.
 
-Neither client writes to the terminal or logs on the level on which it shows passwords.
+Both clients are kept from writing to the terminal, and from the level on which they show
+passwords.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ CLIENT_ID = "kafkaform"
 PATIENCE = 8.0
 """Seconds to wait for the first broker."""
 LOOK = 2.0
-"""Seconds in which the addresses of a bootstrap list must say which cluster they lead to."""
-# kafka-python's own maximum of 30 s would hide for that long that a broker is back.
+"""Seconds that the addresses of a bootstrap list have to say whose they are."""
 RECONNECT_MS = 1000
-"""The longest pause before another attempt to reach a lost broker."""
+"""At most so long a lost broker is left alone; kafka-python's own 30 s would hide for as long that
+it is back."""
 
 NATIVE_LOGGER = "kafkaform.native"
 _PARENTS = ("kafka", NATIVE_LOGGER)
@@ -40,7 +41,7 @@ _ADVICE = {
     "_TRANSPORT": "check bootstrap_servers, security_protocol, the network, and that the broker "
     "runs",
 }
-"""librdkafka's name for the cause -> what to do."""
+"""librdkafka's name of the cause -> what to do."""
 
 _UNREAD = {
     "KAFKA_CA_CERT": ("ca_cert", "ca"),
@@ -50,8 +51,8 @@ _UNREAD = {
     "KAFKA_SASL_PASSWORD": ("sasl_password", "password"),
     "KAFKA_SASL_TOKEN_URL": ("sasl_token_url", "token_url"),
 }
-"""Environment variable with which other tools connect -> the attribute and the field of
-KafkaSettings that have the same meaning."""
+"""Environment variable that other tools connect with -> the attribute and the field of Settings
+that it would fill."""
 
 _OTHERWISE = (
     "check bootstrap_servers, and that security_protocol is the one of that listener "
@@ -60,10 +61,9 @@ _OTHERWISE = (
 
 
 def fence_logs() -> None:
-    """Silence the loggers of both clients, whatever is set for the root logger or for one of
-    theirs. Our own errors say what a user has to know."""
-    # At DEBUG kafka-python logs its whole configuration with the password, and each request with
-    # salted SCRAM passwords. A handler of the root logger would print that on the terminal.
+    """Keep both clients' loggers off the terminal and above DEBUG, where they show passwords:
+    whatever is set for the root logger or for one of theirs. What a user has to know of them is
+    told by our own errors."""
     for name in (*_PARENTS, *list(logging.root.manager.loggerDict)):
         if name.partition(".")[0] == "kafka" or name == NATIVE_LOGGER:
             logger = logging.getLogger(name)
@@ -73,8 +73,6 @@ def fence_logs() -> None:
 
 def native_config(settings: KafkaSettings) -> dict[str, Any]:
     """The settings in librdkafka's words."""
-    # Certificates are always verified: enable.ssl.certificate.verification and
-    # ssl.endpoint.identification.algorithm keep their defaults (true, https).
     given = {
         "bootstrap.servers": ",".join(settings.servers),
         "security.protocol": settings.protocol,
@@ -92,15 +90,17 @@ def native_config(settings: KafkaSettings) -> dict[str, Any]:
 
 def pure_config(settings: KafkaSettings) -> dict[str, Any]:
     """The settings in kafka-python's words. Raises ConfigurationError for bad certificates."""
-    return {
-        "bootstrap_servers": list(settings.servers),
-        # The names with `plain` are those of SCRAM, too (KIP-84).
-        "security_protocol": settings.protocol,
-        "client_id": CLIENT_ID,
-        "reconnect_backoff_max_ms": RECONNECT_MS,
+    login = {
         "sasl_mechanism": settings.mechanism,
         "sasl_plain_username": settings.username,
         "sasl_plain_password": _reveal(settings.password),
+    }
+    return {
+        "bootstrap_servers": list(settings.servers),
+        "security_protocol": settings.protocol,
+        "client_id": CLIENT_ID,
+        "reconnect_backoff_max_ms": RECONNECT_MS,
+        **(login if settings.sasl else {}),
         **({"ssl_context": ssl_context(settings)} if settings.tls else {}),
     }
 
@@ -108,9 +108,8 @@ def pure_config(settings: KafkaSettings) -> dict[str, Any]:
 def connect_error(
     settings: KafkaSettings, cause: tuple[str, str] | None, found: Listener | None = None
 ) -> ConnectError:
-    """The error for a failed connection: one sentence with broker and cause. cause: the client's
-    name for it and its text; found: what an inspection of the listener showed, which is more exact.
-    """
+    """One sentence with broker and cause. cause: the client's name for it and its text; found:
+    what a look at the listener showed, which is more exact."""
     name, text = cause or ("", "the broker closed the connection, or did not answer")
     seen = _explain_listener(settings, text, found) if found is not None else None
     sentence, todo = seen or (_redact_text(text, settings), _choose_advice(settings, name))
@@ -120,9 +119,8 @@ def connect_error(
 
 
 def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> None:
-    """Raise ConfigurationError if the bootstrap list leads to several clusters. answers: address ->
-    cluster id."""
-    # Clients take any address of the list, so that each run could change another cluster.
+    """Raises ConfigurationError if the bootstrap list leads to more than one cluster: each
+    connection would belong to whichever answers first. answers: address -> cluster id."""
     clusters = sorted(set(answers.values()))
     if len(clusters) < 2:
         return
@@ -133,7 +131,7 @@ def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> 
     raise ConfigurationError(
         f'bootstrap_servers of provider instance "{settings.instance}" leads to '
         f"{len(clusters)} clusters: {led}",
-        "Name brokers of one cluster only, and give each other cluster a provider block of its "
+        "Name brokers of one cluster there, and give each other cluster a provider block of its "
         "own, with an alias.",
     )
 
@@ -141,26 +139,24 @@ def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> 
 def _explain_listener(
     settings: KafkaSettings, text: str, found: Listener
 ) -> tuple[str, str] | None:
-    """What is wrong and what to do, if the listener showed it."""
+    """What is wrong, and what to do, where the listener showed it."""
     ours, theirs = settings.protocol, found.protocol
     if not found.kafka:
-        return "the server there is not Kafka", "check host and port in bootstrap_servers"
+        return "what listens there is not Kafka", "check host and port in bootstrap_servers"
     if found.tls and not settings.tls:
         secure = ours.replace("PLAINTEXT", "SSL")
-        said = f"the listener expects TLS, but this connection uses {ours}"
+        said = f"the listener speaks TLS, and this connection {ours}"
         return said, f'write security_protocol = "{theirs or secure}" and give ca_cert'
     if found.refused:
         return f"the broker's certificate is refused: {found.refused}", _advise_certificate(
             found.refused
         )
     if theirs is not None and theirs != ours:
-        said = f"the listener expects {theirs}, but this connection uses {ours}"
+        said = f"the listener speaks {theirs}, and this connection {ours}"
         return said, _advise_protocol(theirs, found.mechanisms or (), weaker=settings.tls)
-    # With TLS 1.3 a server refuses the client's certificate only after the handshake, by an alert
-    # (RFC 8446 §4.4.2.4), so that the client has connected and then loses the connection.
     if found.tls and "alert" in text:
         if settings.certificate is None:
-            return "the broker requires a client certificate", "give client_cert and client_key"
+            return "the broker wants a client certificate", "give client_cert and client_key"
         said = "the broker refuses our client certificate"
         return said, "give client_cert and client_key of an authority that the broker trusts"
     if found.mechanisms and settings.mechanism not in found.mechanisms:
@@ -171,26 +167,24 @@ def _explain_listener(
 
 
 def _advise_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
-    """What to do about another security protocol. weaker: this connection uses TLS, and the
-    listener may not."""
-    # A listener without TLS can be somebody who answers at that address to read a password, so the
-    # first advice is to keep TLS.
+    """weaker: the listener has no TLS and the connection has: nobody should be talked into
+    giving it up by whoever answers at that address."""
     login = f" and log in with {' or '.join(mechanisms)}" if mechanisms else ""
     change = f'write security_protocol = "{theirs}"{login}'
     if weaker and "SSL" not in theirs:
         return (
-            "name the port of a listener with TLS in bootstrap_servers; or, if others on the "
-            f"network are allowed to read the traffic, {change}"
+            "name the port of a listener with TLS in bootstrap_servers; or, if everybody on the "
+            f"way may read along, {change}"
         )
     return change
 
 
 def _advise_certificate(refused: str) -> str:
-    """What to do about a certificate that OpenSSL does not accept, by OpenSSL's reason."""
+    """What to do about a certificate that OpenSSL does not believe, by its reason."""
     if "mismatch" in refused:
         return (
-            "write the name from the certificate into bootstrap_servers (and into the broker's "
-            "advertised.listeners), or have a certificate issued for this name"
+            "use the name that the certificate has in bootstrap_servers (and in the broker's "
+            "advertised.listeners), or have it issued for this one"
         )
     if "expired" in refused or "not yet valid" in refused:
         return "have the broker's certificate renewed, and check the clock of this computer"
@@ -208,9 +202,8 @@ def _choose_advice(settings: KafkaSettings, name: str) -> str:
 
 
 def _find_unread_variables(settings: KafkaSettings) -> Iterator[str]:
-    """Advice about environment variables that another tool would use."""
-    # Terraform's provider fills the attributes that its block omits from these variables. Here the
-    # block alone says who connects, so that a reviewer can read it.
+    """Terraform's provider fills what its block leaves out from the environment; a connection
+    here is what the block says, so that everybody who reads it knows who connects."""
     given = {
         variable: attribute
         for variable, (attribute, field) in _UNREAD.items()
@@ -237,7 +230,7 @@ def make_settings_error(settings: KafkaSettings, cause: str) -> ConfigurationErr
 
 
 def _redact_text(text: str, settings: KafkaSettings) -> str:
-    """The text of a client without its advice about its own settings, and without secrets."""
+    """The client's text without its own words for settings and, come what may, without secrets."""
     plain = text.split(" (after ")[0].split(", verify that ")[0].split("/bootstrap: ")[-1]
     for secret in (_reveal(settings.password), _reveal(settings.passphrase)):
         plain = plain.replace(secret, MASK) if secret else plain
@@ -245,8 +238,7 @@ def _redact_text(text: str, settings: KafkaSettings) -> str:
 
 
 def ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
-    """A TLS context that verifies the broker. Raises ConfigurationError for certificates that
-    cannot be used."""
+    """Verifies the broker. Raises ConfigurationError for certificates that cannot be used."""
     try:
         key, passphrase = _reveal(settings.key), _reveal(settings.passphrase)
         return tls_context(settings.ca, settings.certificate, key, passphrase)
@@ -255,7 +247,7 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
 
 
 def _reveal(value: str | Secret | None) -> str | None:
-    """The value for a client library."""
+    """What a client library is told."""
     return value.reveal() if isinstance(value, Secret) else value
 
 

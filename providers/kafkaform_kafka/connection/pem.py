@@ -1,4 +1,4 @@
-"""Distinguish PEM text from the path of a PEM file."""
+"""Is it a certificate or a key, or the path of one?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of `explain access`: who can do what with one resource."""
+"""Who may do what with one resource, for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of `explain config`: where the value of a config comes from."""
+"""Where the value of a config comes from, for people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def config_page(document: FrozenMap) -> Page:
         yield f"Type: {document['type'].lower()}"
     yield f"Can be changed: {document['changed']}"
     if document["sensitive"]:
-        yield "Brokers never report its value."
+        yield "Its value is never told."
     if document["documentation"]:
         yield ""
         yield Prose(document["documentation"])

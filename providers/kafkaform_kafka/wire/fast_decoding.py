@@ -1,11 +1,11 @@
-"""Encode names and decode configs quickly, for thousands of topics.
+"""What thousands of topics need: names that are written, and configs that are read, the short way.
 
-A topic reports all of its configs, and almost all of them are defaults. kafka-python makes an
-object of each, which takes much longer than the broker's answer. This module skips the entries from
-other sources. It also encodes requests, because kafka-python needs as long for a name as the broker
-needs for the configs of that topic. `tests/unit/kafka/wire/test_fast_decoding.py` compares both
-ways with kafka-python's own and tests the private parts on which they depend: the header of a
-request chooses the class of its answer.
+A topic tells all of its configs, and almost every one is a default. Making an object of each of
+them takes kafka-python much longer than the broker needs to answer, so here an entry from another
+source is stepped over; writing a name takes it as long as the broker needs for the configs behind
+it. `tests/unit/kafka/wire/test_fast_decoding.py` holds the inner parts of kafka-python that this
+needs (a request's header chooses the class of its answer), and that both ways say and read the
+same.
 """
 
 from __future__ import annotations
@@ -19,31 +19,27 @@ from kafka.protocol.metadata import MetadataRequest
 from .answers import ConfigEntry, ItemAnswer
 from .client import Wire
 
-# The first version with compact lengths and tagged fields (KIP-482), and the highest there is.
 VERSION = 4
-"""The only version of DescribeConfigs that is decoded here."""
-# Version 10 has topic ids, version 11 lost the rights on the cluster (KIP-700); 12 and 13 kept this
-# form.
+"""The only one that is read here: the first with lengths of variable size."""
 METADATA_VERSION = 11
-"""The lowest version of Metadata that `encode_metadata_request` fits."""
+"""From here on a request is written as `encode_metadata_request` writes it."""
 OWN = 1
-"""The config source of a topic's own override (DYNAMIC_TOPIC_CONFIG)."""
+"""The source of a topic's own override."""
 TOPIC = 2
-"""The resource type of topics."""
+"""The type of the resource."""
 _SHIFTS = 28
-"""By how many bits the last of the five bytes of a 32-bit varint is shifted."""
+"""The last of the five bytes of 32 bits is shifted so far."""
 
 
 class _Response:
-    """Has the methods that kafka-python calls on the class of an answer. source: the config source
-    of the entries to keep."""
+    """What kafka-python takes for the class of an answer. source: of the entries to keep."""
 
     def __init__(self, source: int) -> None:
         self._source = source
         self.parse_header = DescribeConfigsResponse[VERSION].parse_header
 
     def decode(self, data: Any) -> _Answers:
-        """The answer. Raises ValueError for malformed bytes, as kafka-python expects."""
+        """Raises ValueError for what is no such answer, as kafka-python expects."""
         try:
             return _parse_answers(bytes(data.read()), self._source)
         except IndexError:
@@ -51,7 +47,7 @@ class _Response:
 
 
 class _FastHeader:
-    """The header of a request, except for the class of its answer."""
+    """A request's header that asks for another class of answer."""
 
     def __init__(self, header: Any, response: _Response) -> None:
         self._header = header
@@ -82,7 +78,7 @@ class _Request(DescribeConfigsRequest, init=False):  # type: ignore[misc, call-a
 
 
 class NamedTopics(MetadataRequest, init=False):  # type: ignore[misc, call-arg]  # untyped
-    """A Metadata request for these topics. operations: ask also for our rights on each."""
+    """Metadata of these topics. operations: also ask what we may do with each."""
 
     _header: Any
 
@@ -96,10 +92,9 @@ class NamedTopics(MetadataRequest, init=False):  # type: ignore[misc, call-arg] 
 
 
 class _Answers:
-    """A decoded answer, by resource name."""
+    """throttle_time_ms: what kafka-python looks for in every answer."""
 
     def __init__(self, throttle_time_ms: int, results: Mapping[str, ItemAnswer]) -> None:
-        # kafka-python reads this from every answer, and pauses the connection if it is not 0.
         self.throttle_time_ms = throttle_time_ms
         self.results = results
 
@@ -107,8 +102,8 @@ class _Answers:
 def describe_own(
     wire: Wire, names: Sequence[str], timeout: float, node: str | None = None
 ) -> Mapping[str, ItemAnswer]:
-    """The overrides of these topics, by name. timeout: seconds. Raises the errors of `Wire.send`;
-    Unsupported if the broker does not have this version."""
+    """The overrides of these topics by name. timeout: seconds. Raises what `Wire.send` does:
+    Unsupported for a broker that lacks this version."""
     answers: _Answers = wire.send(_Request(names), timeout, node)
     return answers.results
 
@@ -123,14 +118,11 @@ def encode_describe_request(names: Sequence[str]) -> bytes:
 
 
 def encode_metadata_request(names: Sequence[str], operations: bool) -> bytes:
-    """The request for the metadata of these topics."""
+    """The request for the metadata of these topics, which makes none."""
     rows = [_encode_number(len(names) + 1)]
     for name in names:
         text = name.encode()
         rows.append(b"\0" * 16 + _encode_number(len(text) + 1) + text + b"\0")  # no id, no tags
-    # The first flag is allow_auto_topic_creation. Without it as False, a broker with
-    # auto.create.topics.enable, which is Kafka's default, creates each topic that it is asked
-    # about.
     return b"".join(rows) + bytes((False, operations, 0))
 
 
@@ -141,7 +133,7 @@ def _frame_request(data: bytes, header: Any, framed: bool) -> bytes:
 
 
 def _encode_number(number: int) -> bytes:
-    """An unsigned varint, which `_parse_number` decodes."""
+    """A number of variable size: the reverse of `_parse_number`."""
     data = bytearray()
     while number > 127:
         data.append(number & 127 | 128)
@@ -167,9 +159,8 @@ def _parse_answers(data: bytes, source: int) -> _Answers:
 
 
 def _parse_entries(data: bytes, at: int, source: int) -> tuple[list[ConfigEntry], int]:
-    """The entries of one topic that have this source."""
-    # Everything waits for this loop, which runs for each config of each topic. Lengths are almost
-    # always one byte, so they are decoded here, without a call of `_parse_number`.
+    """One topic's entries from this source. Lengths are mostly one byte, and this is the loop
+    that everything waits for, so it takes them itself."""
     entries = []
     count, at = _parse_number(data, at)
     for _ in range(count - 1):
@@ -220,10 +211,8 @@ def _parse_text(data: bytes, at: int) -> tuple[str | None, int]:
 
 
 def _parse_number(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint of 32 bits and the position after it. Raises ValueError if it is
-    longer."""
-    # Without that limit, the time for a number that does not end grows with the square of its
-    # length: a broken or hostile answer would stop the thread that reads all connections.
+    """An unsigned number of variable size, and the place after it. It has 32 bits: one without an
+    end would grow with the answer, and the time that it takes with its square."""
     number = data[at]
     at += 1
     if number < 128:

@@ -1,4 +1,4 @@
-"""Give kafka-python the tokens with which it logs in (SASL/OAUTHBEARER, KIP-255)."""
+"""Hands login tokens to kafka-python."""
 
 from __future__ import annotations
 
@@ -11,19 +11,15 @@ from ..connection.tokens import TokenSource
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-    """Gives a token for each login of a connection."""
-
-    # kafka-python asks again at every re-authentication, which brokers with
-    # connections.max.reauth.ms demand before a token expires (KIP-368).
+    """Asked at every login of a connection, also at the repeated ones of KIP-368."""
 
     def __init__(self, tokens: TokenSource) -> None:
         super().__init__()
         self._tokens = tokens
 
     def token(self) -> str:
-        """The text of a valid token. Raises KafkaConnectionError if there is none."""
-        # A connection error is tried again, and the endpoint may work then. An authentication error
-        # would be final: the client never connects to that broker again.
+        """Raises KafkaConnectionError: another attempt may find the endpoint in good health,
+        whereas a failed login is final for this client."""
         try:
             return self._tokens.get_token().text.reveal()
         except ConnectError as error:

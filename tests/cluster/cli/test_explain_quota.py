@@ -15,7 +15,7 @@ from ...kit.kafka.logins import Login
     [
         (["--user", "ci"], "--user and --client-id go together"),
         (["--client-id", "app"], "--user and --client-id go together"),
-        ([], "no client is named"),
+        ([], "nobody is asked about"),
         (["--user", "", "--client-id", "app"], "kafkaform describe quotas --user ''"),
         (["--ip", ""], "--ip is empty"),
     ],

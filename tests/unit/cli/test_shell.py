@@ -18,7 +18,6 @@ from kafkaform.cli.completion import Completer
 from kafkaform.cli.options.connection import ShellContext
 from kafkaform.cli.shell import _SECRET
 from kafkaform.workflow.connection import ConnectionInputs
-from kafkaform_kafka.commands import completion
 from kafkaform_kafka.inspect.source import DescribeQuery
 
 from ...kit.commands.bare import LOGIN, Bare
@@ -255,8 +254,9 @@ def test_live_names(
 ) -> None:
     """Wherever a name may stand, those that the cluster has now; no default entity, no name that
     would need quotes, and nothing where nobody can know."""
-    monkeypatch.setattr(Completer, "_get_session", lambda self: None)
-    monkeypatch.setattr(completion, "read_document", described)
+    monkeypatch.setattr(
+        Completer, "_ask_cluster", lambda self, kind, wanted: described(kind, wanted)
+    )
     found = [
         name.rstrip()
         for name in Completer(ShellContext(ConnectionInputs())).list_candidates(before, text)
@@ -266,7 +266,7 @@ def test_live_names(
     assert found == offered
 
 
-def described(_: object, kind: str, wanted: DescribeQuery) -> Any:
+def described(kind: str, wanted: DescribeQuery) -> Any:
     """What a cluster tells."""
     entities = {"groups": ["billing"], "client-metrics": ["latency"]}
     return {

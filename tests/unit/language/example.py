@@ -113,9 +113,7 @@ def desired(
 def sound(text: str, inputs: VariableInputs | None = None, **more: Any) -> Desired:
     """The same, and there are no faults in it; a value that a test gives may be warned of."""
     found = desired(text, inputs, **more)
-    assert [
-        item for item in found.diagnostics if not item.summary.startswith("--var contains")
-    ] == []
+    assert [item for item in found.diagnostics if not item.summary.startswith("--var says")] == []
     return found
 
 

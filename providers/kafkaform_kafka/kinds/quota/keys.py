@@ -1,4 +1,4 @@
-"""The quota keys: unit, range, and which entities they belong to."""
+"""The keys of quotas: unit, range and whom each one counts."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""`kafkaform explain`: why a cluster treats somebody as it does, one file a question."""
