@@ -62,7 +62,7 @@ def _assess_deletions(
     doomed = {
         change.identity: (change.before or EMPTY).get("partitions") or 0
         for change in changes
-        if change.identity.kind == topics.KIND and change.action is Action.DELETE
+        if _is_deletion(change)
     }
     if not doomed:
         return {}
@@ -74,6 +74,11 @@ def _assess_deletions(
         groups = pool.submit(native.list_live_groups, counts.keys(), MAX_GROUPS)
     figures = _add_up(sizes.result(), counts), spans.result(), groups.result()
     return {identity: _make_impact(identity.key, *figures) for identity in doomed}
+
+
+def _is_deletion(change: Change) -> bool:
+    # A `kafka_topic_config` that is deleted leaves its topic, perhaps with a shorter retention.
+    return change.identity.kind == topics.KIND and change.action is Action.DELETE
 
 
 def _read_sizes(context: ClusterContext, counts: Mapping[str, int]) -> Sizes | None:
@@ -143,7 +148,7 @@ def _assess_cuts(
     limits = {
         change.identity: find_new_retention(change, context.facts)
         for change in changes
-        if change.action is Action.UPDATE and change.has_risk(RiskKind.DATA_LOSS)
+        if change.has_risk(RiskKind.DATA_LOSS) and not _is_deletion(change)
     }
     limits = {identity: one for identity, one in limits.items() if one != Retention(None, None)}
     if not limits:

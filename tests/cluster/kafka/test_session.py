@@ -20,6 +20,7 @@ from kafkaform.core.resource import (
     Observed,
 )
 from kafkaform.core.value import FrozenMap
+from kafkaform_kafka.kinds.topic.config_risks import find_topic_config_risks
 from kafkaform_kafka.kinds.topic.risks import find_topic_risks
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.configs import describe_configs
@@ -332,6 +333,22 @@ def test_impact_of_a_retention_cut(broker: Any, admin: KafkaSession, prefix: str
     assert 0 < figures[1]["bytes"] < figures[1]["of_bytes"] and figures[1]["of_offsets"] == 50
     assert figures[2]["bytes"] == figures[2]["of_bytes"] > 0 and figures[2]["offsets"] == 50
     apply(admin, gone(prefix, made.incarnation, 2))
+
+
+def test_impact_of_an_override_that_a_block_brings(
+    broker: Any, admin: KafkaSession, prefix: str
+) -> None:
+    """A new `kafka_topic_config` is measured like an update: its topic has records already."""
+    (made,) = apply(admin, new(prefix))
+    seen(admin, prefix)
+    produce(broker, prefix, 20)
+    after = FrozenMap(topic=prefix, config=FrozenMap({"retention.ms": "0"}))
+    path = PathChange(("config", "retention.ms"), None, "0")
+    identity = Identity("kafka", "kafka_topic_config", prefix)
+    block = Change(identity, "kafka_topic_config.t", Action.CREATE, None, after, (path,))
+    block = replace(block, risks=tuple(find_topic_config_risks(block, admin.facts)))
+    assert admin.assess([block])[identity].figures["offsets"] == 20
+    apply(admin, gone(prefix, made.incarnation))
 
 
 def test_a_wrong_password_is_said_within_seconds_and_without_the_password(broker: Any) -> None:

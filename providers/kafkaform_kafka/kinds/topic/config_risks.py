@@ -73,14 +73,6 @@ def _when_lowered(kind: RiskKind, text: str) -> Judge:
     return judge
 
 
-def _when_raised(kind: RiskKind, text: str) -> Judge:
-    def judge(values: Values) -> Iterator[Harm]:
-        if values.raised:
-            yield kind, text.format(new=values.amount)
-
-    return judge
-
-
 def _when_compacted(judge: Judge) -> Judge:
     """Only where the topic is compacted after the change."""
     return lambda values: judge(values) if _has_policy(values.after, COMPACT) else iter(())
@@ -258,7 +250,7 @@ class Retention(Struct, frozen=True):
 
 
 def find_new_retention(change: Change, facts: Facts) -> Retention:
-    """The limits that delete records after the change, of an update that can lose data."""
+    """The limits that delete records after the change, of one that can lose data."""
     defaults = facts.values.get("topic_defaults") or EMPTY
     after = _list_after(change, defaults)
     if not _has_policy(after, DELETE):
@@ -268,7 +260,10 @@ def find_new_retention(change: Change, facts: Facts) -> Retention:
 
 
 def find_topic_config_risks(change: Change, facts: Facts) -> Sequence[Risk]:
-    """The risks of one change of a `kafka_topic_config`, whose topic others declare."""
+    """The risks of one change of a `kafka_topic_config`. Its topic is there before the block and
+    after it, so overrides that come or go with the block concern records as much as an update."""
+    if change.action not in (Action.CREATE, Action.UPDATE, Action.DELETE):
+        return ()
     return tuple(find_config_risks(change, facts))
 
 
@@ -279,9 +274,7 @@ def find_topic_unit(path: Path) -> str:
 
 
 def find_config_risks(change: Change, facts: Facts) -> Iterator[Risk]:
-    """The risks of an update's topic configs. A new topic has no data and no clients."""
-    if change.action is not Action.UPDATE:
-        return
+    """The risks of the topic configs that a change writes or removes."""
     changed = {item.path[1]: item for item in change.paths if _is_config(item)}
     if not changed:
         return

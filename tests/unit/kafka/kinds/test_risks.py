@@ -18,6 +18,7 @@ from kafkaform_kafka.kinds.topic.config_risks import (
     JUDGES,
     Retention,
     find_new_retention,
+    find_topic_config_risks,
     find_topic_unit,
 )
 from kafkaform_kafka.kinds.topic.risks import find_topic_risks
@@ -140,6 +141,28 @@ def test_what_the_cluster_has_by_default_is_what_an_override_replaces() -> None:
     )
     change = update({}, {"retention.ms": "7200000"})
     assert list(find_topic_risks(change, facts)) == []
+
+
+def override(action: Action, value: str, effective: str | None = None) -> Change:
+    """A `kafka_topic_config` that comes or goes with one override of retention.ms."""
+    there = FrozenMap(topic="t", config=FrozenMap({"retention.ms": value}))
+    sides = (None, there) if action is Action.CREATE else (there, None)
+    values = (None, value) if action is Action.CREATE else (value, None)
+    path = PathChange(("config", "retention.ms"), *values, effective)
+    identity = Identity("kafka", "kafka_topic_config", "t")
+    return Change(identity, "kafka_topic_config.t", action, *sides, (path,))
+
+
+def test_overrides_of_a_topic_that_is_there_already() -> None:
+    """A new `kafka_topic_config` block cuts the retention of a topic that has data, and so does
+    one that goes, if what takes effect then is shorter."""
+    cut = find_topic_config_risks(override(Action.CREATE, "1000"), FACTS)
+    assert [risk.kind for risk in cut] == [RiskKind.DATA_LOSS]
+    gone = override(Action.DELETE, "-1", "3600000")
+    assert [risk.kind for risk in find_topic_config_risks(gone, FACTS)] == [RiskKind.DATA_LOSS]
+    assert find_new_retention(gone, FACTS) == Retention(3_600_000, None)
+    assert not find_topic_config_risks(override(Action.CREATE, str(30 * DAY)), FACTS)
+    assert not find_topic_config_risks(override(Action.DELETE, "1000", "3600000"), FACTS)
 
 
 def test_topics_and_their_replicas() -> None:
