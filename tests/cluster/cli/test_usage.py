@@ -96,7 +96,7 @@ def test_validate_loads_no_client(folder: Folder) -> None:
         (["apply", "-lock-timeout=soon"], ["'soon'", "30s"]),
         (["plan", "-target=kafka_topic.nope"], ["kafka_topic.nope", "matches no"]),
         (["plan", "-adopt=kafka_topic.nope"], ["kafka_topic.nope", "matches no"]),
-        (["plan", "-var", "nope=1"], ["nope", "no such variable"]),
+        (["plan", "-var", "nope=1"], ["nope", "this variable is not declared"]),
         (["plan", "-var-file=nope"], ["nope", "cannot be read"]),
         (["-chdir=/nowhere", "plan"], ["/nowhere", "No such file"]),
         (["apply", "x", "-target=kafka_topic.a"], ["saved plan takes no planning flags"]),
@@ -128,7 +128,7 @@ def test_a_fault_of_kafkaform_itself(folder: Folder, monkeypatch: pytest.MonkeyP
     folder.declare("a")
     said = folder.fails(1, "plan")
     assert "failed unexpectedly: KeyError" in said
-    assert "fault of kafkaform, not of your configuration" in said
+    assert "bug in kafkaform, not a fault of your configuration" in said
     assert secret not in said
     (report,) = folder.path.glob("kafkaform-fault-*.txt")
     assert str(report) in said
