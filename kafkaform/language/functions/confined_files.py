@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from ...syntax.limits import FILE_BYTES
 from ..values.faults import LimitFault
 from ..values.limits import LIMITS
-from .file_globs import Glob, parse_glob
 from .file_reader import Read
 from .patterns import Allowance
 
@@ -84,6 +83,8 @@ def _read_content(target: Path, path: str) -> bytes:
 def _find_names(
     top: Path, start: Path, path: str, pattern: str, allowance: Allowance, seen: Counter[str]
 ) -> tuple[str, ...]:
+
+    from .file_globs import parse_glob  # noqa: PLC0415  # only `fileset` needs it
 
     glob = parse_glob(pattern)
     found: list[str] = []
