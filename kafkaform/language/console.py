@@ -1,4 +1,4 @@
-"""Expressions asked of an evaluated configuration, and their values as text."""
+"""Evaluate single expressions in an evaluated configuration, and show their values as text."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ HIDDEN = "(sensitive value)"
 LATER = "(known after apply)"
 TYPE = "type"
 PARTS = 20_000
-"""Elements of a value, at all levels, that are shown."""
-UNKNOWN = "(not known: it depends on something that has faults, or that is not set)"
+"""The largest number of elements, at all levels, of a value that is shown."""
+UNKNOWN = "(not known: it depends on something that has faults or is not set)"
 
 Evaluator = Callable[[str], tuple[str | None, Diagnostics]]
-"""An expression -> its value as text, or None and why not."""
+"""An expression -> its value as text, or None and the errors."""
 
 
 def make_evaluator(built: Built) -> Evaluator:
-    """Evaluates expressions as if they stood in a root local value."""
+    """Make what evaluates expressions as if they were local values of the root."""
     run = built.run
     names = Names(run.root.module, run.schemas, run.context.functions, AllUses())
 
@@ -63,6 +63,7 @@ def make_evaluator(built: Built) -> Evaluator:
         if run.budget.spent:
             return UNKNOWN, ()
         try:
+            # Each question gets a budget of its own, so that one of them cannot end the session.
             env = Env(run.root.env.roots, {}, Budget())
             value = run.context.compile_node(node)(env)
             return str(type_of(value)) if asked else render_value(
@@ -79,8 +80,8 @@ def make_evaluator(built: Built) -> Evaluator:
 
 
 def _get_typed_argument(node: Expression) -> Expression | None:
-    """What `type(…)` asks about. It is no function of the language: only a console has use for the
-    name of a type."""
+    """The argument of `type(…)`; None for any other expression."""
+    # Not a function of the language, as in Terraform: a configuration has no use for the text.
     if isinstance(node, Call) and node.name == TYPE and len(node.args) == 1 and not node.expand:
         return node.args[0]
     return None
@@ -88,14 +89,14 @@ def _get_typed_argument(node: Expression) -> Expression | None:
 
 def _require_showable(value: Val, node: Expression) -> Val:
     if work_of(value) > PARTS or size_of(value) > LIMITS.characters:
-        advice = "Show a part of it, or its length."
+        advice = "Ask for a part of it, or for its length."
         raise EvalError(node, "The value is too large to be shown", advice=advice)
     return require_bounded(value, node, "The value")
 
 
 def render_value(value: Val) -> str:
-    """The value as an expression that yields it; what is sensitive is hidden. Raises what the
-    parts of a module or data source raise."""
+    """The value as an expression that yields it. Sensitive parts are hidden. Raises Poisoned or
+    Deferred if a part of a module or data source has no value."""
     bare = value.value if isinstance(value, Marked) and SENSITIVE not in value.marks else value
     if _can_be_heredoc(bare):
         return _render_heredoc(str(bare))
@@ -126,7 +127,8 @@ def _render_text(value: Val) -> str:
 
 
 def _render_heredoc(text: str) -> str:
-    """A text of several lines as a heredoc, with a marker that is none of its lines."""
+    """A text of several lines as a heredoc."""
+    # The marker must not be one of the lines, which would end the heredoc.
     lines, marker = text.removesuffix("\n").split("\n"), "EOT"
     while marker in (line.strip() for line in lines):
         marker += "_"
@@ -135,7 +137,8 @@ def _render_heredoc(text: str) -> str:
 
 
 def _can_be_heredoc(value: object) -> bool:
-    """Whether a heredoc says exactly this: it ends with a line break, and needs no escapes."""
+    """Whether a heredoc can express the value exactly: a text that ends with a newline and needs
+    no escapes."""
     if not isinstance(value, str) or not value.endswith("\n") or value == "\n":
         return False
     return all(line.isprintable() for line in value.split("\n"))

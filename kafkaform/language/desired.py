@@ -110,8 +110,8 @@ def evaluate_tree(
     context = make_context(functions)
     faults, uses = Collector(context.budget), AllUses()
 
-    # What the text alone shows to be wrong. It is added first: evaluation then keeps silent about
-    # the same places.
+    # Faults that the text alone shows. They are added first, so that evaluation does not report
+    # the same places again.
     linked = link_modules(tree, tuple(schemas.providers))
     root = linked.root
     faults.add_static((*tree.diagnostics, *linked.faults))
@@ -133,7 +133,8 @@ def evaluate_tree(
 def _make_desired(
     run: Run, tree: Tree, inputs: VariableInputs, reads: Mapping[str, str]
 ) -> Desired:
-    """What can be said only when all values are known. Stages without blocks are left out."""
+    """What the configuration declares, when all values are known. Stages without blocks are left
+    out."""
     everywhere = [module.found for module in run.graph.modules.values()]
     declared, outputs, instructions = _collect_declared(run), tuple[Output, ...](), Instructions()
     if run.graph.modules[()].found.outputs:
@@ -189,8 +190,8 @@ def _has_rules(found: Declarations) -> bool:
 def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
     """Resource types, data sources and providers that are not installed.
 
-    In Terraform's files they are skipped with a warning, because a folder that moves over may
-    still hold resources of other tools; in kafkaform's own files they are errors.
+    In Terraform's files they are skipped with a warning, because a folder that moves over can
+    still contain resources of other tools; in kafkaform's own files they are errors.
     """
     skipped: dict[str, list[str]] = {}
     # A folder that is called several times is looked at once.
@@ -223,8 +224,8 @@ def _make_skipped_warning(provider: str, places: list[str]) -> Diagnostic:
     return Diagnostic(
         Severity.WARNING,
         f'{blocks} of the provider "{provider}" {"is" if len(places) == 1 else "are"} skipped',
-        f"kafkaform has no such provider. Skipped: {shown}.",
-        advice="They stay with the tool that manages them; nothing here reads or changes them.",
+        f"kafkaform does not have this provider. Skipped: {shown}.",
+        advice="The tool that manages them stays responsible; kafkaform does not touch them.",
     )
 
 
@@ -251,7 +252,7 @@ def _collect_declared(run: Run) -> tuple[Declared, ...]:
                 for item in items:
                     declared.append(item)
                     first = owners.setdefault(item.identity, item)
-                    # A part of a composite may be declared by other blocks, too.
+                    # Other blocks can declare the parts of a composite, too.
                     if first is not item and None is item.address.child is first.address.child:
                         scope.report(_make_same_object_fault(plan.block, first, item))
     return tuple(declared)

@@ -141,7 +141,7 @@ def _explain_item_start(stop: _Stop) -> _Message | None:
         return "Expected a name without quotes", detail, advice
     if stop.type == "LBRACE":
         advice = "Put it at the end of the line with the block's type and labels."
-        detail = "The { of a block stands on the line of its type."
+        detail = "The { of a block must be on the line of its type."
         return 'Expected a name before "{"', detail, advice
     detail = f"{stop.found}. A body contains arguments (name = value) and blocks (type {{ … }})."
     return "Expected an argument or a block", detail, ""
@@ -175,7 +175,7 @@ def _explain_header(stop: _Stop) -> _Message | None:
         return 'Expected "=" or "{"', f"{stop.found} after a name.", advice
     if stop.type == "EQ":
         return 'A block has no "="', "An argument has no labels, and a block has no =.", ""
-    advice = "The { of a block stands on this line; an argument has = between name and value."
+    advice = "The { of a block must be on this line; an argument has = between name and value."
     return 'Expected "{"', f"{stop.found} after a label.", advice
 
 
@@ -226,7 +226,7 @@ def _explain_after_item(stop: _Stop) -> _Message | None:
     if stop.inside not in _BODIES or not stop.can_take("NL_OR_COMMENT"):
         return None
     if stop.type == "RBRACE":
-        detail = "The } of a block with several lines stands on a line of its own."
+        detail = "The } of a block with several lines must be on a line of its own."
         return 'Expected a newline before "}"', detail, "Put the } on the next line."
     if stop.type == "COMMA":
         return "A comma is not allowed here", "A newline ends each argument and block.", ""
@@ -236,6 +236,7 @@ def _explain_after_item(stop: _Stop) -> _Message | None:
 
 def _is_one_line(before: Sequence[str]) -> bool:
     """Whether the innermost block had no newline after its brace."""
+    # Looks back from the end: only the tokens since the last newline matter.
     since = next((i for i, type_ in enumerate(reversed(before)) if type_ == "NL_OR_COMMENT"), None)
     start = 0 if since is None else len(before) - since
     return "LBRACE" in before[start:]

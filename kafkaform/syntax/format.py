@@ -299,7 +299,7 @@ def _has_same_tokens(tokens: Sequence[Token], text: str) -> bool:
 
 def _scan_whole(text: str) -> Scan:
     """Every token of the text."""
-    # With an end, no block is passed over (see `stamps`): each of them has to be printed.
+    # With an end, no block is skipped (see `stamps`): each of them has to be printed.
     return scan(Source("", text), end=len(text))
 
 

@@ -20,7 +20,8 @@ Joiners count only behind ASCII, because other scripts and emoji need them."""
 
 def find_hidden(source: Source) -> Diagnostics:
     """One warning at the first such character of a text, with the number of all of them."""
-    # A warning, not an error: a legitimate text in a description may contain such a character.
+    # A warning and not an error, because a description in another script can need such characters.
+    # One for all of them: a hostile file could have a million.
     first = _HIDDEN.search(source.text)
     if first is None:
         return ()
@@ -31,7 +32,7 @@ def find_hidden(source: Source) -> Diagnostics:
         Diagnostic(
             Severity.WARNING,
             f"Invisible character U+{ord(first.group()):04X}",
-            f"The text may mean something else than what you see.{others}",
+            f"The text can mean something else than what you see.{others}",
             source.range(start, end),
             source.excerpt(start),
             "Delete it. If you need it, write it in quotes as \\uNNNN.",

@@ -43,6 +43,8 @@ class JsonAtom(Node, frozen=True):
 
 
 class JsonArray(Node, frozen=True):
+    """`[a, b]`."""
+
     items: tuple[Json, ...]
 
 

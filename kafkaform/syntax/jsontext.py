@@ -28,7 +28,7 @@ _PART = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\[^\x00-\x1f])*')
 def decode_string(source: Source, start: int, end: int) -> tuple[str, OffsetMarks]:
     """Decode the string between the quotes at `start` and before `end`. Raises SyntaxFault."""
     raw = source.text[start + 1 : end - 1]
-    if "\\" not in raw:
+    if "\\" not in raw:  # most strings have no escapes
         return raw, ((0, start + 1),)
     pieces: list[str] = []
     marks = [(0, start + 1)]

@@ -365,6 +365,7 @@ def list_children(node: Expression) -> tuple[Expression, ...]:
 
 def walk(node: Expression) -> Iterator[Expression]:
     """The node and all expressions below it, parents first, in source order."""
+    # With a list: `1+1+1+…` is too deep for recursion.
     waiting: list[Expression] = [node]
     while waiting:
         current = waiting.pop()

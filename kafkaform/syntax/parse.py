@@ -43,7 +43,7 @@ def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
             items.extend(_expand_stamps(source, items, scanned.stamps, faults))
             items.sort(key=attrgetter("start"))
         # A file with faults is parsed again without the short cut, so that its messages and their
-        # order do not depend on which blocks were passed over.
+        # order do not depend on which blocks were skipped.
         if scanned.stamps and faults:
             items, faults = _parse_items(source, scan(source, end=len(source.text)))
         read = File(source, 0, len(source.text), _make_unique_body(source, items, faults))
@@ -77,7 +77,7 @@ def _expand_stamps(
     stamps: Sequence[Stamp],
     faults: list[Diagnostic],
 ) -> Iterator[Block]:
-    """The blocks that were passed over. They are parsed after all if their shape turns out to
+    """The blocks that were skipped. They are parsed after all if their shape turns out to
     differ in more than constants."""
     blocks = {item.start: item for item in items if isinstance(item, Block)}
     shapes: dict[Stencil, StencilShape | None] = {}
@@ -133,7 +133,7 @@ def parse_template(
 
 
 def parse_template_source(source: Source) -> tuple[Lit | Template | None, Diagnostics]:
-    """The template that a source holds; None after errors."""
+    """Parse the template that is the whole text of a source; None after errors."""
     scanned = scan(source, Frame.BARE)
     if scanned.faults:
         return None, _sort_faults(scanned.faults)

@@ -20,20 +20,20 @@ from .complaints import Complaint
 from .faults import make_fault
 from .source import Source
 from .stamps import Stamper
-from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, Scan, Token
+from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, OpenFrame, Scan, Token
 
 
 def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | None = None) -> Scan:
     """The tokens of a text, or of the part from `start` to `end`.
 
     root: BODY for a file, EXPRESSION for one expression, BARE for a template. Blocks that repeat
-    others are passed over (see `stamps`), but not in a part of a text.
+    others are skipped (see `stamps`), but not in a part of a text.
     """
     stamper = Stamper(source.text)
     if root is not Frame.BODY or end is not None:
         stamper.patience = 0
     at, until = stamper.pass_over(start), len(source.text) if end is None else end
-    scanner = _Scanner(source, root, stamper, until, at, [_OpenFrame(root, 0)])
+    scanner = _Scanner(source, root, stamper, until, at, [OpenFrame(root, 0)])
     scanner.run()
     ends, broken = scanner.item_ends, frozenset(scanner.broken)
     return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.found)
@@ -52,17 +52,6 @@ _token: Callable[[tuple[str, int, int, Source]], Token] = partial(tuple.__new__,
 """Twice as fast as a call of Token, and a text has hundreds of thousands of tokens."""
 
 
-class _OpenFrame(Struct, eq=False):
-    """What is open at an offset, such as a bracket or a string."""
-
-    frame: Frame
-    start: int
-    marker: str = ""
-    """The word that ends a heredoc."""
-    in_value: bool = False
-    """In a body: `=` was seen on this line, so a `{` opens an object and not a block."""
-
-
 class _Scanner(Struct, eq=False):
     """The state of a scan."""
 
@@ -73,7 +62,7 @@ class _Scanner(Struct, eq=False):
     """The offset to stop at."""
     at: int
     """The offset to go on from."""
-    frames: list[_OpenFrame]
+    frames: list[OpenFrame]
     """What is open, the innermost last."""
     last: str = ""
     """The type of the last token that is not trivia."""
@@ -153,6 +142,7 @@ class _Scanner(Struct, eq=False):
 
     def newline(self, start: int, end: int) -> None:
         top = self.frames[-1]
+        # A newline that does not count is still a token: the formatter needs every line.
         if top.frame not in _NEWLINES_COUNT or self.last in ("", "NL_OR_COMMENT"):
             after_comment = bool(self.tokens) and self.tokens[-1].type == "COMMENT"
             self.tokens.append(_token(("BREAK", start, end, self.source)))
@@ -171,7 +161,7 @@ class _Scanner(Struct, eq=False):
 
     def quote(self, start: int, end: int) -> None:
         self._emit("DBLQUOTE", start, end)
-        self._push(_OpenFrame(Frame.QUOTED, start))
+        self._push(OpenFrame(Frame.QUOTED, start))
 
     def heredoc(self, start: int, end: int) -> None:
         self._emit("HEREDOC_TEMPLATE", start, end)
@@ -179,12 +169,13 @@ class _Scanner(Struct, eq=False):
         if len(marker) > limits.EXCERPT_CHARACTERS:
             self._stop(start, complaints.LONG_MARKER)
             return
-        self._push(_OpenFrame(Frame.HEREDOC, start, marker))
+        self._push(OpenFrame(Frame.HEREDOC, start, marker))
 
     def open(self, start: int, end: int) -> None:
         mark = self.source.text[start]
         type_, frame = OPENERS[mark]
-        # Newlines count in a block and not in an object, so the scanner has to know which it is.
+        # A brace is a block, an object or an object made by a for. They differ in whether
+        # newlines count, so the scanner has to know before the parser sees them.
         if mark == "{":
             top = self.frames[-1]
             if top.frame is Frame.BODY and not top.in_value:
@@ -192,7 +183,7 @@ class _Scanner(Struct, eq=False):
             elif self._is_for_ahead(end):
                 frame = Frame.FOR_OBJECT
         self._emit(type_, start, end)
-        self._push(_OpenFrame(frame, start))
+        self._push(OpenFrame(frame, start))
 
     def _is_for_ahead(self, at: int) -> bool:
         while found := patterns.NOTHING.match(self.source.text, at):
@@ -315,7 +306,7 @@ class _Scanner(Struct, eq=False):
         if self.source.text.startswith("~", self.at):
             self._emit("STRIP_MARKER", self.at, self.at + 1)
             self.at += 1
-        self._push(_OpenFrame(Frame.DIRECTIVE if directive else Frame.INTERPOLATION, start))
+        self._push(OpenFrame(Frame.DIRECTIVE if directive else Frame.INTERPOLATION, start))
 
     # -- shared
 
@@ -323,12 +314,12 @@ class _Scanner(Struct, eq=False):
         self.tokens.append(_token((type_, start, end, self.source)))
         self.last = type_
 
-    def _push(self, opened: _OpenFrame) -> None:
+    def _push(self, opened: OpenFrame) -> None:
         self.frames.append(opened)
         if len(self.frames) > limits.NESTING + 1:
             self._stop(opened.start, complaints.make_too_deep(limits.NESTING))
 
-    def _get_opener(self, opened: _OpenFrame) -> str:
+    def _get_opener(self, opened: OpenFrame) -> str:
         width = 2 if opened.frame in _TEMPLATE_FRAMES else 1
         return self.source.text[opened.start : opened.start + width]
 

@@ -54,7 +54,7 @@ class Stencil(Struct, eq=False):
 
 
 Stamp: TypeAlias = tuple[Stencil, int, int, tuple[str, ...]]
-"""A block that was passed over: its shape, its start and end, its words."""
+"""A block that was skipped: its shape, its start and end, its words."""
 
 
 class Stamper(Struct, eq=False):
@@ -62,9 +62,9 @@ class Stamper(Struct, eq=False):
 
     text: str
     patience: int = _PATIENCE
-    """How many more blocks may repeat nothing; 0 for a text in which nothing is passed over."""
+    """How many more blocks may repeat nothing; 0 for a text in which nothing is skipped."""
     found: list[Stamp] = field(default_factory=list)
-    """The blocks that were passed over."""
+    """The blocks that were skipped."""
     seen: dict[tuple[str, ...], int] = field(default_factory=dict)
     """What is left of a scanned block without its words -> the offset of the block."""
     stencils: list[Stencil] = field(default_factory=list)
@@ -162,7 +162,7 @@ class StencilShape(Struct, frozen=True, eq=False):
 
 
 class Stamped(Block, frozen=True):
-    """A block that was passed over. Its body is parsed when it is asked for."""
+    """A block that was skipped. Its body is parsed when it is asked for."""
 
     # The field `body` of Block has the body of the shape; the property below hides it.
     shape: StencilShape
@@ -187,7 +187,7 @@ class Stamped(Block, frozen=True):
         return self.body.attributes[name].value
 
     def list_blocks(self, kind: str) -> tuple[Block, ...]:
-        return ()  # no block with blocks is passed over
+        return ()  # no block with blocks is skipped
 
 
 def stamp_block(source: Source, stamp: Stamp, shape: StencilShape) -> Stamped:

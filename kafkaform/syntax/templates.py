@@ -285,7 +285,7 @@ class _Assembly:
         top = self._open[-1]
         if top.directive is None or top.directive.word != "if" or top.other:
             raise self._make_stray_fault(
-                directive, "It can stand once between %{ if } and %{ endif }."
+                directive, "It is allowed once between %{ if } and %{ endif }."
             )
         top.then = self._make_body(top.directive.end, directive.start)
         top.other = directive

@@ -51,7 +51,7 @@ def parse_exact(digits: str) -> int | Decimal | None:
         return int(digits)
     try:
         found = Decimal(digits)
-    except InvalidOperation:  # an exponent that no Decimal can hold
+    except InvalidOperation:  # an exponent beyond Decimal's range
         return None
     return None if found and abs(found.adjusted()) > limits.NUMBER_EXPONENT else found
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from ..core.diagnostics import Diagnostic
 from .source import Source
 from .stamps import Stamp
@@ -49,6 +51,17 @@ class Frame(Enum):
     BARE = "bare template"
 
 
+class OpenFrame(Struct, eq=False):
+    """What is open at an offset, such as a bracket or a string."""
+
+    frame: Frame
+    start: int
+    marker: str = ""
+    """The word that ends a heredoc."""
+    in_value: bool = False
+    """In a body: `=` was seen on this line, so a `{` opens an object and not a block."""
+
+
 class Scan(NamedTuple):
     """The result of a scan."""
 
@@ -60,7 +73,7 @@ class Scan(NamedTuple):
     """Indexes of items with a lexical error, which `faults` explains."""
     faults: list[Diagnostic]
     stamps: list[Stamp]
-    """Blocks that were passed over."""
+    """Blocks that were skipped."""
 
 
 OPERATORS: Mapping[str, str] = {

@@ -37,11 +37,6 @@ from .generated_blocks import (
 from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance
 
-PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
-"""Type -> the type whose objects hold its objects: it is not listed by itself, and what it
-declares is not declared by the other too."""
-SWITCHED_OFF = frozenset({"SECURITY_DISABLED"})
-"""Faults of a listing by which the system has no objects of the kind at all."""
 NAMES_SHOWN = 5
 Thing = tuple[str, str, str]
 """Scope id, type and key: one real object, whichever provider instance leads to it."""
@@ -118,6 +113,7 @@ def import_all(
         if stock.count:
             tree = read_tree(workspace)
             text = prove_text(workspace, tree, render_stock(workspace, tree, stock), stock, name)
+        # The second line of defence: a plain attribute of a live object can contain a known secret.
         return GeneratedConfiguration(mask_secrets(text), stock.count, stock.gaps, not stock.failed)
 
 
@@ -131,6 +127,7 @@ def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
     _refuse_unknown(space, wanted)
     state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
+    # All systems at once, because two instances can lead to one system (`Thing`).
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(space.providers):
@@ -148,11 +145,14 @@ def _find_known(
 ) -> set[Thing]:
     """The real objects that blocks declare or the state records, through whichever instance."""
     ids = {*recorded, *(item.identity for item in space.desired.declared)}
-    return {_make_thing(i, sessions[i.instance]) for i in ids if i.instance in sessions}
+    return {_make_thing(i, sessions[i.instance], space) for i in ids if i.instance in sessions}
 
 
-def _make_thing(identity: Identity, session: Session) -> Thing:
-    return session.facts.scope_id, identity.kind, identity.key
+def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing:
+    # A part and its container are one object here: a block of either manages both.
+    kind = space.types.get(identity.kind)
+    container = kind.part_of if kind is not None else None
+    return session.facts.scope_id, container or identity.kind, identity.key
 
 
 def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
@@ -186,8 +186,8 @@ def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) 
         what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
         fault = Diagnostic(
             Severity.ERROR,
-            f"What was generated does not say what is live{what}; nothing was written",
-            advice="Leave out what is named with --match or --type.",
+            f"The generated text does not match the live objects{what}; nothing was written",
+            advice="Exclude these objects with --match or --type.",
         )
         raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
     return text
@@ -233,7 +233,7 @@ def _refuse_unknown(space: Workspace, wanted: ImportFilter) -> None:
 
 
 def _is_listed(kind: ResourceType) -> bool:
-    return kind.expand is None and kind.name not in PARTS
+    return kind.expand is None and kind.part_of is None
 
 
 # ── one system ──────────────────────────────────────────────────────────────────────────
@@ -258,15 +258,15 @@ def _take_listed(
     """The objects of one kind."""
     sweep = session.sweep(kind.name, Depth.FULL)
     fault = sweep.coverage.fault
-    if fault is not None and fault.code in SWITCHED_OFF:
+    if fault is not None and fault.code in kind.switched_off:
         return Stock()
     scope = session.facts.scope_id
-    names = (kind.name, *(part for part, whole in PARTS.items() if whole == kind.name))
     unknown = [
         item
         for item in sweep.items
         if wanted.has_match(item.identity)
-        and not any((scope, name, item.identity.key) in known for name in names)
+        and (scope, kind.name, item.identity.key) not in known
+        # The system has made these for itself, and nobody declares them.
         and item.details.get("internal") is not True
     ]
     told = [_make_found(item, kind, session.facts) for item in unknown]
@@ -305,7 +305,7 @@ def _take_declared(
     return Stock(
         declared=tuple((a, id) for a, id in ids.items() if id is not None and a not in adopt),
         gaps=tuple(
-            f"No import block can name what {address} declares: apply with --adopt='{address}'."
+            f"No import block can name the objects of {address}: apply with --adopt='{address}'."
             for address in sorted({str(replace(address, child=None)) for address in adopt})
         ),
     )
@@ -323,7 +323,7 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
         made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
         same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
-        return f"Not complete: {item.identity} has no block: {error}"
+        return f"Not complete: {item.identity}: no block can declare it: {error}"
     differ = compare(live, made, schema=kind.schema)
     if differ or not same:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
@@ -361,4 +361,4 @@ def _describe_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
     unread = sorted({item.identity.key for item in listed} - read)
     if unread:
         shown = ", ".join(unread[:NAMES_SHOWN]) + (" ..." if len(unread) > NAMES_SHOWN else "")
-        yield f"Not complete: {len(unread)} of {sweep.kind} could be seen but not read: {shown}"
+        yield f"Not complete: {len(unread)} of {sweep.kind} are listed but cannot be read: {shown}"

@@ -16,7 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "import": "commands.import_:import_command",
     "describe": "commands.describe:app",
     "alter": "commands.alter:app",
-    "explain": "commands.explain.group:app",
+    "explain": "commands.explain:app",
     "shell": "shell:shell",
     "console": "commands.console:console",
     "graph": "commands.graph:graph",

@@ -1,4 +1,4 @@
-"""Expressions that name a resource or a provider instance instead of yielding a value."""
+"""Read expressions that name a resource, a provider instance or attributes, and have no value."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..values.faults import EvalError, Place, suggest_near
 from ..values.types import drop_parentheses
 
 Key = Callable[[Expression], str | int]
-"""The value of the brackets of an address."""
+"""Reads the key in the brackets of an address."""
 
 
 def spell_name(node: Expression) -> str | None:
-    """`kafka` or `kafka.eu` as it is spelled, in brackets or not; None for anything else."""
+    """The text of `NAME` or `NAME.ALIAS`, also in parentheses; None for anything else."""
     target = drop_parentheses(node)
     if isinstance(target, Root):
         return target.name
@@ -24,10 +24,12 @@ def spell_name(node: Expression) -> str | None:
 
 
 def parse_address_node(node: Expression, key: Key | None = None) -> Address:
-    """The address that `TYPE.NAME`, `TYPE.NAME["KEY"]` or either behind `module.NAME` spells,
-    or that of a module itself. Raises EvalError."""
+    """The address of a resource (`TYPE.NAME`, `TYPE.NAME["KEY"]`, also behind `module.NAME`) or of
+    a module. Raises EvalError. key: reads keys; without it they must be constants."""
     words = _split_words(drop_parentheses(node), key or read_constant_key)
     modules = []
+    # `module.a.module.b["k"].TYPE.NAME`: pairs in front are modules. What is left is a resource,
+    # or nothing, and then the address is that of the last module.
     while len(words) >= 2 and words[0] == ("module", None):
         name, found = words[1]
         modules.append(f"module.{name}{render_key(found)}")
@@ -44,7 +46,8 @@ def parse_address_node(node: Expression, key: Key | None = None) -> Address:
 
 
 def _split_words(node: Expression, key: Key) -> list[tuple[str, str | int | None]]:
-    """`a.b["c"]` as [("a", None), ("b", "c")]; empty if it is something else."""
+    """`a.b["c"]` as [("a", None), ("b", "c")]; empty for any other expression."""
+    # The outermost node is the last step of the text, so the words come in reverse order.
     found: list[tuple[str, str | int | None]] = []
     inside: str | int | None = None
     while not isinstance(node, Root):
@@ -60,10 +63,10 @@ def _split_words(node: Expression, key: Key) -> list[tuple[str, str | int | None
 
 
 def read_constant_key(node: Expression) -> str | int:
-    """A key that is written out. Raises EvalError."""
+    """A key that is a constant. Raises EvalError."""
     value = node.value if isinstance(node, Lit) else None
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise EvalError(node, "The key of an address must be written out")
+        raise EvalError(node, "The key of an address must be a constant", 'For example: ["eu"].')
     return value
 
 
@@ -71,13 +74,13 @@ def read_depends_on(node: Expression) -> list[tuple[Address, Expression]]:
     """The addresses of a `depends_on` list, each with its place. Raises EvalError."""
     if not isinstance(node, Tuple):
         raise EvalError(
-            node, "depends_on takes a list of addresses", "depends_on = [kafka_topic.a]"
+            node, "depends_on must be a list of addresses", "depends_on = [kafka_topic.a]"
         )
     return [(parse_address_node(item), item) for item in node.items if not _is_data(item)]
 
 
 def _is_data(node: Expression) -> bool:
-    """Whether it names a data source, which is read before anything is changed."""
+    """Whether it names a data source. Those are read before anything is changed."""
     return (spell_name(drop_parentheses(node)) or "").startswith("data.") or (
         isinstance(node, Attr) and (spell_name(node.target) or "").startswith("data.")
     )
@@ -86,22 +89,26 @@ def _is_data(node: Expression) -> bool:
 def read_provider_instance(
     node: Expression | None, default: str, known: Mapping[str, str], place: Place
 ) -> str:
-    """The instance that `provider = kafka.eu` names, else the default one. known: name in the
-    module -> instance; place: of the block. Raises EvalError."""
+    """The instance that `provider = NAME.ALIAS` names, or the default one. Raises EvalError.
+
+    default: the name of the provider; known: name in the module -> instance; place: of the block.
+    """
     if node is None:
         if default not in known:
             raise EvalError(
                 place,
-                f"The module was not handed a provider {default}",
-                f"Its providers map has {', '.join(known) or 'no entries'}.",
-                f"Add {default} = … to providers in the module block, or name one here.",
+                f"The module has no provider {default}",
+                f"Its caller passes {', '.join(known) or 'none'} to it.",
+                f"Add {default} = … to providers in the module block, or set provider here.",
             )
         return known[default]
     name = spell_name(node)
     if name is None:
         raise EvalError(
-            node, "This does not name a provider", f"Write {default} or {default}.ALIAS."
+            node, "This is not the name of a provider", f"Write {default} or {default}.ALIAS."
         )
+    # The provider decides before the name: an alias of another provider is never right, whether
+    # it exists or not.
     found = known.get(name, name)
     if found.partition(".")[0] != default:
         raise EvalError(node, f"This type belongs to the provider {default}, not to {name}")
@@ -113,17 +120,17 @@ def read_provider_instance(
 
 
 def read_ignored_paths(lifecycle: Block, name: str) -> tuple[tuple[str, Expression], ...] | None:
-    """The paths of `ignore_changes` and its like, each with its place; `*` for `all`, None if
-    they are not given. Raises EvalError."""
+    """The paths of `ignore_changes` or `ignore_changes_except`, each with its place; `*` for `all`.
+    None if the argument is not given. Raises EvalError."""
     node = lifecycle.get_argument(name)
     if node is None:
         return None
-    if isinstance(node, Root) and node.name == "all":
+    if isinstance(node, Root) and node.name == "all":  # a keyword of Terraform, without brackets
         return (("*", node),)
     if not isinstance(node, Tuple):
         raise EvalError(
             node,
-            f"{name} takes a list of paths, or all",
+            f"{name} must be a list of paths, or all",
             'Write [description, config["retention.*"]].',
         )
     return tuple((_render_path(item), item) for item in node.items)

@@ -1,4 +1,4 @@
-"""The shape of top-level blocks: labels, attributes, nested blocks; what is not there is named."""
+"""Check the shape of blocks: their labels, arguments and nested blocks."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ NAME = re.compile(r"[^\W\d][\w-]*")
 
 
 class Shape(Struct, frozen=True):
-    """labels: what each label is; required, optional: attribute names; blocks: nested blocks;
-    open: further attributes are for somebody else to check."""
+    """What a block can contain."""
 
     labels: tuple[str, ...] = ()
+    """What each label is, for messages."""
     required: tuple[str, ...] = ()
+    """Names of arguments that it must have."""
     optional: tuple[str, ...] = ()
+    """Names of arguments that it can have."""
     blocks: tuple[str, ...] = ()
+    """Types of nested blocks that it can have."""
     open: bool = False
+    """Further arguments and blocks are checked elsewhere, such as by a provider's schema."""
 
 
 SHAPES: Mapping[str, Shape] = {
@@ -40,6 +44,7 @@ SHAPES: Mapping[str, Shape] = {
             "sensitive",
             "nullable",
             "deprecated",
+            # Terraform's newer arguments, so that a folder which moves over needs no change.
             "ephemeral",
             "const",
         ),
@@ -57,8 +62,9 @@ SHAPES: Mapping[str, Shape] = {
     "import": Shape(required=("to", "id"), optional=("for_each", "provider")),
     "moved": Shape(required=("from", "to")),
 }
+"""Type of a top-level block -> its shape."""
 RULE = Shape(required=("condition", "error_message"))
-"""A `validation`, `precondition`, `postcondition` or `assert`."""
+"""A `validation`, `precondition`, `postcondition` or `assert` block."""
 REMOVED_LIFECYCLE = Shape(optional=("destroy",))
 LIFECYCLE = Shape(
     optional=(
@@ -76,15 +82,16 @@ BACKEND = Shape(("the kind",), open=True)
 
 
 class Spot(Struct, frozen=True):
-    """A place that is not one node, such as a block's header."""
+    """A place that is not one node, such as the name of an argument."""
 
     range: Range
     excerpt: str | None
 
 
 class Header(Struct, frozen=True):
-    """The type and labels of a block, as a place that is looked up when it is asked for."""
+    """The type and labels of a block, as a place."""
 
+    # Lines and columns are computed on demand: every block has a header, and few have faults.
     block: Block
 
     @property
@@ -97,18 +104,21 @@ class Header(Struct, frozen=True):
 
 
 def find_shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
-    """What does not fit the shape."""
+    """The errors of a block that does not fit a shape."""
     if len(block.labels) != len(shape.labels):
         yield _make_labels_fault(block, shape)
     for label in block.labels:
         if not NAME.fullmatch(label.text):
             summary = f'"{label.text}" is not a name'
             yield make_error(
-                label, summary, "A name starts with a letter and holds letters, digits, _ and -."
+                label,
+                summary,
+                "A name is a letter followed by letters, digits, _ and -.",
             )
     for name in shape.required:
         if name not in block.body.attributes:
             yield make_error(Header(block), f'{render_title(block)} needs "{name}"')
+    # Unknown arguments of an open block are reported where its schema is known.
     if shape.open:
         return
     known = (*shape.required, *shape.optional)
@@ -127,30 +137,30 @@ def _make_unknown_fault(
     what: str, name: str, block: Block, place: Place, known: Collection[str]
 ) -> Diagnostic:
     names = ", ".join(known)
-    detail = f"It may hold {names}." if names else "It holds nothing."
+    detail = f"It can contain {names}." if names else "It must be empty."
     return make_error(
         place, f'{render_title(block)} has no {what} "{name}"', detail, suggest_near(name, known)
     )
 
 
 def _make_labels_fault(block: Block, shape: Shape) -> Diagnostic:
-    wanted = " and ".join(shape.labels) or "no labels"
+    wanted = f"needs {' and '.join(shape.labels)}" if shape.labels else "has no labels"
     form = " ".join((block.type, *('"…"' for _ in shape.labels), "{ … }"))
     return make_error(
         Header(block),
-        f"A {block.type} block takes {wanted}",
-        f"It has {len(block.labels)} labels.",
+        f"A {block.type} block {wanted}",
+        f"The number of its labels is {len(block.labels)}.",
         f"Write {form}.",
     )
 
 
 def render_title(block: Block) -> str:
-    """How messages call a block: `variable "zone"`."""
+    """A block's name in messages: `variable "zone"`."""
     return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
 
 
 def find_single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
-    """The nested block of this kind, which may stand there once."""
+    """The nested block of this type, and an error for each further one."""
     found = block.list_blocks(kind)
     extra = tuple(
         make_error(Header(inner), f'{render_title(block)} has a second "{kind}" block')

@@ -1,4 +1,4 @@
-"""Rules that must hold: `precondition`, `postcondition`, `assert`."""
+"""Compile and check conditions: `validation`, `precondition`, `postcondition`, `assert`."""
 
 from __future__ import annotations
 
@@ -16,20 +16,24 @@ from ..values.value import unmark
 
 
 class Rule(Struct, frozen=True):
-    """A compiled rule. word: how messages call it."""
+    """A compiled condition with its message."""
 
     word: str
+    """Its name in messages."""
     condition: Expression
     message: Expression
     holds: Code
+    """The code of the condition."""
     says: Code
+    """The code of the message."""
 
 
 _WORDS = {"assert": "check"}
+"""Type of a block -> its name in messages, where that differs."""
 
 
 def compile_rules(blocks: Iterable[Block], context: Context) -> tuple[Rule, ...]:
-    """Rules whose shape was checked."""
+    """Compile rules whose shape was checked."""
     return tuple(_compile_rule(block, context) for block in blocks)
 
 
@@ -43,8 +47,11 @@ def _compile_rule(block: Block, context: Context) -> Rule:
 
 
 def check_rules(rules: Iterable[Rule], what: str, env: Env) -> Iterator[Diagnostic]:
-    """One error for each rule that does not hold or cannot be evaluated; a rule that needs what
-    is not known yet, or what is faulty itself, is passed over. what: whose rules they are."""
+    """One error for each rule that is not met or cannot be evaluated. what: whose rules they are.
+
+    A rule is left out if it needs a value that is faulty, or that is known only after the apply;
+    it is checked again then.
+    """
     for rule in rules:
         try:
             message = check_rule(rule, env)
@@ -54,17 +61,18 @@ def check_rules(rules: Iterable[Rule], what: str, env: Env) -> Iterator[Diagnost
             yield make_diagnostic(fault, context=[f"while checking {what}"])
             continue
         if message is not None:
-            summary = f"The {rule.word} of {what} does not hold"
+            summary = f"The {rule.word} of {what} is not met"
             if rule.word == "check":
-                summary = f"{what} does not hold"
+                summary = f"{what} has failed"
             yield make_error(rule.condition, summary, message)
 
 
 def check_rule(rule: Rule, env: Env) -> str | None:
-    """The message of a rule that does not hold, else None. Raises EvalError, Poisoned or
-    Deferred."""
+    """The message of a rule that is not met, else None. Raises EvalError, Poisoned or Deferred."""
     env.budget.charge(1, rule.condition)
+    # A condition can depend on sensitive values: whether it holds may be known, but the message
+    # may contain the values themselves.
     if require_truth(unmark(rule.holds(env))[0], rule.condition):
         return None
     text, marks = render_piece(rule.says(env), rule.message)
-    return "The message is hidden since it holds a sensitive value." if marks else text
+    return "The message is hidden because it contains a sensitive value." if marks else text

@@ -1,4 +1,4 @@
-"""What one folder declares: blocks by name, their expressions not yet evaluated."""
+"""What one folder declares: blocks by name, with expressions that are not yet evaluated."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ def _is_repeated(block: Block) -> bool:
 
 
 class VariableBlock(Struct, frozen=True):
+    """A `variable` block."""
+
     name: str
     block: Block
     type: Expression | None
@@ -30,19 +32,23 @@ class VariableBlock(Struct, frozen=True):
 
 
 class ProviderBlock(Struct, frozen=True):
-    """instance: `kafka` or `kafka.ALIAS`."""
+    """A `provider` block."""
 
     name: str
+    """The name of the provider."""
     instance: str
+    """NAME or NAME.ALIAS."""
     block: Block
 
 
 class ResourceBlock(Struct, frozen=True):
-    """A `resource` or `data` block. preconditions, postconditions: its rules."""
+    """A `resource` or `data` block."""
 
     address: Address
+    """TYPE.NAME, without the module and the key of an instance."""
     block: Block
     lifecycle: Block | None
+    """None if there is none, or if it has faults."""
     preconditions: tuple[Block, ...] = ()
     postconditions: tuple[Block, ...] = ()
 
@@ -53,13 +59,14 @@ class ResourceBlock(Struct, frozen=True):
 
 
 class ModuleBlock(Struct, frozen=True):
-    """A call of a module. source: as written, None if it is no plain string; providers: local
-    name in the module -> the name here, None where the default one is handed down."""
+    """A `module` block: a call of a module."""
 
     name: str
     block: Block
     source: str | None
+    """As written; None if it is not a plain string."""
     providers: Mapping[str, Expression] | None = None
+    """Name in the module -> name here. None if the module gets the default ones of its caller."""
 
     @property
     def several(self) -> bool:
@@ -68,6 +75,8 @@ class ModuleBlock(Struct, frozen=True):
 
 
 class OutputBlock(Struct, frozen=True):
+    """An `output` block."""
+
     name: str
     block: Block
     value: Expression
@@ -76,29 +85,41 @@ class OutputBlock(Struct, frozen=True):
 
 
 class CheckBlock(Struct, frozen=True):
-    """data: the data source of its own that only its assertions see."""
+    """A `check` block."""
 
     name: str
     block: Block
     data: ResourceBlock | None
+    """A data source that only its assertions see."""
     assertions: tuple[Block, ...]
 
 
 class RemovedBlock(Struct, frozen=True):
+    """A `removed` block."""
+
     block: Block
     source: Expression
+    """The argument `from`."""
     destroy: bool
+    """Whether the object is deleted; otherwise it is only forgotten."""
 
 
 class MovedBlock(Struct, frozen=True):
+    """A `moved` block."""
+
     block: Block
     source: Expression
+    """The argument `from`."""
     target: Expression
+    """The argument `to`."""
 
 
 class ImportBlock(Struct, frozen=True):
+    """An `import` block."""
+
     block: Block
     target: Expression
+    """The argument `to`."""
     id: Expression
 
 
@@ -116,6 +137,8 @@ def get_place(declaration: Declaration) -> Place:
 class Declarations(Struct):
     """Everything that the files of a folder declare, by name or in the order of the files."""
 
+    # Mutable, because `top_level` fills it block by block.
+
     variables: dict[str, VariableBlock] = field(default_factory=dict)
     locals: dict[str, Attribute] = field(default_factory=dict)
     providers: dict[str, ProviderBlock] = field(default_factory=dict)
@@ -131,6 +154,6 @@ class Declarations(Struct):
 
     @property
     def count(self) -> int:
-        """How many things are declared, blocks without names aside."""
+        """The number of blocks and local values with a name."""
         values = len(self.variables) + len(self.locals) + len(self.outputs)
         return values + len(self.resources) + len(self.data) + len(self.modules)

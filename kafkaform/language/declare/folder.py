@@ -1,4 +1,4 @@
-"""A configuration folder as parsed files; the bytes are passed in, nothing is read here."""
+"""Parse the files of a configuration folder. The bytes are passed in; nothing is read from disk."""
 
 from __future__ import annotations
 
@@ -15,32 +15,37 @@ from .override_files import merge_overrides
 
 
 class Tree(Struct, frozen=True):
-    """configuration: in order of file names, override files merged into the others; values: files
-    of variable values that are read without being asked for, weakest first; contents: file name ->
-    its bytes; terraform: the files are Terraform's; modules: folder, seen from this
-    one -> what it holds, for every folder that a module names (of the root only); names: how
-    modules spell their folders -> the folders' own names there."""
+    """The parsed files of a folder."""
 
     configuration: tuple[File, ...]
+    """In the order of file names; override files are merged into the others."""
     values: tuple[File, ...]
+    """Files of variable values that are read without being named, the weakest first."""
     contents: Mapping[str, bytes]
+    """File name -> its bytes, of all files that were read."""
     diagnostics: Diagnostics = ()
     terraform: bool = False
+    """Whether the files are Terraform's."""
     modules: Mapping[str, Tree] = field(default_factory=dict)
+    """For the root only: folder, seen from the root -> its files, for every folder of a module."""
     names: Mapping[str, str] = field(default_factory=dict)
+    """How modules spell the path of a folder -> the folder's key in `modules`."""
 
 
 class Family(Struct, frozen=True):
-    """A set of file names. configuration, automatic: how they end (the latter are further value
-    files); values: whole names, the weaker first."""
+    """The file names that belong together: kafkaform's, or Terraform's."""
 
     configuration: tuple[str, ...]
+    """Endings of configuration files."""
     values: tuple[str, ...]
+    """Whole names of value files, the weaker first."""
     automatic: tuple[str, ...]
+    """Endings of further value files, which are stronger."""
     terraform: bool = False
 
     def select_configuration(self, names: Iterable[str]) -> list[str]:
         """The configuration files among these names, in their order."""
+        # Editors keep copies of a file beside it under a name with a leading dot.
         return [n for n in sorted(names) if n.endswith(self.configuration) and n[0] != "."]
 
     def select_values(self, names: Collection[str]) -> list[str]:
@@ -67,24 +72,26 @@ FAMILIES = (
         terraform=True,
     ),
 )
-"""The first family that has configuration files is read, so that a folder which moves over from
+"""Only the first family with configuration files is read, so that a folder that moves over from
 Terraform can keep its old files beside the new ones."""
 
 _NATIVE_VALUES = (".kfvars.hcl", ".tfvars")
 
 
 def is_read(name: str) -> bool:
-    """Whether a file of this name can matter to a folder's configuration."""
+    """Whether a file of this name can be part of the configuration of a folder."""
     return any(
         family.select_configuration([name]) or family.select_values([name]) for family in FAMILIES
     )
 
 
 def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
-    """Parse a folder. files: name without folder -> content; other names are passed over.
+    """Parse a folder. files: name without folder -> content; unrelated files are ignored.
 
-    folder: of a module, as diagnostics and contents name it; its value files do not count.
+    folder: the path of a module, for diagnostics and contents. A module gets its values from its
+    caller, so its value files are ignored.
     """
+    # Without any configuration, the folder counts as one of kafkaform's, for the message.
     family = next((f for f in FAMILIES if f.select_configuration(files)), FAMILIES[0])
     names = family.select_configuration(files)
     values = [] if folder else family.select_values(files)
@@ -100,7 +107,7 @@ def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
     over = {name for name in names if family.is_override(name)}
     configuration = tuple(file for name, (file, _) in parsed.items() if name not in over)
     overrides = tuple(parsed[name][0] for name in names if name in over)
-    # What a faulty file declares is not known, so much would seem to be missing.
+    # It is not known what a faulty file declares, so an override could seem to have no target.
     if overrides and not any(has_errors(problems) for _, problems in parsed.values()):
         configuration, problems = merge_overrides(configuration, overrides)
         faults += problems
@@ -122,8 +129,8 @@ def _parse_configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
 
 
 def parse_values(content: bytes, name: str) -> tuple[File, Diagnostics]:
-    """A file of variable values. A name that says neither form, such as a pipe's, may hold either.
-    The faults come without the source line, which may hold a secret."""
+    """Parse a file of variable values. Faults have no source line: it may contain a secret."""
+    # A name without an ending, such as that of a pipe, says nothing about the form.
     guess = not name.endswith(_NATIVE_VALUES) and content.lstrip().startswith(b"{")
     if name.endswith(".json") or guess:
         from .json_bodies import parse_json_values  # noqa: PLC0415  # only JSON files need it
@@ -138,8 +145,8 @@ def _make_nothing_fault(folder: str) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
         f"There is no configuration in {folder}" if folder else "There is no configuration here",
-        "The folder holds no file whose name ends in .kf.hcl, .kf.json, .tf or .tf.json.",
-        advice="Write one, such as main.kf.hcl, or go to the folder that has them.",
+        "The folder has no file whose name ends in .kf.hcl, .kf.json, .tf or .tf.json.",
+        advice="Write one, such as main.kf.hcl, or change to the folder of your configuration.",
     )
 
 
@@ -147,5 +154,5 @@ def _make_size_fault(size: int) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
         f"The configuration is too large: {size:,} bytes",
-        f"All files together may have {ALL_FILES_BYTES:,} bytes.",
+        f"All files together can have {ALL_FILES_BYTES:,} bytes.",
     )

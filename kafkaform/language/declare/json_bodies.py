@@ -1,8 +1,9 @@
-"""JSON files to the nodes that native files become: HCL's json/spec.md, "Structural Elements".
+"""Make the nodes of JSON files, the same as those of HCL files: HCL's json/spec.md, "Structural
+Elements".
 
-Which properties are blocks is for whoever knows what a body may hold. `jsonforms` knows it for
-the language's own blocks; a block that only a provider knows arrives as an argument whose value
-is an object, and `make_argument_blocks` makes it a block once the schema is at hand.
+JSON does not say which properties are blocks; that depends on the body. `json_forms` says it for
+the blocks of the language. A block that only a provider's schema knows is read as an argument whose
+value is an object, and `make_argument_blocks` makes it a block when the schema is known.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from .blocks import NAME
 from .json_forms import FORMS, ROOT, VALUES, JsonForm
 
 _COMMENT = "//"
-"""The property of a body that is passed over."""
+"""The property that is ignored, since JSON has no comments."""
 
 
 def parse_json_file(content: str | bytes, name: str) -> tuple[File, Diagnostics]:
-    """A configuration file. What is no block of the language is an empty block of that name."""
+    """Parse a configuration file."""
+    # A property that is not a block of the language becomes an empty block, so that it is reported
+    # as an unknown block, as in an HCL file.
     file, faults = _parse_file(content, name, ROOT)
     strange = tuple(_make_empty_block(item) for item in file.body.attributes.values())
     body = replace(file.body, attributes={}, blocks=file.body.blocks + strange)
@@ -34,7 +37,7 @@ def parse_json_file(content: str | bytes, name: str) -> tuple[File, Diagnostics]
 
 
 def parse_json_values(content: str | bytes, name: str) -> tuple[File, Diagnostics]:
-    """A file of variable values, in which strings stand for themselves."""
+    """Parse a file of variable values, in which strings are plain text."""
     return _parse_file(content, name, VALUES)
 
 
@@ -89,7 +92,7 @@ def _make_attribute(
     except SyntaxFault as error:
         faults.extend(error.diagnostics)
     else:
-        start = member.name.start + 1  # behind the quote, as `Attribute.name_range` wants it
+        start = member.name.start + 1  # behind the quote, as `Attribute.name_range` needs it
         yield name, Attribute(member.source, start, member.end, name, value)
 
 
@@ -99,7 +102,7 @@ def _make_name_fault(member: JsonMember) -> Diagnostic:
         member.name.start,
         member.name.end,
         f'"{member.name.text}" is not a name',
-        "A name starts with a letter and holds letters, digits, _ and -.",
+        "A name is a letter followed by letters, digits, _ and -.",
     )
 
 
@@ -115,7 +118,7 @@ def _make_blocks(
     labels: tuple[Label, ...],
     faults: list[Diagnostic],
 ) -> Iterator[Block]:
-    """The blocks that a property stands for, label by label; one with faults is left out."""
+    """The blocks of a property, level by level of labels. A block with faults is left out."""
     kind = member.name.text
     what = f'"{kind}" is a block, so its value is written {_WRITTEN[form.labels]}'
     if len(labels) < form.labels:
@@ -141,7 +144,7 @@ def _make_blocks(
 
 
 def _list_members(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[JsonMember]:
-    """The properties of an object or of a list of objects; null has none."""
+    """The properties of an object, or of the objects in a list; null has none."""
     for record in _list_objects(value, what, faults):
         yield from _drop_comments(record)
 
@@ -163,8 +166,8 @@ def _list_objects(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[
 
 
 def make_argument_blocks(item: Attribute) -> tuple[Block, ...] | None:
-    """The blocks that an argument of a JSON body is, where a schema asks for blocks; None if
-    it is none."""
+    """An argument of a JSON body as blocks, if its schema has blocks of this name; None if it is
+    not written as blocks."""
     value = item.value
     if not isinstance(item.source, JsonSource):
         return None

@@ -1,4 +1,4 @@
-"""What a property of a JSON body is, block by block: Terraform's JSON configuration syntax."""
+"""What the properties of each JSON body are, by Terraform's JSON configuration syntax."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from ...syntax.jsonvalues import StringMode
 
 
 class JsonForm(Struct, frozen=True):
-    """labels: how many stand before the body; blocks: name of a nested block -> its key in
-    FORMS; modes: arguments whose strings are not read in `mode`."""
+    """How a block is written in JSON."""
 
     labels: int = 0
+    """How many levels of labels are around the body."""
     blocks: Mapping[str, str] = field(default_factory=dict)
+    """Type of a nested block -> its key in FORMS."""
     modes: Mapping[str, StringMode] = field(default_factory=dict)
+    """Arguments whose strings are not read in `mode`."""
     mode: StringMode = StringMode.TEMPLATE
+    """How the strings of arguments are read."""
 
 
 def _make_modes(spelled: str = "", literal: str = "", path: str = "") -> Mapping[str, StringMode]:
@@ -50,6 +53,7 @@ TOP: Mapping[str, JsonForm] = {
     "locals": JsonForm(),
     "output": JsonForm(1, _RULES, _make_modes("depends_on", "description deprecated")),
     "check": JsonForm(1, {"data": "data", "assert": "plain"}),
+    # Addresses are spelled in strings: `"from": "kafka_topic.old"`.
     "removed": JsonForm(0, {"lifecycle": "plain"}, _make_modes("from")),
     "import": JsonForm(0, {}, _make_modes("to provider")),
     "moved": JsonForm(0, {}, _make_modes("from to")),
@@ -69,5 +73,6 @@ FORMS: Mapping[str, JsonForm] = {
     "provider_meta": JsonForm(1),
 }
 ROOT = JsonForm(blocks={name: name for name in TOP})
+"""A configuration file."""
 VALUES = JsonForm(mode=StringMode.LITERAL)
 """A file of variable values."""

@@ -1,4 +1,4 @@
-"""Modules: the folders that `module` blocks name, and the tree of calls that they make."""
+"""Read the folders that `module` blocks name, and link the calls of modules to a tree."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .settings import read_terraform_settings
 from .top_level import declare_blocks
 
 Folders = Callable[[str], Mapping[str, bytes]]
-"""The files of a folder by name; folders are seen from the root folder: `modules/team`.
-Raises OSError that says why it cannot be read."""
+"""Reads the files of a folder: path seen from the root folder (`modules/team`) -> files by name.
+Raises an OSError that says why the folder cannot be read."""
 
 
 class Module(Struct, frozen=True, eq=False):
@@ -54,7 +54,7 @@ class Module(Struct, frozen=True, eq=False):
             waiting.extend(reversed(module.children.values()))
 
     def render_label(self, name: str) -> str:
-        """How messages name something of this module: `module.a.local.x`."""
+        """The name of something in this module, for messages: `module.a.local.x`."""
         return ".".join((*(f"module.{step}" for step in self.steps), name))
 
 
@@ -62,10 +62,10 @@ class Module(Struct, frozen=True, eq=False):
 
 
 def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int) -> Tree:
-    """The tree with every folder that its module blocks name, directly or through others.
+    """The tree with every folder that its module blocks name, directly or through other modules.
 
-    own: the one name of a folder that has several, since paths may lead through links; size: bytes
-    of the root folder's files.
+    own: path of a folder -> its one name, because paths can lead through links. size: bytes of the
+    files of the root folder.
     """
     modules: dict[str, Tree] = {}
     names: dict[str, str] = {}
@@ -86,6 +86,7 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
             where = names[spelling] = own(spelling)
             if where in modules or where == "":
                 continue
+            # A hostile folder could name folders without end, each of them full of files.
             try:
                 files = read(where) if len(names) <= LIMITS.calls else {}
             except OSError as fault:
@@ -112,7 +113,8 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
 
 
 def get_local_source(block: Block) -> str | None:
-    """The path that a module block names, or None if it names none here."""
+    """The path in the source of a module block; None if it is not a local path."""
+    # Terraform has the same rule: `modules/a` without ./ would be the name of a registry.
     node = block.get_argument("source")
     source = getattr(node, "value", None)
     local = isinstance(source, str) and source.startswith(("./", "../"))
@@ -120,7 +122,7 @@ def get_local_source(block: Block) -> str | None:
 
 
 def resolve_folder(caller: str, source: str) -> str:
-    """The folder that `source` names in a module whose own folder is `caller`; "" is the root."""
+    """The folder that `source` names in a module in the folder `caller`; "" is the root folder."""
     found = posixpath.normpath(posixpath.join(caller, source))
     return "" if found == "." else found
 
@@ -129,7 +131,7 @@ def _make_too_large_fault(block: Block) -> Diagnostic:
     return make_error(
         Header(block),
         "The modules of the configuration are too large",
-        f"All files together may have {ALL_FILES_BYTES:,} bytes, in {LIMITS.calls:,} folders.",
+        f"All files together can have {ALL_FILES_BYTES:,} bytes, in {LIMITS.calls:,} folders.",
     )
 
 
@@ -140,7 +142,7 @@ def _make_unreadable_fault(block: Block, fault: OSError) -> Diagnostic:
         Header(block) if source is None else source,
         f"The module {get_local_source(block)} cannot be read",
         why,
-        "The source is the path of a folder, seen from the file that names it.",
+        "The source is the path of a folder, relative to the file with the module block.",
     )
 
 
@@ -157,7 +159,7 @@ class LinkedModules(Struct, frozen=True):
 
 
 def link_modules(tree: Tree, provider_names: tuple[str, ...]) -> LinkedModules:
-    """Declarations of all folders as a tree of calls. provider_names: of what is installed."""
+    """Link the calls of modules to a tree. provider_names: the providers that are installed."""
     folders = {folder: declare_blocks(one) for folder, one in (("", tree), *tree.modules.items())}
     faults = [fault for _, found in folders.values() for fault in found]
     found = folders[""][0]
@@ -179,7 +181,8 @@ def link_modules(tree: Tree, provider_names: tuple[str, ...]) -> LinkedModules:
 def _add_children(
     root: Module, declared: Mapping[str, Declarations], tree: Tree, faults: list[Diagnostic]
 ) -> bool:
-    """Add the tree of calls to the root; False if it has too many calls. declared: by folder."""
+    """Add the tree of calls to the root. Returns False if there are too many. declared: what each
+    folder declares."""
     waiting, count, names = [root], 0, root.found.count
     while waiting:
         caller = waiting.pop()
@@ -210,8 +213,9 @@ def _add_children(
 
 
 def _map_local_names(found: Declarations, tree: Tree) -> dict[str, str]:
-    """How the root spells its provider instances -> the instances. Terraform's files may give a
-    provider a name of their own; its blocks then become those of the provider that is meant."""
+    """How the root spells its provider instances -> the instances."""
+    # `required_providers` can give a provider a local name. The blocks of that name then become
+    # blocks of the provider.
     settings, names = read_terraform_settings(tree), dict[str, str]()
     for spelling, block in list(found.providers.items()):
         local, dot, alias = spelling.partition(".")
@@ -226,7 +230,7 @@ def _map_local_names(found: Declarations, tree: Tree) -> dict[str, str]:
 def _find_folder(
     caller: Module, call: ModuleBlock, tree: Tree, faults: list[Diagnostic]
 ) -> str | None:
-    """The folder of a call, or None, which was reported here or while reading."""
+    """The folder of a call; None after a fault, which is reported here or was while reading."""
     if call.source is None:
         return None
     place = call.block.get_argument("source") or Header(call.block)
@@ -235,8 +239,8 @@ def _find_folder(
             make_error(
                 place,
                 f'The module "{call.source}" is not a local folder',
-                "Modules are read from paths that begin with ./ or ../ only.",
-                "Copy the module into the repository and name its folder.",
+                "The source of a module must be a path that begins with ./ or ../.",
+                "Copy the module into the repository, and write the path of its folder.",
             )
         )
         return None
@@ -246,7 +250,7 @@ def _find_folder(
         faults.append(
             make_error(
                 place,
-                f"module.{call.name} calls the module that it stands in",
+                f"module.{call.name} calls the module that contains it",
                 f"The folder {where or '.'} would contain itself.",
             )
         )
@@ -258,24 +262,24 @@ def _make_too_many_fault(call: ModuleBlock) -> Diagnostic:
     return make_error(
         Header(call.block),
         "The configuration calls too many modules",
-        f"One configuration may have {LIMITS.calls:,} calls, counted in every module, and "
-        f"{LIMITS.names:,} blocks and local values.",
+        f"One configuration can have {LIMITS.calls:,} calls and {LIMITS.names:,} blocks and local "
+        "values. Those in a module count for every call of it.",
     )
 
 
 def _resolve_providers(
     caller: Module, call: ModuleBlock, faults: list[Diagnostic]
 ) -> Mapping[str, str]:
-    """The providers of a module: its caller's default ones, or exactly those of the map."""
-    if call.providers is None:
+    """The providers of a module: the default ones of its caller, or exactly those of the map."""
+    if call.providers is None:  # instances with an alias are never passed on silently
         return {name: found for name, found in caller.providers.items() if "." not in name}
     handed = {}
     for name, node in call.providers.items():
-        handed[name] = name  # one fault is enough
+        handed[name] = name  # so that a faulty entry is not reported again where it is used
         wanted = spell_name(node)
         if wanted is None:
             faults.append(
-                make_error(node, "This does not name a provider", advice="Write kafka.eu.")
+                make_error(node, "This is not the name of a provider", advice="Write kafka.eu.")
             )
         elif wanted not in caller.providers:
             advice = suggest_near(wanted, caller.providers)
@@ -288,17 +292,17 @@ def _resolve_providers(
 
 
 def _find_misplaced(found: Declarations) -> Iterator[Diagnostic]:
-    """Blocks that belong into the root folder."""
+    """Errors for blocks that are allowed in the root folder only."""
     for provider in found.providers.values():
         yield make_error(
             Header(provider.block),
-            "A module has no provider blocks of its own",
-            "They stand in the root folder, so that one place says which systems are meant.",
-            "Move it there, and hand it down with providers = { … } in the module block.",
+            "A module cannot have provider blocks",
+            "They belong in the root folder, so that one place says which systems are used.",
+            "Move it there, and pass it on with providers = { … } in the module block.",
         )
     for one in found.imports:
         yield make_error(
             Header(one.block),
-            "import blocks stand in the root folder",
-            advice="Move it there, with to = module.NAME.TYPE.NAME.",
+            "A module cannot have import blocks",
+            advice="Move it into the root folder, and write to = module.NAME.TYPE.NAME.",
         )

@@ -1,8 +1,8 @@
-"""Override files: blocks that change what the other files of a folder declare.
+"""Merge override files, whose blocks change what the other files of a folder declare.
 
-Terraform's rules: an argument replaces the one of the same name, nested blocks replace all of
-their kind, `lifecycle` is merged argument by argument, local values one by one. Nodes keep the
-place where they were written, so that a fault is shown in the file that caused it.
+The rules are Terraform's: an argument replaces the one of the same name, nested blocks replace all
+blocks of their type, `lifecycle` is merged argument by argument, and local values one by one. Nodes
+keep the place where they were written, so that a fault is shown in the file that caused it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from ..values.faults import Place, make_error, suggest_near
 from .blocks import Header, Spot, render_title
 
 _Key: TypeAlias = tuple[str, ...]
-"""What makes two blocks one: type, labels and alias."""
+"""The identity of a block: its type, labels and alias."""
 
 
 class _Rule(Struct, frozen=True):
-    """fixed: arguments and nested blocks that cannot be overridden; deep: nested blocks that are
-    merged argument by argument; alone: it may stand in an override file alone (a provider only
-    without alias, since the default one is always there)."""
+    """How blocks of a type are overridden."""
 
     fixed: tuple[str, ...] = ()
+    """Arguments and nested blocks that cannot be overridden."""
     deep: Mapping[str, _Rule] = field(default_factory=dict)
+    """Nested blocks that are merged argument by argument."""
     alone: bool = False
+    """Whether it can be in an override file without a block to override. A provider can only
+    without alias, because the default instance always exists."""
 
 
 _CHECKS = ("precondition", "postcondition")
@@ -44,14 +46,17 @@ _RULES: Mapping[str, _Rule] = {
     "data": _OBJECT,
 }
 _NEVER = ("check", "import", "moved", "removed")
-"""Blocks that stand in other files only."""
+"""Types of blocks that are not allowed in override files."""
 
 
 def merge_overrides(
     files: Sequence[File], overrides: Sequence[File]
 ) -> tuple[tuple[File, ...], Diagnostics]:
-    """The files with the override files merged into them, in their order. What overrides nothing
-    and need not (`terraform` blocks, and what is no block of the language) stays where it is."""
+    """The files, with the override files merged into them in their order.
+
+    A block that overrides nothing and does not have to stays in its file: a `terraform` block, or
+    one that is not a block of the language.
+    """
     merger = _Merger()
     for file in files:
         merger.add_file(file)
@@ -64,22 +69,22 @@ def merge_overrides(
     return tuple(merger.build_files()), tuple(merger.faults)
 
 
-class _Merger:
-    """blocks: of each file, as merged so far; places: key or name of a local value -> the file
-    and the position of its block there."""
+class _Merger(Struct, eq=False):
+    """The files as merged so far."""
 
-    def __init__(self) -> None:
-        self.files: list[File] = []
-        self.blocks: list[list[Block]] = []
-        self.places: dict[_Key, tuple[int, int]] = {}
-        self.faults: list[Diagnostic] = []
+    files: list[File] = field(default_factory=list)
+    blocks: list[list[Block]] = field(default_factory=list)
+    """The merged blocks of each file."""
+    places: dict[_Key, tuple[int, int]] = field(default_factory=dict)
+    """Key of a block or local value -> the indexes of its file and of its block there."""
+    faults: list[Diagnostic] = field(default_factory=list)
 
     def add_file(self, file: File) -> None:
         self.files.append(file)
         self.blocks.append([])
 
     def keep_block(self, block: Block) -> None:
-        """A block of the file that was added last."""
+        """Keep a block of the last file as it is."""
         place = len(self.files) - 1, len(self.blocks[-1])
         self.blocks[-1].append(block)
         for key in _list_keys(block):
@@ -88,8 +93,8 @@ class _Merger:
     def override(self, block: Block) -> None:
         rule = _RULES.get(block.type)
         if block.type in _NEVER:
-            summary = f"{block.type} blocks cannot stand in an override file"
-            advice = "Put it into a file that is not named override."
+            summary = f"{block.type} blocks are not allowed in an override file"
+            advice = "Move it into a file that is not an override file."
             self.faults.append(make_error(Header(block), summary, advice=advice))
         elif block.type == "locals" and not block.body.blocks:
             for item in block.body.attributes.values():
@@ -100,7 +105,7 @@ class _Merger:
             self.override_block(block, rule)
 
     def override_block(self, block: Block, rule: _Rule) -> None:
-        (key,) = _list_keys(block)
+        (key,) = _list_keys(block)  # every block but `locals` has exactly one
         fixed = list(_find_fixed(block, rule))
         self.faults.extend(fixed)
         if fixed:
@@ -140,7 +145,7 @@ class _Merger:
 
 
 def _list_keys(block: Block) -> Iterator[_Key]:
-    """What can be overridden of a block: the block itself, or each of its local values."""
+    """The keys of what can be overridden in a block: the block itself, or each local value."""
     if block.type == "locals":
         yield from (("locals", name) for name in block.body.attributes)
         return
@@ -161,8 +166,11 @@ def _render_name(block: Block) -> str:
 
 
 def _merge_block(base: Block, over: Block, rule: _Rule) -> Block:
-    """The base with what the other block says."""
+    """The base with the arguments and nested blocks of the other block."""
+    # Of blocks like `lifecycle`, the arguments are merged; they are only deep if the base has one.
     deep = {inner.type for inner in base.body.blocks if inner.type in rule.deep}
+    # A nested block can also be written as an argument, or made by a `dynamic` block, so each of
+    # these replaces all forms of the same name.
     new = over.body.attributes
     names = {*new, *(_get_kind(inner) for inner in over.body.blocks if inner.type not in deep)}
     kept = {name: item for name, item in base.body.attributes.items() if name not in names}
@@ -180,7 +188,7 @@ def _merge_block(base: Block, over: Block, rule: _Rule) -> Block:
 
 
 def _find_fixed(over: Block, rule: _Rule) -> Iterator[Diagnostic]:
-    """What the block says that no override may say."""
+    """Errors for arguments and nested blocks that cannot be overridden."""
     items: dict[str, Place] = {inner.type: Header(inner) for inner in over.body.blocks}
     for name, item in over.body.attributes.items():
         items[name] = Spot(item.name_range, item.excerpt)
@@ -194,5 +202,5 @@ def _find_fixed(over: Block, rule: _Rule) -> Iterator[Diagnostic]:
 
 
 def _get_kind(inner: Block) -> str:
-    """The nested block that this one is, or makes."""
+    """The type of a nested block, or the type of the blocks that a `dynamic` block makes."""
     return inner.labels[0].text if inner.type == "dynamic" and inner.labels else inner.type

@@ -1,5 +1,5 @@
-"""The `kafkaform` block: which version may read the folder, and where its state lives; and what
-Terraform's own block says in a folder of Terraform's files."""
+"""Read the `kafkaform` block (required version, backend of the state), and the `terraform` blocks
+of Terraform's files."""
 
 from __future__ import annotations
 
@@ -23,18 +23,24 @@ from .variables import evaluate_constant
 
 
 class Settings(Struct, frozen=True):
-    """required_version: as written; backend: its kind, None for the default; options: its
-    arguments; range: of the backend block."""
+    """The content of the `kafkaform` block."""
 
     required_version: str | None = None
+    """As written."""
     backend: str | None = None
+    """The type of the backend; None for the default one."""
     options: FrozenMap = EMPTY
+    """The arguments of the backend block."""
     range: Range | None = None
+    """The place of the backend block."""
 
 
 def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
-    """What must be known before variables are: only constants may stand there. Faults of the
-    structure are those of `build` and are not repeated here."""
+    """The settings, and the faults in them.
+
+    They are needed before variables are known, so they can only contain constants. Faults of the
+    structure are reported by the evaluation and not repeated here.
+    """
     blocks = declare_blocks(tree)[0].settings
     faults = [*read_terraform_settings(tree).diagnostics] if tree.terraform else []
     if not blocks:
@@ -62,7 +68,7 @@ def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
 
 def _read_options(block: Block, context: Context, faults: list[Diagnostic]) -> FrozenMap:
     for inner in block.body.blocks:
-        faults.append(make_error(Header(inner), "A backend block holds arguments only"))
+        faults.append(make_error(Header(inner), "A backend block can only contain arguments"))
     return FrozenMap(
         {
             name: _read_constant(item.value, context, faults)
@@ -76,8 +82,9 @@ def _read_constant(node: Expression | None, context: Context, faults: list[Diagn
         return None
     try:
         value = evaluate_constant(node, context)
+        # The settings are read before anything else, by commands that resolve no secrets.
         if find_sealed(value) is not None:
-            raise EvalError(node, "A secret cannot stand here")
+            raise EvalError(node, "A secret is not allowed here")
         return lower_value(value)
     except EvalError as fault:
         faults.append(make_diagnostic(fault, context=["while reading the kafkaform block"]))
@@ -88,13 +95,14 @@ def _read_constant(node: Expression | None, context: Context, faults: list[Diagn
 
 
 class TerraformSettings(Struct, frozen=True):
-    """providers: local name -> source, where `required_providers` gives one."""
+    """The content of the `terraform` blocks, as far as it is used."""
 
     providers: Mapping[str, str] = field(default_factory=dict)
+    """Local name -> source, if `required_providers` has one."""
     diagnostics: Diagnostics = ()
 
     def resolve_provider(self, local: str) -> str:
-        """The provider that a local name stands for: `kafka` for whatever comes from `…/kafka`."""
+        """The provider of a local name: the last part of its source, such as `kafka`."""
         return self.providers.get(local, local).rpartition("/")[2]
 
 
@@ -102,13 +110,13 @@ _TERRAFORM = Shape(
     optional=("required_version", "experiments", "language"),
     blocks=("required_providers", "backend", "cloud", "encryption", "provider_meta"),
 )
-"""The version and the experiments are Terraform's, so nothing is said of them."""
+"""The required version and the experiments concern Terraform alone, so they are ignored."""
 _STORES = ("backend", "cloud", "encryption")
 
 
 def read_terraform_settings(tree: Tree) -> TerraformSettings:
-    """What the `terraform` blocks of Terraform's files say; of two entries the later one counts,
-    since override files come last."""
+    """The content of the `terraform` blocks of Terraform's files."""
+    # The later one of two entries wins, because override files come last.
     blocks = [b for file in tree.configuration for b in file.body.blocks if b.type == "terraform"]
     faults = [fault for block in blocks for fault in find_shape_faults(block, _TERRAFORM)]
     inside = [inner for block in blocks for inner in block.body.blocks]
@@ -123,7 +131,8 @@ def read_terraform_settings(tree: Tree) -> TerraformSettings:
 
 
 def _read_sources(block: Block, faults: list[Diagnostic]) -> Iterator[tuple[str, str]]:
-    """The source of each entry that has one; an old entry is a version and nothing else."""
+    """The local name and the source of each entry with a source. Terraform 0.12 wrote only a
+    version: `NAME = "~> 1.0"`."""
     for name, item in block.body.attributes.items():
         if isinstance(item.value, Object):
             for entry in item.value.items:
@@ -136,16 +145,15 @@ def _read_sources(block: Block, faults: list[Diagnostic]) -> Iterator[tuple[str,
                     faults.append(make_error(entry.value, "A source must be a plain string"))
         elif get_literal(item.value) is None:
             form = f'Write {name} = {{ source = "…", version = "…" }}.'
-            faults.append(
-                make_error(item.value, "This is no requirement of a provider", advice=form)
-            )
+            faults.append(make_error(item.value, "This is not a provider requirement", advice=form))
 
 
 def _make_not_used_warning(block: Block) -> Diagnostic:
     return make_warning(
         Header(block),
         f"The {block.type} block is not used",
-        "The state is a file of its own, kafkaform.state.json beside the configuration, and "
-        "Terraform's is never read.",
-        "Live objects come in by import blocks, lifecycle { adopt = true } or plan --adopt=GLOB.",
+        "kafkaform keeps its state in kafkaform.state.json beside the configuration, and never "
+        "reads Terraform's state.",
+        "To take over live objects, use import blocks, lifecycle { adopt = true } or plan "
+        "--adopt=GLOB.",
     )

@@ -1,4 +1,4 @@
-"""Top-level blocks to declarations; expressions stay unevaluated."""
+"""Make declarations of top-level blocks. Expressions are not evaluated here."""
 
 from __future__ import annotations
 
@@ -37,19 +37,17 @@ from .folder import Tree
 
 
 def declare_blocks(tree: Tree) -> tuple[Declarations, Diagnostics]:
-    """What the configuration files declare, and the faults of their structure."""
+    """What the configuration files of a folder declare, and the faults of their structure."""
     found = Declarations()
     faults: list[Diagnostic] = []
     for file in tree.configuration:
         for name, item in file.body.attributes.items():
             faults.append(
-                make_error(
-                    item, f'"{name}" stands outside of any block', advice=_advise_place(name)
-                )
+                make_error(item, f'"{name}" is outside of any block', advice=_advise_place(name))
             )
         for block in file.body.blocks:
             if block.type not in SHAPES:
-                # `settings` reads the terraform block of Terraform's files.
+                # `settings` reads the terraform blocks of Terraform's files.
                 if not (block.type == "terraform" and tree.terraform):
                     faults.append(_make_unknown_block_fault(block))
                 continue
@@ -63,10 +61,11 @@ def declare_blocks(tree: Tree) -> tuple[Declarations, Diagnostics]:
 
 
 def _advise_place(name: str) -> str:
-    return f"Write locals {{ {name} = … }}, or put values of variables into *.auto.kfvars.hcl."
+    return f"Write locals {{ {name} = … }}, or set variables in a file *.auto.kfvars.hcl."
 
 
 def _make_unknown_block_fault(block: Block) -> Diagnostic:
+    # In kafkaform's own files it is a left-over, which does no harm.
     if block.type == "terraform":
         return make_warning(Header(block), "The terraform block is not used", advice="Remove it.")
     return make_error(
@@ -87,17 +86,17 @@ def _make_twice_fault(block: Block, first: Block, what: str) -> Diagnostic:
 
 
 def _read_flag(block: Block, name: str, default: bool) -> tuple[bool, Diagnostics]:
-    """An argument that must be written as true or false."""
+    """An argument that must be the constant true or false."""
     given = block.get_argument(name)
     if given is None:
         return default, ()
     if isinstance(given, Lit) and isinstance(given.value, bool):
         return given.value, ()
-    return default, (make_error(given, f'"{name}" must be true or false, written out'),)
+    return default, (make_error(given, f'"{name}" must be the constant true or false'),)
 
 
 def _select_rules(block: Block, kind: str) -> tuple[tuple[Block, ...], Diagnostics]:
-    """The nested rules of a kind that have their shape, and the faults of the others."""
+    """The nested rules of a type without faults, and the faults of the others."""
     rules = block.list_blocks(kind)
     faults = {id(rule): tuple(find_shape_faults(rule, RULE)) for rule in rules}
     sound = tuple(rule for rule in rules if not faults[id(rule)])
@@ -115,6 +114,7 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
         return
     validations, faults = _select_rules(block, "validation")
     yield from faults
+    # `description` is for readers, and `const` has no effect: its value is checked elsewhere.
     found.variables[name] = VariableBlock(
         name,
         block,
@@ -130,7 +130,7 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
 
 def _declare_locals(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     for inner in block.body.blocks:
-        yield make_error(Header(inner), "A locals block holds values only")
+        yield make_error(Header(inner), "A locals block can only contain values")
     for name, item in block.body.attributes.items():
         if name in found.locals:
             yield make_error(
@@ -167,7 +167,7 @@ def _declare_resource(block: Block, found: Declarations) -> Iterator[Diagnostic]
             yield make_warning(
                 made.lifecycle.body.attributes[name],
                 f'"{name}" has no effect',
-                "Nothing is ever replaced: an object is changed in place or not at all.",
+                "kafkaform never replaces an object: it is changed in place or not at all.",
                 "Remove it.",
             )
     if made.address in found.resources:
@@ -186,7 +186,7 @@ def _declare_data(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 
 
 def _read_lifecycle(block: Block, shape: Shape) -> tuple[ResourceBlock, Diagnostics]:
-    """The block as a resource or data source; a lifecycle block with faults is left out."""
+    """The block as a resource or data source. A lifecycle block with faults is left out."""
     address = Address(block.labels[0].text, block.labels[1].text)
     lifecycle, faults = find_single(block, "lifecycle")
     if lifecycle is None:
@@ -207,7 +207,7 @@ def _declare_module(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     if source is not None and text is None:
         yield make_error(source, "The source of a module must be a plain string")
     for inner in block.body.blocks:
-        yield make_error(Header(inner), f"{render_title(block)} takes arguments only")
+        yield make_error(Header(inner), f"{render_title(block)} can only contain arguments")
     providers, faults = _read_module_providers(block.get_argument("providers"))
     yield from faults
     if name in found.modules:
@@ -219,19 +219,21 @@ def _declare_module(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 def _read_module_providers(
     node: Expression | None,
 ) -> tuple[Mapping[str, Expression] | None, Diagnostics]:
-    """The entries of a module's `providers`: NAME or NAME.ALIAS on both sides."""
+    """The entries of the `providers` of a module: NAME or NAME.ALIAS on both sides."""
     if node is None:
         return None, ()
     if not isinstance(node, Object):
         fault = make_error(
-            node, "providers takes a map of providers", advice="{ kafka = kafka.eu }"
+            node, "providers must be a map of providers", advice="Write { kafka = kafka.eu }."
         )
         return {}, (fault,)
     entries, faults = {}, []
     for item in node.items:
         name = _read_provider_name(item.key)
         if name is None:
-            faults.append(make_error(item.key, "This does not name a provider", advice="kafka = …"))
+            faults.append(
+                make_error(item.key, "This is not the name of a provider", advice="kafka = …")
+            )
         else:
             entries[name] = item.value
     return entries, tuple(faults)
@@ -322,3 +324,4 @@ _DECLARERS: Mapping[str, Callable[[Block, Declarations], Iterator[Diagnostic]]] 
     "import": _declare_import,
     "moved": _declare_moved,
 }
+"""Type of a block -> what adds it to the declarations; its shape has been checked."""

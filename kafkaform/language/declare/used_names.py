@@ -1,4 +1,7 @@
-"""The words of a configuration that belong to providers, as the text alone shows them."""
+"""List the names of providers and of their types that a configuration uses, by its text alone.
+
+They decide whether installed provider packages have to be looked for, which takes long.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from ...syntax.nodes import Block
 from .folder import Tree
 
 _TYPE = re.compile(r'"?(?:module\.[\w-]+(?:\[[^]]*\])?\.)*(?P<type>[\w-]+)\.')
-"""The resource type in an address, which may be in quotes."""
+"""The resource type in an address, which is in quotes in JSON."""
 
 
 def list_used_names(tree: Tree) -> frozenset[str]:
-    """Providers, resource types and data sources that the files of the tree name."""
+    """The providers, resource types and data sources that the files of the tree name."""
     own = (_block_names(block) for file in tree.configuration for block in file.body.blocks)
     return frozenset[str]().union(*own, *map(list_used_names, tree.modules.values()))
 
@@ -24,6 +27,8 @@ def _block_names(block: Block) -> Iterator[str]:
     elif block.type == "check":
         for inner in block.list_blocks("data"):
             yield from _block_names(inner)
+    # Objects of a type can be left in the state when its last block is gone, so addresses count.
+    # They are read from the text, because the address may have faults that are reported later.
     elif block.type in ("removed", "moved", "import"):
         for name in ("from", "to"):
             address = block.get_argument(name)

@@ -1,8 +1,8 @@
-"""Where the values of the root's variables come from.
+"""Find the values of the root's variables.
 
-Terraform's order, weakest first: environment, the value file that is always read, the automatic
-ones by name, then `--var` and `--var-file` in the order of the command line. A value replaces a
-weaker one whole.
+The order is Terraform's, the weakest first: the environment, the value file that is always read,
+the automatic ones by name, then `--var` and `--var-file` in the order of the command line. A value
+replaces a weaker one as a whole.
 """
 
 from __future__ import annotations
@@ -22,33 +22,36 @@ PREFIX = "KF_VAR_"
 TERRAFORM_PREFIX = "TF_VAR_"
 COMMAND_LINE = "--var"
 UNDECLARED = 2
-"""How many undeclared names of files are told one by one: a file may serve many folders."""
+"""How many undeclared names of files are reported one by one; a file can serve many folders."""
 
 
 class VarFile(Struct, frozen=True):
-    """A file given with --var-file. name: as the user wrote it."""
+    """A file given with --var-file."""
 
     name: str
+    """As the user wrote it."""
     content: bytes
 
 
 class VariableInputs(Struct, frozen=True):
-    """environ: the environment, of which only KF_VAR_… is looked at (and TF_VAR_… for Terraform's
-    files); given: `name=value` texts (--var) and files (--var-file) in the order of the command
-    line; partial: unset variables are no error, what needs them is checked for names only
-    (`validate`)."""
+    """Where values can come from, besides the files of the folder."""
 
     environ: Mapping[str, str] = field(default_factory=dict)
+    """The environment. Only KF_VAR_… is used, and TF_VAR_… for Terraform's files."""
     given: tuple[str | VarFile, ...] = ()
+    """`name=value` texts (--var) and files (--var-file), in the order of the command line."""
     partial: bool = False
+    """Whether variables can be unset (`validate`). What needs them is then checked for names
+    only."""
 
 
 class GivenValue(Struct, frozen=True):
-    """A value from outside: a node of a file, or a text with the place to blame. origin: who
-    gives it, for messages."""
+    """A value from outside: a node of a file, or a text."""
 
     origin: str
+    """Where it comes from, for messages."""
     place: Place
+    """The place to blame; for a text, the block of the variable."""
     node: Expression | None = None
     text: str = ""
 
@@ -91,8 +94,8 @@ def _read_file_values(
 ) -> Iterator[tuple[str, GivenValue]]:
     for block in file.body.blocks:
         label = block.labels[0].text if block.type == "variable" and block.labels else ""
-        advice = f"Write {label} = …; variables are declared in other files." if label else ""
-        summary = "A file of variable values holds no blocks"
+        advice = f"Write {label} = …, and declare the variable in another file." if label else ""
+        summary = "A file of variable values cannot contain blocks"
         faults.append(make_error(Header(block), summary, advice=advice))
     for name, item in file.body.attributes.items():
         if name in blocks:
@@ -102,7 +105,8 @@ def _read_file_values(
 
 
 def _warn_undeclared(items: Iterable[Attribute], blocks: Blocks) -> Iterator[Diagnostic]:
-    """Without the source line: the value may be a secret whose name is misspelt."""
+    """Warnings for values of undeclared variables."""
+    # Without the source line: the value may be a secret whose name is misspelt.
     found = list({item.name: item for item in items}.values())
     for item in found[:UNDECLARED]:
         advice = suggest_near(item.name, blocks) or f'Declare it with variable "{item.name}" {{ }}.'
@@ -111,22 +115,23 @@ def _warn_undeclared(items: Iterable[Attribute], blocks: Blocks) -> Iterator[Dia
     more = [item.name for item in found[UNDECLARED:]]
     if more:
         shown = ", ".join(more[:10]) + (", …" if len(more) > 10 else "")
-        summary = f"{len(more)} more variables that have a value are not declared: {shown}"
+        summary = f"Values of {len(more)} more undeclared variables are ignored: {shown}"
         yield Diagnostic(Severity.WARNING, summary)
 
 
 def _read_argument(
     given: str, blocks: Blocks, faults: list[Diagnostic]
 ) -> Iterator[tuple[str, GivenValue]]:
-    """No message repeats the value, which may be a secret."""
+    """The variable and the value of a `--var`."""
+    # No message repeats the value, which may be a secret.
     name, equals, text = given.partition("=")
     if not equals:
-        faults.append(_make_fault("--var takes name=value", "There is no = in it."))
+        faults.append(_make_fault("--var needs name=value", "Add the = and a value."))
     elif name != name.strip():
         advice = f"Write --var '{name.strip()}=…' without blanks around the =."
-        faults.append(_make_fault(f'--var sets "{name}", which has a blank in it', advice))
+        faults.append(_make_fault(f'--var sets "{name}", which contains a blank', advice))
     elif name not in blocks:
-        summary = f'--var sets "{name}", but no such variable is declared'
+        summary = f'--var sets "{name}", but this variable is not declared'
         faults.append(_make_fault(summary, suggest_near(name, blocks)))
     else:
         given_text = GivenValue(COMMAND_LINE, Header(blocks[name].block), text=text)
@@ -136,13 +141,14 @@ def _read_argument(
 def _require_text(
     name: str, given: GivenValue, faults: list[Diagnostic]
 ) -> Iterator[tuple[str, GivenValue]]:
-    """Bytes of the environment or the command line that are no UTF-8 come as halves of surrogate
-    pairs, which no system takes and no file can hold."""
+    """The value, unless it is not UTF-8, which is reported."""
+    # Python decodes bytes that are not UTF-8 to halves of surrogate pairs (PEP 383). They could be
+    # neither sent nor written to a file.
     try:
         given.text.encode()
     except UnicodeEncodeError:
         summary = f'The value of "{name}" from {given.origin} is not UTF-8 text'
-        faults.append(make_error(given.place, summary, advice="Set it again, in UTF-8."))
+        faults.append(make_error(given.place, summary, advice="Set it again in UTF-8."))
         return
     yield name, given
 

@@ -1,4 +1,4 @@
-"""Input variables: types, defaults, validations, and what holds when a value is given."""
+"""Check declarations of input variables, and compute and validate their values."""
 
 from __future__ import annotations
 
@@ -86,24 +86,26 @@ RESERVED = (
     "depends_on",
     "locals",
 )
-"""Names that mean something else in a `module` block."""
+"""Names that have another meaning in a `module` block."""
 
 
 class Variables(Struct, frozen=True):
-    """values: by name, for `var`; plain: what may be shown and digested, secrets left out;
-    secrets: name -> text of each sensitive variable, and of each part of one that is a
-    collection, for whoever sends it."""
+    """The variables of the root."""
 
     values: Mapping[str, Found]
+    """By name, for `var`."""
     plain: Mapping[str, Value]
+    """The values without marks, which can be shown and digested."""
     secrets: Mapping[str, str]
+    """Name of a secret -> its text: of each sensitive variable, and of each part of one that is a
+    collection. They are read when they are sent."""
     diagnostics: Diagnostics
 
 
 def resolve_variables(
     tree: Tree, blocks: Mapping[str, VariableBlock], inputs: VariableInputs, context: Context
 ) -> Variables:
-    """The value of every variable that the root declares, and all faults in them."""
+    """The values of all variables that the root declares, and all faults in them."""
     faults: list[Diagnostic] = []
     found = gather_values(tree, blocks, inputs, faults)
     values: dict[str, Found] = {}
@@ -152,9 +154,9 @@ def _make_unset_fault(block: VariableBlock, terraform: bool) -> Diagnostic:
     return make_error(
         Header(block.block),
         f'The variable "{block.name}" has no value',
-        "It has no default, so a value must be given.",
-        f"Give it with --var '{block.name}=…', in {prefix}{block.name}, in {file} or a {more} "
-        "file, or with --var-file.",
+        "It has no default, so you must set it.",
+        f"Set it with --var '{block.name}=…', {prefix}{block.name} in the environment, {file}, a "
+        f"{more} file, or --var-file.",
     )
 
 
@@ -162,21 +164,22 @@ def _make_unset_fault(block: VariableBlock, terraform: bool) -> Diagnostic:
 
 
 def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagnostic]:
-    """What is wrong with a declaration, whatever is given."""
+    """The faults of a declaration, whatever the value is."""
     if block.name in RESERVED:
-        detail = "A module block has an argument of this name."
-        yield make_error(Header(block.block), f'No variable can be called "{block.name}"', detail)
+        detail = "A module block has an argument with this name."
+        yield make_error(Header(block.block), f'A variable cannot be named "{block.name}"', detail)
     if block.deprecated is not None and not (get_literal(block.deprecated) or "").strip():
         yield make_error(
-            block.deprecated, '"deprecated" must be a text that says what to use instead'
+            block.deprecated, '"deprecated" must be a string that says what to use instead'
         )
     const = block.block.get_argument("const")
     if const is not None and not (isinstance(const, Lit) and isinstance(const.value, bool)):
-        yield make_error(const, '"const" must be true or false, written out')
+        yield make_error(const, '"const" must be the constant true or false')
     for rule in block.validations:
         condition = rule.get_argument("condition")
         if condition is not None and not _has_reference(condition, block.name):
-            yield make_error(condition, f"The condition of a validation refers to var.{block.name}")
+            summary = f"The condition of a validation must refer to var.{block.name}"
+            yield make_error(condition, summary)
     if block.default is not None:
         try:
             compute_value(block, None, Header(block.block), "", context)
@@ -203,18 +206,18 @@ def warn_deprecated(block: VariableBlock, place: Place) -> Iterator[Diagnostic]:
 
 
 def _warn_typed_secret(block: VariableBlock, given: GivenValue) -> Iterator[Diagnostic]:
-    """A warning for a secret that stands on the command line. It is taken, as Terraform takes it:
-    pipelines that move over give their passwords so."""
+    """A warning for a secret on the command line."""
+    # Not an error, because pipelines that move over from Terraform pass passwords like this.
     if _is_secret(block) and given.origin == COMMAND_LINE:
-        summary = f'--var says the value of the sensitive variable "{block.name}"'
+        summary = f'--var contains the value of the sensitive variable "{block.name}"'
         detail = "Every user of this computer can read it in the list of processes."
-        advice = f"Set {PREFIX}{block.name} in the environment, or use a var file."
+        advice = f"Set {PREFIX}{block.name} in the environment, or use a variable file."
         found = make_error(given.place, summary, detail, advice=advice)
         yield replace(found, severity=Severity.WARNING)
 
 
 def _is_secret(block: VariableBlock) -> bool:
-    """Whether its value is kept out of everything that is shown or stored."""
+    """Whether its value must be neither shown nor stored."""
     return block.sensitive or block.ephemeral
 
 
@@ -222,8 +225,8 @@ def _is_secret(block: VariableBlock) -> bool:
 
 
 def _compute_root_value(block: VariableBlock, source: GivenValue | None, context: Context) -> Val:
-    """The converted value of a variable of the root. Raises EvalError; Unset if nothing gives
-    one."""
+    """The converted value of a variable of the root. Raises EvalError, or Unset if it has no
+    value."""
     if source is None:
         value = compute_value(block, None, Header(block.block), "", context)
     else:
@@ -232,6 +235,7 @@ def _compute_root_value(block: VariableBlock, source: GivenValue | None, context
     if not _is_secret(block):
         context.budget.charge(work_of(value), Header(block.block))
         return value
+    # A whole sensitive variable of the root is a secret that can be sent: it has a reference.
     bare = unmark(value)[0]
     return Marked(bare, frozenset({SENSITIVE, SECRET}), SecretRef("variable", block.name))
 
@@ -239,10 +243,14 @@ def _compute_root_value(block: VariableBlock, source: GivenValue | None, context
 def compute_value(
     block: VariableBlock, given: Val | None, place: Place, origin: str, context: Context
 ) -> Val:
-    """What a variable holds when it is given this (None: nothing). origin: who gives it, for
-    messages. Raises EvalError; Unset if there is no default, either."""
+    """The value of a variable. Raises EvalError, or Unset if there is no value and no default.
+
+    given: the value from outside, None if there is none; place: of that value; origin: where it
+    comes from, for messages.
+    """
     kind = ANY if block.type is None else parse_type(block.type, make_default_reader(context))
     value = given
+    # As in Terraform, null stands for the default if the variable cannot be null.
     if value is None or (isinstance(unmark(value)[0], Null) and not block.nullable):
         if block.default is not None:
             place, value = block.default, _evaluate_hiding(block, block.default, context)
@@ -259,7 +267,7 @@ def compute_value(
         fault.hide = hide
         raise
     except ConvertFault as fault:
-        by = f" (given by {origin})" if origin else ""
+        by = f" (from {origin})" if origin else ""
         raise EvalError(
             place,
             f'The value of the variable "{block.name}" does not fit its type',
@@ -272,29 +280,32 @@ def compute_value(
 
 
 def _read_given(block: VariableBlock, source: GivenValue, context: Context) -> Val:
-    """A text for a primitive or untyped variable is taken as it is, else read as HCL."""
+    """The value that is given from outside. Raises EvalError."""
+    # As in Terraform, the text for a primitive or untyped variable is taken as it is, and any other
+    # text is read as an expression: `--var 'names=["a"]'`.
     node = source.node
     if node is None:
         if block.type is None or getattr(block.type, "name", "") in ("string", "number", "bool"):
             return source.text
         node, faults = parse_expression(source.text, source.origin)
         if node is None:
-            summary = f'The value of the variable "{block.name}" given by {source.origin} '
+            summary = f'The value of the variable "{block.name}" from {source.origin} '
             why = "" if _is_secret(block) else faults[0].summary
             raise EvalError(source.place, summary + "is not an expression", why)
     return _evaluate_hiding(block, node, context)
 
 
 def _evaluate_hiding(block: VariableBlock, node: Expression, context: Context) -> Val:
-    """The value of an expression. A fault of a secret tells its place only: even the reason could
-    repeat it, such as a password that was written without quotes."""
+    """The value of an expression. Raises EvalError."""
+    # The fault of a secret has a place only. Even the reason could repeat the secret: a password
+    # without quotes is reported as an unknown name.
     try:
         return evaluate_constant(node, context)
     except EvalError as fault:
         if not _is_secret(block):
             raise
         summary = f'The value of the variable "{block.name}" cannot be evaluated'
-        why = "The reason is hidden since the variable is sensitive."
+        why = "The reason is hidden because the variable is sensitive."
         raise EvalError(fault.place, summary, why, hide=True) from None
 
 
@@ -304,7 +315,7 @@ def evaluate_constant(node: Expression, context: Context) -> Val:
 
 
 def make_default_reader(context: Context) -> Default:
-    """Reads the default of `optional(type, default)` in a type."""
+    """Make what evaluates the default of `optional(type, default)` in a type."""
 
     def read(node: Expression, kind: Type) -> Value:
         try:
@@ -325,7 +336,7 @@ def make_default_reader(context: Context) -> Default:
 def check_validations(
     block: VariableBlock, values: Mapping[str, Found], context: Context
 ) -> Iterator[Diagnostic]:
-    """An error for each validation that does not hold. values: of all variables of its module."""
+    """An error for each validation that is not met. values: of all variables of the module."""
     if isinstance(values.get(block.name), Poisoned):
         return
     env = Env({"var": Space("variable", values)}, {}, context.budget)

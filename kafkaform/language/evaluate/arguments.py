@@ -1,4 +1,4 @@
-"""The body of a resource or provider block, checked and converted by its schema."""
+"""Compile and evaluate the body of a resource, data or provider block by its schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic
 from ...core.schema import NUMBER, AttributeSchema, ObjectSchema, Type
-from ...core.value import EMPTY, FrozenMap, SecretRef, Value
+from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax import nodes
 from ...syntax.nodes import Block, Body
 from ..declare.blocks import Header, Spot
@@ -28,12 +28,9 @@ from ..values.faults import (
 )
 from ..values.types import describe_type
 from ..values.value import (
-    FIELDS,
     SECRET,
-    SEQUENCES,
     Computed,
     MapVal,
-    Marked,
     Null,
     Val,
     find_sealed,
@@ -43,15 +40,13 @@ from ..values.value import (
 )
 from .dynamic_blocks import Each, compile_dynamic, describe_key, list_iterations
 from .schema_rules import check_value
+from .secret_arguments import make_leak_fault, make_secret_fault, read_secret
 
 Report = Callable[[Diagnostic], None]
-SECRET_ADVICE = (
-    'Write secret_env("NAME") or secret_file("PATH"), or use a variable with sensitive = true.'
-)
 
 
 class Argument(Struct, frozen=True):
-    """One argument of a block, compiled."""
+    """A compiled argument."""
 
     attribute: AttributeSchema
     node: nodes.Attribute
@@ -59,22 +54,26 @@ class Argument(Struct, frozen=True):
 
 
 class Arguments(Struct, frozen=True):
-    """A compiled body. base: every attribute with its default."""
+    """A compiled body."""
 
     schema: ObjectSchema
     place: Place
+    """The place to blame for a missing argument."""
     title: str
+    """The name of the block in messages."""
     given: tuple[Argument, ...]
     base: FrozenMap
+    """Every attribute with its default."""
     blocks: tuple[Nested, ...]
 
 
 class Nested(Struct, frozen=True):
-    """A nested block. each: what a `dynamic` one is made for."""
+    """A compiled nested block."""
 
     kind: str
     body: Arguments
     each: Each | None = None
+    """The collection of a `dynamic` block."""
 
 
 def compile_arguments(
@@ -87,8 +86,11 @@ def compile_arguments(
     meta: tuple[str, ...] = (),
     meta_blocks: tuple[str, ...] = (),
 ) -> Arguments:
-    """Compile a body and report what the text alone shows to be wrong. meta: names that are
-    not the schema's; title: how messages call the block."""
+    """Compile a body, and report the faults that the text alone shows.
+
+    title: the name of the block in messages. meta, meta_blocks: arguments and nested blocks that
+    are not part of the schema.
+    """
     given: dict[str, Argument] = {}
     blocks = [block for block in body.blocks if block.type not in meta_blocks]
     for name, node in body.attributes.items():
@@ -103,7 +105,7 @@ def compile_arguments(
         attribute = schema.find(name)
         if attribute is None or attribute.computed:
             report(_make_name_fault(node, attribute is not None, schema, title, meta))
-        elif attribute.name in given:  # an argument may have a second name
+        elif attribute.name in given:  # one of the two is another name for the same attribute
             report(_make_same_argument_fault(node, given[attribute.name].node))
         else:
             given[attribute.name] = Argument(attribute, node, context.compile_node(node.value))
@@ -173,8 +175,8 @@ def _make_block_fault(
     block: Block, kind: str, schema: ObjectSchema, title: str, known: tuple[str, ...]
 ) -> Diagnostic:
     if kind in schema.blocks:
-        why = "Its block takes no labels." if block.labels else "It may stand there once."
-        return make_error(Header(block), f'{title}: "{kind}" cannot stand here', why)
+        why = "It has no labels." if block.labels else "It can occur only once."
+        return make_error(Header(block), f'{title}: "{kind}" is not allowed here', why)
     if schema.find(kind) is not None:
         return make_error(
             Header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}."
@@ -190,8 +192,9 @@ def _make_block_fault(
 def evaluate_arguments(
     arguments: Arguments, env: Env, report: Report, where: object
 ) -> FrozenMap | None:
-    """The attributes as core values, or None after a fault. Raises Poisoned when what they
-    need is faulty itself. where: what is evaluated, its text is for messages."""
+    """The attributes as core values; None after faults, which are reported. Raises Poisoned if
+    they need a value that is faulty itself. where: what is evaluated, for messages."""
+    # All arguments are evaluated, so that one run reports all of their faults.
     found: dict[str, Value] = dict(arguments.base)
     sound, poisoned = True, None
     for argument in arguments.given:
@@ -229,7 +232,8 @@ def evaluate_arguments(
 def _evaluate_blocks(
     arguments: Arguments, env: Env, report: Report, where: object
 ) -> dict[str, FrozenMap] | None:
-    """The nested blocks, each of which may stand once; None after a fault. Raises Poisoned."""
+    """The values of the nested blocks, each of which can occur once; None after faults, which are
+    reported. Raises Poisoned."""
     found: dict[str, FrozenMap] = {}
     stands: dict[str, str] = {}
     sound = True
@@ -253,7 +257,7 @@ def _evaluate_blocks(
 
 
 def _list_instances(nested: Nested, env: Env) -> Iterator[tuple[Env, str]]:
-    """The environment of each block, and how messages tell it from others."""
+    """For each block, its environment, and how messages distinguish it from the others."""
     if nested.each is None:
         yield env, f"at {nested.body.place.range}"
         return
@@ -266,9 +270,9 @@ def _make_second_fault(nested: Nested, first: str, second: str) -> EvalError:
     place = nested.body.place if nested.each is None else nested.each.node
     return EvalError(
         place,
-        f'"{nested.kind}" may stand there once',
-        f"It stands there {first} and {second}.",
-        "Let for_each have one element, or none.",
+        f'"{nested.kind}" can occur only once',
+        f"It occurs {first} and {second}.",
+        "Give for_each one element, or none.",
     )
 
 
@@ -276,13 +280,14 @@ def make_deferred_fault(place: Place, deferred: Deferred, where: str) -> Diagnos
     return make_error(
         place,
         f"{deferred} is not known before the apply",
-        "The server sets it, so only outputs can refer to it.",
+        "The server sets it, so only outputs, postconditions and checks can refer to it.",
         context=[f"while evaluating {where}"],
     )
 
 
 def _check_rules(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diagnostic]:
-    """Required arguments that are missing, and pairs that exclude each other."""
+    """Errors for missing arguments, and for pairs that exclude each other."""
+    # Only null counts as missing; "" and [] are values, which the provider judges.
     places = {a.attribute.name: a for a in arguments.given}
     for name, attribute in arguments.schema.attributes.items():
         if attribute.required and found[name] is None:
@@ -301,38 +306,31 @@ def _check_rules(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diag
 
 
 def _evaluate_argument(argument: Argument, value: Val) -> Value:
-    """One value as the schema wants it; None for null. Raises EvalError, Deferred."""
+    """One value as the schema needs it; None for null. Raises EvalError or Deferred."""
     attribute, place = argument.attribute, argument.node.value
     if attribute.secret:
-        return _read_secret(value, attribute, place)
+        return read_secret(value, attribute, place)
     hidden = False
     if value.__class__ not in _PLAIN:
         if marks := marks_of(value):
             hidden = True
+            # A sensitive attribute is hidden in output but stored in plan and state, so it takes
+            # no value of a sensitive variable.
             if SECRET in marks or not attribute.sensitive:
-                raise _make_leak_fault(attribute, place)
+                raise make_leak_fault(attribute, place)
             value = unmark_deep(value)
         part = find_sealed(value)
         if isinstance(part, Computed):
             raise part.defer()
         if part is not None:
-            raise _make_secret_fault(attribute, place)
+            raise make_secret_fault(attribute, place)
     fitted = fit_type(value, attribute.type, place, f'"{argument.node.name}"')
     result = drop_nulls(fitted, attribute.type)
     return check_value(result, attribute, argument.node.name, place, hidden)
 
 
 _PLAIN = (str, int, bool)
-"""Values without marks and parts."""
-
-
-def _make_secret_fault(attribute: AttributeSchema, place: Place) -> EvalError:
-    return EvalError(
-        place,
-        f'A secret cannot go into "{attribute.name}"',
-        "Plan, state and audit log show and store this argument as it is.",
-        "Secrets belong into arguments that are made for them, such as password.",
-    )
+"""Classes of values without marks and parts: most arguments, for which nothing has to be done."""
 
 
 def fit_type(value: Val, kind: Type, place: Place, what: str) -> Val:
@@ -346,44 +344,10 @@ def fit_type(value: Val, kind: Type, place: Place, what: str) -> Val:
         ) from None
 
 
-def _make_leak_fault(attribute: AttributeSchema, place: Place) -> EvalError:
-    return EvalError(
-        place,
-        f'A sensitive value cannot go into "{attribute.name}"',
-        "Plan, state and audit log show and store this argument as it is.",
-        "Use a value that is not sensitive, or nonsensitive(…) if everybody may see it.",
-    )
-
-
-def _read_secret(value: Val, attribute: AttributeSchema, place: Place) -> Value:
-    """A secret reference, or a collection of them. The value itself is never looked at."""
-    if isinstance(value, Marked):
-        if isinstance(value.value, Null):
-            return None
-        if value.ref is not None and not isinstance(value.value, (*SEQUENCES, *FIELDS)):
-            return value.ref
-        value = value.value
-    if isinstance(value, SecretRef):
-        return value
-    if isinstance(value, Null):
-        return None
-    if isinstance(value, SEQUENCES) and attribute.type.element is not None:
-        return tuple(_read_secret(item, attribute, place) for item in value.items)
-    if isinstance(value, FIELDS) and attribute.type.element is not None:
-        fields = sorted(value.fields.items())
-        return FrozenMap({name: _read_secret(item, attribute, place) for name, item in fields})
-    raise EvalError(
-        place,
-        f'"{attribute.name}" takes a reference to a secret, not a value',
-        "What is written here, or computed, would end up in files that others read.",
-        SECRET_ADVICE,
-        hide=True,
-    )
-
-
 def drop_nulls(value: Val, kind: Type) -> Value:
-    """The core form of a fitted value. A map's null entries count as left out, unless they are
-    text or numbers: there the provider is told, since a config with null is one to leave alone."""
+    """The core form of a converted value, without the null entries of maps."""
+    # Maps of text or numbers keep them: there, null can mean something to the provider, such as
+    # a config that is not managed.
     if value.__class__ in _PLAIN:
         return value
     element = kind.element or kind

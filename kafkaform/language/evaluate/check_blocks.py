@@ -1,4 +1,4 @@
-"""`check` blocks: what should be true; a broken one warns and never stops anything."""
+"""Evaluate `check` blocks: assertions whose failure is a warning and never stops anything."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ Asking = Callable[[DataPlan, Site], Found]
 
 
 class CompiledCheck(Struct, frozen=True):
-    """A compiled check. data: the data source that only its assertions see."""
+    """A compiled check."""
 
     name: str
     data: DataPlan | None
+    """The data source that only its assertions see."""
     rules: tuple[Rule, ...]
 
 
@@ -35,7 +36,7 @@ def compile_check(
     providers: Mapping[str, str],
     report: Report,
 ) -> CompiledCheck:
-    """Compile a block; a data source of a type that is not known was reported by its names."""
+    """Compile a block. A data source of an unknown type has been reported, and is left out."""
     source = block.data
     plan = None
     if source is not None and source.address.type in infos:
@@ -47,12 +48,13 @@ def compile_check(
 def evaluate_check(
     check: CompiledCheck, site: Site, data: Mapping[str, Mapping[str, Found]], ask: Asking
 ) -> None:
-    """Report a warning for each assertion that does not hold and for data that cannot be read.
-    data: what the module itself has read."""
+    """Report a warning for each assertion that is not met, and for a data source that cannot be
+    read. data: the data sources of the module."""
 
     def warn(fault: Diagnostic) -> None:
         site.report(replace(fault, severity=Severity.WARNING))
 
+    # A data source that cannot be read is a warning, too: the check exists to find that out.
     soft = replace(site, report=warn)
     env = site.env
     if check.data is not None:

@@ -1,4 +1,4 @@
-"""`data` blocks: questions that are answered while the configuration is evaluated."""
+"""Evaluate `data` blocks, which read from a system while the configuration is evaluated."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ from .resources import Site
 META = ("provider", "for_each", "count", "depends_on")
 
 Query = Callable[[ProviderConfig, str, FrozenMap], Value]
-"""The answer of a data source: (provider instance, data source, arguments) -> its attributes.
-Raises KafkaformError."""
+"""Reads a data source: (provider instance, data source, arguments) -> its attributes. Raises
+KafkaformError."""
 
 
 class DataInfo(Struct, frozen=True):
-    """What the language knows of a data source. provider: the name of its provider."""
+    """What the language knows about a data source."""
 
     schema: ObjectSchema
     provider: str
+    """The name of its provider."""
 
 
 class DataPlan(Struct, frozen=True):
-    """A compiled data block; evaluate it once per instance."""
+    """A compiled data block, which is evaluated once for each instance."""
 
     block: ResourceBlock
     info: DataInfo
@@ -59,7 +60,8 @@ def compile_data(
     providers: Mapping[str, str],
     report: Report,
 ) -> DataPlan | None:
-    """Compile a block. providers: name in the block's module -> provider instance."""
+    """Compile a block; None after a fault. providers: name in the block's module -> provider
+    instance."""
     place, title = Header(block.block), f"data.{block.address}"
     arguments = compile_arguments(
         block.block.body, info.schema, context, place, title, report, META, META_BLOCKS
@@ -79,8 +81,10 @@ def compile_data(
 def evaluate_data(
     plan: DataPlan, context: Context, site: Site, config: ProviderConfig | None, query: Query | None
 ) -> Found:
-    """What other expressions see of the block: one object, one by key, or a list. Without a
-    query it stays unset: only its names were checked."""
+    """What other expressions see of the block: one object, objects by key, or a list of objects.
+
+    Without a query (`validate`), it is Unset, and what needs it is checked for names only.
+    """
     block = plan.block
     what = ".".join((*site.path, plan.name))
     found: dict[str | int | None, Val] = {}
@@ -109,8 +113,9 @@ def _evaluate_instance(
     config: ProviderConfig | None,
     query: Query | None,
 ) -> Val:
-    """One answer. Raises EvalError, Deferred or Poisoned."""
+    """The answer for one instance. Raises EvalError, Deferred or Poisoned."""
     env = Env({**site.env.roots, **instance.roots}, {}, site.env.budget)
+    # Arguments are checked without a query, too, so that `validate` finds their faults.
     faults = [*check_rules(plan.before, what, env)]
     for fault in faults:
         site.report(fault)
@@ -137,12 +142,13 @@ def _ask_query(
     place, kind = Header(plan.block.block), plan.block.address.type
     try:
         answer = query(config, kind, arguments)
-    except OtherSystem:
+    except OtherSystem:  # another system answers than the one of the state: the run must stop
         raise
     except KafkaformError as fault:
         first = fault.diagnostics[0]
         raise EvalError(
             place, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
         ) from None
+    # The object has its arguments and the answer; the answer wins, such as a normalised name.
     given = {name: value for name, value in arguments.items() if value is not None}
     return FrozenMap({**given, **(answer if isinstance(answer, FrozenMap) else {})})

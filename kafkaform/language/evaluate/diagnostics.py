@@ -1,4 +1,4 @@
-"""Gathers the diagnostics of a run, so that one mistake shows up once, and a flood stays short."""
+"""Collect the diagnostics of a run, so that one mistake is shown once, and a flood stays short."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ..values.limits import Budget
 
 SAME_PLACE = 3
-"""How many faults of one place are shown, such as those of the instances of one block."""
+"""How many faults of one place are shown; the instances of a block all have the same ones."""
 SHOWN = 1_000
 """How many errors are shown, and how many warnings."""
 COUNTED = 20_000
 """How many errors are looked for."""
 FAULT = 100
-"""Steps that a fault takes; telling many takes longer than finding them."""
+"""Steps for a fault, because reporting many faults takes longer than finding them."""
 _SENTENCE, _TEXT, _END = 500, 2_000, 100
-"""Characters of one sentence, and of what a rule says; names and keys can be a megabyte."""
+"""Characters of a sentence, of the message of a rule, and of the end of a text that is cut. Names
+and keys can have a megabyte."""
 
 
 _Place: TypeAlias = tuple[Range | None, Severity]
@@ -45,21 +46,25 @@ class Collector(Struct, eq=False):
     def add(
         self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None = None
     ) -> None:
-        """A fault of evaluation; left out if the text alone showed one at the same place.
-        located: adds where its values come from, if it is to be shown."""
+        """Add a fault of evaluation, unless a fault of the text has the same place.
+
+        located: adds to the fault where its values come from; called only if the fault is shown.
+        """
         if fault.range is None or fault.range not in self.static:
             self._add(fault, located)
+        # The last fault says that there may be more. Without it, what was not evaluated would
+        # seem not to be declared, and a plan could delete it.
         if self.budget.charge_fault(FAULT):
             self.found[()] = Diagnostic(
                 Severity.ERROR,
                 "The configuration has too many faults",
-                "Evaluation ended here.",
+                "The evaluation stopped here.",
                 fault.range,
                 fault.excerpt,
             )
 
     def add_static(self, faults: Iterable[Diagnostic]) -> None:
-        """Faults that the text alone shows; if they are very many, nothing is evaluated."""
+        """Add faults that the text alone shows. If there are very many, nothing is evaluated."""
         for fault in faults:
             if fault.range is None or fault.range not in self.static:
                 self._add(fault, None)
@@ -72,6 +77,8 @@ class Collector(Struct, eq=False):
 
     def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
         fault = clip_fault(fault)
+        # Instances of a block and calls of a module repeat each fault, with other keys in it. The
+        # same text is shown once, and other texts of one place a few times.
         place = (fault.range, fault.severity)
         key = (*place, fault.summary, fault.detail)
         if key in self.found or (fault.range is not None and self.shown[place] >= SAME_PLACE):
@@ -84,7 +91,8 @@ class Collector(Struct, eq=False):
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """All faults by place; the first one of a crowded place says how many more there are."""
+        """All faults, sorted by place. The first one of a crowded place says how many more there
+        are."""
         hidden = dict(self.hidden)
         shown = []
         for fault in self.found.values():
@@ -106,7 +114,7 @@ def _summarize_rest(severity: Severity, count: int) -> Diagnostic | None:
 
 
 def clip_fault(fault: Diagnostic) -> Diagnostic:
-    """The fault in a few lines, whatever the names in it are."""
+    """The fault with long texts cut, because names and keys can be very long."""
     if max(map(len, (fault.summary, fault.detail, fault.advice, fault.address or ""))) > _SENTENCE:
         fault = replace(
             fault,

@@ -1,4 +1,4 @@
-"""`dynamic` blocks: nested blocks that are made once for each element of a collection."""
+"""Evaluate `dynamic` blocks, which make a nested block for each element of a collection."""
 
 from __future__ import annotations
 
@@ -33,39 +33,43 @@ from ..values.value import (
     unmark,
 )
 
-_SHAPE = Shape(("the kind of block",), ("for_each",), ("iterator",), ("content",))
+_SHAPE = Shape(("the type of block",), ("for_each",), ("iterator",), ("content",))
 
 
 class Each(Struct, frozen=True):
-    """The collection of a dynamic block, compiled. iterator: the word that stands for one
-    element in its content, with `key` and `value`."""
+    """The compiled collection of a dynamic block."""
 
     node: Expression
     code: Code
     iterator: str
+    """The word for one element in the content; it has `key` and `value`."""
 
 
 class Dynamic(Struct, frozen=True):
-    """kind: of the blocks that it makes; content: their body."""
+    """A dynamic block."""
 
     kind: str
+    """The type of the blocks that it makes."""
     each: Each
     content: Body
+    """The body of the blocks that it makes."""
 
 
 def compile_dynamic(
     block: Block, context: Context, report: Callable[[Diagnostic], None]
 ) -> Dynamic | None:
-    """A dynamic block; None if it is not one, which is reported."""
+    """Compile a dynamic block; None after faults, which are reported."""
     content, extra = find_single(block, "content")
     faults = [*find_shape_faults(block, _SHAPE), *extra]
     if content is None:
         faults.append(make_error(Header(block), f'{render_title(block)} needs a "content" block'))
     elif content.labels:
-        faults.append(make_error(Header(content), 'A "content" block takes no labels'))
+        faults.append(make_error(Header(content), 'A "content" block has no labels'))
     word = block.get_argument("iterator")
     if word is not None and not isinstance(word, Root):
-        faults.append(make_error(word, "iterator takes one word", advice="Write iterator = item."))
+        faults.append(
+            make_error(word, "iterator must be one word", advice="Write iterator = item.")
+        )
     for fault in faults:
         report(fault)
     each, iterator = block.get_argument("for_each"), find_iterator(block)
@@ -77,8 +81,9 @@ def compile_dynamic(
 
 
 def list_iterations(each: Each, env: Env) -> Iterator[tuple[Val, Env]]:
-    """The key of each element, with the environment for its content. Raises EvalError, Poisoned
-    or Deferred before the first one."""
+    """The key of each element, and the environment for its content. Raises EvalError, Poisoned or
+    Deferred before the first one."""
+    # Unlike for resources, any collection is allowed: the blocks get no addresses of their own.
     value, marks = unmark(each.code(env))
     if isinstance(value, Computed):
         raise value.defer()
@@ -86,13 +91,13 @@ def list_iterations(each: Each, env: Env) -> Iterator[tuple[Val, Env]]:
         raise EvalError(
             each.node,
             "for_each cannot depend on a sensitive value",
-            "How many blocks there are is shown everywhere.",
+            "The number of blocks is visible in every output.",
         )
     if not isinstance(value, (*SEQUENCES, *FIELDS)):
         advice = "Write [] for no blocks." if isinstance(value, Null) else ""
         raise EvalError(
             each.node,
-            "for_each takes a list, a set, a map or an object",
+            "for_each must be a list, a set, a map or an object",
             f"This is {describe_value(value)}.",
             advice,
         )
@@ -112,7 +117,7 @@ def _make_element(key: Val, value: Val) -> Fixed:
 
 
 def describe_key(key: Val) -> str:
-    """A key in a message; elements of a set that are no text are not shown."""
+    """A key in a message. Elements of a set are their own keys; only strings are shown."""
     if isinstance(key, str):
         return f'"{key}"'
     return str(key) if isinstance(key, int) else describe_value(key)

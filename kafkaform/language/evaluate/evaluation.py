@@ -1,4 +1,4 @@
-"""Every node of a configuration in its order, in each instance of its module."""
+"""Evaluate every node of a configuration in its order, in each instance of its module."""
 
 from __future__ import annotations
 
@@ -50,11 +50,13 @@ from .run import Run, enter_scope, find_needs, read_explicit_needs
 from .scope import Scope
 
 NODE, MODULE = 10, 100
-"""Steps for evaluating a local value, a block and the like, and for an instance of a module."""
+"""Steps for evaluating a node, and for an instance of a module."""
 
 
 def evaluate_run(run: Run) -> None:
-    """Every node, each after what it needs."""
+    """Evaluate every node, each after what it needs."""
+    # Instances of modules are added when their `module` node is evaluated, which comes before all
+    # nodes inside them.
     for steps in run.graph.modules:
         run.scopes[steps], run.resources[steps] = [], {}
     enter_scope(run, Scope(run.graph.modules[()], (), run.budget, run.faults.add, run.resources[()],
@@ -72,13 +74,13 @@ def evaluate_run(run: Run) -> None:
             fault = _attempt_node(run, node, scope, task, get_place(declaration))
             if fault is not None:
                 scope.report(fault)
-                evaluator(scope, True)
+                evaluator(scope, True)  # leaves a value that is Poisoned
 
 
 def _attempt_node(
     run: Run, node: GraphNode, scope: Scope, evaluate: Callable[[], None], place: Place
 ) -> Diagnostic | None:
-    """Evaluate a node in one instance of its module; the fault if that would take too much."""
+    """Evaluate a node in one instance of its module. Returns the fault if it exceeds a limit."""
     try:
         run.budget.charge(NODE, place)
         needs = scope.needs[node.name] = find_needs(run, node, scope)
@@ -87,10 +89,9 @@ def _attempt_node(
     except LimitError as fault:
         return make_diagnostic(fault, context=[f"while evaluating {node}"])
     except RecursionError:
-        return make_error(
-            place, f"{node} is nested too deeply", "Collections lie inside each other."
-        )
-    except Poisoned:
+        detail = "Its value has too many collections nested in each other."
+        return make_error(place, f"{node} is nested too deeply", detail)
+    except Poisoned:  # such as a budget that is spent, which has been reported
         scope.needs.setdefault(node.name, frozenset())
     return None
 
@@ -103,14 +104,15 @@ def _make_cycle_fault(run: Run, cycle: tuple[GraphNode, ...]) -> Diagnostic:
         places[0],
         f"{cycle[0]} refers to itself",
         " → ".join(chain),
-        "Break the chain by writing one of these values out.",
+        "Break the chain: write one of these values as a constant.",
     )
 
 
 # ── one node ────────────────────────────────────────────────────────────────────────────
 
 Evaluator = Callable[[Scope, bool], None]
-"""Evaluates a node in one instance of its module; True: it is part of a cycle."""
+"""Evaluates a node in one instance of its module, and stores its value there. True: the node has no
+value, because it is part of a cycle or exceeds a limit."""
 
 
 def _compile_local(run: Run, module: Module, item: Attribute) -> Evaluator:
@@ -138,6 +140,8 @@ def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluat
     code = None if given is None else run.context.compile_node(given)
 
     def evaluator(scope: Scope, looping: bool) -> None:
+        # The value is written in the caller, so it is evaluated there, with the `each` of this
+        # call, and its faults belong to the caller.
         caller = scope.caller
         assert caller is not None
         env = Env({**caller.env.roots, **scope.each}, {}, scope.budget)
@@ -235,7 +239,7 @@ def _compile_call(run: Run, module: Module, call: ModuleBlock) -> Evaluator:
 def _enter_instances(
     run: Run, scope: Scope, call: ModuleBlock, child: Module
 ) -> dict[str | int | None, Scope] | Poisoned:
-    """The instances of a module, each entered."""
+    """Make and enter the instances of a module."""
     what = ".".join((*scope.path, f"module.{call.name}"))
     inherited, given = scope.inherited, call.block.get_argument("depends_on")
     if given is not None:
@@ -248,6 +252,7 @@ def _enter_instances(
             path = (*scope.path, f"module.{call.name}{render_key(one.key)}")
             inside = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
                            run.settled, scope, one.roots, inherited)  # fmt: skip
+            # From now on, faults of this instance say where its variables were set.
             inside.report = _make_reporter(run, inside)
             enter_scope(run, inside)
             made[one.key] = inside
@@ -305,8 +310,8 @@ _COMPILERS: Mapping[str, Callable[[Run, Module, Any], Evaluator]] = {
 
 
 def check_variables(run: Run) -> None:
-    """The declarations and validations of the variables of modules; the root's were checked
-    when they were set."""
+    """Check the declarations and validations of the variables of modules. Those of the root were
+    checked when they were set."""
     for steps, module in run.graph.modules.items():
         for block in module.found.variables.values() if steps else ():
             for fault in check_declaration(block, run.context):
@@ -317,7 +322,7 @@ def check_variables(run: Run) -> None:
 
 
 def evaluate_checks(run: Run) -> None:
-    """All `check` blocks; the last thing that is evaluated."""
+    """Evaluate all `check` blocks, as the last thing."""
     for steps, module in run.graph.modules.items():
         for block in module.found.checks.values():
             infos, providers = run.schemas.data, module.providers

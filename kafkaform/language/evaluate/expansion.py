@@ -1,4 +1,4 @@
-"""`for_each` and `count`: how many instances a block has, and what each may refer to."""
+"""Expand `for_each` and `count` to the instances of a block."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ from ..values.value import (
 
 
 class Instance(Struct, frozen=True):
-    """key: None without for_each and count; roots: `each` or `count`."""
+    """One instance of a block."""
 
     key: str | int | None
+    """The key of for_each, the index of count, or None."""
     roots: Mapping[str, Fixed]
+    """`each` or `count`."""
 
 
 SINGLE = (Instance(None, {}),)
+"""The one instance of a block without for_each and count."""
 
 
 def expand_instances(block: Block, context: Context, env: Env) -> Iterator[Instance]:
@@ -55,15 +58,17 @@ def _expand_for_each(node: Expression, context: Context, env: Env) -> Iterator[I
         raise EvalError(
             node,
             "for_each cannot depend on a sensitive value",
-            "Its keys become addresses, which are shown everywhere.",
+            "Its keys become parts of addresses, which are shown everywhere.",
         )
+    # A list is refused: its positions as keys would give all following objects new addresses when
+    # an element is inserted, and their old ones would be deleted.
     if isinstance(value, SetVal):
         if any(not isinstance(item, str) for item in value.items):
-            raise EvalError(node, "A set for for_each must hold strings and no null")
+            raise EvalError(node, "A set for for_each can only contain strings, and no null")
     elif not isinstance(value, FIELDS):
         raise EvalError(
             node,
-            "for_each takes a map, an object or a set of strings",
+            "for_each must be a map, an object or a set of strings",
             f"This is {describe_value(value)}.",
             "Write toset([…]) around a list of strings."
             if not isinstance(value, Null)

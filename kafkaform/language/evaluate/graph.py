@@ -1,4 +1,4 @@
-"""What refers to what, through all modules, as the text alone tells; the order of evaluation."""
+"""Find what refers to what in all modules, by the text alone, and the order of evaluation."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ from ..expressions.dependencies import AllUses, Reference, order_names
 from ..expressions.traversal import walk_expressions
 
 STATIC = ("provider", "depends_on", "source", "version", "providers")
-"""Arguments that name things instead of using values."""
+"""Arguments whose expressions name something and are not evaluated."""
 
 
 class GraphNode(Struct, frozen=True, order=True):
-    """Something that is evaluated once in each instance of its module. steps: of the module;
-    name: `var.x`, `local.x`, `TYPE.NAME`, `data.TYPE.NAME`, `module.x` (how many instances it
-    has), `output.x`, or `provider.INSTANCE`."""
+    """Something that is evaluated once in each instance of its module."""
 
     steps: tuple[str, ...]
+    """The steps of the module."""
     name: str
+    """`var.x`, `local.x`, `TYPE.NAME`, `data.TYPE.NAME`, `module.x` (its instances), `output.x` or
+    `provider.INSTANCE`."""
 
     def __str__(self) -> str:
         return ".".join((*(f"module.{step}" for step in self.steps), self.name))
 
 
 class Ref(Struct, frozen=True):
-    """One reference of an expression: the name of a node in the same module; key: of the
-    instance, if it is written out; output: of a module, None for all."""
+    """One reference of an expression."""
 
     name: str
+    """The name of a node in the same module."""
     key: str | int | None = None
+    """The key of an instance, if it is a constant."""
     output: str | None = None
+    """The output of a module; None for all of them."""
 
 
 class Graph(Struct, frozen=True):
@@ -60,8 +63,8 @@ class Graph(Struct, frozen=True):
 def build_graph(
     root: Module, types: Collection[str], data: Collection[str], uses: AllUses
 ) -> Graph:
-    """The graph of a configuration. types, data: the resource types and data sources that are
-    known; blocks of others are not in it."""
+    """The graph of a configuration. types, data: the known resource types and data sources; blocks
+    of other types are not in the graph."""
     modules = {module.steps: module for module in root.walk_modules()}
     declared: dict[GraphNode, Declaration] = {}
     refs: dict[GraphNode, tuple[Ref, ...]] = {}
@@ -82,7 +85,7 @@ def build_graph(
             nodes = walk_expressions(source.body, STATIC) if isinstance(source, Block) else source
             own = refs[node] = collect_refs(nodes, uses)
             if name.startswith("provider."):
-                # What else a provider block names was refused: it is evaluated before anything.
+                # Providers come before all objects, so other references have been reported.
                 own = tuple(ref for ref in own if ref.name.startswith("local."))
             needs[node] = tuple(_find_targets(module, own))
         if module.call is not None:
@@ -94,7 +97,8 @@ def build_graph(
                 declared[node] = variable
                 refs[node] = () if given is None else collect_refs([given], uses)
                 needs[node] = tuple(_find_targets(caller, refs[node]))
-    # What a node needs without naming it.
+    # What a node needs without naming it: the instances of its module, and for a data source all
+    # providers, because a provider's name says nothing about which one answers.
     for node in needs:
         if node.steps:
             needs[node] += (GraphNode(node.steps[:-1], f"module.{node.steps[-1]}"),)
@@ -107,8 +111,8 @@ def build_graph(
 def _list_sources(
     module: Module, types: Collection[str], data: Collection[str]
 ) -> Iterator[tuple[str, Declaration, Block | list[Expression]]]:
-    """The names of the nodes of a module, what each of them is, and what of it is evaluated:
-    some expressions, or all of a block."""
+    """For each node of a module: its name, its declaration, and what is evaluated: some
+    expressions, or all of a block."""
     found = module.found
     for name, item in found.locals.items():
         yield f"local.{name}", item, [item.value]
@@ -132,7 +136,7 @@ def _list_sources(
 
 
 def list_edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """The names of everything, and pairs of (name, what it refers to)."""
+    """The names of all nodes, and pairs of (name, a name that it refers to), for `graph`."""
     given = {str(GraphNode((), f"var.{name}")) for name in graph.modules[()].found.variables}
     pairs = [(str(node), str(other)) for node, needed in graph.needs.items() for other in needed]
     for node, refs in graph.refs.items():
@@ -146,7 +150,7 @@ def list_edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ..
 
 
 def collect_refs(nodes: Iterable[Expression], uses: AllUses) -> tuple[Ref, ...]:
-    """The references of some expressions, each once, in order."""
+    """The references of some expressions, in order, each of them once."""
     found: dict[Ref, None] = {}
     for node in nodes:
         for reference in uses[node].references:
@@ -157,6 +161,7 @@ def collect_refs(nodes: Iterable[Expression], uses: AllUses) -> tuple[Ref, ...]:
 
 
 def _make_ref(reference: Reference) -> Ref | None:
+    """The first words of a reference: two (`var.x`) or three (`data.TYPE.NAME`), and a key."""
     word, steps = reference.root.name, reference.steps
     names = [word]
     wanted = 3 if word == "data" else 2
@@ -176,7 +181,7 @@ def _make_ref(reference: Reference) -> Ref | None:
 
 
 def _find_targets(module: Module, refs: Iterable[Ref]) -> Iterator[GraphNode]:
-    """The nodes that references of a module mean; names that nothing has are passed over."""
+    """The nodes that references in a module stand for. Unknown names are checked elsewhere."""
     for ref in refs:
         word, _, name = ref.name.partition(".")
         if word == "module":

@@ -1,4 +1,4 @@
-"""`removed`, `moved` and `import` blocks: instructions about addresses."""
+"""Evaluate `removed`, `moved` and `import` blocks: instructions about addresses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .scope import Scope
 
 
 class Instructions(Struct, frozen=True):
-    """Each with the expression to blame."""
+    """The evaluated instructions, each with the place to blame."""
 
     removed: tuple[tuple[Removed, Expression], ...] = ()
     moved: tuple[tuple[Moved, Expression], ...] = ()
@@ -43,9 +43,10 @@ class Instructions(Struct, frozen=True):
 
 
 def evaluate_instructions(run: Run) -> Instructions:
-    """The evaluated blocks of all modules; each fault is reported and its block left out."""
+    """Evaluate the blocks of all modules. A block with a fault is reported and left out."""
     removed: list[tuple[Removed, Expression]] = []
     moved: list[tuple[Moved, Expression]] = []
+    # In a module, addresses are relative to each of its instances.
     for scope in (scope for scopes in run.scopes.values() for scope in scopes):
         for item in scope.module.found.removed:
             source = _evaluate_address(item.source, run, scope)
@@ -118,7 +119,7 @@ def _evaluate_import(block: ImportBlock, run: Run, context: Context, env: Env) -
         raise EvalError(block.target, "An import names one object, not a module")
     value: Val = context.compile_node(block.id)(env)
     if marks_of(value):
-        raise EvalError(block.id, "An import id cannot be sensitive", "It is shown in the plan.")
+        raise EvalError(block.id, "An import id cannot be sensitive", "The plan shows it.")
     identity = fit_type(value, STRING, block.id, "The id")
     if not isinstance(identity, str) or not identity:
         raise EvalError(block.id, "An import needs an id")
@@ -129,13 +130,16 @@ def _evaluate_import(block: ImportBlock, run: Run, context: Context, env: Env) -
 
 
 class _Standing(Struct, frozen=True):
-    """What is declared. exact: instances as text; blocks: address without key -> its place; bare:
-    the same without the keys of modules; faulty: blocks whose instances are not known."""
+    """What is declared."""
 
     exact: frozenset[str]
+    """The addresses of all instances, as text."""
     blocks: Mapping[Address, Range]
+    """Address of a block or module, without its key -> its place."""
     bare: Mapping[Address, Range]
+    """The same, also without the keys of modules."""
     faulty: frozenset[Address]
+    """Blocks whose instances are not known, because of faults."""
 
 
 def check_instructions(made: Instructions, run: Run) -> None:
@@ -197,7 +201,8 @@ def _check_gone(
 def _find_declaration(
     source: Address, standing: _Standing, node: Expression, budget: Budget
 ) -> Range | None:
-    """Where a block declares this address or something inside it."""
+    """The place of a block that declares this address, or something in it."""
+    # A key can be gone while its block stays, so an address with a key is compared exactly.
     place = standing.blocks.get(source.resource)
     if place is not None:
         known = source.key is None or str(source) in standing.exact
@@ -218,13 +223,15 @@ def _check_moved(moved: Moved, standing: _Standing, node: Expression, run: Run) 
         run.faults.add(make_error(node, f"{source} is moved to itself"))
     elif source.type != target.type:
         names = (source.type or "module", target.type or "module")
-        run.faults.add(make_error(node, f"A {names[0]} cannot become a {names[1]}", "Types stay."))
+        detail = "An object keeps its type when it gets another address."
+        run.faults.add(make_error(node, f"A {names[0]} cannot become a {names[1]}", detail))
+    # The old address must not be declared, but another instance of the same block can be.
     elif not _is_same_block(source, target) or str(source) in standing.exact:
         _check_gone(source, standing, node, "Rename that block", run)
 
 
 def _is_same_block(source: Address, target: Address) -> bool:
-    """Whether only instances of one block, or of one module, change their keys."""
+    """Whether both are instances of one block, or of one module."""
     if source.type:
         return source.resource == target.resource
     return [step.partition("[")[0] for step in source.module] == [
@@ -237,7 +244,7 @@ def _check_imports(imports: Sequence[tuple[Import, Place]], standing: _Standing,
     for one, place in imports:
         if run.budget.spent:
             return
-        if one.target.resource in standing.faulty:
+        if one.target.resource in standing.faulty:  # its instances are not known
             continue
         if str(one.target) not in standing.exact:
             advice = (

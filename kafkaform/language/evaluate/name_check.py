@@ -1,4 +1,7 @@
-"""What the text of expressions shows to be wrong before anything is evaluated: unknown names."""
+"""Find unknown names in expressions before anything is evaluated.
+
+So every misspelt name is reported, also in a branch or an instance that is never evaluated.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from .graph import STATIC
 from .run import Schemas
 
 ID = "id"
-"""An attribute that every object has beside its schema's: the key of its identity."""
+"""An attribute of every object, in addition to those of its schema: the key of its identity."""
 CALL_META = ("source", "version", "providers", "for_each", "count", "depends_on")
 
 
@@ -38,7 +41,7 @@ class Names(Struct, frozen=True):
     allowed: frozenset[str] = frozenset()
     """Further first words of references, such as `each`."""
     resources: bool = True
-    """Whether objects, data sources and modules may be named."""
+    """Whether objects, data sources and modules can be named."""
     sound: dict[StencilShape, bool] = field(default_factory=dict)
     """Shapes of repeated blocks that were checked -> whether all their names are known."""
 
@@ -79,7 +82,7 @@ def check_names(
 
 
 def check_expression(node: Expression, names: Names) -> Iterator[Diagnostic]:
-    """Every unknown name in one expression that stands outside of any block."""
+    """Every unknown name in one expression outside of any block."""
     return _check_nodes([node], names)
 
 
@@ -99,7 +102,8 @@ def _check_nodes(nodes: Iterable[Expression], names: Names) -> Iterator[Diagnost
 def _check_resource_block(resource: ResourceBlock, names: Names) -> Iterator[Diagnostic]:
     block = resource.block
     if isinstance(block, Stamped):
-        # It uses the same names as the block that it repeats.
+        # All blocks of a shape use the same names. Only if one is unknown, each block is checked
+        # on its own, to report every place.
         if block.shape not in names.sound:
             names.sound[block.shape] = not any(_check_block_names(block.shape.block, names))
         if names.sound[block.shape]:
@@ -108,7 +112,8 @@ def _check_resource_block(resource: ResourceBlock, names: Names) -> Iterator[Dia
 
 
 def _check_block_names(block: Block, names: Names) -> Iterator[Diagnostic]:
-    """A block with nested ones; a dynamic one names its element, a postcondition itself."""
+    """Every unknown name in a block and its nested blocks. A dynamic block adds the name of its
+    element, a postcondition adds `self`."""
     skip = STATIC if block.type in ("resource", "data") else PATHS
     iterator = find_iterator(block) if block.type == "dynamic" else None
     skip = (*skip, "iterator") if iterator else skip
@@ -132,7 +137,7 @@ def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
         if name not in CALL_META and name not in variables:
             known = ", ".join(variables)
             detail = f"It has {known}." if known else "It has none."
-            summary = f'The module {call.source} has no variable "{name}"'
+            summary = f'The module {call.source} does not declare a variable "{name}"'
             yield make_error(item, summary, detail, suggest_near(name, (*variables, *CALL_META)))
     for name, variable in variables.items():
         if variable.default is None and call.block.get_argument(name) is None:
@@ -179,10 +184,10 @@ def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]
     elif word in names.schemas.types:
         yield from _check_resource(reference, names)
     elif any(address.type == word for address in found.resources):
-        return  # of a type that is not known: reported or skipped where it is declared
+        return  # its type is unknown, which is reported where it is declared
     elif word != "terraform" or not names.module.terraform:
         known = ("var", "local", "module", "data", "path", *names.allowed, *names.schemas.types)
-        advice = suggest_near(word, known) or f'Write "{word}" in quotes if it is a text.'
+        advice = suggest_near(word, known) or f'Write "{word}" in quotes if it is a string.'
         yield make_error(reference.root, f'Nothing is named "{word}" here', advice=advice)
 
 
@@ -199,7 +204,7 @@ def _check_declared(
     what, form = _WORDS[word]
     name = reference.steps[0].attribute if reference.steps else None
     if name is None:
-        yield make_error(reference.place, f"Name one {what} behind the dot", f"{word}.NAME")
+        yield make_error(reference.place, f"Which {what} is meant?", f"Write {word}.NAME.")
     elif name not in declared:
         advice = suggest_near(name, declared) or f"Declare it with {form.format(name)}."
         yield make_error(reference.steps[0].node, f'There is no {what} "{name}"', advice=advice)
@@ -228,7 +233,7 @@ def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
 def _check_data(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     words = [step.attribute for step in reference.steps[:2]]
     if len(words) < 2 or None in words:
-        yield make_error(reference.place, "Name one data source behind the dot", "data.TYPE.NAME")
+        yield make_error(reference.place, "Which data source is meant?", "Write data.TYPE.NAME.")
         return
     address = Address(str(words[0]), str(words[1]))
     shown = f"data.{address}"
@@ -251,7 +256,7 @@ def _check_resource(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     word = reference.root.name
     name = reference.steps[0].attribute if reference.steps else None
     if name is None:
-        yield make_error(reference.place, f"Name one {word} behind the dot", f"{word}.NAME")
+        yield make_error(reference.place, f"Which {word} is meant?", f"Write {word}.NAME.")
         return
     if not names.resources:
         yield _make_too_early_fault(reference.steps[0], f"{word}.{name}")
@@ -274,14 +279,14 @@ def _make_too_early_fault(step: ReferenceStep, what: str) -> Diagnostic:
     return make_error(
         step.node,
         f"{what} cannot be used here",
-        "Variables and provider blocks are evaluated before anything is read or declared.",
+        "Variables and provider blocks are evaluated before all objects and data sources.",
     )
 
 
 def _find_own_step(
     steps: tuple[ReferenceStep, ...], several: bool, what: str
 ) -> Generator[Diagnostic, None, ReferenceStep | None]:
-    """The step that names an attribute of one instance, if the text tells it."""
+    """The step that names an attribute of one instance, if there is one in the text."""
     if not steps:
         return None
     first = steps[0]
@@ -289,8 +294,8 @@ def _find_own_step(
         yield make_error(
             first.node,
             f"{what} has several instances",
-            f'Which one\'s "{first.attribute}" is meant?',
-            f'Write {what}["KEY"].{first.attribute}, or a for expression over all.',
+            f'It is not clear whose "{first.attribute}" is meant.',
+            f'Write {what}["KEY"].{first.attribute}, or use a for expression for all of them.',
         )
         return None
     if first.attribute is None:

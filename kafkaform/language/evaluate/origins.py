@@ -1,4 +1,4 @@
-"""Where the values behind a fault inside a module were given."""
+"""Find where the values behind a fault in a module were set."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from .graph import Ref, collect_refs
 from .scope import Scope
 
 SHOWN = 3
-"""Variables that are traced per fault; with more, the first ones tell the story."""
+"""How many variables are traced for a fault."""
 
 
 def add_origins(fault: Diagnostic, scope: Scope) -> Diagnostic:
-    """The fault with the calls that lead to its module and the places of the values it used."""
+    """The fault with the call of its module, and with the places where the variables that it uses
+    were set."""
     if scope.caller is None or fault.range is None:
         return fault
     call = scope.module.call
@@ -34,13 +35,15 @@ def _describe_given(place: Range, scope: Scope) -> Iterator[str]:
         call = scope.module.call
         argument = None if call is None else call.block.get_argument(name)
         if argument is not None:
-            yield f"var.{name} is given at {argument.range}"
+            yield f"var.{name} is set at {argument.range}"
 
 
 def _find_variables(place: Range, module: Module) -> list[str]:
     """The variables that the expression at a place uses, directly or through local values."""
+    # Looked for again from the text, because it is needed only for the few faults that are shown.
     found: dict[str, None] = {}
     uses = AllUses()
+    # Breadth first: the variables that the expression names itself come before indirect ones.
     waiting = list(collect_refs(_find_expressions(place, module), uses))
     seen: set[Ref] = set()
     while waiting:

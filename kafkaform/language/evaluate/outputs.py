@@ -1,4 +1,4 @@
-"""`output` blocks: the one place that may refer to what the server sets."""
+"""Evaluate `output` blocks, which can refer to attributes that the server sets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .arguments import Report
 def evaluate_output(
     block: OutputBlock, code: Code, rules: tuple[Rule, ...], env: Env, report: Report, what: str
 ) -> Found:
-    """What the module's caller sees. what: how messages call the output."""
+    """What the caller of the module sees. what: the name of the output in messages."""
     faults = [*check_rules(rules, what, env)]
     for fault in faults:
         report(fault)
@@ -52,8 +52,8 @@ def evaluate_output(
 
 
 def make_root_output(block: OutputBlock, found: Found, report: Report) -> Output | None:
-    """What the state keeps, deferred if it needs a computed attribute that is not there yet;
-    None after a fault."""
+    """What the state keeps; None after a fault. An output that needs a computed attribute which is
+    not known yet is deferred as a whole."""
     try:
         if isinstance(found, Poisoned | Deferred):
             raise found
@@ -68,21 +68,22 @@ def make_root_output(block: OutputBlock, found: Found, report: Report) -> Output
 
 
 def _make_output(block: OutputBlock, value: Val) -> Output:
+    # A whole secret counts as its reference, so it can be an output, if that is sensitive.
     value = replace_secrets(value)
     marks, part = marks_of(value), find_sealed(value)
     if SECRET in marks:
         raise EvalError(
             block.value,
             f'The output "{block.name}" is computed from a sensitive variable',
-            "Outputs are stored in the state, where no secret may be.",
-            "Leave it out, or use nonsensitive(…) if everybody may see it.",
+            "Outputs are stored in the state, which must not contain secrets.",
+            "Remove it, or use nonsensitive(…) if everyone is allowed to see it.",
         )
     if (marks or isinstance(part, SecretRef)) and not block.sensitive:
         raise EvalError(
             block.value,
             f'The output "{block.name}" is sensitive',
             "It would be printed at the end of a run.",
-            "Add sensitive = true, or use nonsensitive(…) if everybody may see it.",
+            "Add sensitive = true, or use nonsensitive(…) if everyone is allowed to see it.",
         )
     if isinstance(part, Computed):
         raise part.defer()
@@ -99,6 +100,7 @@ def replace_secrets(value: Val) -> Val:
         return value
     if isinstance(value, SEQUENCES):
         items = tuple(map(replace_secrets, value.items))
+        # A set has the marks of its elements and cannot contain references.
         return value if isinstance(value, SetVal) else replace(value, items=items)
     if isinstance(value, ObjectVal | MapVal):
         return replace(value, fields={n: replace_secrets(v) for n, v in value.fields.items()})

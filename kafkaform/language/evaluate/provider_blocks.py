@@ -1,4 +1,4 @@
-"""`provider` blocks, and the default instances that are used without one."""
+"""Evaluate `provider` blocks, and make the default instances that have none."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from ..values.faults import Deferred, Poisoned, Skipped, make_error
 from .arguments import Report, compile_arguments, evaluate_arguments, make_deferred_fault
 
 Check = Callable[[FrozenMap], Sequence[tuple[str, Diagnostic]]]
-"""What a schema cannot say of a provider block: (attribute, fault without a place)."""
+"""Finds faults that a schema cannot express: pairs of (attribute, fault without a place)."""
 
 Connect = Callable[[str, FrozenMap], tuple[FrozenMap, Sequence[tuple[str, Diagnostic]]]]
-"""What an instance connects with, of what its block says, and what is refused."""
+"""Completes the settings of an instance, by the environment: (instance, settings of its block) ->
+the settings to connect with, and what is refused."""
 
 
 class ProviderInfo(Struct, frozen=True):
-    """What the language knows of a provider."""
+    """What the language knows about a provider."""
 
     schema: ObjectSchema
     check: Check = lambda _: ()
@@ -35,7 +36,7 @@ class ProviderInfo(Struct, frozen=True):
 def configure_provider(
     block: ProviderBlock, info: ProviderInfo, context: Context, env: Env, report: Report
 ) -> ProviderConfig | None:
-    """One provider instance, or None after a fault."""
+    """One provider instance; None after faults, which are reported."""
     place, what = Header(block.block), f"provider.{block.instance}"
     arguments = compile_arguments(
         block.block.body, info.schema, context, place, render_title(block.block), report, ("alias",)
@@ -52,6 +53,7 @@ def configure_provider(
         return None
     if config is None:
         return None
+    # The check sees the completed settings, since the environment can set what the block lacks.
     config, refused = info.connect(block.instance, config)
     for name, fault in refused or info.check(config):
         report(_place_fault(name, fault, block, info.schema))
@@ -63,7 +65,8 @@ def configure_provider(
 def _place_fault(
     name: str, fault: Diagnostic, block: ProviderBlock, schema: ObjectSchema
 ) -> Diagnostic:
-    """The fault at the argument that gives this attribute, without the line of a secret."""
+    """The fault at the argument that sets this attribute. The source line of a secret is left
+    out."""
     attribute = schema.attributes.get(name)
     hide = attribute is not None and (attribute.secret or attribute.sensitive)
     for spelling, item in block.block.body.attributes.items():
@@ -76,7 +79,8 @@ def _place_fault(
 def make_default_provider(
     instance: str, info: ProviderInfo, block: ResourceBlock, what: str, report: Report
 ) -> ProviderConfig:
-    """The default instance that `block` needs and no provider block configures."""
+    """The default instance of a provider without a provider block. block: what needs it; what: its
+    name in messages."""
     place, schema = Header(block.block), info.schema
     missing = [name for name, a in schema.attributes.items() if a.required and a.default is None]
     if missing:
@@ -88,6 +92,7 @@ def make_default_provider(
                 f'Write provider "{instance}" {{ {missing[0]} = … }}.',
             )
         )
+    # It is completed also after a fault, so that the same fault is not reported for every object.
     defaults: dict[str, Value] = {name: a.default for name, a in schema.attributes.items()}
     defaults.update(dict.fromkeys(schema.blocks))
     config, refused = info.connect(instance, FrozenMap(defaults))

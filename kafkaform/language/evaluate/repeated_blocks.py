@@ -1,7 +1,7 @@
-"""Resource blocks that repeat a shape: compiled once, evaluated with the words of each block.
+"""Evaluate resource blocks that repeat a shape: compiled once, run with the words of each block.
 
-This is a shortcut for what goes well. At any fault the block is compiled from its own text, so
-that the fault has its own place and words.
+This is a short cut for blocks without faults. After any fault, the block is compiled from its own
+text, so that the fault has the place and the words of this block.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from .run import Run
 
 
 def find_shaped_plan(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
-    """The plan of the block's shape, for this block; None if there is none."""
+    """The plan of the block's shape, for this block; None if the shape has faults."""
     assert isinstance(block.block, Stamped)
     key = module.steps, block.block.shape
     if key not in run.shapes:
         faults: list[Diagnostic] = []
+        # The pattern is a copy of a block with slots, which read the words from the environment.
         pattern = replace(block, block=block.block.shape.pattern)
         info = run.schemas.types[block.address.type]
         plan = compile_resource(pattern, info, run.context, module.providers, faults.append)
@@ -36,7 +37,9 @@ def find_shaped_plan(run: Run, module: Module, block: ResourceBlock) -> Resource
 
 
 def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[MadeInstance] | None:
-    """The one instance of the block, or None after any fault, of which nothing remains."""
+    """The one instance of the block; None after any fault."""
+    # Nothing of an attempt that fails may remain: its faults are dropped and its steps given back,
+    # because the block is evaluated again.
     assert isinstance(plan.block.block, Stamped)
     budget, faults = site.env.budget, list[Diagnostic]()
     kept = budget.left, budget.instances

@@ -1,4 +1,4 @@
-"""`resource` blocks to declared objects."""
+"""Compile `resource` blocks, and evaluate them to declared objects."""
 
 from __future__ import annotations
 
@@ -36,21 +36,22 @@ from .arguments import (
 from .expansion import Instance, expand_instances
 
 Settled = Mapping[str, FrozenMap]
-"""str(address) -> attributes that the server has set."""
+"""str(address) -> the attributes that the server has set."""
 FAULTY_INSTANCES = 1_000
-"""After so many the rest of a block is not evaluated; they say the same."""
+"""After so many faulty instances, the rest of a block is not evaluated: it has the same faults."""
 _LABELS = map_of(STRING)
 
 
 class TypeInfo(Struct, frozen=True):
-    """What the language knows of a resource type. key(attributes): its identity's key, raises
-    ValueError; provider: the name of its provider; expand(declared): the objects that a
-    composite stands for."""
+    """What the language knows about a resource type."""
 
     schema: ObjectSchema
     key: Callable[[FrozenMap], str]
+    """Attributes -> the key of the object's identity. Raises ValueError."""
     provider: str
+    """The name of its provider."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
+    """Of a composite type: a declared composite -> the objects that it stands for."""
 
 
 class MetaArgument(Struct, frozen=True):
@@ -61,30 +62,37 @@ class MetaArgument(Struct, frozen=True):
 
 
 class ResourcePlan(Struct, frozen=True):
-    """A compiled resource block; evaluate it once per instance. lifecycle: of one that says
-    no more; before, after: its rules; shaped: compiled from the shape that the block repeats."""
+    """A compiled resource block, which is evaluated once for each instance."""
 
     block: ResourceBlock
     info: TypeInfo
     instance: str
+    """The provider instance."""
     arguments: Arguments
     meta: Mapping[str, MetaArgument]
+    """Meta-arguments with values, by name."""
     secrets: tuple[tuple[str, str], ...]
+    """Secret attributes, each with the attribute of its version."""
     range: Range
     lifecycle: Lifecycle = Lifecycle()
+    """The part of the lifecycle that is the same for all instances."""
     before: tuple[Rule, ...] = ()
+    """The preconditions."""
     after: tuple[Rule, ...] = ()
+    """The postconditions."""
     shaped: bool = False
+    """Whether it was compiled from the shape that the block repeats."""
 
 
 class Site(Struct, frozen=True):
-    """Where a block is evaluated: an instance of its module. path: of the module's address;
-    needs: what its objects come after; settled: what the server has set."""
+    """Where a block is evaluated: in an instance of its module."""
 
     env: Env
     path: tuple[str, ...]
+    """The modules in the address."""
     report: Report
     needs: tuple[Address, ...] = ()
+    """The objects that come before those of the block."""
     settled: Settled = EMPTY
 
 
@@ -102,7 +110,8 @@ def compile_resource(
     providers: Mapping[str, str],
     report: Report,
 ) -> ResourcePlan | None:
-    """Compile a block. providers: name in the block's module -> provider instance."""
+    """Compile a block; None after a fault. providers: name in the block's module -> provider
+    instance."""
     written, schema = block.block, info.schema
     place, title = Header(written), str(block.address)
     arguments = compile_arguments(
@@ -164,6 +173,7 @@ def _add_lifecycle(
 def _check_paths(
     paths: tuple[tuple[str, Expression], ...], schema: ObjectSchema
 ) -> Iterator[Diagnostic]:
+    # Only the first word is checked: what is below can be keys of a map, which have no schema.
     known = (*schema.attributes, *schema.blocks)
     for path, node in paths:
         first = path.split(".", 1)[0]
@@ -174,7 +184,9 @@ def _check_paths(
 
 
 def _list_version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
-    """Secret attributes with the attribute whose change sends them again."""
+    """Secret attributes, each with the attribute whose change sends it again."""
+    # Nobody can read a secret back, so a changed one is not seen; a changed version is. The first
+    # name is Terraform's, for write-only arguments.
     for name, found in schema.attributes.items():
         if found.secret:
             for version in (f"{name}_wo_version", f"{name}_version"):
@@ -187,7 +199,7 @@ def _list_version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
 def evaluate_resource(
     plan: ResourcePlan, context: Context, site: Site
 ) -> list[MadeInstance] | Poisoned:
-    """Every instance of a block; Poisoned if it has faults, which are reported."""
+    """Every instance of a block; Poisoned after faults, which are reported."""
     block, env = plan.block, site.env
     what = str(block.address.nest_in(site.path))
     made: list[MadeInstance] = []
@@ -221,18 +233,20 @@ def _make_skipped_fault(block: ResourceBlock, what: str, skipped: Skipped) -> Di
     return make_error(
         Header(block.block),
         f"{what} needs {skipped}, which is skipped",
-        "Its provider is not known here, so its values are not, either.",
-        'A secret: write secret_env("NAME") or secret_file("PATH"), or use a variable with '
-        "sensitive = true. Anything else: write the value out, or hand it in through a variable.",
+        "kafkaform does not have its provider, so its values are not known.",
+        'For a secret, write secret_env("NAME") or secret_file("PATH"), or use a variable with '
+        "sensitive = true. For anything else, write the value itself, or use a variable.",
     )
 
 
 def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> MadeInstance | None:
     """One instance of a block; None after faults, which are reported. Raises Poisoned."""
+    # Preconditions first: if one is not met, the faults of the arguments would only repeat it.
     base, env, report = plan.block.address, site.env, site.report
     address = Address(base.type, base.name, instance.key, site.path)
     inner = env if not instance.roots else Env({**env.roots, **instance.roots}, {}, env.budget)
     try:
+        # Charged for each instance, so that a `count` of a large number ends at the limit.
         cost = 1 + 2 * len(plan.arguments.given) + len(site.needs)
         env.budget.charge(cost, plan.block.block)
         if plan.before and (faults := [*check_rules(plan.before, str(address), inner)]):
@@ -252,6 +266,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
     except Deferred as deferred:
         report(make_deferred_fault(Header(plan.block.block), deferred, str(address)))
         return None
+    # The object is kept even if a postcondition is not met: others that refer to it are checked.
     if plan.after:
         seen = Fixed(_make_object(made.declared, plan.info.schema, site.settled))
         with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
@@ -267,7 +282,7 @@ def _evaluate_meta(name: str, meta: MetaArgument, env: Env) -> Value:
     value = meta.code(env)
     env.budget.charge(compute_look_cost(value, meta.node), meta.node)
     if marks_of(value):
-        raise EvalError(meta.node, f'A sensitive value cannot go into "{name}"')
+        raise EvalError(meta.node, f'"{name}" cannot contain a sensitive value')
     kind = _META_TYPES[name]
     return drop_nulls(fit_type(value, kind, meta.node, f'"{name}"'), kind)
 
@@ -280,6 +295,7 @@ def _make_declared(
     needs: tuple[Address, ...],
 ) -> Declared:
     try:
+        # A composite is no object of the system, so its address takes the place of a key.
         key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
     except ValueError as fault:
         place = Header(plan.block.block)
@@ -299,7 +315,7 @@ def _make_declared(
 
 
 def _make_lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
-    """The instances of a block share one, unless they say more."""
+    """The lifecycle of one instance. The instances share one object if nothing differs."""
     prevent, adopt = meta.get("prevent_destroy"), meta.get("adopt") is True
     if prevent is None and not adopt:
         return common
@@ -333,7 +349,7 @@ def expand_composites(
 
 
 def publish_value(plan: ResourcePlan, made: Sequence[MadeInstance], settled: Settled) -> Val:
-    """What other expressions see under `TYPE.NAME`: one object, one by key, or a list."""
+    """What other expressions see as `TYPE.NAME`: one object, objects by key, or a list."""
     schema = plan.info.schema
     values = {one.key: _make_object(one.declared, schema, settled) for one in made}
     if plan.block.block.get_argument("for_each") is not None:
@@ -346,6 +362,7 @@ def publish_value(plan: ResourcePlan, made: Sequence[MadeInstance], settled: Set
 def _make_object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:
     address = str(declared.address)
     server = settled.get(address, EMPTY)
+    # Computed attributes have their value once the server's answer is known, after the apply.
     fields: dict[str, Val] = {"id": declared.identity.key}
     for name, found in schema.attributes.items():
         if not found.computed:

@@ -1,4 +1,4 @@
-"""What one evaluation of a configuration gathers, and what stands behind each of its values."""
+"""The state of one evaluation, and the objects that stand behind each of its values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Steps = tuple[str, ...]
 
 
 class Schemas(Struct, frozen=True):
-    """What is installed: resource types, data sources and providers by name."""
+    """What is installed: resource types, data sources and providers, by name."""
 
     types: Mapping[str, TypeInfo]
     data: Mapping[str, DataInfo]
@@ -36,9 +36,7 @@ class Schemas(Struct, frozen=True):
 
 
 class Run(Struct):
-    """What one build gathers. scopes: the instances of each module; resources: the compiled
-    resource blocks of each module; shapes: those that several blocks repeat; providers: by
-    instance, None after a fault."""
+    """The inputs of one evaluation, and the results so far."""
 
     graph: Graph
     schemas: Schemas
@@ -49,16 +47,21 @@ class Run(Struct):
     query: Query | None
     settled: Settled
     scopes: dict[Steps, list[Scope]] = field(default_factory=dict)
+    """The instances of each module."""
     resources: dict[Steps, dict[Address, ResourcePlan]] = field(default_factory=dict)
+    """The compiled resource blocks of each module."""
     shapes: dict[tuple[Steps, StencilShape], ResourcePlan | None] = field(default_factory=dict)
+    """The compiled shapes that several blocks repeat; None for a shape with faults."""
     providers: dict[str, ProviderConfig | None] = field(default_factory=dict)
+    """By instance; None after a fault."""
 
     @property
     def root(self) -> Scope:
+        """The one instance of the root."""
         return self.scopes[()][0]
 
     def get_provider(self, instance: str, block: ResourceBlock) -> ProviderConfig | None:
-        """The configuration of an instance, made up from defaults where no block gives it."""
+        """The configuration of an instance; of the defaults, if no provider block configures it."""
         if instance not in self.providers and instance in self.schemas.providers:
             info, what = self.schemas.providers[instance], str(block.address)
             self.providers[instance] = make_default_provider(
@@ -68,7 +71,8 @@ class Run(Struct):
 
 
 def enter_scope(run: Run, scope: Scope) -> None:
-    """A new instance of a module; what nothing evaluates is skipped or faulty."""
+    """Add an instance of a module."""
+    # What the graph leaves out is never evaluated, so it gets its value here.
     for address in scope.module.found.resources:
         if address.type not in run.schemas.types:
             scope.made[address] = Skipped(str(address))
@@ -87,7 +91,10 @@ def enter_scope(run: Run, scope: Scope) -> None:
 
 
 def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
-    """The objects that a node refers to, directly or through other values."""
+    """The objects that a node refers to, directly or through other values.
+
+    They decide the order of requests: an object is created after those that its values come from.
+    """
     declaration = run.graph.declared[node]
     seen: Scope | None = scope.caller if node.name.startswith("var.") else scope
     needs: set[Address] = set()
@@ -99,6 +106,7 @@ def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
             if not isinstance(instances, Poisoned):
                 run.budget.charge(len(instances), get_place(declaration))
                 needs |= _find_module_needs(instances.values(), ref.output)
+        # Values without an object of their own pass on what they need. They were evaluated before.
         elif ref.name in seen.needs and (word in ("local", "var", "data")):
             needs |= seen.needs[ref.name]
         elif Address(word, name) in seen.module.found.resources:
@@ -121,7 +129,7 @@ def _find_module_needs(instances: Iterable[Scope], output: str | None) -> frozen
 
 
 def read_explicit_needs(given: Expression, scope: Scope) -> set[Address]:
-    """The addresses of a `depends_on` that exist; others are reported."""
+    """The addresses of a `depends_on`. Those that are not declared are reported."""
     needs: set[Address] = set()
     found = scope.module.found
     try:
@@ -140,7 +148,7 @@ def read_explicit_needs(given: Expression, scope: Scope) -> set[Address]:
 
 
 def _is_call(address: Address, found: Declarations) -> bool:
-    """Whether it names a module that is called here, with or without a key."""
+    """Whether an address names a module that is called here, with or without a key."""
     if address.type or len(address.module) != 1:
         return False
     return address.module[0].partition("[")[0].removeprefix("module.") in found.modules

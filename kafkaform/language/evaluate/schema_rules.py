@@ -1,4 +1,4 @@
-"""What a schema says of one value, beyond its type."""
+"""Check a value by the rules of its schema, beyond the type."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from ..values.faults import EvalError, suggest_near
 def check_value(
     value: Value, attribute: AttributeSchema, name: str, place: Expression, hidden: bool
 ) -> Value:
-    """The value. name: as it is written; hidden: nobody may see the value. Raises EvalError if
-    it is no whole number where that is asked, none of the choices, or refused."""
+    """The value. Raises EvalError if it breaks a rule of its schema.
+
+    name: of the argument, as it is written; hidden: whether messages must not show the value.
+    """
     if attribute.whole:
         _check_whole(value, attribute, place, hidden)
     if attribute.choices and value is not None and value not in attribute.choices:
         raise EvalError(
             place,
-            f'"{name}" is one of {", ".join(attribute.choices)}',
-            "" if hidden else f'It cannot be "{value}".',
+            f'"{name}" must be one of {", ".join(attribute.choices)}',
+            "" if hidden else f'It is "{value}".',
             "" if hidden else suggest_near(str(value), attribute.choices),
         )
+    # What no system would accept is refused here, with the place in the file, instead of by the
+    # provider, which does not know files.
     if attribute.refuses is not None and value is not None:
         faults = [*attribute.refuses(value)]
         if faults and hidden:

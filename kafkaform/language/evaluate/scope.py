@@ -1,4 +1,4 @@
-"""One instance of a module while it is evaluated, and what its expressions see."""
+"""One instance of a module during the evaluation, and what its expressions see."""
 
 from __future__ import annotations
 
@@ -19,26 +19,34 @@ from .resources import MadeInstance, ResourcePlan, Settled, Site, publish_value
 
 
 class Scope(Struct, eq=False, dict=True):
-    """path: as addresses write it, `('module.eu["a"]',)`; caller: of the module; each: the roots
-    `each` or `count` of its call; report: takes the faults; plans: the resource blocks; inherited:
-    what everything in here comes after; needs: node name -> the objects behind its value."""
+    """An instance of a module."""
 
     module: Module
     path: tuple[str, ...]
+    """As addresses write it: `('module.eu["a"]',)`."""
     budget: Budget
     report: Report
+    """Takes the faults of this instance."""
     plans: Mapping[Address, ResourcePlan]
+    """The compiled resource blocks of the module."""
     settled: Settled
     caller: Scope | None = None
+    """The instance of the module that calls this one; None for the root."""
     each: Mapping[str, Fixed] = field(default_factory=dict)
+    """`each` or `count` of the call."""
     inherited: frozenset[Address] = frozenset()
+    """The objects that every object in this instance comes after (`depends_on` of the call)."""
     variables: dict[str, Found] = field(default_factory=dict)
     locals: dict[str, Found] = field(default_factory=dict)
     outputs: dict[str, Found] = field(default_factory=dict)
     data: dict[str, dict[str, Found]] = field(default_factory=dict)
+    """The answers of data sources, by type and name."""
     made: dict[Address, list[MadeInstance] | Poisoned] = field(default_factory=dict)
+    """The instances of resource blocks."""
     children: dict[str, dict[str | int | None, Scope] | Poisoned] = field(default_factory=dict)
+    """The instances of the modules that this one calls, by name and key."""
     needs: dict[str, frozenset[Address]] = field(default_factory=dict)
+    """Name of a node -> the objects behind its value."""
 
     @cached_property
     def env(self) -> Env:
@@ -68,7 +76,9 @@ class Scope(Struct, eq=False, dict=True):
     def _find_resource(self, kind: str, name: str) -> Found:
         address = Address(kind, name)
         if address not in self.made:
-            raise Poisoned  # named where it may not be, which was told; not kept for others
+            # It is named where only earlier values are allowed, which has been reported. Raised
+            # instead of returned, so that OnDemand does not keep it for other expressions.
+            raise Poisoned
         made = self.made[address]
         if isinstance(made, list):
             return publish_value(self.plans[address], made, self.settled)
@@ -87,6 +97,6 @@ class Scope(Struct, eq=False, dict=True):
         return TupleVal(tuple(values.values())) if call.several else values[None]
 
     def make_site(self, needs: frozenset[Address]) -> Site:
-        """Where the blocks of this module are evaluated."""
+        """Where blocks of this instance are evaluated. needs: the objects that they come after."""
         ordered = tuple(sorted(needs | self.inherited, key=str))
         return Site(self.env, self.path, self.report, ordered, self.settled)

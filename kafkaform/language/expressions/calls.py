@@ -1,4 +1,4 @@
-"""Function calls: arguments are converted, checked and unmarked before the function sees them."""
+"""Compile function calls: convert, check and unmark arguments before the function sees them."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ SPECIAL = tuple(FORMS)
 
 
 def compile_call(node: Call, context: Context) -> Code:
+    # A fault in the text becomes code that raises it, because `try` and `can` may catch it.
     if node.name in FORMS:
         return compile_form(node, context)
     codes = tuple(map(context.compile_node, node.args))
@@ -79,10 +80,11 @@ def _check_arity(node: Call, function: Function, count: int) -> EvalError | None
         problem = f"too many arguments: it takes {len(function.params)}"
     else:
         return None
-    return EvalError(node, f"{function.name}() has {problem}", f"Call it {function.usage()}.")
+    return EvalError(node, f"{function.name}() has {problem}", f"Usage: {function.usage()}.")
 
 
 def _expand_last(node: Call, last: Code, env: Env) -> Sequence[Val]:
+    """The elements of the last argument of `f(xs...)`."""
     value, marks = unmark(last(env))
     if not isinstance(value, SEQUENCES):
         raise EvalError(node.args[-1], "Only a list, set or tuple can be expanded by `...`")
@@ -122,7 +124,7 @@ class _Caller(Struct, frozen=True):
         return add_marks(result, marks)
 
     def _compute_cost(self, index: int, param: Param, given: Val) -> int:
-        """Steps that an argument takes: to convert it, to take marks off, to look through it."""
+        """Steps for an argument: to convert it, to take its marks off, to look through it."""
         value = unmark(given)[0]
         if not isinstance(value, Composite):
             return 2 + _compute_look_cost(value, self.function)
@@ -144,11 +146,12 @@ class _Caller(Struct, frozen=True):
         return self.node.args[min(index, len(self.node.args) - 1)]
 
     def _prepare_argument(self, index: int, param: Param, value: Val) -> tuple[Val, Marks]:
-        """The argument as the function takes it, and the marks taken off."""
+        """The argument as the function needs it, and the marks that were taken off."""
         function = self.function
         try:
             value = convert_value(value, param.type)
         except ConvertFault as fault:
+            # The path of a fault can contain a sensitive key.
             why = fault.message if marks_of(value) else str(fault)
             raise self._make_unsuitable_fault(index, param, why) from None
         if not param.null and isinstance(unmark(value)[0], Null):
@@ -157,6 +160,7 @@ class _Caller(Struct, frozen=True):
             return value, UNMARKED
         if function.passes:
             return unmark(value)
+        # A function that reads its arguments cannot have parts whose values are not known now.
         if (part := find_sealed(value)) is not None:
             raise (
                 make_secret_misuse(self._get_place(index))
@@ -172,7 +176,7 @@ class _Caller(Struct, frozen=True):
             self._get_place(index),
             f"The argument {param.name} of {self.function.name}() does not fit",
             make_sentence(why),
-            f"Call it {self.function.usage()}.",
+            f"Usage: {self.function.usage()}.",
         )
 
     def _call_function(self, arguments: list[Val], hide: bool) -> Val:
@@ -181,7 +185,7 @@ class _Caller(Struct, frozen=True):
             return self.function.call(*arguments)
         except LimitFault as fault:
             place, reason = self._get_place(fault.argument), make_sentence(fault.message)
-            raise LimitError(place, f"{name}() is too large", reason) from None
+            raise LimitError(place, f"{name}() exceeds a limit", reason) from None
         except FunctionFault as fault:
             message, index = fault.message, fault.argument
         except (ConvertFault, ValueError) as fault:
@@ -190,6 +194,7 @@ class _Caller(Struct, frozen=True):
         raise EvalError(self._get_place(index), f"{name}() cannot be computed", detail)
 
     def _check_result(self, result: Val) -> None:
+        """Raise LimitError if the result is too large."""
         size, limit, what = 0, LIMITS.elements, "elements"
         if isinstance(result, str):
             size, limit, what = len(result), LIMITS.characters, "characters"
@@ -200,22 +205,22 @@ class _Caller(Struct, frozen=True):
         if size > limit:
             raise LimitError(
                 self.node,
-                f"{self.function.name}() makes {size:,} {what}",
+                f"The result of {self.function.name}() has {size:,} {what}",
                 f"The limit is {limit:,}.",
             )
 
 
 def _compute_unification_cost(given: Sequence[Val]) -> int:
-    """Steps for bringing arguments of different types to one."""
+    """Steps for converting arguments of different types to a common type."""
     values = [value for each in given if isinstance(value := unmark(each)[0], Composite)]
     same = len({value.type for value in values}) < 2
     return 0 if same else sum(map(compute_type_cost, values))
 
 
 def _compute_look_cost(value: Val, function: Function) -> int:
-    """Steps for looking at an argument or result; characters beyond ASCII take longer to tell
-    apart."""
+    """Steps for looking at an argument or a result."""
     if isinstance(value, str):
+        # Beyond ASCII, a character is a grapheme cluster, which takes longer to find.
         many = function.characters if value.isascii() else min(function.characters, 1)
         return int(len(value) / many)
     if not isinstance(value, Composite):

@@ -1,4 +1,7 @@
-"""Compiled expressions: closures over an environment, built once and run per instance."""
+"""Compiled expressions: functions of an environment, built once and run for each instance.
+
+Closures are almost twice as fast as walking the nodes again for every instance of a block.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ from ..values.value import Val
 
 
 class Namespace(Protocol):
-    """A first word such as `var` or `kafka_topic`, whose attributes are found on demand."""
+    """The meaning of a first word, such as `var` or `kafka_topic`; finds attributes on demand."""
 
     def find(self, name: str, place: Place) -> Val:
         """The value of `root.name`. Raises EvalError, Poisoned or Deferred."""
 
     def whole(self, place: Place) -> Val:
-        """The value of the word alone. Raises EvalError."""
+        """The value of the word alone. Raises EvalError if it has none."""
 
 
 class Env(Struct, eq=False):
@@ -37,25 +40,29 @@ class Env(Struct, eq=False):
     """The constants of a block that repeats a shape (see `syntax.stamps`)."""
 
     def make_inner(self) -> Env:
-        """An environment whose names can be set without touching this one's."""
+        """An environment with a copy of the names, for a loop to change."""
+        # A loop sets its names in one environment for all passes instead of making one for each.
         return Env(self.roots, dict(self.names), self.budget, self.words)
 
 
 Code = Callable[[Env], Val]
+"""Evaluates one expression. Raises EvalError, Poisoned or Deferred."""
 ITEM = "*"
-"""The name of the current element inside a splat; no identifier can be spelled so."""
+"""The name of the current element inside a splat; it is not an identifier."""
 
 
 class Context(Struct, frozen=True):
-    """What compiling a node needs. builders: by node class; bound: names of enclosing
-    `for`s; templates: how many templates that evaluate each other lie around it; budget: of
-    constants."""
+    """What is known when a node is compiled."""
 
     functions: Mapping[str, Function]
     builders: Mapping[type, Callable[[Any, Context], Code]]
+    """Class of a node -> what compiles it. A field, because builders call each other."""
     budget: Budget
+    """Pays for the evaluation of constants."""
     bound: frozenset[str] = frozenset()
+    """Variables of the enclosing `for` expressions, which hide other first words."""
     templates: int = 0
+    """How many templates that evaluate each other are around the node."""
 
     def compile_node(self, node: Expression) -> Code:
         return self.builders[type(node)](node, self)
@@ -75,15 +82,16 @@ def make_failing(fault: EvalError) -> Code:
 
 
 COLLECTION = 5
-"""Steps for making a collection, however small: five million would fill the memory."""
+"""Steps for making a collection, however small, because five million would fill the memory."""
 _MAKERS = (Tuple, Object, ForTuple, ForObject)
 
 
 def compute_weight(node: Expression) -> int:
-    """How many steps one evaluation of the expression takes, inner loops aside."""
+    """Steps for one evaluation of the expression, without the passes of inner loops."""
+    # Loops charge this for each pass, so that evaluation itself does not have to count.
     return sum(COLLECTION if isinstance(inner, _MAKERS) else 1 for inner in walk(node))
 
 
 def get_literal(node: Expression) -> str | None:
-    """The text of a string without interpolation, or None."""
+    """The text of a string without interpolation; None for any other expression."""
     return node.value if isinstance(node, Lit) and isinstance(node.value, str) else None

@@ -1,4 +1,4 @@
-"""Expressions to closures: which builder compiles which node."""
+"""The table of what compiles which node."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from .operators import (
 from .references import compile_attr, compile_index, compile_item, compile_legacy, compile_root
 from .templates import compile_for, compile_if, compile_template
 
+# Here and not in `code`, because all builders import that module.
 BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
     nodes.Lit: compile_lit,
     nodes.Slot: compile_slot,
@@ -50,5 +51,5 @@ BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
 
 
 def make_context(functions: Mapping[str, Function]) -> Context:
-    """The context for top-level expressions. `context.code(node)(env)` evaluates one."""
+    """The context for top-level expressions: `context.compile_node(node)(env)` evaluates one."""
     return Context(functions, BUILDERS, Budget())

@@ -1,4 +1,4 @@
-"""What expressions refer to, as far as the text alone tells; the order of evaluation; cycles."""
+"""Find what expressions refer to, by their text alone; order names by need, and find cycles."""
 
 from __future__ import annotations
 
@@ -29,34 +29,39 @@ from ...syntax.nodes import (
 
 
 class ReferenceStep(Struct, frozen=True, eq=False):
-    """One step of a reference: `.name` (attribute), `[key]` (key None if it is computed), or
-    a splat (key None, too)."""
+    """One step of a reference: `.name`, `[key]` or a splat."""
 
     node: Expression
     attribute: str | None = None
+    """The name of a `.name`."""
     key: str | int | None = None
+    """The key of a `[key]`; None if it is computed."""
 
 
 class Reference(Struct, frozen=True, eq=False):
-    """`root.a["b"]…`; place: the node that spells all of it."""
+    """`root.a["b"]…`."""
 
     root: Root
     steps: tuple[ReferenceStep, ...]
 
     @property
     def place(self) -> Expression:
+        """The node that spells all of the reference."""
         return self.steps[-1].node if self.steps else self.root
 
 
 class Uses(Struct, frozen=True, eq=False):
-    """What an expression uses: references, but for names that a `for` sets; calls of functions."""
+    """What an expression uses."""
 
     references: tuple[Reference, ...]
+    """Without names that a `for` sets."""
     calls: tuple[Call, ...]
+    """Calls of functions."""
 
 
 class AllUses(dict[Expression, Uses]):
-    """The uses of expressions, each looked for once however often it is asked for."""
+    """The uses of expressions. Each is looked for once: the check of names, the graph and the
+    places of values all ask for them."""
 
     def __missing__(self, node: Expression) -> Uses:
         found = _NONE
@@ -73,13 +78,16 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 class _Walk(Struct, frozen=True):
+    """A walk over one expression. It may recurse, because the depth of expressions is limited."""
+
     references: list[Reference]
     calls: list[Call]
 
     def walk_into(
         self, node: Expression, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
     ) -> None:
-        """bound: names that enclosing `for`s set; steps: those that follow the node."""
+        """Note what a node uses. bound: names that enclosing `for` expressions set; steps: the
+        steps behind the node."""
         kind = type(node)
         if kind is not Lit:
             _WALKS.get(kind, _Walk.walk_parts)(self, node, bound, steps)
@@ -147,6 +155,7 @@ class _Walk(Struct, frozen=True):
     def walk_binary(
         self, node: Binary, bound: frozenset[str], _: tuple[ReferenceStep, ...]
     ) -> None:
+        # Not by recursion: `1+1+1+…` can be thousands of levels deep.
         first, chain = split_operands(node)
         self.walk_into(first, bound, ())
         for step in chain:
@@ -156,7 +165,7 @@ class _Walk(Struct, frozen=True):
         self, node: Object, bound: frozenset[str], _: tuple[ReferenceStep, ...]
     ) -> None:
         for item in node.items:
-            if not isinstance(item.key, Root):
+            if not isinstance(item.key, Root):  # a bare word is a key, not a reference
                 self.walk_into(item.key, bound, ())
             self.walk_into(item.value, bound, ())
 
@@ -185,7 +194,7 @@ def _get_constant(node: Expression) -> str | int | None:
 
 
 def _list_inner_steps(each: Expression) -> tuple[ReferenceStep, ...]:
-    """The attribute steps directly behind a splat."""
+    """The steps directly behind a splat, in the order of the text."""
     steps: list[ReferenceStep] = []
     while isinstance(each, Attr | Index | LegacyIndex):
         name = each.name if isinstance(each, Attr) else None
@@ -198,15 +207,21 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 _ROOM = 100_000
-"""Names in all cycles that are told; a few hundred names can have a million cycles."""
+"""Names in all cycles that are reported: a few hundred names can have a million cycles."""
 
 
 def order_names(
     graph: Mapping[Name, Iterable[Name]],
 ) -> tuple[list[Name], list[list[Name]], frozenset[Name]]:
     """All names, each after what it needs; the cycles, each as a closed chain of names; and all
-    names that are in one. graph: name -> what it needs; needed names that it lacks are passed
-    over."""
+    names that are part of a cycle.
+
+    graph: name -> the names that it needs; names that are not in the graph are ignored.
+    """
+    # Tarjan's algorithm for strongly connected components, with a list instead of recursion: a
+    # chain of local values can be longer than Python's stack. `path` is the chain that is being
+    # followed, `place` the position of each name in it, `waiting` what is left to follow for each,
+    # and `lowest` the first position of the path that each of them leads back to.
     order: list[Name] = []
     cycles: list[list[Name]] = []
     looping: set[Name] = set()
@@ -218,7 +233,7 @@ def order_names(
         path, place, waiting, lowest = [start], {start: 0}, [iter(graph[start])], [len(graph)]
         while path:
             for needed in waiting[-1]:
-                if needed in place:
+                if needed in place:  # the path leads back to itself
                     lowest[-1] = min(lowest[-1], place[needed])
                     if room > 0:
                         cycles.append([*path[place[needed] :], needed])
@@ -229,7 +244,7 @@ def order_names(
                     waiting.append(iter(graph[needed]))
                     lowest.append(len(graph))
                     break
-            else:
+            else:  # everything that the last name needs is done
                 current, low = path.pop(), lowest.pop()
                 at = place.pop(current)
                 if low <= at:

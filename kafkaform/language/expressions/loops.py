@@ -1,4 +1,4 @@
-"""`for` expressions and splats."""
+"""Compile `for` expressions and splats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ For: TypeAlias = ForTuple | ForObject
 
 
 def iterate_collection(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Val]], int, Marks]:
-    """Keys and values of a collection, their number and its marks. Raises EvalError."""
+    """The keys and values of a collection, their number, and the marks of the collection. Raises
+    EvalError."""
     value, marks = unmark(value)
     if isinstance(value, SEQUENCES):
         return list_elements(value), len(value.items), marks
@@ -46,12 +47,12 @@ def iterate_collection(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Va
         place,
         "A for expression needs a collection",
         f"This is {describe_value(value)}.",
-        "Write coalesce(…, []) if it may be null." if isinstance(value, Null) else "",
+        "Write coalesce(…, []) if it can be null." if isinstance(value, Null) else "",
     )
 
 
 class _Passes:
-    """Runs through a collection: sets the names, charges for each pass, applies the `if`."""
+    """The passes of a `for`: sets the names, charges for each pass, and applies the `if`."""
 
     def __init__(self, node: For, context: Context, *body: Expression) -> None:
         self.node = node
@@ -63,7 +64,8 @@ class _Passes:
         self.weight = 1 + sum(map(compute_weight, parts))
 
     def run_passes(self, env: Env) -> tuple[Iterable[Env], list[Marks]]:
-        """An environment for each element that is wanted; the list gathers marks meanwhile."""
+        """An environment for each element that passes the `if`, and a list of marks. The list is
+        complete only after the last environment was used."""
         pairs, count, marks = iterate_collection(self.collection(env), self.node.collection)
         env.budget.admit(count, self.node)
         gathered = [marks] if marks else []
@@ -80,6 +82,8 @@ class _Passes:
             env.names[value] = item
             if condition is not None and self.node.condition is not None:
                 wanted, marks = unmark(condition(env))
+                # Which elements are left out says something about a sensitive condition, so the
+                # result gets its marks.
                 if marks:
                     gathered.append(marks)
                 if not require_truth(wanted, self.node.condition):
@@ -115,7 +119,7 @@ def compile_for_object(node: ForObject, context: Context) -> Code:
                 if key_marks:
                     marks.append(key_marks)
                 key = make_object_key(raw, node.result_key)
-                if key in groups and not node.group:
+                if key in groups and not node.group:  # an error in HCL, not a silent loss
                     raise _make_duplicate_fault(node, None if marks else key)
                 item = code(inner)
                 groups.setdefault(key, []).append(drop_part_names(item) if marks else item)
@@ -132,7 +136,7 @@ def _make_duplicate_fault(node: ForObject, key: str | None) -> EvalError:
     return EvalError(
         node.result_key,
         f"Two elements produce {shown}",
-        "The keys of an object are unique.",
+        "The keys of an object must be unique.",
         "Write `...` after the value to collect the values of equal keys in lists.",
     )
 
@@ -145,6 +149,8 @@ def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
         value, marks = unmark(target(env))
         if isinstance(value, Computed):
             raise value.defer()
+        # HCL's rules for one value: null has no elements, any other value is one element. Only a
+        # null that is known to be a list is an error.
         if isinstance(value, Null):
             if value.type.kind in ("list", "set", "tuple"):
                 raise EvalError(node.target, "A splat needs a list", "This list is null.")
@@ -163,15 +169,15 @@ def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
 
 
 def _make_result(node: AttrSplat | FullSplat, source: Val, items: tuple[Val, ...]) -> Val:
-    """A list for a list or set, a tuple for anything else."""
+    """A list if the source is a list or a set, else a tuple."""
     if not isinstance(source, ListVal | SetVal):
         return TupleVal(items)
     kinds = {type_of(item) for item in items}
     if len(kinds) > 1:
         raise EvalError(
             node,
-            "The elements of this splat are of different types",
-            "A list has one type.",
+            "The elements of this splat have different types",
+            "All elements of a list have one type.",
             "Use a for expression, which makes a tuple.",
         )
     return ListVal(kinds.pop() if kinds else ANY, items)

@@ -1,4 +1,4 @@
-"""What references find: `var`, `local`, `each`, `path`, `module`, `data`, and resource types."""
+"""The meanings of first words: `var`, `local`, `each`, `path`, `module`, `data`, resource types."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from .references import get_attribute
 
 
 class Unset(Poisoned):
-    """The value of a variable that nobody has set."""
+    """A variable has no value, or a data source was not read."""
 
 
 Found = Val | Poisoned | Deferred
-"""A value, or what to raise instead of it."""
+"""A value, or the exception to raise instead of it."""
 
 
 class Space(Struct, frozen=True):
-    """word: what one of its names stands for (`variable`); names that are declared but not
-    evaluated yet are not there, so evaluation must follow the order of references."""
+    """Names with values, such as `var`. Evaluation must follow the order of the graph: a name that
+    is declared but not evaluated yet is not in it."""
 
     word: str
+    """What one of its names stands for, such as `variable`."""
     found: Mapping[str, Found]
 
     def find(self, name: str, place: Place) -> Val:
@@ -37,7 +38,7 @@ class Space(Struct, frozen=True):
         return found
 
     def whole(self, place: Place) -> Val:
-        raise EvalError(place, f"Name one {self.word} behind the dot")
+        raise EvalError(place, f"Which {self.word} is meant?", "Its name is missing behind a dot.")
 
 
 class Fixed(Struct, frozen=True):
@@ -53,8 +54,11 @@ class Fixed(Struct, frozen=True):
 
 
 class Live(Mapping[str, Val]):
-    """Fields of an object that are looked up when asked for: one of them may be faulty, or known
-    only after the apply, without harm to the others."""
+    """Fields of an object that are looked up when they are asked for.
+
+    One output of a module may be faulty, or known only after the apply; the others can still be
+    used.
+    """
 
     __slots__ = ("_found",)
 
@@ -78,10 +82,12 @@ class Live(Mapping[str, Val]):
 
 
 class OnDemand(Struct, frozen=True):
-    """Names whose values are made by `make` when they are first asked for, and then kept."""
+    """Names whose values are made when they are first asked for, and then kept."""
 
     word: str
+    """What one of its names stands for, such as `module`."""
     names: Mapping[str, object]
+    """All names; only the keys matter."""
     make: Callable[[str], Found]
     kept: dict[str, Found] = field(default_factory=dict)
 
@@ -97,16 +103,17 @@ class OnDemand(Struct, frozen=True):
         return found
 
     def whole(self, place: Place) -> Val:
-        raise EvalError(place, f"Name one {self.word} behind the dot")
+        raise EvalError(place, f"Which {self.word} is meant?", "Its name is missing behind a dot.")
 
 
 class Data(Struct, frozen=True):
-    """`data`: the answers of data sources by type and name."""
+    """`data`: the answers of data sources, by type and name."""
 
     found: Mapping[str, Mapping[str, Found]]
 
     def find(self, name: str, place: Place) -> Val:
+        # `data.TYPE` is an object of all answers, each of which is looked up when it is used.
         return ObjectVal(Live(self.found.get(name, {})))
 
     def whole(self, place: Place) -> Val:
-        raise EvalError(place, "Name a data source behind the dot", advice="data.TYPE.NAME")
+        raise EvalError(place, "Which data source is meant?", "Write data.TYPE.NAME.")

@@ -1,4 +1,4 @@
-"""Operators, conditionals, and literals of collections."""
+"""Compile operators, conditionals, and literals of collections."""
 
 from __future__ import annotations
 
@@ -71,6 +71,7 @@ def compile_tuple(node: Tuple, context: Context) -> Code:
 
 
 def compile_object(node: Object, context: Context) -> Code:
+    # Most objects have constant keys, for which nothing has to be checked at each evaluation.
     named = [(get_literal(item.key), context.compile_node(item.value)) for item in node.items]
     plain = [(name, code) for name, code in named if name is not None]
     if len(plain) == len(node.items):
@@ -85,7 +86,7 @@ def compile_object(node: Object, context: Context) -> Code:
         marks = UNMARKED
         for place, key_code, code in pairs:
             key, key_marks = unmark(key_code(env))
-            marks |= key_marks
+            marks |= key_marks  # keys cannot have marks of their own, so the object gets them
             fields[make_object_key(key, place)] = code(env)
         return add_marks(ObjectVal(fields), marks)
 
@@ -98,7 +99,8 @@ def _compile_key(node: Expression, context: Context) -> Code:
         return lambda env: name
     if isinstance(node, Lit) and node.value is None:
         return lambda env: "null"
-    if isinstance(node, Attr):  # parsed, because the providers of a module are written so
+    # The parser accepts a dotted key, because the `providers` of a module have such keys.
+    if isinstance(node, Attr):
         return lambda env: _refuse_ambiguous(node)
     return context.compile_node(node)
 
@@ -107,13 +109,13 @@ def _refuse_ambiguous(node: Attr) -> NoReturn:
     raise EvalError(
         node,
         "Ambiguous key",
-        "This can be read as a name with dots or as a reference.",
-        'Quote it ("a.b") for a name; put it in parentheses for a reference.',
+        "It could be a name with dots or a reference.",
+        'Put a name in quotes ("a.b"), and a reference in parentheses.',
     )
 
 
 def make_object_key(key: Val, place: Place) -> str:
-    """The text of an unmarked key of an object. Raises EvalError."""
+    """The text of a key of an object. Raises EvalError. key: without marks."""
     if isinstance(key, str):
         return key
     if isinstance(key, bool | int | Decimal):
@@ -122,7 +124,7 @@ def make_object_key(key: Val, place: Place) -> str:
 
 
 def convert_operand(value: Val, want: Any, place: Place) -> Any:
-    """An unmarked operand as a number or bool. Raises EvalError."""
+    """An operand as a number or bool. Raises EvalError. value: without marks."""
     if isinstance(value, Null):
         raise EvalError(place, "null cannot be an operand", "The value of this expression is null.")
     if isinstance(value, SecretRef):
@@ -137,8 +139,8 @@ def make_secret_misuse(place: Place) -> EvalError:
     return EvalError(
         place,
         "A secret can only be used whole",
-        "Its value is read after the plan was approved, so nothing can be computed from it.",
-        "Put the whole value into one secret.",
+        "Its value is read only after the plan is approved, so nothing can be computed from it.",
+        "Store the whole value as one secret.",
     )
 
 
@@ -155,10 +157,11 @@ def compile_unary(node: Unary, context: Context) -> Code:
 
 
 Side = Val | EvalError
-"""An operand, or why it could not be evaluated: `false && …` does not need its right side."""
+"""An operand, or the fault of evaluating it: `false && …` does not need its right side."""
 
 
 def compile_binary(node: Binary, context: Context) -> Code:
+    # A chain of operators is a loop, because `1+1+1+…` can be thousands of levels deep.
     first, chain = split_operands(node)
     start = context.compile_node(first)
     steps = [(_APPLY[step.operator], step, context.compile_node(step.right)) for step in chain]
@@ -178,7 +181,7 @@ def compile_binary(node: Binary, context: Context) -> Code:
 
 
 def attempt_code(code: Code, env: Env) -> Side:
-    """The value, or the fault instead of raising it."""
+    """The value, or the fault of evaluating it. A LimitError is raised."""
     try:
         return code(env)
     except LimitError:
@@ -196,6 +199,9 @@ def _require_sides(left: Side, right: Side) -> tuple[Val, Val]:
 
 
 def _apply_logic(step: Binary, left: Side, right: Side, _: Env) -> Val:
+    # HCL evaluates both sides: `true || x` is true though x is faulty, and so is `x || true`.
+    # Marks of both sides count, since the result depends on both. Unlike in Terraform, null is an
+    # error unless the other side decides.
     decisive = step.operator == "||"
     marks, found = UNMARKED, []
     for side, place in ((left, step.left), (right, step.right)):
@@ -219,6 +225,7 @@ def _apply_equality(step: Binary, left: Side, right: Side, env: Env) -> Val:
     marks = marks_of(one) | marks_of(other)
     env.budget.charge(2 * min(work_of(one), work_of(other)), step)
     require_shallow(one, step.left), require_shallow(other, step.right)
+    # A secret can be compared with null, to see whether it is set, and with nothing else.
     if not (isinstance(unmark(one)[0], Null) or isinstance(unmark(other)[0], Null)):
         for side, place in ((one, step.left), (other, step.right)):
             if isinstance(find_sealed(side), SecretRef):
@@ -246,7 +253,7 @@ def _apply_numeric(step: Binary, left: Side, right: Side, env: Env) -> Val:
     try:
         return add_marks(_NUMERIC[step.operator](one, other), marks)
     except ValueError as fault:
-        raise EvalError(step, "This cannot be computed", f"{fault}".capitalize() + ".") from None
+        raise EvalError(step, "This cannot be computed", make_sentence(fault)) from None
 
 
 _NUMERIC: Mapping[str, Callable[[Any, Any], Val]] = {
@@ -274,6 +281,8 @@ def compile_cond(node: Cond, context: Context) -> Code:
     then, otherwise = context.compile_node(node.then), context.compile_node(node.otherwise)
 
     def run(env: Env) -> Val:
+        # Both results are evaluated, because the type of a conditional is common to both. A fault
+        # counts only in the one that is chosen.
         first, second = attempt_code(then, env), attempt_code(otherwise, env)
         truth, marks = unmark(condition(env))
         chosen = first if require_truth(truth, node.condition) else second
@@ -286,13 +295,14 @@ def compile_cond(node: Cond, context: Context) -> Code:
 
 
 def get_outer_marks(side: Side) -> Marks:
-    """The own marks of a result of a condition. They go to whichever result is chosen, so that
-    marks do not depend on values."""
+    """The marks of one result of a condition. The chosen result gets the marks of both, so that
+    whether a value is sensitive does not depend on the condition."""
     return UNMARKED if isinstance(side, EvalError) else unmark(side)[1]
 
 
 def require_truth(value: Val, place: Place) -> bool:
-    """An unmarked condition. Raises EvalError unless it is true or false."""
+    """Whether a condition holds. Raises EvalError unless it is true or false. value: without
+    marks."""
     if value.__class__ is bool:
         return value
     if isinstance(value, Null):
@@ -313,7 +323,7 @@ def _describe_difference(one: Type, other: Type) -> str:
 
 
 def _convert_to_both(node: Cond, chosen: Val, first: Side, second: Side, env: Env) -> Val:
-    """The chosen side as the type that both sides share."""
+    """The chosen result, converted to the common type of both: `true ? 1 : "a"` is "1"."""
     if isinstance(first, EvalError) or isinstance(second, EvalError):
         return chosen
     if first.__class__ is second.__class__ and isinstance(first, str | bool | int | Decimal):
@@ -326,7 +336,7 @@ def _convert_to_both(node: Cond, chosen: Val, first: Side, second: Side, env: En
     for side in (unmark(first)[0], unmark(second)[0]):
         if isinstance(side, Composite):
             env.budget.charge(compute_type_cost(side), node)
-    shared = unify_types(kind for kind in kinds if kind != ANY)  # of a null without a type
+    shared = unify_types(kind for kind in kinds if kind != ANY)  # null fits every other type
     try:
         if shared is not None:
             return convert_value(chosen, shared)

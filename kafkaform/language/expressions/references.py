@@ -1,4 +1,4 @@
-"""References: the first word, attributes and indexes."""
+"""Compile references: the first word, attributes and indexes."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def compile_root(node: Root, context: Context) -> Code:
     if name in context.bound:
         return lambda env: env.names[name]
 
+    # The word alone, such as `each`; with an attribute behind it, `compile_attr` looks it up.
     def whole(env: Env) -> Val:
         space = env.roots.get(name)
         if space is None:
@@ -73,7 +74,7 @@ def compile_attr(node: Attr, context: Context) -> Code:
 
     def attribute(env: Env) -> Val:
         value = code(env)
-        if value.__class__ is ObjectVal and name in value.fields:
+        if value.__class__ is ObjectVal and name in value.fields:  # the common case, without marks
             return reveal_value(value.fields[name])
         return get_attribute(value, name, node)
 
@@ -81,7 +82,7 @@ def compile_attr(node: Attr, context: Context) -> Code:
 
 
 def reveal_value(value: Val) -> Val:
-    """The value itself. Raises Deferred if the server sets it."""
+    """The value itself. Raises Deferred if it is an attribute that the server sets."""
     if value.__class__ is Computed:
         raise value.defer()
     return value
@@ -124,12 +125,14 @@ def _render_subject(value: Val) -> str:
 
 
 def render_part_name(name: str, key: object) -> str:
-    """How a reference names a part of a sensitive variable: `passwords["x"]`, `logins[0]`."""
+    """The name of a part of a sensitive variable in a secret reference: `passwords["x"]`,
+    `logins[0]`."""
     return f"{name}[{json.dumps(key, ensure_ascii=False)}]"
 
 
 def _make_part(owner: Val, key: str | int, part: Val, marks: Marks) -> Val:
-    """The part with its owner's marks, and with a name of its own if its owner has one."""
+    """The part with the marks of its owner."""
+    # An element of a sensitive variable can be a secret, too: it gets a reference of its own.
     ref = owner.ref if isinstance(owner, Marked) else None
     if ref is None or isinstance(part, Marked | SecretRef):
         return add_marks(part, marks)
@@ -137,8 +140,11 @@ def _make_part(owner: Val, key: str | int, part: Val, marks: Marks) -> Val:
 
 
 def drop_part_names(value: Val) -> Val:
-    """The value without names of elements inside: in a loop over what is hidden, such a name may
-    tell a hidden key."""
+    """The value without references to elements of a sensitive variable.
+
+    Plans show the name of a secret. In a loop over something hidden, `passwords["x"]` would show
+    the hidden key.
+    """
     if isinstance(value, Marked):
         named = value.ref is not None and "[" in value.ref.name
         return Marked(drop_part_names(value.value), value.marks, None if named else value.ref)
@@ -169,6 +175,7 @@ def get_index(value: Val, key: Val, place: Place) -> Val:
         owner, marks = value, marks | key_marks  # a name with a hidden key would tell the key
     if isinstance(key, Null | SecretRef | Computed):
         raise EvalError(place, f"{_render_subject(key)} cannot be an index")
+    # Keys are converted: `[1, 2]["1"]` and `{ "1" = 2 }[1]` are both 2.
     if isinstance(value, ObjectVal | MapVal):
         name = _convert_key(key, "string", place)
         if name in value.fields:
@@ -176,7 +183,7 @@ def get_index(value: Val, key: Val, place: Place) -> Val:
         shown = "that key" if marks else f'the key "{name}"'
         advice = "" if marks else suggest_near(str(name), value.fields)
         known = _render_names(() if marks else value.fields)
-        raise EvalError(place, f"There is nothing under {shown}", known, advice)
+        raise EvalError(place, f"There is no element with {shown}", known, advice)
     if isinstance(value, TupleVal | ListVal):
         position, item = _get_element(value, key, place, hide=bool(marks))
         return _make_part(owner, position, item, marks)

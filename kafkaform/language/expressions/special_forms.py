@@ -1,5 +1,5 @@
-"""What looks like a function but is none: `try` and `can`, whose arguments may fail, and the two
-that evaluate templates."""
+"""Compile what looks like a function but is not: `try` and `can`, whose arguments may fail, and the
+two that evaluate templates."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ from .code import Code, Context, Env, make_failing
 from .operators import attempt_code, make_secret_misuse
 
 NESTED = 16
-"""How many templates may evaluate each other."""
+"""How many templates can evaluate each other."""
 
 
 _PARSING, _PARSING_CHARACTER = 1_000, 4
-"""Steps that parsing a template takes, and each of its characters."""
+"""Steps for parsing a template, and for each of its characters."""
 
 
 class SpecialForm(Struct, frozen=True):
-    """doc: one sentence for the documentation; params: names for messages; rest: the name of any
-    number of further arguments."""
+    """A form that is called like a function."""
 
     doc: str
+    """One sentence for the documentation."""
     params: tuple[str, ...]
+    """Names of the arguments, for messages."""
     rest: str | None
+    """The name of any number of further arguments."""
     compile: Callable[[Call, Context], Code]
 
 
@@ -48,8 +50,8 @@ def compile_form(node: Call, context: Context) -> Code:
         EvalError(
             node,
             f"{node.name}() cannot be called with these arguments",
-            "It does not take a list with `...`." if node.expand else "",
-            f"Call it {render_usage(node.name, form.params, form.rest)}.",
+            "It does not accept a list with `...`." if node.expand else "",
+            f"Usage: {render_usage(node.name, form.params, form.rest)}.",
         )
     )
 
@@ -71,7 +73,7 @@ def _compile_try(node: Call, context: Context) -> Code:
             result = attempt_code(code, env)
             if not isinstance(result, EvalError):
                 return result
-            reason = f"The last one: {result.summary}."
+            reason = f"The last one failed: {result.summary}."
         raise EvalError(node, "None of the arguments of try() can be evaluated", reason)
 
     return run
@@ -83,6 +85,7 @@ def _compile_try(node: Call, context: Context) -> Code:
 def _compile_template(node: Call, context: Context) -> Code:
     first, second = node.args
     path = context.compile_node(first)
+    # `templatefile` reads by the function `file`, so the same rules and digests apply.
     read = replace(node, name="file", args=(first,))
     content = context.compile_node(read) if node.name == "templatefile" else path
     values_code = context.compile_node(second)
@@ -94,7 +97,7 @@ def _compile_template(node: Call, context: Context) -> Code:
         if isinstance(values, SecretRef):
             raise make_secret_misuse(second)
         if not isinstance(values, FIELDS):
-            raise EvalError(second, "The values of a template must be a map or object")
+            raise EvalError(second, "The values of a template must be a map or an object")
         shown, hidden = unmark(path(env))
         name = "the template" if hidden or content is path else str(shown)
         with _move_faults(node, name, hide=bool(marks | own)):
@@ -112,12 +115,13 @@ def _get_template_text(value: Val, place: Expression) -> tuple[str, Marks]:
     except ConvertFault as fault:
         raise EvalError(place, "A template must be a string", make_sentence(fault)) from None
     if not isinstance(text, str):
-        raise EvalError(place, "A template must be a string", "Here it is null.")
+        raise EvalError(place, "A template must be a string", "It is null.")
     return text, marks
 
 
 class _Rendering:
-    """Evaluates templates at one place, and keeps the last one: mostly it is always the same."""
+    """Evaluates templates at one place, and keeps the last one, because it is usually the same for
+    all instances."""
 
     __slots__ = ("code", "context", "key", "node")
 
@@ -128,6 +132,7 @@ class _Rendering:
         self.code: Code | None = None
 
     def render_template(self, text: str, name: str, values: Fields, env: Env) -> Val:
+        # The names of the values are part of the code: they hide other first words.
         key = (text, values.fields.keys())
         if self.code is None or self.key != key:
             env.budget.charge(_PARSING + len(text) * _PARSING_CHARACTER, self.node)
@@ -135,12 +140,12 @@ class _Rendering:
         try:
             return self.code(Env({}, dict(values.fields), env.budget))
         except RecursionError:
-            raise LimitError(self.node, "Templates are nested too deeply here") from None
+            raise LimitError(self.node, "Templates are nested too deeply") from None
 
     def _compile_text(self, text: str, name: str, names: frozenset[str]) -> Code:
         if self.context.templates >= NESTED:
-            detail = f"At most {NESTED} may evaluate each other."
-            raise EvalError(self.node, "Too many templates lie inside each other", detail)
+            detail = f"At most {NESTED} templates can evaluate each other."
+            raise EvalError(self.node, "Too many templates are nested in each other", detail)
         template, faults = parse_template(text, name)
         if template is None:
             raise EvalError(self.node, f"{name} is not a template", faults[0].summary)
@@ -154,7 +159,9 @@ class _TemplateFault(EvalError):
 
 @contextmanager
 def _move_faults(node: Call, name: str, hide: bool) -> Iterator[None]:
-    """A fault inside a template becomes one of the call, with the innermost template's line."""
+    """Make a fault inside a template a fault of the call that names the innermost template and its
+    line. hide: leave out the reason."""
+    # Messages show source lines of the configuration only, and the template may be another file.
     try:
         yield
     except LimitError:
@@ -173,13 +180,13 @@ def _move_faults(node: Call, name: str, hide: bool) -> Iterator[None]:
 FORMS: Mapping[str, SpecialForm] = {
     "can": SpecialForm("Whether the argument can be evaluated.", ("value",), None, _compile_can),
     "templatefile": SpecialForm(
-        "A file with `${…}` and `%{…}` in it, evaluated with these values as its variables.",
+        "The text of a file with `${…}` and `%{…}`, evaluated with the values as variables.",
         ("path", "values"),
         None,
         _compile_template,
     ),
     "templatestring": SpecialForm(
-        "A text with `${…}` and `%{…}` in it, evaluated with these values as its variables.",
+        "A text with `${…}` and `%{…}`, evaluated with the values as variables.",
         ("template", "values"),
         None,
         _compile_template,

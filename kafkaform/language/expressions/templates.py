@@ -1,4 +1,4 @@
-"""Templates: text with `${…}` and `%{…}`."""
+"""Compile templates: text with `${…}` and `%{…}`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from .loops import iterate_collection
 from .operators import attempt_code, get_outer_marks, make_secret_misuse, require_truth
 
 _CHARACTERS_PER_STEP = 16
-"""Copying is cheap, but memory is not."""
+"""Copying characters takes little time, but memory."""
 
 
 def compile_template(node: Template, context: Context) -> Code:
+    # `"${x}"` is x itself, also if x is a list. Terraform 0.11 needed this spelling everywhere.
     if node.unwraps:
         return context.compile_node(node.parts[0])
     parts = [(part, context.compile_node(part)) for part in node.parts]
@@ -29,7 +30,7 @@ def compile_template(node: Template, context: Context) -> Code:
         marks = UNMARKED
         for place, code in parts:
             value = code(env)
-            if value.__class__ is str:
+            if value.__class__ is str:  # literal text, and most interpolations
                 pieces.append(value)
             else:
                 piece, own = render_piece(value, place)
@@ -71,10 +72,11 @@ def join_pieces(pieces: list[str], place: Place, env: Env) -> str:
         raise LimitError(
             place,
             f"A string of {size:,} characters is too long",
-            f"A string may have {LIMITS.characters:,} characters.",
+            f"A string can have {LIMITS.characters:,} characters.",
         )
     if size > _CHARACTERS_PER_STEP:
         env.budget.charge(size // _CHARACTERS_PER_STEP, place)
+    # Two normalised pieces can be unnormalised together: a letter, and an accent for it.
     return normalise_text("".join(pieces))
 
 
@@ -83,6 +85,7 @@ def compile_if(node: TemplateIf, context: Context) -> Code:
     then, otherwise = _compile_body(node.then, context), _compile_body(node.otherwise, context)
 
     def run(env: Env) -> Val:
+        # Both, as for a conditional: the marks of the result must not depend on the condition.
         sides = attempt_code(then, env), attempt_code(otherwise, env)
         truth, marks = unmark(condition(env))
         chosen = sides[0] if require_truth(truth, node.condition) else sides[1]
@@ -94,7 +97,8 @@ def compile_if(node: TemplateIf, context: Context) -> Code:
 
 
 def _compile_body(node: Expression, context: Context) -> Code:
-    """The text of a directive; a body that is one interpolation still yields text."""
+    """The code of a directive's body. Unlike a whole template, a body that is one interpolation
+    yields text, too."""
     code = context.compile_node(node)
     if not isinstance(node, Template) or not node.unwraps:
         return code

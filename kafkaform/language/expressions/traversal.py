@@ -1,4 +1,4 @@
-"""Every expression of a block's body."""
+"""List the expressions of a block's body."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from ...syntax.nodes import Block, Body, Expression, Root
 
 PATHS = ("ignore_changes", "ignore_changes_except", "replace_triggered_by")
-"""Arguments of nested blocks that name attributes instead of using values."""
+"""Arguments of nested blocks whose expressions are names of attributes and are not evaluated."""
 
 
 def walk_expressions(body: Body, skip: Collection[str] = ()) -> Iterator[Expression]:
-    """Every expression of a body and its nested blocks."""
+    """Every expression of a body and of its nested blocks. skip: arguments of the body itself."""
     for name, attribute in body.attributes.items():
         if name not in skip:
             yield attribute.value

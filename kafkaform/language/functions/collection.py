@@ -124,6 +124,7 @@ def _one(given: Val) -> Val:
         raise FunctionFault(f"expected one element or none, got {len(items)}", 0)
     if items:
         return items[0]
+    # null has the type of the elements, so that a later conversion or splat treats it alike.
     return Null(ANY if isinstance(given, TupleVal) else type_of(given).element or ANY)
 
 
@@ -133,7 +134,7 @@ def _element(given: Val, position: Number) -> Val:
         raise FunctionFault("a set has no order; use tolist(…) first", 0)
     if not source.items:
         raise FunctionFault("the list is empty", 0)
-    return source.items[at % len(source.items)]
+    return source.items[at % len(source.items)]  # -1 is the last element, as in OpenTofu
 
 
 def _sort(source: ListVal) -> Val:
@@ -180,6 +181,7 @@ def _range(*bounds: Number) -> Val:
         raise FunctionFault("the step never reaches the end")
     if abs(Decimal(end - start) / Decimal(step)) > LIMITS.elements:
         raise LimitFault(f"the result would have more than {LIMITS.elements:,} elements")
+    # Numbers are exact, so the steps add up without the rounding errors of floats.
     items: list[Val] = []
     current: Number = start
     while (current < end) if step > 0 else (current > end):

@@ -83,7 +83,6 @@ def _read_content(target: Path, path: str) -> bytes:
 def _find_names(
     top: Path, start: Path, path: str, pattern: str, allowance: Allowance, seen: Counter[str]
 ) -> tuple[str, ...]:
-
     from .file_globs import parse_glob  # noqa: PLC0415  # only `fileset` needs it
 
     glob = parse_glob(pattern)

@@ -12,10 +12,10 @@ from .spec import Function, make_string_param
 Digest = Callable[[bytes], str]
 
 
-# Systems in FIPS mode refuse MD5 and SHA-1 unless they are declared to have no use for security.
 def _compute_digest(algorithm: str, content: bytes) -> bytes:
     import hashlib  # noqa: PLC0415  # it loads OpenSSL, which few configurations need
 
+    # In FIPS mode, systems refuse MD5 and SHA-1 unless they are declared as not for security.
     return hashlib.new(algorithm, content, usedforsecurity=False).digest()
 
 

@@ -70,6 +70,7 @@ def _use_content(read: Read | None, use: Callable[[bytes, str], Val], path: str)
 
 
 def _is_there(read: Read | None, path: str) -> Val:
+    # By reading it, so that its digest becomes part of the plan's configuration digest.
     try:
         _look_up(lambda: _require_reader(read).content(path))
     except FileNotFoundError:

@@ -22,6 +22,7 @@ _FLOATS = "eEfgG"
 
 def _format(template: str, *arguments: Val) -> Val:
     pieces: list[str] = []
+    # `%[2]s` names an argument, and the verbs behind it go on from there, as in Go.
     position, following, highest, size = 0, 1, 0, 0
     while (sign := template.find("%", position)) >= 0:
         pieces.append(template[position:sign])
@@ -93,6 +94,7 @@ def _pad_text(shown: str, flags: str, width: int) -> str:
 def _render_number(value: Val, flags: str, width: int, precision: int | None, letter: str) -> str:
     if not isinstance(value, int | Decimal):
         raise FunctionFault("expected a number")
+    # The sign is added last: zeros for the width stand between the sign and the digits.
     digits = _render_digits(-value if value < 0 else value, flags, precision, letter)
     sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
     missing = width - len(sign) - len(digits)

@@ -80,6 +80,7 @@ def _zipmap(keys: ListVal, given: Val) -> Val:
         raise FunctionFault("a set has no order; use tolist(…) first", 1)
     if len(keys.items) != len(source.items):
         raise FunctionFault(f"there are {len(keys.items)} keys and {len(source.items)} values")
+    # Keys cannot have marks in an object, so the object gets them.
     fields, marks = {}, UNMARKED
     for key, item in zip(keys.items, source.items, strict=True):
         name, own = unmark(key)

@@ -88,6 +88,7 @@ def _cidrcontains(prefix: str, inner: str) -> Val:
         inside = _parse_network(inner, 1)
     if inside.version != outside.version:
         raise FunctionFault("one is IPv4 and the other is IPv6")
+    # A range contains another one if the prefix is longer and begins with the same bits.
     same = ip_network(f"{inside.network_address}/{outside.prefixlen}", strict=False)
     return inside.prefixlen >= outside.prefixlen and same == outside
 

@@ -36,6 +36,7 @@ def _round_result(result: Decimal) -> Decimal:
 
 
 def _pow(base: Number, exponent: Number) -> Val:
+    # The size of the result is estimated first: 10 to the power of a billion would fill the memory.
     if isinstance(exponent, int) and isinstance(base, int) and exponent >= 0:
         if exponent * max(base.bit_length(), 1) > LIMITS.digits * 4:
             raise LimitFault(f"the result has more than {LIMITS.digits} digits")

@@ -40,7 +40,7 @@ def _setproduct(*sets: Val) -> Val:
     if len(sets) < 2:
         raise FunctionFault("expected at least two sets or lists")
     given = [require_sequence(each, index) for index, each in enumerate(sets)]
-    count = prod(len(each.items) for each in given)
+    count = prod(len(each.items) for each in given)  # known before anything is built
     if count > LIMITS.elements:
         limit = f"the limit is {LIMITS.elements:,}"
         raise LimitFault(f"the result would have {count:,} elements; {limit}")

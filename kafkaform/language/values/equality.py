@@ -1,4 +1,4 @@
-"""When two values are equal: of one type, and with equal parts."""
+"""Compare values as the language does."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class EvalError(Exception):
         """Whether the source line is left out of the message, because it may contain a secret."""
 
 
-HIDDEN = "The reason is hidden since an argument is sensitive."
+HIDDEN = "The reason is hidden because an argument is sensitive."
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def hide_reasons(hide: bool) -> Iterator[None]:
         raise EvalError(
             fault.place,
             "This cannot be evaluated",
-            "The reason is hidden since it depends on a sensitive value.",
+            "The reason is hidden because it depends on a sensitive value.",
         ) from None
 
 

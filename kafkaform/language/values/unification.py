@@ -55,7 +55,7 @@ def _is_structure_convertible(source: Type, target: Type, unsafe: bool) -> bool:
     if (source.kind == "object") != (target.kind == "map"):
         return False
     parts = list_parts(source)
-    if not parts:
+    if not parts:  # `[]` and `{}` convert to every collection of their kind
         return True
     element = target.element
     if element is None or element == ANY:
@@ -66,6 +66,7 @@ def _is_structure_convertible(source: Type, target: Type, unsafe: bool) -> bool:
 
 
 def _is_object_convertible(source: Type, target: Type, unsafe: bool) -> bool:
+    # The type of a map does not say which keys it has, so the conversion can fail later.
     if source.kind == "map":
         element = source.element or ANY
         return unsafe and all(
@@ -88,19 +89,20 @@ def list_parts(kind: Type) -> tuple[Type, ...]:
 def unify_types(types: Iterable[Type], unsafe: bool = True) -> Type | None:
     """The type that all of these convert to; None if there is none. unsafe: as above."""
     unique = tuple(dict.fromkeys(types))
-    if len(unique) == 1:
+    if len(unique) == 1:  # the common case: all elements have the same type
         return unique[0]
     kinds = {kind.kind for kind in unique}
     known = kinds - {"any"}
     for family, how in _FAMILIES:
         if known and known <= family:
-            if "any" in kinds:
+            if "any" in kinds:  # nothing more precise can be said
                 return ANY
             found = how(unique, unsafe)
             if found is not None or len(family) == 1:
                 return found
     if {"object", "tuple"} <= kinds:
         return None
+    # Primitive types, and mixtures of collections: one of the types themselves has to do.
     return _choose_preferred(unique, unsafe)
 
 
@@ -110,6 +112,7 @@ def _unify_collections(types: Sequence[Type], unsafe: bool) -> Type | None:
 
 
 def _unify_objects(types: Sequence[Type], unsafe: bool) -> Type | None:
+    # Objects with other attributes can only become a map: `{ a = 1 }` and `{ b = 2 }`.
     first = types[0].fields
     if any(kind.fields.keys() != first.keys() for kind in types):
         return _gather_parts("map", types, unsafe)
@@ -138,7 +141,7 @@ def _is_reached(target: Type, types: Sequence[Type], unsafe: bool) -> bool:
 
 
 def _gather_parts(collection: str, types: Sequence[Type], unsafe: bool) -> Type | None:
-    """The collection that holds the parts of all these objects or tuples."""
+    """The collection type for the parts of all these objects or tuples; None if there is none."""
     parts = [part for kind in types for part in list_parts(kind)]
     element = unify_types(parts, unsafe) if parts else None
     if element is None:
@@ -150,7 +153,8 @@ def _gather_parts(collection: str, types: Sequence[Type], unsafe: bool) -> Type 
 def _unify_mixed(
     collection: str, structure: str, types: Sequence[Type], unsafe: bool
 ) -> Type | None:
-    """Objects beside maps, tuples beside lists: first the structures alone become one."""
+    """The common type of maps and objects, or of lists and tuples: first the structures become a
+    collection, and then all are collections."""
     gathered = _gather_parts(collection, [kind for kind in types if kind.kind == structure], unsafe)
     if gathered is None:
         return None
@@ -165,6 +169,7 @@ def _unify_lists_and_tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
     return _unify_mixed("list", "tuple", types, unsafe)
 
 
+# In this order: a mixed family is tried after the families that it contains.
 _FAMILIES = (
     ({"map"}, _unify_collections),
     ({"list"}, _unify_collections),
@@ -177,7 +182,8 @@ _FAMILIES = (
 
 
 def _choose_preferred(types: Sequence[Type], unsafe: bool) -> Type | None:
-    """The first of the types, most general ones first, that all others convert to."""
+    """The most general one of the types that all others convert to."""
+    # Only the first types are candidates, but all types have to convert to the chosen one.
     some = types[:COMPARED]
     order = sorted(some, key=lambda kind: sum(_compare(other, kind) < 0 for other in some))
     for wanted in order:
@@ -187,10 +193,13 @@ def _choose_preferred(types: Sequence[Type], unsafe: bool) -> Type | None:
 
 
 _RANKS = {"list": 1, "tuple": 2, "set": 0, "map": 1, "object": 2}
+"""How general a kind of collection is; a lower rank is more general."""
 
 
 def _compare(one: Type, other: Type) -> int:
-    """Below zero if `one` is the better common type."""
+    """Below zero if `one` is the better common type, above zero if `other` is."""
+    # go-cty's order: `any` comes last, since it says nothing; string comes first among primitive
+    # types, since the others convert to it.
     if ANY in (one, other):
         return (one == ANY) - (other == ANY)
     if one.kind in _PRIMITIVES and other.kind in _PRIMITIVES:
@@ -207,6 +216,7 @@ def _compare(one: Type, other: Type) -> int:
 
 
 def _compare_parts(one: Type, other: Type) -> int:
+    """The order of two objects or tuples; 0 if their parts disagree about it."""
     if one.kind == "object" and one.fields.keys() != other.fields.keys():
         return 0
     if len(one.items) != len(other.items):

@@ -83,6 +83,7 @@ class Composite(Struct, frozen=True, eq=False, dict=True):
     @once
     def variety(self) -> int:
         """The number of different types of the elements, in the collection with most of them."""
+        # Finding a common type compares the types in pairs, so their number decides the cost.
         parts = [unmark(child)[0] for child in self.sound]
         inside = max((part.variety for part in parts if isinstance(part, Composite)), default=0)
         try:
@@ -252,7 +253,7 @@ def make_set(element: Type, items: Iterable[Val]) -> Val:
     marks: Marks = UNMARKED
     unique: dict[Any, Val] = {}
     for item in items:
-        if found := marks_of(item):
+        if found := marks_of(item):  # two elements that differ in marks only are one
             item, marks = unmark_deep(item), marks | found
         unique.setdefault(key_of(item), item)
     ordered = tuple(unique[key] for key in sorted(unique))

@@ -313,12 +313,12 @@ def render_checks(found: Sequence[doctor.DoctorCheck]) -> Iterator[str]:
     """Yield the checks for people, with advice below each."""
     width = max(len(check.name) for check in found)
     for check in found:
-        yield f"{_MARKS[check.good]:4}  {check.name:{width}}  {inline(check.told)}"
+        yield f"{_MARKS[check.good]:4}  {check.name:{width}}  {inline(check.found)}"
         if check.advice:
             yield f"      {'':{width}}  {inline(check.advice)}"
 
 
 def make_checks_document(found: Sequence[doctor.DoctorCheck]) -> dict[str, Any]:
     """Return the checks for programs."""
-    checks = [{"name": c.name, "good": c.good, "found": c.told, "advice": c.advice} for c in found]
+    checks = [{"name": c.name, "good": c.good, "found": c.found, "advice": c.advice} for c in found]
     return {"format_version": "1.0", "checks": checks}

@@ -107,7 +107,7 @@ def test_a_terraform_folder_is_taken_over(tmp_path: Path, eu: Sandbox) -> None:
     example.applied("--adopt", "*", *brokers)
     (example.folder / "provider.tf").write_text((example.folder / "provider.tf.before").read_text())
     said = example.run("validate", expect=1)
-    assert "takes a reference to a secret" in said
+    assert "needs a reference to a secret" in said
     assert "change-me" not in said
 
 

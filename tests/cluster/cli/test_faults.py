@@ -66,7 +66,7 @@ def test_a_literal_secret_is_refused_and_not_shown(folder: Folder) -> None:
     folder.write("provider.kf.hcl", provider.replace('secret_env("ADMIN_PASSWORD")', '"hunter2"'))
     folder.declare("a")
     said = folder.fails(1, "apply", "-auto-approve")
-    assert "takes a reference to a secret" in said
+    assert "needs a reference to a secret" in said
     assert 'secret_env("NAME")' in said
     assert "hunter2" not in said
 
@@ -265,7 +265,7 @@ def test_more_deletions_than_allowed(folder: Folder) -> None:
     folder.done("apply", "-auto-approve")
     confirm = ["destroy", "--confirm", folder.broker.cluster_id]
     said = folder.fails(8, *confirm, "--max-deletes", "1")
-    assert "deletes 2 objects, --max-deletes allows 1" in said
+    assert "deletes 2 objects, but --max-deletes allows 1" in said
     assert set(folder.topics()) == {"a", "b"}
 
 

@@ -95,7 +95,7 @@ def test_every_kind_of_object(folder: Folder) -> None:
         said = folder.done("import", "--all", "--match", f"*{env}*", "--out", OUT)
         assert "20 objects to import" in said.text
         text = (folder.path / OUT).read_text()
-        assert "# Nobody can read the password" in text
+        assert "# The password cannot be read" in text
         assert f"User:{env}-checkout" in text
         folder.done("fmt", "--check")
         folder.done("validate")

@@ -96,7 +96,7 @@ def test_validate_loads_no_client(folder: Folder) -> None:
         (["apply", "-lock-timeout=soon"], ["'soon'", "30s"]),
         (["plan", "-target=kafka_topic.nope"], ["kafka_topic.nope", "matches no"]),
         (["plan", "-adopt=kafka_topic.nope"], ["kafka_topic.nope", "matches no"]),
-        (["plan", "-var", "nope=1"], ["nope", "no such variable"]),
+        (["plan", "-var", "nope=1"], ["nope", "this variable is not declared"]),
         (["plan", "-var-file=nope"], ["nope", "cannot be read"]),
         (["-chdir=/nowhere", "plan"], ["/nowhere", "No such file"]),
         (["apply", "x", "-target=kafka_topic.a"], ["saved plan takes no planning flags"]),

@@ -270,7 +270,7 @@ COUNTING: Mapping[str, Attack] = {
             'provider "kafka" {\nbootstrap_servers = ["a:1"]\ndynamic "authorizer" {\n'
             "for_each = range(100000)\ncontent {\nsuper_users = []\n}\n}\n}\n" + topic('name = "a"')
         ),
-        "may stand there once",
+        "can occur only once",
     ),
     "imports": (
         main(

@@ -55,7 +55,7 @@ CHAINS: Mapping[str, Attack] = {
             "a/main.kf.hcl": 'module "m" {\n  source = "../b"\n}\n',
             "b/main.kf.hcl": 'module "m" {\n  source = "./../a/../a/./"\n}\n',
         },
-        "calls the module that it stands in",
+        "calls the module that contains it",
     ),
     "moved": (
         main(

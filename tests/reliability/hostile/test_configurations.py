@@ -143,17 +143,17 @@ PLACES: Mapping[str, tuple[Files, Callable[[Path], None], str]] = {
     "a module that links to itself": (
         main(_MODULE) | {"x/main.kf.hcl": 'module "m" {\n  source = "./again"\n}\n'},
         _linked(".", "x/again"),
-        "calls the module that it stands in",
+        "calls the module that contains it",
     ),
     "a module that links to its caller": (
         main(_MODULE) | {"x/main.kf.hcl": 'module "m" {\n  source = "./up/x"\n}\n'},
         _linked("..", "x/up"),
-        "calls the module that it stands in",
+        "calls the module that contains it",
     ),
     "the folder itself as a module": (
         main('module "m" {\n  source = "../in"\n}\n'),
         lambda f: None,
-        "calls the module that it stands in",
+        "calls the module that contains it",
     ),
     "a module beyond the root": (
         main(_MODULE.replace("./x", "../../../etc")),

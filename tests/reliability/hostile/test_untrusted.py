@@ -11,7 +11,7 @@ import pytest
 from kafkaform.core.clock import SystemClock
 from kafkaform.workflow.configuration.untrusted import name_variable
 from kafkaform_kafka.connection import native
-from kafkaform_kafka.connection.settings import CONFIG
+from kafkaform_kafka.connection.provider_block import CONFIG
 
 from ...kit.commands.folder import Folder
 from ...kit.commands.here import Here

@@ -264,15 +264,15 @@ def test_variables_come_from_the_environment(
     [
         ("x = 1", '1: "x" is outside'),
         ('clutser "a" {}', 'Did you mean "cluster"'),
-        ("cluster {\n}", "1: A cluster block takes the name"),
-        ('fleet "x" {\n}', "1: A fleet block takes no labels"),
+        ("cluster {\n}", "1: A cluster block needs the name"),
+        ('fleet "x" {\n}', "1: A fleet block has no labels"),
         ('cluster "../x" {\n}', '1: "../x" is not a name'),
         ('cluster "a" {\n}', '1: cluster "a" needs a connection'),
         ('cluster "a" {\n  connection {\n  }\n}', '2: connection needs "bootstrap_servers"'),
         (
             'cluster "a" {\n  connection {\n    bootstrap_servers = ["x:1"]\n'
             '    sasl_password = "plain"\n  }\n}',
-            '4: "sasl_password" takes a reference to a secret',
+            '4: "sasl_password" needs a reference to a secret',
         ),
         ('cluster "a" {\n  regoin = "x"\n}', 'Did you mean "region"'),
         ('cluster "a" {\n  region = var.nope\n}', '2: There is no variable "nope"'),
@@ -290,7 +290,7 @@ def test_variables_come_from_the_environment(
         ('owner "a" {\n}\nowner "a" {\n}', '3: owner "a" occurs twice'),
         ("rates {\n  topic = 1\n}", '1: rates needs "currency"'),
         ('rule "r" {\n  severity = "bad"\n}', '2: "severity" is one of'),
-        ('rule "r" {\n  source = "past"\n}', '2: "source" is one of live, desired'),
+        ('rule "r" {\n  source = "past"\n}', '2: "source" must be one of live, desired'),
         ('rule "r" {\n  waiver {\n    until = "soon"\n  }\n}', "3: 'soon' is not a date"),
         (RULE.format("topics", "true"), '3: No object has the kind "topics"'),
         (RULE.format("kafka_topics", "true"), 'Did you mean "kafka_topic"?'),
@@ -352,7 +352,7 @@ def test_warnings_are_shown_and_nothing_loads_spark(tmp_path: Path) -> None:
         [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["[]"]), done.stderr
-    assert "Warning: --var says" in done.stderr and "Canary" not in done.stderr
+    assert "Warning: --var contains" in done.stderr and "Canary" not in done.stderr
     assert list((tmp_path / "r/landing/register").iterdir())
 
 

@@ -113,7 +113,9 @@ def desired(
 def sound(text: str, inputs: VariableInputs | None = None, **more: Any) -> Desired:
     """The same, and there are no faults in it; a value that a test gives may be warned of."""
     found = desired(text, inputs, **more)
-    assert [item for item in found.diagnostics if not item.summary.startswith("--var says")] == []
+    assert [
+        item for item in found.diagnostics if not item.summary.startswith("--var contains")
+    ] == []
     return found
 
 

@@ -121,6 +121,6 @@ def test_references_name_declared_data() -> None:
     found = desired(text, query=answer([]))
     assert faults(found) == [
         "main.kf.hcl:3:7: data.kafka_topics.odl is not declared",
-        "main.kf.hcl:4:7: Name one data source behind the dot",
+        "main.kf.hcl:4:7: Which data source is meant?",
     ]
     assert found.diagnostics[0].advice == 'Did you mean "data.kafka_topics.old"?'

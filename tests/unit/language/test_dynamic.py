@@ -69,21 +69,21 @@ def test_beside_a_block_that_stands_there() -> None:
 def test_no_second_block() -> None:
     """What may stand there once is told with both keys, or with the place of the other."""
     found = _with(_dynamic("{ b = 1, a = 2 }"))
-    assert faults(found) == ['main.kf.hcl:4:16: "authorizer" may stand there once']
-    assert found.diagnostics[0].detail == 'It stands there for "a" and for "b".'
+    assert faults(found) == ['main.kf.hcl:4:16: "authorizer" can occur only once']
+    assert found.diagnostics[0].detail == 'It occurs for "a" and for "b".'
     found = _with("  authorizer {}\n" + _dynamic("[1]"))
-    assert found.diagnostics[0].detail == "It stands there at main.kf.hcl:3:3 and for 0."
+    assert found.diagnostics[0].detail == "It occurs at main.kf.hcl:3:3 and for 0."
 
 
 WRONG = [
-    (_dynamic("5"), "4:16: for_each takes a list, a set, a map or an object"),
-    (_dynamic("null"), "4:16: for_each takes a list, a set, a map or an object"),
+    (_dynamic("5"), "4:16: for_each must be a list, a set, a map or an object"),
+    (_dynamic("null"), "4:16: for_each must be a list, a set, a map or an object"),
     (_dynamic("var.secret"), "4:16: for_each cannot depend on a sensitive value"),
     (_dynamic("toset(var.secret)"), "4:16: for_each cannot depend on a sensitive value"),
     (_dynamic("[1]", "super_users = [nope.value]"), '6:22: Nothing is named "nope" here'),
     (_dynamic("[1]", "super_users = [authorizer.valu]"), '6:22: There is no attribute "valu"'),
     (_dynamic("[1]", "user = 1"), '6:7: provider "kafka" authorizer has no argument "user"'),
-    (_dynamic("[1]", "", '"it"'), "5:16: iterator takes one word"),
+    (_dynamic("[1]", "", '"it"'), "5:16: iterator must be one word"),
     (_dynamic("authorizer.value"), '4:16: Nothing is named "authorizer" here'),
     ('  dynamic "authoriser" {\n    for_each = []\n    content {}\n  }',
      '3:3: provider "kafka" has no "authoriser" blocks'),
@@ -97,7 +97,7 @@ WRONG = [
     ('  dynamic "authorizer" {\n    for_each = []\n    labels = []\n    content {}\n  }',
      '5:5: dynamic "authorizer" has no argument "labels"'),
     ("  dynamic {\n    for_each = []\n    content {}\n  }",
-     "3:3: A dynamic block takes the kind of block"),
+     "3:3: A dynamic block needs the type of block"),
 ]  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def test_sensitive_elements_do_not_leak() -> None:
     """The elements may be secret where the collection is not; then they go nowhere else."""
     more = 'variable "pw" {\n  sensitive = true\n}\n'
     found = _with(_dynamic("[var.pw]", VALUE), more, VariableInputs({"KF_VAR_pw": "hunter2"}))
-    assert faults(found) == ['main.kf.hcl:6:21: A sensitive value cannot go into "super_users"']
+    assert faults(found) == ['main.kf.hcl:6:21: "super_users" cannot contain a sensitive value']
     assert "hunter2" not in str(found)
 
 

@@ -72,7 +72,7 @@ FAULTS = [
     ('"a${[1]}"', "This value cannot be part of a string"),
     ("[1][1.5]", "An index must be a whole number"),
     ("[1][3]", "There is no element 3"),
-    ('{ a = 1 }["b"]', 'There is nothing under the key "b"'),
+    ('{ a = 1 }["b"]', 'There is no element with the key "b"'),
     ("{ a = 1 }.b", 'There is no attribute "b"'),
     ('"abc"[0]', "A string cannot be indexed"),
     ("null.a", 'null has no attribute "a"'),

@@ -23,7 +23,10 @@ GOLDEN: list[tuple[str, list[str]]] = [
     (_topic(""), ['1:1: kafka_topic.a needs "name"']),
     (_topic("name = null"), ['2:3: kafka_topic.a needs "name"']),
     (_topic('name = ""'), ["1:1: kafka_topic.a does not name an object"]),
-    (_topic('name = "a"\n  config_mode = "al"'), ['3:17: "config_mode" is one of all, additive']),
+    (
+        _topic('name = "a"\n  config_mode = "al"'),
+        ['3:17: "config_mode" must be one of all, additive'],
+    ),
     (
         _topic('name = "a"\n  partitions = 1\n  replica_assignment = [[1]]'),
         ['4:3: "partitions" and "replica_assignment" exclude each other'],
@@ -53,7 +56,7 @@ GOLDEN: list[tuple[str, list[str]]] = [
     ),
     (
         _topic('name = each.key\n  for_each = ["x"]'),
-        ["3:14: for_each takes a map, an object or a set of strings"],
+        ["3:14: for_each must be a map, an object or a set of strings"],
     ),
     (
         _topic("name = each.key\n  for_each = {}\n  count = 1"),
@@ -100,10 +103,10 @@ GOLDEN: list[tuple[str, list[str]]] = [
     ('module "x" {}\n', ['1:1: module "x" needs "source"']),
     ('data "kafka_topic" "x" {}\n', ['1:6: There is no data source "kafka_topic"']),
     ('resource "kafka_topik" "a" {}\n', ['1:10: There is no resource type "kafka_topik"']),
-    ('resource "kafka_topic" {}\n', ["1:1: A resource block takes the type and the name"]),
+    ('resource "kafka_topic" {}\n', ["1:1: A resource block needs the type and the name"]),
     ('resource "kafka_topic" "1a" {}\n', ['1:24: "1a" is not a name']),
     ('provider "kafak" {}\n', ['1:10: There is no provider "kafak"']),
-    ("x = 1\n", ['1:1: "x" stands outside of any block']),
+    ("x = 1\n", ['1:1: "x" is outside of any block']),
     ('variable "x" {\n  type = strin\n  default = 1\n}\n', ["2:10: This is not a type"]),
     (
         'variable "x" {\n  defualt = 1\n}\n',
@@ -126,7 +129,7 @@ def test_golden(text: str, expected: list[str]) -> None:
 ADVICE = [
     (_topic('name = "a"\n  partition = 3'), 'Did you mean "partitions"?'),
     (_topic("name = lenght([])"), 'Did you mean "length"?'),
-    (_topic("name = orders"), 'Write "orders" in quotes if it is a text.'),
+    (_topic("name = orders"), 'Write "orders" in quotes if it is a string.'),
     ('resorce "a" "b" {}', 'Did you mean "resource"?'),
     (_topic('name = "a"\n  config_mode = "al"'), 'Did you mean "all"?'),
 ]

@@ -198,7 +198,7 @@ def test_numbers_and_secrets() -> None:
         }
     )
     assert faults(refused) == [
-        'main.kf.json:2:18: "sasl_password" takes a reference to a secret, not a value'
+        'main.kf.json:2:18: "sasl_password" needs a reference to a secret, not a value'
     ]
     assert "hunter2" not in str(refused.diagnostics)
 
@@ -297,7 +297,7 @@ def test_blocks_of_providers() -> None:
     """What only a schema knows to be a block stands once, and what is none is told."""
     start = '{"provider": {"kafka": {"bootstrap_servers": ["a:1"],\n'
     twice = built({"a.kf.json": start + '"authorizer": [{}, {}]}}}'})
-    assert faults(twice) == ['a.kf.json:2:20: provider "kafka": "authorizer" cannot stand here']
+    assert faults(twice) == ['a.kf.json:2:20: provider "kafka": "authorizer" is not allowed here']
     none = built({"a.kf.json": start + '"authorizer": "x"}}}'})
     assert faults(none) == ['a.kf.json:2:2: "authorizer" is a block']
     inner = built({"a.kf.json": start + '"authorizer": {"user": []}}}}'})

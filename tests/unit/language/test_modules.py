@@ -47,7 +47,7 @@ def built(files: Mapping[str, str], inputs: VariableInputs | None = None, **more
 
 def sound(files: Mapping[str, str], **more: Any) -> Desired:
     found = built(files, **more)
-    assert not [one for one in found.diagnostics if not one.summary.startswith("--var says")]
+    assert not [one for one in found.diagnostics if not one.summary.startswith("--var contains")]
     return found
 
 
@@ -355,11 +355,11 @@ FAULTS = {
     ),
     "calls itself": (
         'module "m" {\n  source = "./"\n}\n',
-        ["main.kf.hcl:2:12: module.m calls the module that it stands in"],
+        ["main.kf.hcl:2:12: module.m calls the module that contains it"],
     ),
     "unknown variable": (
         'module "m" {\n  source = "./t"\n  name   = "a"\n  partition = 1\n}\n',
-        ['main.kf.hcl:4:3: The module ./t has no variable "partition"'],
+        ['main.kf.hcl:4:3: The module ./t does not declare a variable "partition"'],
     ),
     "missing variable": (
         'module "m" {\n  source = "./t"\n}\n',
@@ -384,7 +384,7 @@ FAULTS = {
     ),
     "provider not handed down": (
         'module "m" {\n  source = "./t"\n  name = "a"\n  providers = {}\n}\n',
-        ["t/main.kf.hcl:7:1: The module was not handed a provider kafka"],
+        ["t/main.kf.hcl:7:1: The module has no provider kafka"],
     ),
     "wrong type of an input": (
         'module "m" {\n  source = "./t"\n  name = "a"\n  partitions = "many"\n}\n',
@@ -392,7 +392,7 @@ FAULTS = {
     ),
     "for_each over a list": (
         'module "m" {\n  source = "./t"\n  for_each = ["a"]\n  name = each.key\n}\n',
-        ["main.kf.hcl:3:14: for_each takes a map, an object or a set of strings"],
+        ["main.kf.hcl:3:14: for_each must be a map, an object or a set of strings"],
     ),
     "the same object twice": (
         'module "m" {\n  source = "./t"\n  count = 2\n  name = "a"\n}\n',
@@ -427,7 +427,7 @@ def test_faults_inside_say_who_called_and_what_was_given() -> None:
     assert fault.context == (
         'in module.m["a"], called at main.kf.hcl:1:1',
         'while evaluating module.m["a"].kafka_topic.t.partitions',
-        "var.size is given at main.kf.hcl:4:10",
+        "var.size is set at main.kf.hcl:4:10",
     )
 
 
@@ -436,8 +436,8 @@ def test_a_module_has_no_providers_and_imports_of_its_own() -> None:
     inner = BLOCK + 'import {\n  to = kafka_topic.a\n  id = "a"\n}\n'
     found = built({"main.kf.hcl": 'module "m" { source = "./m" }\n', "m/main.kf.hcl": inner})
     assert faults(found) == [
-        "m/main.kf.hcl:1:1: A module has no provider blocks of its own",
-        "m/main.kf.hcl:2:1: import blocks stand in the root folder",
+        "m/main.kf.hcl:1:1: A module cannot have provider blocks",
+        "m/main.kf.hcl:2:1: A module cannot have import blocks",
     ]
 
 
@@ -571,4 +571,4 @@ resource "kafka_topic" "t" { name = random_password.p.result }
     found = build_desired(load_tree({"main.tf": text.encode()}), VariableInputs(), SCHEMAS)
     (fault,) = [item for item in found.diagnostics if item.severity == "error"]
     assert "which is skipped" in fault.summary
-    assert fault.advice.startswith('A secret: write secret_env("NAME")')
+    assert fault.advice.startswith('For a secret, write secret_env("NAME")')

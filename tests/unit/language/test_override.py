@@ -184,11 +184,12 @@ FIXED = [
     ('resource "kafka_topic" "b" {\n  lifecycle {\n    precondition {\n      condition = local.one'
      ' > 0\n      error_message = "x"\n    }\n  }\n}\n', '"precondition" cannot be overridden'),
     ("moved {\n  from = kafka_topic.x\n  to   = kafka_topic.a\n}\n",
-     "moved blocks cannot stand in an override file"),
-    ("removed {\n  from = kafka_topic.x\n}\n", "removed blocks cannot stand in an override file"),
+     "moved blocks are not allowed in an override file"),
+    ("removed {\n  from = kafka_topic.x\n}\n",
+     "removed blocks are not allowed in an override file"),
     ('import {\n  to = kafka_topic.a\n  id = "a"\n}\n',
-     "import blocks cannot stand in an override file"),
-    ('check "c" {}\n', "check blocks cannot stand in an override file"),
+     "import blocks are not allowed in an override file"),
+    ('check "c" {}\n', "check blocks are not allowed in an override file"),
 ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def test_a_broken_precondition_stops_its_object() -> None:
     text = topic(rule("precondition", 'local.zone == "eu"', "zone is ${local.zone}"))
     (fault,) = desired('locals { zone = "us" }\n' + text).diagnostics
     assert (fault.summary, fault.detail) == (
-        "The precondition of kafka_topic.a does not hold",
+        "The precondition of kafka_topic.a is not met",
         "zone is us",
     )
     assert str(fault.range) == "main.kf.hcl:6:15"
@@ -37,7 +37,7 @@ def test_a_postcondition_sees_the_object_itself() -> None:
     """`self` has every attribute; one that the server sets is waited for."""
     text = topic(rule("postcondition", "self.partitions >= 3"), more="  partitions = 2\n")
     (fault,) = desired(text).diagnostics
-    assert fault.summary == "The postcondition of kafka_topic.a does not hold"
+    assert fault.summary == "The postcondition of kafka_topic.a is not met"
     waits = topic(rule("postcondition", 'self.topic_id == "X"', "id is ${self.topic_id}"))
     before = sound(waits)
     assert before.settles
@@ -52,7 +52,7 @@ def test_rules_see_each_instance() -> None:
     text = topic(rule("precondition", 'each.key == "1"', "not ${each.key}"), more=more)
     text = text.replace('name = "a"', "name = each.key")
     (fault,) = desired(text).diagnostics
-    assert fault.summary == 'The precondition of kafka_topic.a["2"] does not hold'
+    assert fault.summary == 'The precondition of kafka_topic.a["2"] is not met'
     assert fault.detail == "not 2"
 
 
@@ -60,7 +60,7 @@ def test_outputs_have_preconditions() -> None:
     """A broken one leaves the output out and stops the run."""
     text = 'output "x" {\n  value = 1\n' + rule("precondition", "1 > 2") + "\n}\n"
     found = desired(text)
-    assert [f.summary for f in found.diagnostics] == ["The precondition of output.x does not hold"]
+    assert [f.summary for f in found.diagnostics] == ["The precondition of output.x is not met"]
     assert found.outputs == ()
 
 
@@ -76,7 +76,7 @@ def test_checks_warn_only() -> None:
     found = desired(text)
     assert len(found.declared) == 1
     assert {f.severity for f in found.diagnostics} == {Severity.WARNING}
-    assert [f.summary for f in found.diagnostics][0] == "check.size does not hold"
+    assert [f.summary for f in found.diagnostics][0] == "check.size has failed"
     assert found.diagnostics[0].detail == "too few"
 
 

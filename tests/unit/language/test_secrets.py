@@ -114,7 +114,7 @@ def test_what_is_no_element_is_refused(text: str) -> None:
     variable knows would be told by a name."""
     found = desired(MANY + _user(text), MANY_GIVEN)
     (fault,) = found.diagnostics
-    assert fault.summary == '"password" takes a reference to a secret, not a value'
+    assert fault.summary == '"password" needs a reference to a secret, not a value'
     assert fault.excerpt is None
     _silent(found)
 
@@ -123,7 +123,7 @@ def test_an_element_that_is_not_there() -> None:
     """The keys that are there are as secret as their values."""
     found = desired(MANY + _user('var.passwords["y"]'), MANY_GIVEN)
     (fault,) = found.diagnostics
-    assert (fault.summary, fault.detail) == ("There is nothing under that key", "")
+    assert (fault.summary, fault.detail) == ("There is no element with that key", "")
     _silent(found)
 
 
@@ -135,25 +135,25 @@ def test_values_in_secret_places_are_refused(text: str) -> None:
     """A literal, or something computed, is an error that does not show the line."""
     found = desired(VARIABLE + _user(text), GIVEN)
     assert faults(found) == [
-        'main.kf.hcl:7:14: "password" takes a reference to a secret, not a value'
+        'main.kf.hcl:7:14: "password" needs a reference to a secret, not a value'
     ]
     assert found.diagnostics[0].excerpt is None
     _silent(found)
 
 
 ELSEWHERE = [
-    ('name = secret_env("X")', 'A secret cannot go into "name"'),
-    ('name = "n"\n  config = { a = secret_env("X") }', 'A secret cannot go into "config"'),
+    ('name = secret_env("X")', '"name" cannot contain a secret'),
+    ('name = "n"\n  config = { a = secret_env("X") }', '"config" cannot contain a secret'),
     ('name = "n-${secret_env("X")}"', "A secret can only be used whole"),
     ('name = upper(secret_env("X"))', "A secret can only be used whole"),
     ('name = jsonencode([secret_env("X")])', "A secret can only be used whole"),
     ('name = secret_env("X") == "a" ? "b" : "c"', "A secret can only be used whole"),
-    ("name = var.pw", 'A sensitive value cannot go into "name"'),
-    ('name = "n-${var.pw}"', 'A sensitive value cannot go into "name"'),
-    ("name = sha256(var.pw)", 'A sensitive value cannot go into "name"'),
-    ('name = "n"\n  config = { (var.pw) = "x" }', 'A sensitive value cannot go into "config"'),
-    ('name = "n"\n  owner = var.pw', 'A sensitive value cannot go into "owner"'),
-    ('name = sensitive("n")', 'A sensitive value cannot go into "name"'),
+    ("name = var.pw", '"name" cannot contain a sensitive value'),
+    ('name = "n-${var.pw}"', '"name" cannot contain a sensitive value'),
+    ("name = sha256(var.pw)", '"name" cannot contain a sensitive value'),
+    ('name = "n"\n  config = { (var.pw) = "x" }', '"config" cannot contain a sensitive value'),
+    ('name = "n"\n  owner = var.pw', '"owner" cannot contain a sensitive value'),
+    ('name = sensitive("n")', '"name" cannot contain a sensitive value'),
     (
         "for_each = toset([var.pw])\n  name = each.key",
         "for_each cannot depend on a sensitive value",
@@ -238,7 +238,7 @@ def test_provider_blocks() -> None:
     """Secret settings of a connection follow the same rules."""
     text = 'provider "kafka" {\n  alias = "b"\n  bootstrap_servers = []\n  sasl_password = "x"\n}\n'
     assert faults(desired(text)) == [
-        'main.kf.hcl:4:19: "sasl_password" takes a reference to a secret, not a value'
+        'main.kf.hcl:4:19: "sasl_password" needs a reference to a secret, not a value'
     ]
 
 

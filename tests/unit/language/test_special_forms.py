@@ -46,8 +46,8 @@ FAULTS = {
     'templatefile("wrong.tmpl", { a = 1 })': 'wrong.tmpl:2: Nothing is named "nope" here',
     'templatefile("wrong.tmpl", sensitive({ a = 1 }))': "wrong.tmpl:2 cannot be evaluated",
     'templatefile("bad.tmpl", {})': "bad.tmpl is not a template",
-    'templatefile("self.tmpl", {})': "self.tmpl:1: Too many templates lie inside each other",
-    'templatefile("list.tmpl", [])': "The values of a template must be a map or object",
+    'templatefile("self.tmpl", {})': "self.tmpl:1: Too many templates are nested in each other",
+    'templatefile("list.tmpl", [])': "The values of a template must be a map or an object",
     'templatefile("none.tmpl", {})': "file() cannot be computed",
     'templatestring("$${x", {})': "the template is not a template",
     "templatestring([], {})": "A template must be a string",
@@ -92,7 +92,7 @@ def test_deep_templates_do_not_end_the_program(tmp_path: Path) -> None:
     (tmp_path / "15.tmpl").write_text("end")
     text = 'locals { a = templatefile("0.tmpl", {}) }'
     (fault,) = desired(text, read=make_confined_reader(tmp_path, tmp_path)).diagnostics
-    assert fault.summary == "Templates are nested too deeply here"
+    assert fault.summary == "Templates are nested too deeply"
 
 
 def test_templates_cannot_multiply(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_backend_is_not_used(store: str) -> None:
 WRONG = [
     ("terraform {\n  requird_version = 1\n}\n", '2:3: terraform has no argument "requird_version"'),
     ("terraform {\n  required_providers {\n    kafka = 5\n  }\n}\n",
-     "3:13: This is no requirement of a provider"),
+     "3:13: This is not a provider requirement"),
     ("terraform {\n  required_providers {\n    kafka = { source = 5 }\n  }\n}\n",
      "3:24: A source must be a plain string"),
 ]  # fmt: skip

@@ -56,7 +56,7 @@ def test_undeclared_names() -> None:
     ]
     assert warned.diagnostics[0].advice == 'Did you mean "x"?'
     refused = desired(ONE, VariableInputs({}, ("xx=1",)))
-    assert faults(refused) == ['None: --var sets "xx", but no such variable is declared']
+    assert faults(refused) == ['None: --var sets "xx", but this variable is not declared']
 
 
 def test_many_undeclared_names() -> None:
@@ -66,19 +66,19 @@ def test_many_undeclared_names() -> None:
         ONE, VariableInputs({}, (VarFile("v.hcl", b"n1 = 1"),)), {"a.auto.kfvars.hcl": text}
     )
     assert sorted(item.summary for item in warned.diagnostics) == [
-        "3 more variables that have a value are not declared: n2, n3, n4",
         'No variable "n0" is declared',
         'No variable "n1" is declared',
+        "Values of 3 more undeclared variables are ignored: n2, n3, n4",
     ]
     assert {item.severity for item in warned.diagnostics} == {Severity.WARNING}
     assert "hunter2" not in str(warned.diagnostics)
 
 
 ARGUMENTS = [
-    ("x", "--var takes name=value", "There is no = in it."),
-    ("x =hunter2", '--var sets "x ", which has a blank in it',
+    ("x", "--var needs name=value", "Add the = and a value."),
+    ("x =hunter2", '--var sets "x ", which contains a blank',
      "Write --var 'x=…' without blanks around the =."),
-    ("y=hunter2", '--var sets "y", but no such variable is declared', ""),
+    ("y=hunter2", '--var sets "y", but this variable is not declared', ""),
 ]  # fmt: skip
 
 
@@ -92,8 +92,10 @@ def test_faults_of_arguments(text: str, summary: str, advice: str) -> None:
 def test_declarations_in_a_file_of_values() -> None:
     """A common mistake is told with what to write instead."""
     found = desired(ONE, files={"a.auto.kfvars.hcl": 'variable "x" {\n  default = 1\n}\n'})
-    assert faults(found) == ["a.auto.kfvars.hcl:1:1: A file of variable values holds no blocks"]
-    assert found.diagnostics[0].advice == "Write x = …; variables are declared in other files."
+    assert faults(found) == [
+        "a.auto.kfvars.hcl:1:1: A file of variable values cannot contain blocks"
+    ]
+    assert found.diagnostics[0].advice == "Write x = …, and declare the variable in another file."
 
 
 TEXTS = [
@@ -167,7 +169,7 @@ def test_wrong_type() -> None:
     ]
     environ = desired(text, VariableInputs({"KF_VAR_n": "x"}))
     assert environ.diagnostics[0].detail == (
-        "Expected a number, got a string that is not a number (given by KF_VAR_n)."
+        "Expected a number, got a string that is not a number (from KF_VAR_n)."
     )
 
 
@@ -205,14 +207,14 @@ DECLARATIONS = [
     ('default = "a"\n  type = number',
      '2:13: The value of the variable "x" does not fit its type'),
     ("default = null\n  nullable = false", '2:13: The variable "x" cannot be null'),
-    ("default = 1\n  sensitive = 1", '3:15: "sensitive" must be true or false, written out'),
-    ("default = 1\n  const = 1", '3:11: "const" must be true or false, written out'),
+    ("default = 1\n  sensitive = 1", '3:15: "sensitive" must be the constant true or false'),
+    ("default = 1\n  const = 1", '3:11: "const" must be the constant true or false'),
     ("default = 1\n  deprecated = true",
-     '3:16: "deprecated" must be a text that says what to use instead'),
+     '3:16: "deprecated" must be a string that says what to use instead'),
     ('default = 1\n  deprecated = " "',
-     '3:16: "deprecated" must be a text that says what to use instead'),
+     '3:16: "deprecated" must be a string that says what to use instead'),
     ('default = 1\n  validation {\n    condition = 1 > 2\n    error_message = "e"\n  }',
-     "4:17: The condition of a validation refers to var.x"),
+     "4:17: The condition of a validation must refer to var.x"),
     ("default = var.x", '2:13: Nothing is named "var" here'),
 ]  # fmt: skip
 
@@ -228,7 +230,7 @@ def test_faults_of_declarations(body: str, fault: str) -> None:
 def test_reserved_names(name: str) -> None:
     """A name that a module block needs for itself could never be given a value there."""
     found = desired(f'variable "{name}" {{\n  default = 1\n}}\n')
-    assert faults(found) == [f'main.kf.hcl:1:1: No variable can be called "{name}"']
+    assert faults(found) == [f'main.kf.hcl:1:1: A variable cannot be named "{name}"']
 
 
 DEPRECATED = 'variable "old" {\n  default    = 1\n  deprecated = "Use new."\n}\n'
@@ -258,7 +260,7 @@ def test_a_secret_on_the_command_line_is_taken_with_a_warning() -> None:
     block = 'variable "p" {\n  sensitive = true\n}\n'
     (warning,) = desired(block, VariableInputs(given=("p=hunter2",))).diagnostics
     assert warning.severity is Severity.WARNING and "hunter2" not in repr(warning)
-    assert warning.summary == '--var says the value of the sensitive variable "p"'
+    assert warning.summary == '--var contains the value of the sensitive variable "p"'
     assert "KF_VAR_p" in warning.advice
     assert sound(block, VariableInputs({"KF_VAR_p": "hunter2"})).diagnostics == ()
     assert sound(block, files={"kafkaform.kfvars.hcl": 'p = "hunter2"'}).diagnostics == ()
@@ -277,7 +279,7 @@ def test_ephemeral_variables_are_not_stored() -> None:
     given = VariableInputs({"KF_VAR_p": "hunter2"})
     assert "hunter2" not in str(sound(text + USER, given))
     shown = desired(text + 'resource "kafka_topic" "a" {\n  name = var.p\n}\n', given)
-    assert faults(shown) == ['main.kf.hcl:5:10: A sensitive value cannot go into "name"']
+    assert faults(shown) == ['main.kf.hcl:5:10: "name" cannot contain a sensitive value']
     assert "hunter2" not in str(shown)
 
 

@@ -212,7 +212,7 @@ def test_tuning_of_the_java_client_is_told_and_ignored() -> None:
         (["metric.reporters=a.B"], "names a Java class"),
         (["ssl.engine.factory.class=a.B"], "names a Java class"),
         (["sasl.kerberos.kinit.cmd=/bin/evil"], "no command is run"),
-        (["config.providers=file"], "never fetched by plugins"),
+        (["config.providers=file"], "plugins that fetch values are not loaded"),
         (["sasl.mechanism=GSSAPI"], "GSSAPI is not supported"),
         (["sasl.jaas.config=com.sun.security.auth.module.JndiLoginModule required a=b;"], "Jndi"),
         (["sasl.jaas.config=com.example.Login required a=b;"], "only Kafka's own"),

@@ -163,7 +163,7 @@ def test_what_does_not_fit_the_role_is_named(name: str, body: str, why: str) -> 
 def test_a_role_that_there_is_not_is_a_fault_of_the_schema() -> None:
     """With what there is."""
     (fault,) = faults(role("reader", 'topics = ["a"]'))
-    assert '"role" is one of producer' in fault
+    assert '"role" must be one of producer' in fault
 
 
 def test_parts_carry_what_the_block_says_of_itself() -> None:
