@@ -108,10 +108,11 @@ def plan(
 
 def _save_plan(shown: Screen, made: Plan, out: Path | None, comment: Path | None) -> None:
     """Save the plan and its review comment where flags say, and name the next command."""
+    if out is not None:
+        save_plan(made, out)
     if comment is not None:
         save_file(comment, render_plan(made, "markdown").encode(), private=False)
     if out is not None:
-        save_plan(made, out)
         command = shlex.join(["kafkaform", "apply", str(out)])
         shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
     elif not made.idle and not any(made.list_blocked(stopping=True)):
