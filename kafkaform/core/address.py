@@ -14,12 +14,13 @@ from msgspec.structs import force_setattr, replace
 
 _NAME = r"[^\W\d][\w-]*"
 _KEY = r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]'
-_ADDRESS = re.compile(
+# Compiled when they are first used, and then kept by `re`: `validate` parses no address.
+_ADDRESS = (
     rf"(?P<modules>(?:module\.{_NAME}(?:{_KEY})?\.)*)(?P<data>data\.)?"
     rf"(?P<type>{_NAME})\.(?P<name>{_NAME})(?P<key>{_KEY})?(?:/(?P<child>{_NAME}{_KEY}))?"
 )
-_MODULE = re.compile(rf"module\.{_NAME}(?:{_KEY})?")
-_MODULES = re.compile(rf"{_MODULE.pattern}(?:\.{_MODULE.pattern})*")
+_MODULE = rf"module\.{_NAME}(?:{_KEY})?"
+_MODULES = rf"{_MODULE}(?:\.{_MODULE})*"
 
 
 class _WithText:
@@ -150,9 +151,9 @@ def is_same_key(one: str | int | None, other: str | int | None) -> bool:
 
 def parse_address(text: str) -> Address:
     """The address that this text names. Raises ValueError with what was expected."""
-    if _MODULES.fullmatch(text.strip()):
-        return Address("", "", None, tuple(_MODULE.findall(text)))
-    match = _ADDRESS.fullmatch(text.strip())
+    if re.fullmatch(_MODULES, text.strip()):
+        return Address("", "", None, tuple(re.findall(_MODULE, text)))
+    match = re.fullmatch(_ADDRESS, text.strip())
     if match is None or match["data"]:
         raise ValueError(f'{text!r} is not an address; expected TYPE.NAME or TYPE.NAME["KEY"]')
     try:
@@ -161,7 +162,7 @@ def parse_address(text: str) -> Address:
         raise ValueError(
             f"{text!r} is not an address: {match['key']} is not an instance key"
         ) from None
-    modules = tuple(_MODULE.findall(match["modules"]))
+    modules = tuple(re.findall(_MODULE, match["modules"]))
     return Address(match["type"], match["name"], key, modules, match["child"])
 
 
@@ -169,7 +170,7 @@ def is_object_address(text: Any) -> bool:
     """True if `parse_address` reads this as the address of an object, in its one spelling."""
     if not isinstance(text, str):
         return False
-    match = _ADDRESS.fullmatch(text)
+    match = re.fullmatch(_ADDRESS, text)
     if match is None or match["data"]:
         return False
     try:

@@ -248,7 +248,7 @@ def _take_instance_stock(
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
             stock += _take_listed(kind, session, known, wanted)
     # Another instance can lead to the same system, and must not find them again.
-    known.update(_make_thing(item.identity, session) for item in stock.found)
+    known.update(_make_thing(item.identity, session, space) for item in stock.found)
     return stock
 
 

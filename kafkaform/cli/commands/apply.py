@@ -102,7 +102,7 @@ def apply_command(
         )
     console = Console.make_standard(no_color=no_color, interactive=input)
     with open_screen(console, json=json, quiet=quiet, detail=not concise) as shown:
-        # Read before the lock is taken: a missing file is the mistake that is made most often.
+        # Read before anything connects, so that a wrong path is reported at once.
         saved = None if plan_file is None else load_plan(plan_file)
         # The log records which of the three it was, for whoever asks later who approved.
         by = "plan_file" if saved else "auto_approve" if auto_approve else "terminal"

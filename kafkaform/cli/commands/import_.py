@@ -84,7 +84,7 @@ def import_command(
     for flag, value in (("--match", match), ("--type", type)):
         if value:
             raise UsageError(f"{flag} goes with --all", f"Leave {flag} out, or write --all.")
-    # Checked before anything is read, because it is the argument that is mistyped most often.
+    # Checked before anything connects, so that a wrong address is reported at once.
     check_address(address)
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     with open_screen(console, json=json, quiet=quiet) as shown:

@@ -93,7 +93,8 @@ def _check_storage(store: Store, timeout: float) -> Iterator[tuple[str, str]]:
     clock = SystemClock()
     info = make_lock_info(make_run_id(), "init", render_time(clock.now()))
     with store.backend.lock(info, timeout, clock):
-        # Writes and removes a file of its own: permissions of object stores show only that way.
+        # Some stores that speak S3 ignore conditions on writes, on which the lock depends. Only a
+        # trial shows that.
         store.backend.probe()
         store.backend.check_writable()
         store.sink.check_writable()

@@ -96,12 +96,8 @@ def plan(
             variables=var, variable_files=var_file, state=state, untrusted=untrusted
         )
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
-        if out is not None:
-            save_plan(made, out)
-        if comment is not None:
-            save_file(comment, render_plan(made, "markdown").encode(), private=False)
         # The errors come last: a blocked plan is shown, saved and commented on all the same.
-        _note_next_command(shown, made, out)
+        _save_plan(shown, made, out, comment)
         refuse_if_blocked(made, conditions)
         if (unmet := find_unmet(made)) is not None:
             raise unmet
@@ -110,7 +106,12 @@ def plan(
         raise typer.Exit(2)
 
 
-def _note_next_command(shown: Screen, made: Plan, out: Path | None) -> None:
+def _save_plan(shown: Screen, made: Plan, out: Path | None, comment: Path | None) -> None:
+    """Save the plan and its review comment where flags say, and name the next command."""
+    if out is not None:
+        save_plan(made, out)
+    if comment is not None:
+        save_file(comment, render_plan(made, "markdown").encode(), private=False)
     if out is not None:
         command = shlex.join(["kafkaform", "apply", str(out)])
         shown.note(f"Saved to {out}. To apply exactly this plan: {command}")

@@ -63,7 +63,7 @@ class Fate(Struct):
             raise Unwritable(error)
 
 
-class FencedBytes(Struct, eq=False, weakref=True):
+class FencedBytes(Struct, frozen=True, eq=False, weakref=True):
     """The bytes of a text stream; they pass the filter as well."""
 
     _stream: BinaryIO
@@ -84,7 +84,7 @@ class FencedBytes(Struct, eq=False, weakref=True):
         return getattr(self._stream, name)
 
 
-class Fenced(Struct, eq=False, weakref=True):
+class Fenced(Struct, frozen=True, eq=False, weakref=True):
     """A text stream on which no secret can be written.
 
     It filters each piece separately: no code here writes half a word, and each line of a secret

@@ -55,7 +55,7 @@ class Nothing(Struct, frozen=True):
         """There is nothing to take away."""
 
 
-class Log(Struct):
+class Log(Struct, frozen=True):
     """Lines for a log file: each task at most once in `LOG_INTERVAL`, and when it is done."""
 
     stream: TextIO

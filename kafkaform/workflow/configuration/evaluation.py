@@ -39,7 +39,7 @@ from . import untrusted
 from .data_answers import DataAnswers
 from .environment import complete_provider
 from .files import find_root, read_folder
-from .requirements import find_unmet
+from .requirements import find_unmet_demands
 from .untrusted import refuse_links_to, select_variables
 
 MAX_SECRET_BYTES, MAX_PATH = 1 << 16, 4096
@@ -148,7 +148,7 @@ class Configuration(PartialRepr, frozen=True):
             self.asking if ask and not offline else None,
         )
         found = built.desired
-        unfit = (*find_unmet(self.tree), *found.diagnostics)
+        unfit = (*find_unmet_demands(self.tree), *found.diagnostics)
         return replace(built, desired=replace(found, diagnostics=unfit))
 
     def _collect_schemas(self, offline: bool) -> Schemas:

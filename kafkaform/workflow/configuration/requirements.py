@@ -16,7 +16,7 @@ _PYTHON = {"~>": "~=", "=": "=="}
 """Terraform's spelling of version constraints to Python's, where they differ."""
 
 
-def find_unmet(tree: Tree) -> Diagnostics:
+def find_unmet_demands(tree: Tree) -> Diagnostics:
     """Why the demands of the block cannot be met; nothing if they are met."""
     found, faults = read_settings(tree)
     if found.required_version is not None:

@@ -24,9 +24,11 @@ STANDARD = {"fleet/landed/topic_source.py"}
 """Spark pickles this module by value, so that its workers need neither kafkaform nor msgspec."""
 CHANGING = {
     *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch", "DeliveryState"),
-    *("Origins", "_Pass", "Execution"),
-    *("Ledger", "Stop", "Unsent", "_Grounds", "_Work", "Run", "Scope", "Declarations"),
-    *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "BlockDraft", "BuildWorkspace"),
+    *("Ledger", "Stop", "Unsent", "Execution", "Announcer", "_Pass", "_Grounds", "_Work"),
+    *("Origins",),
+    *("Run", "Scope", "Declarations", "Collector", "Budget", "Env", "Allowance", "Proof"),
+    *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "OpenFrame", "_Reader", "_Scanner"),
+    *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "_Merger"),
     *("TextScreen", "JsonScreen", "Completer", "Fate"),
     *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations"),
 }

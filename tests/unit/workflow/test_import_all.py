@@ -337,7 +337,7 @@ def test_what_is_hidden_is_said(tmp_path: Path) -> None:
     stock = where.stock()
     assert stock.found == ()
     assert any("User:bob can see" in gap for gap in stock.gaps)
-    assert any("could be seen but not read: seen" in gap for gap in stock.gaps)
+    assert any("are listed but cannot be read: seen" in gap for gap in stock.gaps)
 
 
 def test_a_failed_listing_is_no_empty_cluster(tmp_path: Path) -> None:

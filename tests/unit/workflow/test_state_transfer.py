@@ -142,8 +142,8 @@ def test_another_state_is_refused(here: Here, bucket: s3.Bucket) -> None:
     saved("first.json")
     here.done("state", "push", "first.json")
     saved("other.json", lineage="another-lineage", serial=9)
-    assert "holds another state" in refused(here, bucket, "other.json")
-    assert "holds another state" in here.fails("state", "push", "other.json", "--force")
+    assert "has another state" in refused(here, bucket, "other.json")
+    assert "has another state" in here.fails("state", "push", "other.json", "--force")
 
 
 def test_an_older_state_needs_force(here: Here, bucket: s3.Bucket) -> None:
@@ -181,7 +181,7 @@ def test_no_push_undoes_what_was_let_go(here: Here, bucket: s3.Bucket, force: li
     (here.path / "old.json").write_bytes(before)
     objects = dict(bucket.objects)
     said = here.fails("state", "push", "old.json", *force, code=6)
-    assert "2 edits of it (`state push`, `state rm`)" in said and "adopt it" in said
+    assert "2 edits of it (`state push`, `state rm`)" in said and "adopt them" in said
     assert names() == {"b"}
     changed = {key for key in bucket.objects if bucket.objects[key] != objects.get(key)}
     assert all(key.endswith("lock.json") for key in changed)
