@@ -105,7 +105,7 @@ def test_a_conversation(folder: Here, tmp_path: Path) -> None:
     terminal.wait_for('"a",\n  7,\n]\n> ')
     terminal.type("nope\n")
     terminal.wait_for('Nothing is named "nope"')
-    terminal.wait_for("is a text.\n> ")
+    terminal.wait_for("is a string.\n> ")
     terminal.type("[1,\n")
     terminal.wait_for("[1,\n… ")
     terminal.interrupt()

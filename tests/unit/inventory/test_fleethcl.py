@@ -281,7 +281,7 @@ def test_variables_come_from_the_environment(
         ('state "s" {\n  location = "x"\n  vars = [1]\n}', '3: "vars" must be an object'),
         (
             'state "s" {\n  location = "x"\n  vars = { a = secret_env("X") }\n}',
-            "3: A secret cannot",
+            '3: "vars" cannot contain a secret',
         ),
         ('fleet {\n  stale_after = "soon"\n}', "2: 'soon' is not a duration"),
         ("fleet {\n  max_corrupt = 2\n}", "2: 2 is not a share"),
@@ -289,7 +289,7 @@ def test_variables_come_from_the_environment(
         ("fleet {\n}\nfleet {\n}", "3: fleet occurs twice"),
         ('owner "a" {\n}\nowner "a" {\n}', '3: owner "a" occurs twice'),
         ("rates {\n  topic = 1\n}", '1: rates needs "currency"'),
-        ('rule "r" {\n  severity = "bad"\n}', '2: "severity" is one of'),
+        ('rule "r" {\n  severity = "bad"\n}', '2: "severity" must be one of'),
         ('rule "r" {\n  source = "past"\n}', '2: "source" must be one of live, desired'),
         ('rule "r" {\n  waiver {\n    until = "soon"\n  }\n}', "3: 'soon' is not a date"),
         (RULE.format("topics", "true"), '3: No object has the kind "topics"'),

@@ -197,16 +197,16 @@ resource "kafka_user_scram_credential" "x" {
 }
 """
 WRONG = [
-    (ACL, '"Read"', '"Raed"', '"acl_operation" is one of', 'Did you mean "Read"?'),
-    (ACL, '"Topic"', '"topic"', '"resource_type" is one of', 'Did you mean "Topic"?'),
+    (ACL, '"Read"', '"Raed"', '"acl_operation" must be one of', 'Did you mean "Read"?'),
+    (ACL, '"Topic"', '"topic"', '"resource_type" must be one of', 'Did you mean "Topic"?'),
     (ACL, '"Allow"', '"Any"', '"acl_permission_type" must be one of Allow, Deny', ""),
     (ACL, "acl_host            = ", "# ", 'needs "acl_host"', "The client's IP address"),
     (ACL, "acl_host  ", "acl_resource_name ", "are the same argument", "Keep one"),
     (ACL, "acl_host ", "acl_hots ", 'no argument "acl_hots"', 'Did you mean "acl_host"?'),
-    (QUOTA, '"user"', '"client"', '"entity_type" is one of', 'Did you mean "client-id"?'),
+    (QUOTA, '"user"', '"client"', '"entity_type" must be one of', 'Did you mean "client-id"?'),
     (QUOTA, "entity_name = ", "ip = ", '"entity_type" and "ip" exclude each other', ""),
     (QUOTA, "= 1 ", '= "fast" ', '"config" must be a map of number', ""),
-    (USER, '"SCRAM-SHA-256"', '"scram-sha256"', "is one of SCRAM-SHA-256, SCRAM-SHA-512", ""),
+    (USER, '"SCRAM-SHA-256"', '"scram-sha256"', "must be one of SCRAM-SHA-256, SCRAM-SHA-512", ""),
     (USER, 'secret_env("APP")', '"hunter2"', "needs a reference to a secret", "secret_env"),
     (USER, "password  ", "#", 'needs "password"', "The password"),
     (USER, "username  ", 'password_wo = secret_env("B")\n username', "are the same argument", ""),
