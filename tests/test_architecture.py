@@ -107,8 +107,10 @@ def folder_of(target: str) -> str | None:
 def may_import(folder: str, target: str) -> bool:
     """Whether architecture §2 allows a folder to import a folder or a module."""
     home = folder_of(target)
-    if home is None or home == folder or folder.partition("/")[0] == "cli":
+    if home is None or home == folder:
         return True
+    if folder.partition("/")[0] == "cli":
+        return not home.startswith("kafkaform_")
     if folder.partition("/")[0] == "workflow":
         return not home.startswith("cli")
     may = allowed_imports()[folder]

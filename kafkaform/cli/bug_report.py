@@ -1,8 +1,8 @@
-"""A fault of kafkaform itself, told as one: what it is, whose it is, how to report it.
+"""Report an unexpected exception as a bug in kafkaform, with instructions for filing it.
 
-The details go to a private file, since an exception's text can hold a value of the
-configuration, and never to the screen. They are the trace without the values of variables, and
-without the secrets of the run.
+The screen shows its type and place only, because the text of an exception can contain a value of
+the configuration. A private file gets the traceback, without the values of variables and without
+the secrets of the run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..core.redaction import mask_secrets
 from ..version import VERSION
 
 SAFE = (
-    "This is a fault of kafkaform, not of your configuration. Nothing is lost: each request is "
-    "in the audit log before it is sent, and the next run finds out what became of it."
+    "This is a bug in kafkaform, not a fault of your configuration. Nothing is lost: each request "
+    "is in the audit log before it is sent, and the next run finds out its result."
 )
 
 
 def explain_error(error: BaseException) -> Diagnostic:
-    """One paragraph about an unexpected error, and where its details are."""
+    """Describe an unexpected error in one paragraph, and name the file with its details."""
     return Diagnostic(
         Severity.ERROR,
         render_summary(type(error), error.__traceback__),
@@ -35,17 +35,19 @@ def explain_error(error: BaseException) -> Diagnostic:
 
 
 def render_summary(kind: type[BaseException], trace: TracebackType | None) -> str:
-    """What failed and where, without the words of the exception."""
+    """What failed and where, without the text of the exception."""
     last = traceback.extract_tb(trace)[-1:]
     place = "".join(f" at {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
     return f"kafkaform {VERSION} failed unexpectedly: {kind.__name__}{place}"
 
 
 def _write_details(error: BaseException) -> str:
-    """Write the trace to a new private file and say so; if that fails, say how to do without."""
+    """Write the traceback to a new private file, and say where it is or what to report instead."""
     about = f"kafkaform {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"
     text = mask_secrets(about + "".join(traceback.format_exception(error)))
     try:
+        # mkstemp makes a file that only this user can read (mode 0600), under a name that nobody
+        # can guess and prepare in a shared folder.
         descriptor, name = tempfile.mkstemp(prefix="kafkaform-fault-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)

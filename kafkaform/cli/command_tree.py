@@ -1,7 +1,7 @@
-"""All commands as typer sees them: parsing, help, completion.
+"""Parse command lines with typer, and call the command that they name.
 
-A wrong flag ends with 1, as architecture §7 says, not click's 2, because 2 means "there are
-changes" under --detailed-exitcode.
+A wrong flag ends with exit code 1 and not with click's 2, which means "there are changes" under
+--detailed-exitcode (architecture §7).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SETTINGS: dict[str, Any] = {
 _NO_NUMBER = re.compile(r"not a valid (int|float)( range)?(?=\.)")
 _NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'\.(?P<near>.*)", re.DOTALL)
 NUMBERS = {"int": "not an integer", "float": "not a number"}
-"""What typer calls a number -> what a sentence says of a word that is none."""
+"""Typer's name of a number type -> what an error says of a word that is not one."""
 
 
 class Commands(UserDict[str, Any]):
-    """name -> command; each is imported when it is first looked up, because a command should not
-    wait for the libraries of the others."""
+    """Name -> command. A command is imported when it is first looked up, so that it does not wait
+    for the libraries of the others."""
 
     def __getitem__(self, name: str) -> Any:
         found = self.data[name]
@@ -106,10 +106,13 @@ def root(
 
 
 def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -> int:
-    """Run one command line; the exit code of a wrong one is 1. kept: what a shell hands to the
-    commands that are typed in it."""
+    """Run one command line and return its exit code, which is 1 for a wrong one.
+
+    kept: what a shell hands to the commands that are typed in it.
+    """
     command = get_commands()
     codes = []
+    # KIP-248 describes users and their quotas with one option, which two of our commands answer.
     for words in translate_words(normalise_flags(arguments, command), command):
         try:
             result = command.main(words, "kafkaform", standalone_mode=False, obj=kept)
@@ -148,7 +151,7 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
 
 
 def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | None:
-    """What to type in place of an option or a command of Kafka's own tools."""
+    """What to type instead of an option or a command of Kafka's own tools."""
     # Only wrong command lines need these tables.
     from .options.kafka_advice import OPERANDS, ROOT, advise_command, advise_option  # noqa: PLC0415  # see above
 

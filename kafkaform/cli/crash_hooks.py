@@ -1,7 +1,7 @@
-"""What Python itself would print or leave behind when something goes wrong, kept from it.
+"""Replace Python's crash output, so that tracebacks and core dumps cannot leak secrets.
 
-A fault in a thread, in a destructor or outside of `app.run_command_line` is told in one line,
-without the words of its exception, which may hold a secret, and without the values of variables.
+An exception in a thread, in a destructor or outside of `app.run_command_line` is reported in one
+line, without its text, which can contain a secret, and without the values of variables.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 _STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
 _QUIET = (SystemExit, BrokenPipeError)
-"""No faults: an end that was asked for, and a reader who has seen enough."""
+"""Not reported: an exit that was asked for, and a reader that closed its pipe."""
 
 
 def hold_standard_streams() -> None:
-    """A stream that is closed is taken by something that cannot be read or written: else the next
-    file that is opened, such as the audit log, would get its number, and whatever a library
-    writes to standard error."""
+    """Put something that cannot be read or written in the place of each closed standard stream."""
+    # Otherwise the next file that is opened, such as the audit log, gets the number of the closed
+    # stream, and then everything that a library writes to standard error.
     for number, (name, mode) in enumerate(_STREAMS.items()):
         known = getattr(sys, name) is not None
         with suppress(OSError):
@@ -38,7 +38,7 @@ def hold_standard_streams() -> None:
 
 
 def install_hooks() -> None:
-    """From now on a fault that nobody catches is told as ours."""
+    """Report every exception that nothing catches as a bug in kafkaform."""
     sys.excepthook = _report_fault
     threading.excepthook = lambda fault: _report_fault(
         fault.exc_type, fault.exc_value, fault.exc_traceback
@@ -63,8 +63,8 @@ def _report_unraisable(fault: Any) -> None:
 
 
 def prevent_core_dumps() -> None:
-    """The memory of this process, which will hold secrets, is not written to a disk when it
-    crashes. The sandbox's broker inherits that."""
+    """Keep the memory of this process, which will contain secrets, off the disk if it crashes."""
+    # Child processes inherit the limit, such as the broker of the sandbox.
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, hard))

@@ -1,7 +1,7 @@
-"""The shell of KIP-4: commands typed one after another over one connection.
+"""The shell (KIP-4): type commands one after another over one connection.
 
-A line is what stands after `kafkaform`; typer parses it. No error ends the shell, nor does a
-broker that restarts: whatever fails, the next line begins anew.
+A line is a command line without `kafkaform`, and typer parses it. Neither an error nor a broker
+that restarts ends the shell: the next line starts again.
 """
 
 from __future__ import annotations
@@ -27,23 +27,27 @@ from .terminal.console import Console
 from .terminal.repl import keep_history, locate_history, raise_interrupts
 
 PROMPT = "kafkaform> "
+# A reference (env:NAME, file:PATH) is no secret, and such a line is recorded.
 _SECRET = re.compile(
     r"(?:passw|passphrase|secret|token|jaas|\.key\b)[^\s=]*\s*=(?!\s*\[?\s*(?:env|file):)|"
     r"://[^\s/@]+:[^\s/@]+@",
     re.IGNORECASE,
 )
-"""What may be followed by a secret: such lines are not kept."""
+"""What a secret can follow. Such lines are not recorded in the history."""
 
 
 class Shell(Struct, frozen=True):
-    """kept: what commands get; console: where errors go."""
+    """One run of the shell."""
 
     kept: ShellContext
+    """Its connection, for the commands."""
     console: Console
+    """Where errors are shown."""
 
     def run(self) -> int:
-        """Until the end of input: a conversation if somebody is there, else all that comes; then
-        1 if a line failed."""
+        """Read lines until the end of input. The exit code is 1 if a line of a script failed."""
+        # A script from a pipe must show by its exit code that a line failed; at a terminal the
+        # message is enough.
         if sys.stdin.isatty():
             self._hold_conversation()
             return 0
@@ -70,7 +74,7 @@ class Shell(Struct, frozen=True):
                     return
 
     def answer(self, line: str) -> bool:
-        """Carry out one line; whether all went well."""
+        """Carry out one line. True if it succeeded."""
         try:
             return self._carry_out(line) == 0
         except KeyboardInterrupt:
@@ -80,9 +84,9 @@ class Shell(Struct, frozen=True):
         except KafkaformError as error:
             self.console.show_diagnostics(error.diagnostics)
             if not isinstance(error, UsageError):
-                self.kept.close()  # a new connection may find what this one lost
+                self.kept.close()  # the next line connects again, because the broker may be back
             return exit_code(error) == 0
-        except Exception as error:  # noqa: BLE001  # a fault of ours does not end the shell
+        except Exception as error:  # noqa: BLE001  # a bug of ours does not end the shell
             self.console.show_diagnostics((explain_error(error),))
             self.kept.close()
             return False
@@ -114,7 +118,7 @@ class Shell(Struct, frozen=True):
 
 
 def _split_words(line: str) -> list[str]:
-    """The words of a line as a shell takes them apart; # begins a comment. Raises UsageError."""
+    """The words of a line, as a POSIX shell splits them; # begins a comment. Raises UsageError."""
     try:
         words = shlex.split(line, comments=True)
     except ValueError as error:
@@ -130,7 +134,7 @@ def _read_until_exit(lines: Iterable[str]) -> Iterable[str]:
 
 
 def remember_line(line: str) -> None:
-    """Keep a line for the arrow keys, unless it may hold a secret."""
+    """Add a line to the history, unless it can contain a secret."""
     import readline  # noqa: PLC0415  # not every Python has it
 
     if line.strip() and not _SECRET.search(line) and not holds_secret(line):
@@ -138,9 +142,9 @@ def remember_line(line: str) -> None:
 
 
 def render_greeting(kept: ShellContext, cluster_id: str, principal: str | None) -> str:
-    """What the shell says first."""
+    """The first line of the shell."""
     who = f" as {principal}" if principal else ""
-    may = "alter may change things" if kept.writes else "nothing is changed without --allow-apply"
+    may = "alter can make changes" if kept.writes else "it only reads without --allow-apply"
     return f"Connected to cluster {cluster_id}{who}; {may}. `help` lists the commands."
 
 

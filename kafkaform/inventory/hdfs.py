@@ -207,12 +207,12 @@ def open_hdfs(url: str, clock: Clock | None = None) -> Hdfs:
 @cache
 def _make_opener(address: str) -> Callable[[], Client]:
     @cache
-    def opened() -> Client:
+    def open_client() -> Client:
         from hdfs_native import Client  # noqa: PLC0415  # the fleet extra has it
 
         return Client(address, SETTINGS)
 
-    return opened
+    return open_client
 
 
 def _read_whole(client: Client, path: str) -> StoredObject:

@@ -1,6 +1,6 @@
-"""In: a Java and its jars. Out: a file of classes that later processes start from.
+"""In: a Java and its jars. Out: a file of classes from which later processes start.
 
-Must not know: Kafka, Spark, who starts Java and what for.
+Must not know: Kafka, Spark, who starts Java and why.
 """
 
 from .archive import FOLDER, Archive, make_archive

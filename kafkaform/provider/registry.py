@@ -17,6 +17,8 @@ from .contract import Provider
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from .commands import CommandGroup
+
 GROUP = "kafkaform.providers"
 """The entry-point group of other packages' providers."""
 # No entry point can replace one of these: any package that is installed could then read passwords.
@@ -73,6 +75,13 @@ class Registry:
             self._loaded[name] = _load_provider(self._find_offer(name))
         return self._loaded[name]
 
+    def load_commands(self, group: str) -> tuple[CommandGroup, ...]:
+        """What the built-in providers add to `describe`, `explain` or `alter`. Other packages are
+        not asked: finding them would slow down each of these commands."""
+        providers = (self.load(name) for name in self.built_in)
+        places = (getattr(provider, "commands", {}).get(group) for provider in providers)
+        return tuple(_import_attribute(place) for place in places if place is not None)
+
     def describe_package(self, name: str) -> str:
         """The installed package that offers this provider, with its version."""
         return self._find_offer(name).package
@@ -83,7 +92,7 @@ class Registry:
             return Offer(
                 name,
                 f"{module}:PROVIDER",
-                lambda: import_module(module).PROVIDER,
+                lambda: _import_attribute(f"{module}:PROVIDER"),
                 f"kafkaform {VERSION}",
                 "kafkaform",
             )
@@ -105,6 +114,12 @@ class Registry:
             for point in found
             if point.name not in BUILT_IN and (allowed is None or point.name in allowed)
         )
+
+
+def _import_attribute(place: str) -> Any:
+    """What is at `module:attribute`."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def list_entry_points() -> Iterable[EntryPoint]:
@@ -152,7 +167,7 @@ def _make_unknown_error(name: str, known: tuple[str, ...]) -> ConfigurationError
 def _make_ambiguous_error(name: str, offers: Iterable[Offer]) -> ConfigurationError:
     packages = " and ".join(sorted(offer.package for offer in offers))
     return ConfigurationError(
-        f'provider "{name}" is offered by {packages}', "Uninstall all of them but one."
+        f'provider "{name}" is offered by {packages}', "Uninstall all but one of them."
     )
 
 

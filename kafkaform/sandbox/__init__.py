@@ -1,6 +1,6 @@
-"""In: options of `sandbox up`, and a probe that counts answering brokers. Out: a real Kafka.
+"""In: options of `sandbox up`, and a probe that counts brokers that answer. Out: a real Kafka.
 
-One or three brokers on the loopback address, from pinned jars and any Java from 17 on.
+It is one broker or three on the loopback address, from pinned jars, with any Java from 17 on.
 Must not know: plans, providers, Kafka clients, terminals.
 """
 

@@ -1,4 +1,4 @@
-"""A certificate authority and a server certificate for the loopback address, in PEM."""
+"""Make a certificate authority and a server certificate for the loopback address, in PEM."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _PEM = serialization.Encoding.PEM
 
 
 def create_certificates(folder: Path) -> None:
-    """Writes ca.pem, and server.pem as Kafka wants it: key in PKCS #8, certificate, authority.
-
-    The authority's key is thrown away: nothing else will ever be signed with it."""
+    """Write ca.pem and server.pem into this folder."""
+    # Kafka reads only keys in PKCS #8 ("BEGIN PRIVATE KEY"), and from one file with the certificate
+    # and its authority (KIP-651). The key of the authority is never written: nobody can sign with
+    # it.
     ca_key, key = rsa.generate_private_key(65537, 2048), rsa.generate_private_key(65537, 2048)
     ca = _make_authority(ca_key).public_bytes(_PEM).decode()
     certificate = _make_server_certificate(key.public_key(), ca_key).public_bytes(_PEM).decode()
@@ -58,6 +59,7 @@ def _make_server_certificate(key: rsa.RSAPublicKey, ca_key: rsa.RSAPrivateKey) -
 
 
 def _make_builder(subject: x509.Name, key: rsa.RSAPublicKey) -> x509.CertificateBuilder:
+    # Valid since yesterday: clocks of containers and virtual machines differ.
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()

@@ -1,4 +1,4 @@
-"""Java's classes that a sandbox keeps when it is first formatted: later ones start in less time."""
+"""Keep Java's classes when a sandbox is formatted first, so that later ones start faster."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _OPTIONS = "JAVA_TOOL_OPTIONS"
 
 
 def find_archive(java: Path, jars: Sequence[Path]) -> Archive | None:
-    """What this Java keeps of these jars; None: what the user tells it may not go together with
-    that, and it would end."""
+    """The archive of this Java for these jars, None if it cannot be used."""
+    # Options of the user can contradict those of the archive, and then Java ends at once.
     if os.environ.get(_OPTIONS):
         return None
     return make_archive(
@@ -26,15 +26,15 @@ def find_archive(java: Path, jars: Sequence[Path]) -> Archive | None:
 
 
 def list_start_options(found: Archive | None) -> tuple[str, ...]:
-    """Options for Java to start from what is kept; none where nothing is."""
+    """Options with which Java starts from the archive; none without one."""
     file = found.find_start_file() if found else None
     return (f"-XX:SharedArchiveFile={file}",) if file else ()
 
 
 @contextmanager
 def keep_classes(found: Archive | None) -> Iterator[tuple[str, ...]]:
-    """Options for one Java process that ends, and well, before the block does: it starts from what
-    is kept, or keeps its classes."""
+    """Options for one Java process, which must end normally inside the block. It starts from the
+    archive, or makes one if there is none."""
     if found is None or found.find_start_file() or not (folder := _make_temporary_folder(found)):
         yield list_start_options(found)
         return
@@ -43,13 +43,15 @@ def keep_classes(found: Archive | None) -> Iterator[tuple[str, ...]]:
         yield tuple(
             f"{option}={file}" for option, file in (found.make_keep_options(new) or {}).items()
         )
-        # Another sandbox may have kept the same meanwhile, and a broker be about to start from it.
+        # Another sandbox may have made the same archive meanwhile, and a broker may be about to
+        # start from it.
         if new.is_file() and not found.find_start_file():
             found.settle_file(_PART, new)
 
 
 def _make_temporary_folder(found: Archive) -> tempfile.TemporaryDirectory[str] | None:
-    """None where nothing can be written: a sandbox works without."""
+    """A folder beside the archive, None if nothing can be written there."""
+    # A sandbox works without an archive, so this is no error.
     try:
         found.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return tempfile.TemporaryDirectory(dir=found.folder, ignore_cleanup_errors=True)
@@ -58,7 +60,8 @@ def _make_temporary_folder(found: Archive) -> tempfile.TemporaryDirectory[str] |
 
 
 def _read_release(java: Path) -> str:
-    """What the file `release` beside this Java says, versions above all; empty without one."""
+    """The text of the file `release` of this Java, empty without one."""
+    # It has the exact version. Java refuses an archive that another build of it has made.
     try:
         return (java.resolve().parent.parent / "release").read_text("utf-8", "replace")
     except OSError:

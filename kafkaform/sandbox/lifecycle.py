@@ -1,4 +1,4 @@
-"""Starts and ends sandboxes. Whatever happens to `up`, no process is left that nobody knows."""
+"""Start and end sandboxes. However `up` ends, each process that is left is on record."""
 
 from __future__ import annotations
 
@@ -40,19 +40,22 @@ _FIXED_WHILE_RUNNING = (*_FIXED_BY_DATA, "tls", "config", "classpath")
 
 
 class Stopped(Struct, frozen=True):
-    """What `down` did. ended: process ids; data_kept: the run folder is still there."""
+    """What `down` did."""
 
     sandbox: Sandbox
     ended: tuple[int, ...]
+    """Process ids."""
     data_kept: bool
+    """The run folder is still there."""
 
 
 def up(wanted: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -> Sandbox:
-    """Starts the sandbox and returns it once `probe` counts all its brokers.
+    """Start the sandbox and return it as soon as `probe` counts all its brokers.
 
-    A running one with the same options is returned as it is; what a crash or an unfinished
-    `up` left is ended and started again, with its data if it ever worked. Raises UsageError,
-    ConnectError (not ready in time), Locked, KafkaformError (Java, jars), Interrupted."""
+    A running sandbox with the same options is returned as it is. What a crash or an unfinished `up`
+    has left is ended and started again, with its data if it was ever ready. Raises UsageError,
+    ConnectError (not ready in time), Locked, KafkaformError (Java, jars), Interrupted.
+    """
     options.check_options(wanted)
     try:
         with lock.hold_lock(wanted.name):
@@ -67,7 +70,7 @@ def _up(wanted: SandboxOptions, probe: Probe, report: Reporter) -> Sandbox:
         found = condition.judge_sandbox(old, busy=False)
         _refuse_other_options(found, wanted)
         if found.state is SandboxState.RUNNING:
-            report(Message(f"{old.name} is running already"))
+            report(Message(f"{old.name} is already running"))
             return old
         _clear_leftovers(found, report)
     runtime = _find_runtime(wanted, report)
@@ -79,16 +82,15 @@ def _up(wanted: SandboxOptions, probe: Probe, report: Reporter) -> Sandbox:
                 _prepare(wanted, kept), runtime, wanted.ready_within, probe, report
             )
         except PortTaken:
-            report(Message("somebody else has taken one of its ports: trying others"))
+            report(Message("another program has taken one of its ports: trying others"))
     return start_sandbox(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
 
 
 def down(
     name: str, keep_data: bool | None = None, report: Reporter = ignore_event
 ) -> Stopped | None:
-    """Ends the sandbox's own processes and removes its data unless that is to be kept.
-
-    keep_data: None = as `up` was told. Returns None if there is no such sandbox."""
+    """End the processes of the sandbox, and remove its data unless it is kept. keep_data: None: as
+    the options of `up` said. Returns None if there is no such sandbox."""
     options.check_name(name)
     with lock.hold_lock(name):
         sandbox = record.load_sandbox(name)
@@ -109,7 +111,9 @@ def down(
 
 
 def _refuse_other_options(found: condition.SandboxStatus, wanted: SandboxOptions) -> None:
-    """A running sandbox is what it is; kept data was made for a number of brokers."""
+    """Raise UsageError for options that differ from those of a running sandbox or of kept data."""
+    # The log of kept data has this number of voters and replicas; a broker more or less would wait
+    # for a majority that never comes.
     has = found.sandbox.make_options()
     running = found.state is SandboxState.RUNNING
     names = _FIXED_WHILE_RUNNING if running else _FIXED_BY_DATA if found.sandbox.usable else ()
@@ -117,7 +121,7 @@ def _refuse_other_options(found: condition.SandboxStatus, wanted: SandboxOptions
     different = [name for name in names if getattr(has, name) != getattr(wanted, name)]
     if different:
         raise UsageError(
-            f"sandbox {wanted.name} exists with another --{', --'.join(different)}",
+            f"sandbox {wanted.name} exists with other values of --{', --'.join(different)}",
             f"`kafkaform sandbox down --name {wanted.name} --no-keep-data` ends it and removes its "
             "data; or choose another --name",
         )
@@ -134,12 +138,13 @@ def _clear_leftovers(found: condition.SandboxStatus, report: Reporter) -> None:
 
 
 def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
-    """Data must not be removed, nor started again, under a broker that still runs."""
+    """Raise KafkaformError if one of these still runs."""
+    # Under a running broker, data must neither be removed nor used by another broker.
     left = [str(process.pid) for process in processes if is_alive(process)]
     if left:
         raise KafkaformError(
             f"brokers of {sandbox.name} could not be ended: process {', '.join(left)}",
-            "end them yourself, then run `kafkaform sandbox down` again",
+            "end these processes, then run `kafkaform sandbox down` again",
         )
 
 
@@ -163,7 +168,7 @@ def _warn_of_few_files(report: Reporter) -> None:
 
 
 def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
-    """The sandbox with everything that its brokers read on disk; nothing runs yet."""
+    """Write all files that the brokers of a sandbox read. Returns the sandbox; nothing runs yet."""
     previous = tuple(broker.ports for broker in old.brokers) if old else ()
     allotted = ports.allocate_ports(wanted.brokers, wanted.tls, previous)
     fresh = Sandbox(
@@ -208,8 +213,8 @@ def _create_certificates(folder: Path) -> None:
 
 
 def _make_cluster_id() -> str:
-    """22 characters of URL-safe base 64. A leading `-` would look like a flag to the storage
-    tool."""
+    """A cluster id: 22 characters of URL-safe base64."""
+    # The storage tool would take a leading `-` for a flag.
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode("ascii")
         if not text.startswith("-"):

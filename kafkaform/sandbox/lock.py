@@ -1,4 +1,4 @@
-"""One command at a time works on a sandbox; the lock ends with the process that holds it."""
+"""Let only one command at a time work on a sandbox. The lock ends with its process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import places
 
 @contextmanager
 def hold_lock(name: str) -> Iterator[None]:
-    """Raises Locked at once if another process holds it."""
+    """Lock the sandbox inside the block. Raises Locked at once if another process has locked it."""
     path = places.get_lock_file(name)
     places.make_private_folder(path.parent)
     with path.open("a") as file:

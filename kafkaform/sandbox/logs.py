@@ -1,4 +1,4 @@
-"""What the brokers wrote: the last lines, and new ones as they come."""
+"""Read the logs of the brokers: the last lines, and new lines as they come."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POLL = 0.3
 
 
 def read_tail(path: Path, lines: int) -> tuple[str, ...]:
-    """The last lines of a file; none if it does not exist."""
+    """The last lines of a file, none if it does not exist."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return tuple(line.rstrip("\n") for line in deque(file, lines))
@@ -22,14 +22,14 @@ def read_tail(path: Path, lines: int) -> tuple[str, ...]:
 
 
 def read_last_lines(sandbox: Sandbox, lines: int) -> tuple[str, ...]:
-    """The last lines of every broker's log, each with the broker in front if there are more."""
+    """The last lines of the log of each broker. With several brokers, each line has its broker."""
     return tuple(
         f"{label}{line}" for label, path in _list_files(sandbox) for line in read_tail(path, lines)
     )
 
 
 def follow_logs(sandbox: Sandbox, lines: int) -> Iterator[str]:
-    """The last lines, then every new one until the run folder is gone."""
+    """The last lines, then all new ones until the run folder is removed."""
     positions = {path: path.stat().st_size for _, path in _list_files(sandbox) if path.exists()}
     yield from read_last_lines(sandbox, lines)
     while sandbox.folder.exists():
@@ -46,7 +46,8 @@ def _list_files(sandbox: Sandbox) -> Iterator[tuple[str, Path]]:
 
 
 def _read_new_lines(path: Path, position: int) -> tuple[str, int]:
-    """Whole lines after this byte, and where they end; from the start if the file shrank."""
+    """Whole lines after this byte, and the byte where they end."""
+    # A file that has become shorter belongs to a new start: it is read from its beginning.
     try:
         with path.open("rb") as file:
             file.seek(position if position <= path.stat().st_size else 0)

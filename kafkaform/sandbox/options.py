@@ -1,4 +1,4 @@
-"""What the user asks of `sandbox up`, checked before anything is touched."""
+"""The options of `sandbox up`, checked before anything is changed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..core.errors import UsageError
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
 
-# Overriding one of these would break what the sandbox promises: loopback only, its own ports,
-# its own data folder, logins that work.
+# With one of these, a user could break what the sandbox promises: loopback only, its own ports, its
+# own data folder, logins that work.
 OWNED_KEYS = frozenset(
     (
         "advertised.listeners",
@@ -35,30 +35,34 @@ OWNED_KEYS = frozenset(
 
 
 class SandboxOptions(Struct, frozen=True):
-    """brokers: 1 or 3; config: broker properties laid over the sandbox's own; classpath: jars
-    added for policies and plugins; keep_data: `down` leaves the data; ready_within: seconds."""
+    """The options of one `sandbox up`."""
 
     name: str = "dev"
     brokers: int = 1
+    """1 or 3."""
     tls: bool = False
     config: tuple[tuple[str, str], ...] = ()
+    """Broker properties that override the sandbox's own."""
     classpath: tuple[Path, ...] = ()
+    """Jars of policies and plugins."""
     keep_data: bool = False
+    """`down` keeps the data."""
     ready_within: float = 60.0
+    """Seconds."""
 
 
 def check_name(name: str) -> str:
-    """The name itself. Raises UsageError: it becomes a folder and must stay one."""
+    """The name itself. Raises UsageError for one that cannot be the name of a folder."""
     if _NAME.fullmatch(name) is None:
         raise UsageError(
-            f"{name!r} cannot name a sandbox",
+            f"{name!r} cannot be the name of a sandbox",
             "use up to 63 lower-case letters, digits, - and _, beginning with a letter or digit",
         )
     return name
 
 
 def check_options(options: SandboxOptions) -> None:
-    """Raises UsageError for the first thing that cannot be done as asked."""
+    """Raise UsageError for the first option that cannot be fulfilled."""
     check_name(options.name)
     if options.brokers not in (1, 3):
         raise UsageError(f"a sandbox has 1 or 3 brokers, not {options.brokers}")

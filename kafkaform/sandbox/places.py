@@ -1,4 +1,4 @@
-"""Where a user's sandboxes and downloaded jars live."""
+"""The folders of a user's sandboxes and downloaded jars."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CACHE_VARIABLE = "KAFKAFORM_CACHE_DIR"
 
 
 def get_cache_folder() -> Path:
-    """The folder of downloaded files, shared by all sandboxes of the user."""
+    """The folder of downloaded files, which all sandboxes of the user share."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser().absolute()
@@ -20,7 +20,7 @@ def get_cache_folder() -> Path:
 
 
 def get_sandboxes_folder() -> Path:
-    """The folder that holds one run folder per sandbox."""
+    """The folder with one run folder for each sandbox."""
     return _get_base_folder("XDG_STATE_HOME", ".local/state") / "kafkaform" / "sandbox"
 
 
@@ -29,20 +29,25 @@ def get_run_folder(name: str) -> Path:
 
 
 def get_lock_file(name: str) -> Path:
-    """Beside the run folder, so that removing the folder does not remove a held lock. No
-    sandbox has a name that begins with a dot."""
+    """The lock file of a sandbox."""
+    # Beside the run folder: `down` removes that folder while it has the lock, and another command
+    # would lock a new file. No sandbox has a name that begins with a dot.
     return get_sandboxes_folder() / f".{name}.lock"
 
 
 def make_private_folder(path: Path) -> Path:
-    """This folder, made if needed, closed to other users: it will hold passwords."""
+    """Make this folder if it is missing, and close it to other users, because it contains
+    passwords.
+    """
     path.mkdir(parents=True, exist_ok=True)
     path.chmod(0o700)
     return path
 
 
 def write_private(path: Path, text: str, encoding: str = "utf-8") -> None:
-    """Replaces a file in one step with one that only its owner can read."""
+    """Replace a file in one step by one that only its owner can read."""
+    # O_EXCL with the mode: a file that is made first and closed to others afterwards can be opened
+    # in between.
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

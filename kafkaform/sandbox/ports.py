@@ -1,4 +1,4 @@
-"""Free ports on the loopback address."""
+"""Find free ports on the loopback address."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from msgspec.structs import astuple
 from ..core.errors import KafkaformError
 from .record import HOST, Ports
 
-# Below those that a system gives to connections by itself (Linux from 32768, RFC 6335 from
-# 49152): a client, even the one that waits for this very broker, could sit on a port of those
-# before the broker has started, or while it starts again.
+# Below the ports that a system gives to outgoing connections (Linux from 32768, RFC 6335 from
+# 49152). A client could get one of those before the broker starts or while it restarts, even the
+# client that waits for this broker: a connection to a free port of that range can connect to
+# itself.
 _FIRST, _LAST = 20_000, 29_999
 
 
 def allocate_ports(brokers: int, tls: bool, previous: tuple[Ports, ...] = ()) -> tuple[Ports, ...]:
-    """Ports for this many brokers: the previous ones if they fit and are all free, so that
-    clients of a sandbox with kept data find it again, else new ones."""
+    """Ports for this many brokers: the previous ones if they fit and are all free, otherwise new
+    ones."""
+    # With the previous ports, clients of a sandbox with kept data find it again.
     fits = len(previous) == brokers and all((p.tls is not None) == tls for p in previous)
     if fits and are_free(port for ports in previous for port in astuple(ports) if port):
         return previous
@@ -41,21 +43,21 @@ def are_free(ports: Iterable[int]) -> bool:
 
 
 def find_free_ports(count: int) -> tuple[int, ...]:
-    """This many ports that nobody has now, at random, so that two sandboxes that start together
-    hardly ever get the same. Raises KafkaformError."""
+    """This many free ports, chosen at random. Raises KafkaformError."""
+    # At random, so that two sandboxes that start at the same time rarely choose the same.
     shuffled = random.sample(range(_FIRST, _LAST + 1), _LAST - _FIRST + 1)
     found = tuple(islice((port for port in shuffled if are_free((port,))), count))
     if len(found) < count:
         raise KafkaformError(
             f"fewer than {count} ports of {HOST} are free between {_FIRST} and {_LAST}",
-            "`kafkaform sandbox status` lists the sandboxes; end those that nobody needs",
+            "`kafkaform sandbox status` lists the sandboxes; end those that you do not need",
         )
     return found
 
 
 def _bind_port(port: int) -> socket.socket:
     each = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    # As the broker does: connections of the last run in TIME_WAIT do not make a port taken.
+    # As the broker does: otherwise connections of the last run in TIME_WAIT would block a port.
     each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         each.bind((HOST, port))

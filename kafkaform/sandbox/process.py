@@ -1,7 +1,7 @@
-"""Broker processes: detached, known by process id and start time, ended with care.
+"""Start, identify and end broker processes.
 
-A process id alone is not an identity: after a crash or a restart of the computer it may belong
-to a stranger. Nothing here sends a signal before the start time was compared.
+A process id alone does not identify a process: after a crash or a restart of the computer it can
+belong to another one. A signal is sent only after the start time was compared.
 """
 
 from __future__ import annotations
@@ -26,28 +26,31 @@ GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 
 
 class Process(Struct, frozen=True):
-    """started: opaque text that differs for any other process that ever had this pid."""
+    """A process on this computer."""
 
     pid: int
     started: str
+    """A text that differs for any other process with this pid, earlier or later."""
 
 
 def identify_process(pid: int) -> Process | None:
-    """The process that has this id now; None if there is none or it has ended (a zombie)."""
+    """The process that has this id now, None if there is none or if it has ended (a zombie)."""
     started = _read_start_linux(pid) if sys.platform == "linux" else _read_start_ps(pid)
     return None if started is None else Process(pid, started)
 
 
 def is_alive(process: Process | None) -> bool:
-    """True if this very process runs, not merely one with its id."""
+    """True if this process runs, not only another one with its id."""
     return process is not None and identify_process(process.pid) == process
 
 
 def launch_process(
     command: Sequence[str], folder: Path, log: Path, env: Mapping[str, str]
 ) -> Process:
-    """Starts a process that outlives us and ignores the terminal's Ctrl-C, with all the open
-    files that the system allows. Its output goes to `log`, which is emptied first."""
+    """Start a process that outlives us. Its output goes to `log`, which is emptied first."""
+    # A session of its own: Ctrl-C at the terminal goes to all processes of ours. All open files
+    # that the system allows: a broker needs about one for each partition, and fails its disk
+    # without.
     with log.open("wb") as output, raise_file_limit():
         child = subprocess.Popen(
             command,
@@ -59,13 +62,13 @@ def launch_process(
             start_new_session=True,
         )
     started = identify_process(child.pid)
-    child.returncode = 0  # Popen would otherwise complain that we leave a running child behind
+    child.returncode = 0  # otherwise Popen warns about a child that still runs
     return started or Process(child.pid, "")
 
 
 def end_processes(processes: Iterable[Process], grace: float) -> tuple[Process, ...]:
-    """Ends these very processes: SIGTERM, `grace` seconds, then SIGKILL. Returns those that
-    were ours and alive; a foreign process with one of the ids is left alone."""
+    """End these processes: SIGTERM, and after `grace` seconds SIGKILL. Returns those that were
+    alive. Another process with one of the ids is left alone."""
     ours = tuple(process for process in processes if is_alive(process))
     _signal_processes(ours, signal.SIGTERM)
     left = _wait_for_end(ours, grace)
@@ -75,7 +78,8 @@ def end_processes(processes: Iterable[Process], grace: float) -> tuple[Process, 
 
 
 def wait_for_exit(child: Process, seconds: float) -> int | None:
-    """The exit code of a process that we launched ourselves; None if it still runs then."""
+    """The exit code of a process that we have started, None if it still runs after these
+    seconds."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         pid, status = os.waitpid(child.pid, os.WNOHANG)
@@ -86,13 +90,13 @@ def wait_for_exit(child: Process, seconds: float) -> int | None:
 
 
 def get_file_limits() -> tuple[int, int]:
-    """The soft and hard limit of open files; -1 is no limit."""
+    """The soft and the hard limit of open files; -1 is no limit."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 @contextmanager
 def raise_file_limit() -> Iterator[None]:
-    """Raises our own soft limit to the hard one, for children started meanwhile."""
+    """Raise our soft limit of open files to the hard one, for children that start in the block."""
     soft, hard = get_file_limits()
     with suppress(ValueError, OSError):  # macOS refuses "no limit"; then it stays as it is
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -104,8 +108,9 @@ def raise_file_limit() -> Iterator[None]:
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Puts off Ctrl-C and SIGTERM until the block is done: between a process and its record
-    there must be no way out. Outside the main thread signals do not arrive anyway."""
+    """Delay Ctrl-C and SIGTERM until the end of the block."""
+    # An interrupt between the start of a process and its record would leave a process that nobody
+    # knows. Outside of the main thread, signals do not arrive.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -131,7 +136,7 @@ def _signal_processes(processes: Iterable[Process], number: signal.Signals) -> N
 
 
 def _wait_for_end(processes: tuple[Process, ...], seconds: float) -> tuple[Process, ...]:
-    """Those that still live after at most this time."""
+    """The processes that are still alive after at most these seconds."""
     deadline = time.monotonic() + seconds
     left = processes
     while left and time.monotonic() < deadline:
@@ -143,7 +148,7 @@ def _wait_for_end(processes: tuple[Process, ...], seconds: float) -> tuple[Proce
 
 
 def _reap_child(pid: int) -> None:
-    """Takes leave of an ended child; a process that somebody else started needs nothing."""
+    """Remove the zombie of an ended child. A process that is not our child needs nothing."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
@@ -153,11 +158,11 @@ def _read_start_linux(pid: int) -> str | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name stands in parentheses and may hold blanks and parentheses itself.
+    # The name is in parentheses, and can contain blanks and parentheses itself.
     fields = stat.rpartition(")")[2].split()
     if fields[_STATE] in "ZX":
         return None
-    # Ticks count from boot, so the same number can come again after a restart.
+    # Ticks are counted from boot, so that the same number can come again after a restart.
     boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
     return f"{fields[_START_TIME]}@{boot}"
 

@@ -1,4 +1,4 @@
-"""The sandbox as data, and the file `sandbox.json` that remembers it."""
+"""The sandbox as data, and its file `sandbox.json`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from .process import Process
 
 FILE = "sandbox.json"
 HOST = "127.0.0.1"
+_MOST = 1 << 31
+"""Ids of brokers and of processes are less."""
 
 
 class Phase(StrEnum):
-    """What the last command made of it; whether it still lives is for `status` to find out."""
+    """What the last command did. Whether the sandbox still runs is found out by `read_status`."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -28,23 +30,25 @@ class Phase(StrEnum):
 
 
 class Ports(Struct, frozen=True):
-    """One broker's listeners on the loopback address; tls is None without --tls."""
+    """The listeners of one broker on the loopback address."""
 
     client: int
     internal: int
     controller: int
     tls: int | None = None
+    """None without --tls."""
 
 
 class Broker(Struct, frozen=True):
+    """One broker of a sandbox."""
+
     id: int
     ports: Ports
     process: Process | None = None
 
 
 class Sandbox(Struct, frozen=True):
-    """One sandbox. usable: its data was served by a ready cluster once, so a failed start must
-    not throw it away; reason: why the last start failed; config and classpath as in Options."""
+    """One sandbox, as it is recorded."""
 
     name: str
     phase: Phase
@@ -54,10 +58,14 @@ class Sandbox(Struct, frozen=True):
     ci_password: str
     broker_password: str
     config: tuple[tuple[str, str], ...] = ()
+    """As in SandboxOptions."""
     classpath: tuple[str, ...] = ()
+    """As in SandboxOptions."""
     keep_data: bool = False
     usable: bool = False
+    """Its brokers were ready once, so that a failed start must not remove its data."""
     reason: str = ""
+    """Why the last start failed."""
 
     def __repr__(self) -> str:
         return f"Sandbox({self.name}, {self.phase}, {self.bootstrap})"
@@ -76,30 +84,30 @@ class Sandbox(Struct, frozen=True):
 
     @property
     def bootstrap(self) -> str:
-        """host:port of every broker's SASL_PLAINTEXT listener, with commas."""
+        """host:port of the SASL_PLAINTEXT listeners of all brokers, separated by commas."""
         return ",".join(f"{HOST}:{broker.ports.client}" for broker in self.brokers)
 
     @property
     def bootstrap_tls(self) -> str | None:
-        """The same for the SASL_SSL listener; None without --tls."""
+        """The same for the SASL_SSL listeners, None without --tls."""
         if not self.tls:
             return None
         return ",".join(f"{HOST}:{broker.ports.tls}" for broker in self.brokers)
 
     @property
     def ca_file(self) -> Path | None:
-        """The certificate that the SASL_SSL listeners are to be checked against."""
+        """The certificate of the authority for the SASL_SSL listeners."""
         return self.folder / "tls" / "ca.pem" if self.tls else None
 
     def list_processes(self) -> tuple[Process, ...]:
-        """Every broker process on record, alive or not."""
+        """All recorded broker processes, alive or not."""
         return tuple(broker.process for broker in self.brokers if broker.process is not None)
 
     def get_log_file(self, broker: Broker) -> Path:
         return self.folder / f"broker-{broker.id}.log"
 
     def make_options(self) -> SandboxOptions:
-        """The options that would make this sandbox again."""
+        """The options that make this sandbox again."""
         return SandboxOptions(
             self.name,
             len(self.brokers),
@@ -111,7 +119,7 @@ class Sandbox(Struct, frozen=True):
 
 
 def save_sandbox(sandbox: Sandbox) -> None:
-    """Writes sandbox.json, readable by its owner only: it holds passwords."""
+    """Write sandbox.json, which only its owner can read, because it contains passwords."""
     places.make_private_folder(sandbox.folder)
     text = json.dumps(to_builtins(sandbox), indent=2, sort_keys=True) + "\n"
     places.write_private(sandbox.folder / FILE, text)
@@ -128,19 +136,21 @@ def load_sandbox(name: str) -> Sandbox | None:
         why = error if isinstance(error, Misfit) else error.strerror
         raise KafkaformError(
             f"the record of sandbox {name} cannot be read: {path}: {why}",
-            f"look for broker processes that name {path.parent}, end them, remove that folder",
+            f"end the broker processes that name {path.parent}, then remove that folder",
         ) from None
 
 
 def list_sandboxes() -> tuple[str, ...]:
-    """Every sandbox that has a record, in order."""
+    """The names of all sandboxes with a record, in order."""
     return tuple(
         sorted(path.parent.name for path in places.get_sandboxes_folder().glob(f"*/{FILE}"))
     )
 
 
 def _decode_record(text: bytes, name: str) -> Sandbox:
-    """Raises Misfit for what no command of ours wrote under this name."""
+    """The sandbox in a record. Raises Misfit for a record that no command of ours has written."""
+    # `down` removes folders and ends processes by what stands here, so that it is checked like
+    # input.
     sandbox = from_data(Sandbox, parse_json(text))
     if sandbox.name != name:
         raise Misfit(f"is not {name}").nest_in("name")
@@ -149,11 +159,14 @@ def _decode_record(text: bytes, name: str) -> Sandbox:
     for number, broker in enumerate(sandbox.brokers):
         where = f"brokers[{number}]"
         ports = broker.ports
+        if not 0 <= broker.id < _MOST:
+            raise Misfit("is not the id of a broker").nest_in(f"{where}.id")
         if (ports.tls is None) is sandbox.tls:
             raise Misfit("is not as that of the first broker").nest_in(f"{where}.ports.tls")
         for port in (ports.client, ports.internal, ports.controller, ports.tls):
             if port is not None and not 0 < port < 1 << 16:
                 raise Misfit("is not a port").nest_in(f"{where}.ports")
-        if broker.process is not None and broker.process.pid <= 1:
+        # Both become parts of paths, which have a longest length.
+        if broker.process is not None and not 1 < broker.process.pid < _MOST:
             raise Misfit("is not the id of a process").nest_in(f"{where}.process.pid")
     return sandbox

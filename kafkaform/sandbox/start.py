@@ -1,4 +1,4 @@
-"""From files on disk to a cluster that answers: format, launch, wait, or clean up."""
+"""Format the storage of a sandbox, start its brokers, wait until they answer, or clean up."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from . import classes, configuration, logs, places, record
 from .process import GRACE, defer_signals, end_processes, is_alive, launch_process, wait_for_exit
 from .record import Broker, Phase, Sandbox
 
-# Counts the brokers that answer as one cluster; 0 while none does. It raises nothing.
 Probe = Callable[[Sandbox], int]
+"""Counts the brokers that answer as one cluster. It raises nothing."""
 
 _POLL = 0.2
 _LOG_LINES = 15
-_LOG_TAIL = 4 * _LOG_LINES  # with the stack frames, which nobody is shown
+_LOG_TAIL = 4 * _LOG_LINES  # including stack frames, which are not shown
 _FORMAT_SECONDS = 60.0
 _NO_PORT = "Socket server failed to bind"  # Kafka's words
-# Nothing else of the user's environment, above all no secrets, reaches a process that outlives
-# the command; these decide how Java reads file names, clocks and its own settings.
+# The brokers outlive the command, so they get nothing else from the user's environment, above all
+# no secrets. These variables decide how Java reads file names, clocks and its own settings.
 _INHERITED = (
     "HOME",
     "JAVA_TOOL_OPTIONS",
@@ -41,11 +41,12 @@ _INHERITED = (
 
 
 class Runtime(Struct, frozen=True):
-    """classes: what brokers start from, or None: each reads its own."""
+    """The Java and the jars that brokers run with."""
 
     java: Path
     class_path: tuple[Path, ...]
     classes: Archive | None
+    """The archive of classes from which they start; None: each broker reads the jars."""
 
     def make_environment(self) -> Mapping[str, str]:
         kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -53,14 +54,17 @@ class Runtime(Struct, frozen=True):
 
 
 class PortTaken(ConnectError):
-    """Somebody took one of the ports between our look at it and the broker's start."""
+    """Another program took one of the ports before the broker started."""
 
 
 def start_sandbox(
     sandbox: Sandbox, runtime: Runtime, ready_within: float, probe: Probe, report: Reporter
 ) -> Sandbox:
-    """The running sandbox; `ready_within` seconds. If anything fails no process is left and
-    the record says why; data that never worked is removed. Raises ConnectError, PortTaken."""
+    """Start a sandbox and wait until it is ready. ready_within: seconds.
+
+    After any failure no process is left, and the record says why. Data that was never used by a
+    ready cluster is removed. Raises ConnectError, PortTaken.
+    """
     try:
         if not sandbox.usable:
             sandbox = _format_storage(sandbox, runtime, report)
@@ -76,13 +80,15 @@ def start_sandbox(
 
 
 def name_properties_file(broker: Broker) -> str:
-    """The file's name in the run folder, which is every Java process's working directory."""
+    """The name of the file in the run folder, which is the working directory of all Java
+    processes."""
     return f"broker-{broker.id}.properties"
 
 
 def _format_storage(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> Sandbox:
-    """The storage tools run as recorded processes too: one that outlived a killed `up` would
-    go on writing into the data of the next."""
+    """Format the storage of all brokers."""
+    # The storage tools are recorded processes, too: one that outlives a killed `up` would write
+    # into the data of the next.
     report(Message(f"formatting the storage of {len(sandbox.brokers)} broker(s)"))
     with classes.keep_classes(runtime.classes) as once:
         first, *others = sandbox.brokers
@@ -103,9 +109,9 @@ def _format_storage(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> San
 def _launch_format(
     sandbox: Sandbox, broker: Broker, runtime: Runtime, options: Sequence[str]
 ) -> Sandbox:
-    """With this broker's storage tool, which runs."""
+    """Start the storage tool of a broker. Returns the sandbox with its process."""
     command = configuration.make_format_command(sandbox, runtime.java, name_properties_file(broker))
-    # In a file, because everybody can read a command line and this one holds passwords.
+    # In a file, because all users of a computer can read command lines, and this one has passwords.
     file = sandbox.folder / f"format-{broker.id}.arguments"
     places.write_private(file, configuration.render_argument_file(command[1:]))
     return _launch(sandbox, broker, runtime, options, (command[0], f"@{file}"))
@@ -121,7 +127,7 @@ def _make_format_error(sandbox: Sandbox, broker: Broker, code: int | None) -> Ka
 
 
 def _launch_broker(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sandbox:
-    """With this broker itself, which runs."""
+    """Start a broker. Returns the sandbox with its process."""
     main, file = "kafka.Kafka", name_properties_file(broker)
     command = configuration.make_java_command(sandbox, runtime.java, main, file)
     return _launch(sandbox, broker, runtime, classes.list_start_options(runtime.classes), command)
@@ -134,8 +140,8 @@ def _launch(
     options: Sequence[str],
     command: Sequence[str],
 ) -> Sandbox:
-    """The sandbox with this broker's process, on record before anything can interrupt us.
-    options: more of them for Java."""
+    """Start a process of this broker, and record it before anything can interrupt us. options:
+    further options for Java."""
     java, *words = command
     log = sandbox.get_log_file(broker)
     with defer_signals():
@@ -191,7 +197,7 @@ def _make_not_ready_error(
 
 
 def _read_last_words(sandbox: Sandbox, brokers: Sequence[Broker]) -> str:
-    """What these brokers wrote last, without Java's stack frames, as lines to append."""
+    """The last lines that these brokers wrote, without stack frames, to append to a message."""
     lines = [
         line
         for broker in brokers
@@ -202,7 +208,8 @@ def _read_last_words(sandbox: Sandbox, brokers: Sequence[Broker]) -> str:
 
 
 def _clean_up(name: str, reason: str) -> None:
-    """Works from the record: it knows every process, however the start came to its end."""
+    """End all processes of a failed start."""
+    # The record has every process, wherever the start failed.
     sandbox = record.load_sandbox(name)
     if sandbox is None:
         return

@@ -108,7 +108,7 @@ def _choose_instance(providers: Mapping[str, ProviderConfig], wanted: str | None
             )
         if wanted not in clusters:
             raise UsageError(
-                f"provider instance {wanted!r} is no Kafka cluster",
+                f"provider instance {wanted!r} is not a Kafka cluster",
                 f"Choose one with --provider: {listed}." if clusters else _NO_CLUSTER,
             )
         return clusters[wanted]
@@ -220,10 +220,10 @@ def _read_line(path: Path) -> str | None:
 def _make_visible_fault(item: Property) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
-        f"{item.key} stands on the command line, where every user of this computer can read it",
+        f"{item.key} is on the command line, where every user of this computer can read it",
         advice=f"Write --client-property {item.key}=env:NAME for the environment variable NAME, "
-        f"{item.key}=file:PATH for a file that holds nothing else, or use --command-config FILE. "
-        "Take what was typed out of the history of your shell.",
+        f"{item.key}=file:PATH for a file that contains nothing else, or use --command-config "
+        "FILE. Take what was typed out of the history of your shell.",
     )
 
 

@@ -31,12 +31,7 @@ from ..syntax.write import (
     write_value,
 )
 
-NAMING: Mapping[str, tuple[str, ...]] = {
-    "kafka_acl": ("acl_principal", "acl_operation", "resource_type", "resource_name"),
-}
-"""The attributes that make a name, in order; blocks are grouped by the first. The name of any other
-type is made of the attributes in its key, in the order of the schema."""
-SECRET = "Nobody can read the {attribute}: put it into {name}. It is sent when {version} changes."
+SECRET = "The {attribute} cannot be read: put it into {name}. It is sent when {version} changes."
 _SEPARATORS = "._-/ "
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]+")
@@ -130,26 +125,31 @@ def generate_blocks(
 ) -> str:
     """Write the blocks of all objects, with import blocks. Adds their names to `names`."""
     shapes: dict[tuple[Value, ...], list[UndeclaredObject]] = defaultdict(list)
+    # Sorted, so that the text does not depend on the order of a listing.
     for item in sorted(found, key=lambda item: item.identity):
-        shapes[_compute_shape(item, types[item.identity.kind].schema)].append(item)
+        shapes[_compute_shape(item, types[item.identity.kind])].append(item)
     drafts = [_Draft(tuple(items), types[items[0].identity.kind]) for items in shapes.values()]
     drafts.sort(key=lambda draft: draft.order)
     return "\n".join(_render_draft(draft, names) for draft in drafts)
 
 
-def _compute_shape(item: UndeclaredObject, schema: ObjectSchema) -> tuple[Value, ...]:
+def _compute_shape(item: UndeclaredObject, kind: ResourceType) -> tuple[Value, ...]:
     """What objects must have in common to share a block: all lists and maps, and the attribute that
     the type is grouped by."""
     # An object with a secret gets a block of its own: its reader has to put the secret in.
-    first = NAMING.get(item.identity.kind, ("",))[0]
     common: tuple[Value, ...] = tuple(
         (name, value)
         for name, value in sorted(item.arguments.items())
-        if name == first or isinstance(value, tuple | FrozenMap)
+        if name == _find_grouping(kind) or isinstance(value, tuple | FrozenMap)
     )
-    secret = any(_is_secret(schema, name) for name in item.arguments)
+    secret = any(_is_secret(kind.schema, name) for name in item.arguments)
     alone = item.identity.key if secret else ""
     return (item.identity.instance, item.identity.kind, alone, *common)
+
+
+def _find_grouping(kind: ResourceType) -> str:
+    """The argument by which objects of this type are grouped into blocks; "" if there is none."""
+    return kind.named_by[0] if kind.named_by else ""
 
 
 def _is_secret(schema: ObjectSchema, name: str) -> bool:
@@ -182,7 +182,7 @@ class _Draft(Struct, frozen=True):
     @property
     def naming(self) -> list[str]:
         """The arguments that decide which object a block means, in the order of a name."""
-        first = NAMING.get(self.kind, ())
+        first = self.type.named_by
         return sorted(
             self._list_keyed(), key=lambda n: first.index(n) if n in first else len(first)
         )
@@ -356,7 +356,7 @@ def _make_import(target: str, id: str, each: Code | None = None) -> NewBlock:
 
 def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
     """A name for the group: the attribute that the type is grouped by, or the common prefix."""
-    first = NAMING.get(draft.kind, ("",))[0]
+    first = _find_grouping(draft.type)
     if first in draft.given:
         (common,) = _drop_types([str(draft.items[0].arguments[first])])
         return _make_identifier(common, _get_noun(draft.kind))
@@ -376,7 +376,7 @@ def _drop_types(texts: Iterable[str]) -> list[str]:
 
 
 def _get_noun(kind: str) -> str:
-    """`topic` of `kafka_topic`."""
+    """`file` for `textstore_file`: the type without the name of its provider."""
     return kind.partition("_")[2] or kind
 
 

@@ -18,7 +18,7 @@ from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from ..core.value import EMPTY, FrozenMap, SecretRef, Value
+from ..core.value import EMPTY, FrozenMap, SecretRef
 from ..language.declare.folder import Tree
 from ..language.declare.top_level import declare_blocks
 from ..plan.diff import compare
@@ -37,11 +37,6 @@ from .generated_blocks import (
 from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance
 
-PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
-"""Type -> the type whose objects hold its objects: it is not listed by itself, and what it
-declares is not declared by the other too."""
-SWITCHED_OFF = frozenset({"SECURITY_DISABLED"})
-"""Faults of a listing by which the system has no objects of the kind at all."""
 NAMES_SHOWN = 5
 Thing = tuple[str, str, str]
 """Scope id, type and key: one real object, whichever provider instance leads to it."""
@@ -107,8 +102,7 @@ def import_all(
     """Write configuration for every live object that is neither declared nor recorded.
 
     It changes nothing: the configuration takes the objects over with the next apply. types: only
-    these resource types; match: only objects whose key one of these globs matches; name: the name
-    of the file in faults.
+    these types; match: only keys that one of these globs matches; name: of the file in faults.
 
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
     generated configuration differs from the live objects.
@@ -119,22 +113,21 @@ def import_all(
         if stock.count:
             tree = read_tree(workspace)
             text = prove_text(workspace, tree, render_stock(workspace, tree, stock), stock, name)
+        # The second line of defence: a plain attribute of a live object can contain a known secret.
         return GeneratedConfiguration(mask_secrets(text), stock.count, stock.gaps, not stock.failed)
 
 
 def read_tree(workspace: Workspace) -> Tree:
     """Parse the folder again, because a workspace does not keep the blocks."""
-    configuration = workspace.configuration
-    folder, inputs = configuration.folder, configuration.inputs
-    return read_configuration(folder, inputs).tree
+    return read_configuration(workspace.configuration.folder, workspace.configuration.inputs).tree
 
 
 def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
-    """List all live objects that the state lacks. Raises UsageError for a type that no provider
-    lists, ConnectError."""
+    """List all live objects that the state lacks. Raises UsageError, ConnectError."""
     _refuse_unknown(space, wanted)
     state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
+    # All systems at once, because two instances can lead to one system (`Thing`).
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(space.providers):
@@ -152,11 +145,14 @@ def _find_known(
 ) -> set[Thing]:
     """The real objects that blocks declare or the state records, through whichever instance."""
     ids = {*recorded, *(item.identity for item in space.desired.declared)}
-    return {_make_thing(i, sessions[i.instance]) for i in ids if i.instance in sessions}
+    return {_make_thing(i, sessions[i.instance], space) for i in ids if i.instance in sessions}
 
 
-def _make_thing(identity: Identity, session: Session) -> Thing:
-    return session.facts.scope_id, identity.kind, identity.key
+def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing:
+    # A part and its container are one object here: a block of either manages both.
+    kind = space.types.get(identity.kind)
+    container = kind.part_of if kind is not None else None
+    return session.facts.scope_id, container or identity.kind, identity.key
 
 
 def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
@@ -190,8 +186,8 @@ def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) 
         what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
         fault = Diagnostic(
             Severity.ERROR,
-            f"What was generated does not say what is live{what}; nothing was written",
-            advice="Leave out what is named with --match or --type.",
+            f"The generated text does not match the live objects{what}; nothing was written",
+            advice="Exclude these objects with --match or --type.",
         )
         raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
     return text
@@ -199,24 +195,20 @@ def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) 
 
 def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:
     """Whether a declared object has these arguments. Secrets are placeholders on both sides."""
-    return bool(attributes) and all(
-        attributes.get(name) == value or _has_secret(attributes.get(name))
-        for name, value in arguments.items()
-    )
-
-
-def _has_secret(value: Value) -> bool:
-    parts = value.values() if isinstance(value, FrozenMap) else (value,)
-    return any(isinstance(part, SecretRef) for part in parts)
+    for name, value in arguments.items():
+        said = attributes.get(name)
+        parts = said.values() if isinstance(said, FrozenMap) else (said,)
+        if said != value and not any(isinstance(part, SecretRef) for part in parts):
+            return False
+    return bool(attributes)
 
 
 def _render_header(stock: Stock) -> str:
-    lines = [
-        "# Written by `kafkaform import --all`. Once it is applied, the import blocks have done",
-        "# their work and can go.",
-        *(f"# {inline(gap)}" for gap in stock.gaps),
-    ]
-    return "\n".join(lines) + "\n"
+    head = (
+        "# Written by `kafkaform import --all`. Once it is applied, the import blocks have done\n"
+        "# their work and can go.\n"
+    )
+    return head + "".join(f"# {inline(gap)}\n" for gap in stock.gaps)
 
 
 def _find_taken_names(tree: Tree) -> TakenNames:
@@ -241,7 +233,7 @@ def _refuse_unknown(space: Workspace, wanted: ImportFilter) -> None:
 
 
 def _is_listed(kind: ResourceType) -> bool:
-    return kind.expand is None and kind.name not in PARTS
+    return kind.expand is None and kind.part_of is None
 
 
 # ── one system ──────────────────────────────────────────────────────────────────────────
@@ -250,12 +242,12 @@ def _is_listed(kind: ResourceType) -> bool:
 def _take_instance_stock(
     space: Workspace, session: Session, instance: str, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
-    """The objects that are neither declared nor recorded. They are added to `known`, because
-    another instance can lead to the same system."""
+    """The objects that are neither declared nor recorded."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
             stock += _take_listed(kind, session, known, wanted)
+    # Another instance can lead to the same system, and must not find them again.
     known.update(_make_thing(item.identity, session) for item in stock.found)
     return stock
 
@@ -266,20 +258,19 @@ def _take_listed(
     """The objects of one kind."""
     sweep = session.sweep(kind.name, Depth.FULL)
     fault = sweep.coverage.fault
-    if fault is not None and fault.code in SWITCHED_OFF:
+    if fault is not None and fault.code in kind.switched_off:
         return Stock()
     scope = session.facts.scope_id
-    names = (kind.name, *(part for part, whole in PARTS.items() if whole == kind.name))
     unknown = [
         item
         for item in sweep.items
         if wanted.has_match(item.identity)
-        and not any((scope, name, item.identity.key) in known for name in names)
+        and (scope, kind.name, item.identity.key) not in known
+        # The system has made these for itself, and nobody declares them.
         and item.details.get("internal") is not True
     ]
     told = [_make_found(item, kind, session.facts) for item in unknown]
-    gaps = [*_describe_coverage_gaps(sweep, session), *_describe_unread(sweep, session)]
-    gaps += [gap for gap in told if isinstance(gap, str)]
+    gaps = [*_describe_gaps(sweep, session), *(gap for gap in told if isinstance(gap, str))]
     return Stock(
         found=tuple(found for found in told if isinstance(found, UndeclaredObject)),
         gaps=tuple(gaps),
@@ -314,7 +305,7 @@ def _take_declared(
     return Stock(
         declared=tuple((a, id) for a, id in ids.items() if id is not None and a not in adopt),
         gaps=tuple(
-            f"No import block can name what {address} declares: apply with --adopt='{address}'."
+            f"No import block can name the objects of {address}: apply with --adopt='{address}'."
             for address in sorted({str(replace(address, child=None)) for address in adopt})
         ),
     )
@@ -332,11 +323,11 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
         made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
         same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
-        return f"Not complete: {item.identity} has no block: {error}"
+        return f"Not complete: {item.identity}: no block can declare it: {error}"
     differ = compare(live, made, schema=kind.schema)
     if differ or not same:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
-        return f"Not complete: {item.identity} has no block that says what it is: {paths}"
+        return f"Not complete: {item.identity} has no block that declares it: {paths}"
     return UndeclaredObject(item.identity, arguments, _find_import_id(item.identity, kind))
 
 
@@ -351,25 +342,23 @@ def _find_import_id(identity: Identity, kind: ResourceType) -> str | None:
 # ── what may be missing ─────────────────────────────────────────────────────────────────
 
 
-def _describe_coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
+def _describe_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
+    """Why a listing can be incomplete, and the objects that could not be read."""
     kind, coverage = sweep.kind, sweep.coverage
     if coverage.kind is CoverageKind.VISIBLE_ONLY:
         who = session.facts.principal or "this principal"
-        yield f"Of {kind}, this is what {who} may see; there may be more."
+        yield f"{kind}: this is what {who} can see; there can be more."
     elif coverage.kind is CoverageKind.FAILED:
         fault = coverage.fault
         why = f"{fault.message} ({fault.code})" if fault else "the listing failed"
         advice = f" {fault.advice}" if fault and fault.advice else ""
         yield f"Not complete: {kind} could not be listed whole: {why}.{advice}"
-
-
-def _describe_unread(sweep: Sweep, session: Session) -> Iterator[str]:
-    """Objects whose names are listed, but whose attributes cannot be read."""
-    if sweep.coverage.kind is CoverageKind.COMPLETE:
+    else:
         return
+    # What the principal can see by name and cannot read is listed with the names only.
     read = {item.identity.key for item in sweep.items}
     listed = session.sweep(sweep.kind, Depth.NAMES).items
     unread = sorted({item.identity.key for item in listed} - read)
     if unread:
         shown = ", ".join(unread[:NAMES_SHOWN]) + (" ..." if len(unread) > NAMES_SHOWN else "")
-        yield f"Not complete: {len(unread)} of {sweep.kind} could be seen but not read: {shown}"
+        yield f"Not complete: {len(unread)} of {sweep.kind} are listed but cannot be read: {shown}"

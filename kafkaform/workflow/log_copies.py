@@ -46,7 +46,9 @@ def render_csv(found: Iterator[Mapping[str, Any]]) -> Iterator[str]:
     yield _render_csv_line(COLUMNS)
     for row in found:
         yield _render_csv_line(
-            "" if row[c] is None else escape_formula(str(row[c])) for c in COLUMNS
+            # A name such as =HYPERLINK(…) must not become a formula of whoever opens the file.
+            "" if row[c] is None else escape_formula(str(row[c]))
+            for c in COLUMNS
         )
 
 

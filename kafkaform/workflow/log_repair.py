@@ -49,8 +49,8 @@ def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
         # In a store a record is an object that nobody can overwrite, so no log there has branches.
         if fork is None or not isinstance(store.sink, LocalSink):
             raise StorageError(
-                f"{store.sink.location}: what is wrong with it is not that two runs wrote to it",
-                "`kafkaform audit verify` says what it is.",
+                f"{store.sink.location}: it is damaged, and not because two runs wrote to it",
+                "`kafkaform audit verify` shows the damage.",
             )
         return _mend_fork(store.sink, fork, lease, render_time(clock.now()), run)
 

@@ -49,14 +49,14 @@ def apply_changes(
 ) -> Applied:
     """Send exactly what a plan says, and verify it.
 
-    plan: apply this one; without it, one is made from `options` under the lock. approve: called
-    with the plan before anything is sent; only True approves. approved_by: what the log says of
-    how it was approved. expect: the token of a reviewed plan (`Plan.token`): any other is refused,
-    and nobody is asked. reviewed: that plan as its JSON (`load_plan_document`), so that a refusal
-    can tell what differs. fail_on: refuse a plan with `deletes`, `blocked` changes or `drift`.
-    wait: until every live node shows the changes. lock_timeout: seconds to wait for the state's
-    lock. progress: called with events (`RunEvent`). stop: lets another thread end the run in good
-    order. again: how errors name the way to go on.
+    plan: the plan to apply; without it, one is made from `options` under the lock. approve: called
+    with the plan before anything is sent; only True approves. approved_by: what the log calls the
+    approval. expect: the token of a reviewed plan (`Plan.token`): any other plan is refused, and
+    `approve` is not called. reviewed: that plan as its JSON (`load_plan_document`), so that a
+    refusal can say what differs. fail_on: refuse a plan with `deletes`, `blocked` changes or
+    `drift`. wait: wait until every live node shows the changes. lock_timeout: seconds to wait for
+    the lock of the state. progress: called with events (`RunEvent`). stop: lets another thread end
+    the run in an orderly way. again: how errors name the way to continue.
 
     Raises KafkaformError. Its `applied` is not None if something can have been sent:
     AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for a change that was left out. Raised
@@ -102,6 +102,7 @@ def destroy(
     confirm: the scope ids of exactly the systems that lose something, instead of `approve`.
     Everything else is as in `apply_changes`.
     """
+    # Conditions of --fail-on do not go with a destroy, whose plan deletes on purpose.
     ask = ApplyRequest(
         replace(options, mode=Mode.DESTROY),
         None,

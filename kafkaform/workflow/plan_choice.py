@@ -30,7 +30,9 @@ from .events import Note, PlanChosen
 from .planning import add_removals, plan_workspace
 from .run import ApplyRequest, Chosen, Scene
 
-NOT_REVIEWED = "What earlier runs owe is left to the next apply: it was not reviewed."
+NOT_REVIEWED = (
+    "What earlier runs left to remove is left to the next apply, because it was not reviewed."
+)
 
 
 def find_resumed_runs(ask: ApplyRequest, found: LogIndex) -> frozenset[str]:
@@ -66,7 +68,8 @@ def choose_plan(scene: Scene) -> Chosen:
         plan = read_recorded_plan(found.open_run.plan, found.open_run.run)
         refuse_if_altered(plan, scene.space.providers)
         _require_expected(plan, scene)
-        # A first run's plan knows no lineage yet; the log that holds it is this state's own.
+        # The plan of a first run has no lineage yet. It comes from this state's own log, so it
+        # needs no further proof that it belongs here.
         state = replace(scene.ledger.state, lineage=plan.lineage)
         refuse_if_foreign(plan, state, scene.sessions)
         scene.announce(Note(f"Resuming run {found.open_run.run}."))
@@ -79,7 +82,9 @@ def choose_plan(scene: Scene) -> Chosen:
         settled = not plan.removals or not _has_owed(scene, plan)
         if settled and ask.expect in (None, plan.token) and _is_all_there(scene, plan):
             scene.announce(PlanChosen(plan, past.run))
-            scene.announce(Note(f"Already applied by run {past.run}; everything is still so."))
+            scene.announce(
+                Note(f"Already applied by run {past.run}; everything is still as planned.")
+            )
             return Chosen(plan, {}, past.run)
     if saved is not None:
         refuse_if_foreign(saved, scene.planned, scene.sessions)

@@ -62,15 +62,17 @@ def save_plan(plan: Plan, path: Path | str) -> None:
 
 
 def load_plan(path: Path | str) -> Plan:
-    """The plan that `save_plan` or `kafkaform plan --out FILE` saved. Raises UsageError for what
-    cannot be read, PlanRefused for what is no plan."""
+    """Load a plan that `save_plan` or `kafkaform plan --out FILE` saved.
+
+    Raises UsageError for a file that cannot be read, PlanRefused for one that is not a plan.
+    """
     return decode(_read_file(Path(path)), str(path))
 
 
 def _read_file(path: Path) -> bytes:
     try:
         return files.read(path.resolve())
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError) as error:  # Python 3.11 and 3.12 raise RuntimeError for loops
         reason = getattr(error, "strerror", None) or "it is a link that leads to itself"
         raise UsageError(
             f"{path} cannot be read: {reason}", "Save a plan: `kafkaform plan -out=FILE`."
@@ -78,10 +80,10 @@ def _read_file(path: Path) -> bytes:
 
 
 def load_plan_document(path: Path | str) -> FrozenMap:
-    """A plan as the document of `show --json`, from a saved plan or from such a document.
+    """Load a plan as the document of `show --json`, from a saved plan or from such a document.
 
-    Raises UsageError for a file that cannot be read or holds neither, PlanRefused for a saved plan
-    that was altered.
+    Raises UsageError for a file that cannot be read or contains neither, PlanRefused for a saved
+    plan that was altered.
     """
     data = _read_file(Path(path))
     try:
@@ -96,7 +98,7 @@ def load_plan_document(path: Path | str) -> FrozenMap:
 
 def _make_no_plan_error(path: Path | str, reason: str) -> UsageError:
     return UsageError(
-        f"{path} holds no plan: {reason}",
+        f"{path} contains no plan: {reason}",
         "Name a plan saved with `kafkaform plan --out FILE`, or its JSON from "
         "`kafkaform show --json FILE`.",
     )

@@ -51,7 +51,7 @@ FAIL_ON = {
 _RISKS = frozenset(RiskKind)
 _ROUNDS = 3
 """How often a plan is made, if an apply that runs at the same time seems to block it."""
-ROUND = " --exclude goes round one that cannot be read."
+ROUND = " --exclude leaves out objects that cannot be read."
 
 
 def plan_changes(
@@ -81,7 +81,8 @@ def plan_changes(
             refuse_lost_state(stored, found, workspace)
             # The log is ahead of the state after a crash: its outcomes count, and an intent
             # without an outcome is only pending, because its request may have been lost.
-            state = replay_log(found, state).state
+            if found.unsaved:
+                state = replay_log(found, state).state
             with open_sessions(workspace, state, found) as sessions:
                 plan = plan_workspace(workspace, sessions, state, found, options, announce)
                 # No lock is held: an apply that runs at the same time creates objects that look
@@ -229,7 +230,7 @@ def find_unmet(plan: Plan) -> Blocked | None:
         f"{render_count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and "
         "left as "
         f"{'it is' if len(left) == 1 else 'they are'}: {named}",
-        "The plan names the reason and what to do for each. All else is as it says.",
+        "The plan names the reason and what to do for each. Everything else is as it says.",
     )
 
 

@@ -44,7 +44,7 @@ def wait_for_earlier_run(
     longest = max(compute_patience(session.facts) for session in sessions.values())
     left = lease.taken_over + longest - clock.monotonic()
     if left > 0:
-        text = f"Waiting {left:.0f} s for what the run before may still have under way"
+        text = f"Waiting {left:.0f} s for requests of the previous run"
         announce(Message(text))
         clock.sleep(left)
 
@@ -98,7 +98,7 @@ def _make_unresolved_error(
     plan = read_recorded_plan(found.open_run.plan, found.open_run.run)
     again = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"
     return OutcomeUnknown(
-        f"an earlier run sent a secret, no answer came, and nobody can read whether it arrived: "
+        f"an earlier run sent a secret and got no answer, and nothing can show whether it arrived: "
         f"{_render_names(left)}",
         f"{again if plan.rule == RULE else 'Give'} the secret another version. Nothing was sent.",
     )

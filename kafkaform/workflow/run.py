@@ -35,8 +35,9 @@ class ApplyRequest(Struct, frozen=True):
     plan: Plan | None = None
     """Apply this plan and no other."""
     expect: str | None = None
+    """The token of a reviewed plan: any other plan is refused."""
     reviewed: FrozenMap | None = None
-    """The plan that `expect` approves, as its JSON: a refusal tells what differs from it."""
+    """The plan that `expect` approves, as its JSON: a refusal says what differs from it."""
     approve: Approve | None = None
     """Approves the plan, unless `expect` or `confirm` does."""
     approved_by: str = "callback"

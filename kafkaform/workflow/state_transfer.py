@@ -64,6 +64,7 @@ def push_state(source: Store, target: Store, clock: Clock, timeout: float, *, fo
         _copy_log(source, target, *_find_log_end(target, loaded.state))
         journal = Journal(target.sink, clock, info.run, find_actor(), state.lineage, lease.ensure)
         before = loaded.state or State(state.lineage)
+        # A serial only grows, even if an older state is pushed: it must not name two states.
         later = replace(before, serial=max(before.serial, state.serial))
         body = make_state_edit_body(
             later.serial + 1, loaded.version or "", PUSHED, compare_rows(before, state)
@@ -97,16 +98,16 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
     refuse_before_recovery(found, (RecordKind.STATE,) if cut_off else ())
     if new.lineage != old.lineage:
         raise UsageError(
-            f"{target.backend.location} holds another state: its lineage is {old.lineage}, the "
+            f"{target.backend.location} has another state: its lineage is {old.lineage}, the "
             f"new one's is {new.lineage}",
             "Push to a place of its own.",
         )
     if new.serial < old.serial and not force:
         raise UsageError(
-            f"{target.backend.location} holds serial {old.serial}, the new state is older: serial "
+            f"{target.backend.location} has serial {old.serial}, the new state is older: serial "
             f"{new.serial}",
-            "If the older one is meant (a backup, put back), push with --force. What it does not "
-            "know is no longer managed; nothing is deleted where it is live.",
+            "If you mean the older one, such as a backup, push with --force. Objects that it does "
+            "not have are no longer managed; nothing live is deleted.",
         )
 
 
@@ -136,11 +137,11 @@ def _copy_log(source: Store, target: Store, end: Head, whole: Head) -> None:
     beginning of the source's log, apart from pushes that crashed."""
     result = verify_log(source.sink.lines(), end if end.seq else None)
     if not result.ok or (end != whole and result.head != end):
-        told = f"record {result.seq}: {result.problem}" if not result.ok else f"record {whole.seq}"
+        where = f"record {result.seq}: {result.problem}" if not result.ok else f"record {whole.seq}"
         raise UsageError(
-            f"the log at {target.sink.location} goes on otherwise than {source.sink.location}: "
-            f"{told}",
-            "Something was applied there meanwhile. `kafkaform state pull` gets what is there now.",
+            f"the log at {target.sink.location} differs from {source.sink.location}: {where}",
+            "Something was applied there in the meantime. `kafkaform state pull` copies what is "
+            "there now.",
         )
     target.sink.set_aside(whole.seq + 1)
     for lines in _split_lines(source.sink.lines(), end.seq):
@@ -179,14 +180,14 @@ def refuse_before_recovery(found: LogIndex, but: Collection[str] = ()) -> None:
             "the state is older than its audit log, which has "
             f"{render_count(len(edits), 'edit')} of it "
             f"({reasons}) that the state lacks",
-            "Run `kafkaform apply` with that state first: it takes them in. What an edit has let "
-            "go stays let go; to manage it again, adopt it.",
+            "Run `kafkaform apply` with that state first: it repeats them. Objects that an edit "
+            "has forgotten stay forgotten; to manage them again, adopt them.",
         )
     if late:
         raise OutcomeUnknown(
             f"{render_count(len(late), 'outcome')} of an earlier run: in the audit log, but "
             "not in the state yet",
-            "Run `kafkaform apply` first: it takes them in.",
+            "Run `kafkaform apply` first: it takes them over.",
         )
 
 

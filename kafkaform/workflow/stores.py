@@ -52,6 +52,7 @@ def open_store(named: str | None = None, tree: Tree | None = None) -> Store:
 
 def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Store:
     """Open the store of any folder, without regard to the environment."""
+    # The options of the block belong to the place that the block names, and to no other one.
     if named:
         return _open_place(folder, named, {})
     tree = tree or _read_tree(folder)
@@ -109,6 +110,7 @@ def _open_place(folder: Path, place: str, options: Mapping[str, str]) -> Store:
     if "://" in place:
         return _open_remote(folder, place, dict(options))
     path = folder / place
+    # Each state has a log of its own, so that two states in one folder do not share a chain.
     log = path.parent / (AUDIT_FILE if path.name == STATE_FILE else f"{path.stem}.audit.jsonl")
     return Store(folder, LocalBackend(path), LocalSink(log))
 

@@ -108,10 +108,10 @@ def open_workspace(
     given = state or environment.get(STATE_VARIABLE)
     if untrusted and not given:
         raise UsageError(
-            "--untrusted needs --state: what the configuration names, or has beside it, may be "
-            "forged",
-            "Name the state that the last apply wrote, outside of what was checked out; "
-            f"{STATE_VARIABLE} says the same.",
+            "--untrusted needs --state, because a state that the configuration names, or that is "
+            "beside it, can be forged",
+            "Name the state that the last apply wrote, outside of the checkout, with --state or "
+            f"{STATE_VARIABLE}.",
         )
     known = watched()
     with keep_secrets(known):
@@ -207,8 +207,8 @@ def _refuse_impossible_rows(
         wrong = _find_wrong_member(kind, row) if kind is not None and row is not None else ""
         if wrong:
             raise StorageError(
-                f"{where} cannot be used: `{wrong}` of object {identity} is none "
-                f"of a {identity.kind}",
+                f"{where} cannot be used: `{wrong}` of object {identity} is impossible "
+                f"for a {identity.kind}",
                 ADVICE,
             )
 
@@ -258,9 +258,9 @@ def read_log(sink: Sink, state: State | None) -> LogIndex:
     if head is not None and sink.last() is None:
         raise StorageError(
             f"{sink.location} is gone, but the state follows from record {head.seq} of it",
-            "Put it back from a backup: nothing else tells what earlier runs left open. If it is "
-            "lost for good, move the state away, too, and take the objects over with `kafkaform "
-            "apply --adopt '*'`; what is live is not touched by that.",
+            "Restore it from a backup, because nothing else shows what earlier runs left open. If "
+            "it is lost, move the state away as well, and adopt the objects with `kafkaform apply "
+            "--adopt '*'`, which does not change them.",
         )
     return index_log(read_glances(sink.lines(), sink.location, head), head)
 
@@ -307,14 +307,12 @@ def refuse_lost_state(state: State | None, found: LogIndex, space: Workspace) ->
     # Records of edits by early versions do not contain the rows that they left behind.
     if state is None and found.vague:
         raise StorageError(
-            f"there is no state, but {space.sink.location} tells of "
+            f"there is no state, and {space.sink.location} contains "
             f"{render_count(found.vague, 'edit')} of it (`state rm`, `state mv`, ...) by an "
-            "earlier "
-            "version, which cannot be repeated from there",
-            "Put the state back from a backup, or the newest one of "
-            f"{space.backend.earlier} in its place; apply takes what came after it from the log. "
-            "If none was kept, move the log away, too, and take the objects over with `kafkaform "
-            "apply --adopt '*'`.",
+            "earlier version, which cannot be repeated without it",
+            f"Restore the state from a backup, or the newest one of {space.backend.earlier}; apply "
+            "takes everything after it from the log. If there is none, move the log away as well, "
+            "and adopt the objects with `kafkaform apply --adopt '*'`.",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -13,11 +14,16 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from .connection import settings
+from .connection import provider_block
+from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
 from .resource_kinds import KINDS
 from .words import WORDS
+
+COMMANDS = {
+    name: f"kafkaform_kafka.commands.{name}:GROUP" for name in ("describe", "explain", "alter")
+}
 
 
 class KafkaProvider(Struct, frozen=True):
@@ -32,19 +38,21 @@ class KafkaProvider(Struct, frozen=True):
     """Kind -> the rights that the lock-out guard protects."""
     data: Mapping[str, ObjectSchema]
     """Data sources by name."""
-    config: ObjectSchema = settings.CONFIG
+    config: ObjectSchema = provider_block.CONFIG
     """The schema of the provider block."""
     words: Words = WORDS
+    commands: ClassVar[Mapping[str, str]] = COMMANDS
+    """See `kafkaform.provider.commands.CommandProvider`."""
     name: str = "kafka"
 
-    check = staticmethod(settings.check)
+    check = staticmethod(provider_block.check)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
-        known = settings.read_settings(instance, config, secrets)
+        settings = read_settings(instance, config, secrets)
         from .session import open_session  # noqa: PLC0415  # the clients take a quarter of a second to load
 
-        return open_session(known, self.kinds)
+        return open_session(settings, self.kinds)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         from .review import changes as review  # noqa: PLC0415  # only plans need it

@@ -1,4 +1,4 @@
-"""The session over one real cluster: each kind says how it is read and sent."""
+"""A session with one real cluster. Each kind of object says how it is read and sent."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Step, Verdict
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.resource import Depth, Facts, FaultClass, Identity, Reading, Sweep
+from kafkaform.core.resource import Depth, FaultClass, Identity, Reading, Sweep
 from kafkaform.core.value import FrozenMap
-from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
 from .authority import required_rights
@@ -34,33 +33,24 @@ from .words import WORDS
 class KafkaSession:
     """One connection to one cluster (see `kafkaform.provider.contract.Session`)."""
 
+    words = WORDS
+
     def __init__(
         self, context: ClusterContext, native: Native, kinds: Sequence[ResourceKind] = KINDS
     ) -> None:
-        self._context = context
+        self.context = context
+        """What `describe` asks directly."""
+        self.facts = context.facts
         self._native = native
         found = {kind.name: kind.connect() for kind in kinds if kind.connect is not None}
         self._reads = {name: requests.reads for name, requests in found.items()}
         self._sends = join_sends(found.values())
 
-    @property
-    def context(self) -> ClusterContext:
-        """The parts that `describe` asks directly."""
-        return self._context
-
-    @property
-    def facts(self) -> Facts:
-        return self._context.facts
-
-    @property
-    def words(self) -> Words:
-        return WORDS
-
     def live_nodes(self) -> Sequence[str]:
-        return live_nodes(self._context)
+        return live_nodes(self.context)
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
-        return self._reads[kind].sweep(self._context, depth)
+        return self._reads[kind].sweep(self.context, depth)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
         by_kind: dict[str, list[Identity]] = defaultdict(list)
@@ -68,19 +58,19 @@ class KafkaSession:
             by_kind[identity.kind].append(identity)
         readings: dict[Identity, Reading] = {}
         for kind, group in by_kind.items():
-            readings.update(self._reads[kind].read(self._context, group, at))
+            readings.update(self._reads[kind].read(self.context, group, at))
         return readings
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
-        context = self._context
+        context = self.context
         source = AnswerSource(self, context.instance, lambda: read_cluster(context))
         return answer_query(source, data, arguments)
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        return assess(self._context, self._native, changes)
+        return assess(self.context, self._native, changes)
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
-        held = read_held(self._context, steps)
+        held = read_held(self.context, steps)
         return tuple(required_rights.judge_steps(steps, held, self.facts.principal))
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
@@ -92,24 +82,24 @@ class KafkaSession:
         return [_make_outcome(reply) for reply in replies]
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
-        return placement_sends.follow_moves(self._context, tickets, owed)
+        return placement_sends.follow_moves(self.context, tickets, owed)
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
-        return placement_sends.undo_throttles(self._context, tickets, others)
+        return placement_sends.undo_throttles(self.context, tickets, others)
 
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
-        return self._sends[request](self._context, order)
+        return self._sends[request](self.context, order)
 
     def prove(self) -> None:
-        self._context.wire.prove()
+        self.context.wire.prove()
 
     def close(self) -> None:
-        self._context.wire.close()
+        self.context.wire.close()
 
 
 def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
-    """API -> what sends its requests, whichever kinds they are for. Raises ValueError if two
-    functions send the same."""
+    """API -> the function that sends its requests, for all kinds. Raises ValueError if two
+    functions send the same API."""
     joined: dict[str, Send] = {}
     for requests in found:
         for api, send in requests.sends.items():
@@ -125,8 +115,12 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
     config = clients.pure_config(settings)
     tokens = open_token_source(settings)
     if tokens is not None:
-        tokens.get_token()  # its own fault has the better words
+        # If there is no token, this error names the cause; a client would only say that the login
+        # failed.
+        tokens.get_token()
         config["sasl_oauth_token_provider"] = TokenProvider(tokens)
+    # librdkafka first: for a refused login kafka-python says no more than that it timed out. Its
+    # answer also says which cluster every later connection must lead to.
     native = open_native(settings, tokens)
     try:
         wire = Wire(config, clients.PATIENCE, native.proof)

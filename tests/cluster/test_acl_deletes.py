@@ -56,7 +56,7 @@ def crowded(own_brokers: None) -> Iterator[Sandbox]:
         made = [encode_acl(acl(number)) for number in range(LIVE)]
         for start in range(0, LIVE, AT_ONCE):
             part = made[start : start + AT_ONCE]
-            answers = create_acls(session._context.wire, part, 60)
+            answers = create_acls(session.context.wire, part, 60)
             assert {answer.code for answer in answers} == {0}
         session.close()
         yield box
@@ -80,7 +80,7 @@ def deletions(session: KafkaSession) -> Plan:
 
 
 def rows(session: KafkaSession) -> tuple[Acl, ...]:
-    found = list_live_acls(session._context)
+    found = list_live_acls(session.context)
     assert not isinstance(found, Fault)
     return found
 
@@ -88,7 +88,7 @@ def rows(session: KafkaSession) -> tuple[Acl, ...]:
 def watched(session: KafkaSession) -> list[Sent]:
     """Every DeleteAcls that this session sends from now on."""
     sent: list[Sent] = []
-    wire, send = session._context.wire, session._context.wire.send
+    wire, send = session.context.wire, session.context.wire.send
 
     def noting(request: Any, timeout: float, node: str | None = None) -> Any:
         started = time.monotonic()
@@ -113,7 +113,7 @@ def waits(session: KafkaSession, over: Event) -> list[float]:
         )
         started = time.monotonic()
         request = AlterClientQuotasRequest(entries=[entry], validate_only=True)
-        answer = session._context.wire.send(request, 60)
+        answer = session.context.wire.send(request, 60)
         assert [item.error_code for item in answer.entries] == [0]
         taken.append(time.monotonic() - started)
         time.sleep(0.01)

@@ -294,8 +294,8 @@ def test_registers(taken: Tables) -> None:
     assert taken["register_raw"][0]["body"].startswith('{"clusters":[{"name":"good"}]')
     bad = {r["_file"]: r["reason"] for r in taken["quarantine"] if r["source"] == "register"}
     assert bad == {
-        "register/0002.000.json": "newer_format",
-        "register/0003.000.json": "missing_key",
+        "register/20260101T020000.000000Z.json": "newer_format",
+        "register/20260101T030000.000000Z.json": "missing_key",
     }
 
 

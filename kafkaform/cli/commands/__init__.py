@@ -1,4 +1,4 @@
-"""One file a command: parse its flags, call the packages, print what comes back."""
+"""One file per command: read its flags, call one function of `workflow`, print the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "import": "commands.import_:import_command",
     "describe": "commands.describe:app",
     "alter": "commands.alter:app",
-    "explain": "commands.explain.group:app",
+    "explain": "commands.explain:app",
     "shell": "shell:shell",
     "console": "commands.console:console",
     "graph": "commands.graph:graph",
@@ -28,4 +28,4 @@ COMMANDS: Mapping[str, str] = {
     "sandbox": "commands.sandbox:app",
     "version": "commands.version:version",
 }
-"""What is typed -> the module of `cli`, and its function or group of commands."""
+"""Command -> the module of `cli`, and its function or group of commands."""

@@ -1,4 +1,4 @@
-"""`kafkaform apply [PLAN]`: make it so, and prove what happened."""
+"""`kafkaform apply [PLAN]`: plan, ask for approval, apply and verify."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Reviewed = Annotated[
     typer.Option(
         "--reviewed",
         metavar="FILE",
-        help="The plan that --expect approves, saved or as JSON: a refusal tells what differs.",
+        help="The plan that --expect approves, saved or as JSON: a refusal says what differs.",
     ),
 ]
 Untrusted = Annotated[bool, typer.Option("--untrusted", hidden=True)]
@@ -90,6 +90,7 @@ def apply_command(
 
     With PLAN, apply that saved plan. With --expect, apply only the approved plan.
     """
+    # A hidden flag, so that a pipeline which swaps `plan` for `apply` gets the reason.
     if untrusted:
         raise apply_error()
     waivers = list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access)
@@ -101,7 +102,9 @@ def apply_command(
         )
     console = Console.make_standard(no_color=no_color, interactive=input)
     with open_screen(console, json=json, quiet=quiet, detail=not concise) as shown:
+        # Read before the lock is taken: a missing file is the mistake that is made most often.
         saved = None if plan_file is None else load_plan(plan_file)
+        # The log records which of the three it was, for whoever asks later who approved.
         by = "plan_file" if saved else "auto_approve" if auto_approve else "terminal"
         run = partial(
             apply_changes,

@@ -1,4 +1,4 @@
-"""`kafkaform audit show|verify|head|export|publish`: the log that can prove what happened."""
+"""`kafkaform audit show|verify|mend|head|export|publish`: read, check, repair and copy the log."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def show(
     kept: list[Record] = []
     for record in read_records(sink.lines(), sink.location):
         if run is None or record.run == run:
+            # Only the last ones are kept: a log of years does not fit into memory.
             kept = [*kept[-(last - 1) :], record] if last > 1 else [record]
     console = Console.make_standard()
     if not kept and not json:
@@ -61,7 +62,7 @@ def _render_record(record: Record) -> str:
 
 
 def _render_step(body: FrozenMap) -> str:
-    """What became of which object."""
+    """The object, the action and the outcome of a step."""
     words = [body.get("address"), body.get("action"), body.get("outcome")]
     if body.get("error"):
         words.append(body["error"]["message"])
@@ -86,7 +87,7 @@ _TOLD: Mapping[str, Callable[[FrozenMap], str]] = {
     ),
     "run_end": lambda body: "complete" if body["complete"] else "not complete",
 }
-"""Kind of a record -> what one line tells of its body; all other kinds tell of a step."""
+"""Kind of a record -> the summary of its body in one line; all other kinds are about a step."""
 
 
 @app.command()
@@ -111,6 +112,7 @@ def verify(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
             f"Sound before it: {render_count(result.records, 'record')}. {result.advice}",
         )
+    # The chain proves that nothing was altered; this, that what was written can be read today.
     check_bodies(store.sink.lines(), store.sink.location)
     against = " and the state's anchor" if recorded and recorded.audit_head else ""
     Console.make_standard().write(
@@ -143,12 +145,10 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     for record in found.others:
         console.write(_render_record(record))
     console.write(
-        f"Joined {render_count(len(found.others), 'record')} that had been written beside "
-        "others of the "
-        f"same numbers, from record {found.first} on. The log as it was is kept in "
-        f".kafkaform/{found.kept}."
+        f"Joined {render_count(len(found.others), 'record')} that had the same numbers as others, "
+        f"from record {found.first} on. The original log is kept in .kafkaform/{found.kept}."
     )
-    console.note("Next: `kafkaform apply` finds out what the runs had under way.")
+    console.note("Next: `kafkaform apply` finds out what the runs left open.")
 
 
 @app.command()

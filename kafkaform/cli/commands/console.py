@@ -22,6 +22,7 @@ def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) ->
     screen = Console.make_standard(no_color=no_color)
     configuration = read_configuration(Path(), Inputs.read(var, var_file))
     built = configuration.evaluate(offline=True)
-    if configuration.tree.configuration:  # without files, there are functions all the same
+    # A folder without files is no error here: functions can be tried anywhere.
+    if configuration.tree.configuration:
         screen.show_diagnostics(built.desired.diagnostics)
     return run_console(make_evaluator(built), screen)

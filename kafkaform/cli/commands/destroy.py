@@ -1,4 +1,4 @@
-"""`kafkaform destroy`: delete everything that the state owns, cluster by cluster named."""
+"""`kafkaform destroy`: delete everything that the state owns, after each cluster was named."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ def destroy(
             open_workspace(variables=var, variable_files=var_file, state=state),
             confirm=confirm,
             options=options,
+            # No --auto-approve: whoever destroys without a terminal names the clusters.
             approve=shown.ask_approval,
             approved_by="terminal",
             expect=expect,

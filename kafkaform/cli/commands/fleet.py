@@ -394,5 +394,5 @@ def _make_bars(*, quiet: bool) -> Any:
 
 
 def _print(what: Any) -> None:
-    """Lines for people, or one JSON document."""
+    """Print lines for people, or one JSON document."""
     Console.make_standard().write_lines(what if isinstance(what, list) else [render_json(what)])

@@ -1,4 +1,4 @@
-"""`kafkaform graph`: what refers to what, in the DOT language."""
+"""`kafkaform graph`: print the dependencies of a configuration in the DOT language."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _list_nodes(built: Built) -> Iterator[str]:
 
 
 def _list_edges(built: Built) -> Iterator[tuple[str, str]]:
-    """References; `depends_on`; objects to their providers."""
+    """References, `depends_on`, and the provider of each object."""
     graph = built.run.graph
     for node, needs in graph.needs.items():
         yield from ((str(node), str(needed)) for needed in needs)
@@ -55,6 +55,6 @@ def _list_edges(built: Built) -> Iterator[tuple[str, str]]:
 
 
 def _drop_keys(address: Address) -> Address:
-    """The block itself, where an instance of it is named."""
+    """The address of the block, without instance keys."""
     steps = tuple(step.partition("[")[0] for step in address.module)
     return replace(address.resource, module=steps)

@@ -1,4 +1,4 @@
-"""`kafkaform import`: take live objects over, one by name or all with generated blocks."""
+"""`kafkaform import`: take over live objects, one by its ID or all with generated blocks."""
 
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ def import_command(
     for flag, value in (("--match", match), ("--type", type)):
         if value:
             raise UsageError(f"{flag} goes with --all", f"Leave {flag} out, or write --all.")
+    # Checked before anything is read, because it is the argument that is mistyped most often.
     check_address(address)
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     with open_screen(console, json=json, quiet=quiet) as shown:
@@ -98,7 +99,8 @@ def import_command(
 def _import_all(
     workspace: Workspace, types: list[str], match: list[str], out: str, console: Console
 ) -> None:
-    """Raises AppliedInPart after a listing that failed: what was read is written all the same."""
+    """Write blocks for all live objects. Raises AppliedInPart if a listing failed, after it has
+    written the blocks of everything that could be read."""
     target = None if out == STDOUT else _choose_target(workspace, Path(out))
     name = target.name if target else "generated"
     generated = import_all(workspace, types=types, match=match, name=name)
@@ -111,15 +113,17 @@ def _import_all(
         console.note(f"{render_count(generated.count, 'object')} to import. {_advise_next(target)}")
     if not generated.complete:
         raise AppliedInPart(
-            "a listing failed, so there may be more than was written",
+            "a listing failed, so there can be more objects than were written",
             "Look at what is not complete, and run it again with the rights that are missing.",
         )
 
 
 def _choose_target(space: Workspace, path: Path) -> Path:
-    """Where to write. Raises UsageError if a file is there, or would hide the folder's own."""
+    """The file to write. Raises UsageError for an existing file, and for a name that would make
+    kafkaform read it instead of the folder's own files."""
     if path.exists():
         raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
+    # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
     here = path.resolve().parent == space.configuration.folder.resolve()
     family = FAMILIES[1 if space.configuration.tree.terraform else 0]
     if here and is_read(path.name) and not family.select_configuration([path.name]):
@@ -135,6 +139,7 @@ def _write_blocks(text: str, target: Path | None, console: Console) -> None:
         console.write(text)
         return
     try:
+        # "x": a file that somebody has made since `_choose_target` looked is not overwritten.
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:

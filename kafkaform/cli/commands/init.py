@@ -1,4 +1,5 @@
-"""`kafkaform init`: is everything here that plan and apply need? No broker is asked."""
+"""`kafkaform init`: check that a folder has everything that plan and apply need. It connects to no
+cluster."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def init(
 def _check_configuration(
     folder: Path, inputs: Inputs, console: Console
 ) -> Iterator[tuple[str, str]]:
-    """What the files say. Raises ConfigurationError with all their faults."""
+    """Check the files, and yield what they contain. Raises ConfigurationError with all faults."""
     configuration = read_configuration(folder, inputs)
     desired = configuration.evaluate(offline=True).desired
     if has_errors(desired.diagnostics):
@@ -87,11 +88,12 @@ def _check_configuration(
 
 
 def _check_storage(store: Store, timeout: float) -> Iterator[tuple[str, str]]:
-    """What state and log are like, after proof that they can be locked and written. Raises
+    """Check that state and log can be locked and written, and yield what they contain. Raises
     Locked, StorageError."""
     clock = SystemClock()
     info = make_lock_info(make_run_id(), "init", render_time(clock.now()))
     with store.backend.lock(info, timeout, clock):
+        # Writes and removes a file of its own: permissions of object stores show only that way.
         store.backend.probe()
         store.backend.check_writable()
         store.sink.check_writable()
@@ -118,7 +120,7 @@ def _check_log(store: Store, state: State | None) -> str:
 
 
 def _advise_ignoring(folder: Path) -> str:
-    """What a Git repository around the folder should leave out, if it does not."""
+    """Advice to ignore our folder, if it is in a Git repository that does not ignore it."""
     root = next((p for p in (folder, *folder.parents) if (p / ".git").exists()), None)
     if root is None:
         return ""
@@ -128,6 +130,7 @@ def _advise_ignoring(folder: Path) -> str:
             lines = (place / ".gitignore").read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
             continue
+        # `.kafkaform`, `.kafkaform/`, `/.kafkaform` and `**/.kafkaform` all ignore it.
         if any(line.strip().removeprefix("**").strip("/") == OURS for line in lines):
             return ""
-    return f"Add `{OURS}/` to .gitignore: it holds the lock and earlier states of this computer."
+    return f"Add `{OURS}/` to .gitignore: it contains the lock and earlier states of this computer."

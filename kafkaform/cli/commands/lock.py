@@ -1,5 +1,4 @@
-"""`kafkaform lock show|release`: who holds the state, and the end of a lock
-that nobody gives back."""
+"""`kafkaform lock show|release`: show who has the state's lock, and release that of a dead run."""
 
 from __future__ import annotations
 

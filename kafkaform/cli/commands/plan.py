@@ -1,4 +1,4 @@
-"""`kafkaform plan`: what would an apply do? Reads only."""
+"""`kafkaform plan`: show what an apply would do. It only reads."""
 
 from __future__ import annotations
 
@@ -100,11 +100,12 @@ def plan(
             save_plan(made, out)
         if comment is not None:
             save_file(comment, render_plan(made, "markdown").encode(), private=False)
+        # The errors come last: a blocked plan is shown, saved and commented on all the same.
         _note_next_command(shown, made, out)
         refuse_if_blocked(made, conditions)
-        unmet = find_unmet(made)
-        if unmet is not None:
+        if (unmet := find_unmet(made)) is not None:
             raise unmet
+    # Terraform's codes: 2 is "there are changes", and no error.
     if detailed_exitcode and (made.outputs or not made.idle):
         raise typer.Exit(2)
 

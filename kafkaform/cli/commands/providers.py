@@ -1,4 +1,5 @@
-"""`kafkaform providers`, `providers schema`: which systems a folder uses, and what they take."""
+"""`kafkaform providers`, `providers schema`: list the provider instances of a folder, and show
+their schemas."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from ..terminal.console import Console
 
 app = typer.Typer(help="List the folder's providers, and show their schemas.")
 ADDRESS = "bootstrap_servers"
-"""The setting that says where an instance connects to."""
+"""The setting with the address of an instance."""
 
 
 @app.callback(invoke_without_command=True)
@@ -41,6 +42,7 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
     blocks = {
         name: block.name for name, block in declare_blocks(configuration.tree)[0].providers.items()
     }
+    # A block whose variables have no value offline is listed, although it cannot be evaluated.
     used = blocks | {instance: found.name for instance, found in desired.providers.items()}
     if not used:
         console.write("The configuration uses no provider.")
@@ -72,6 +74,7 @@ def schema(
 
     Includes all installed providers, whether or not the configuration uses them.
     """
+    # Not only those of the configuration: a user looks here before writing the first block.
     registry, console = Registry(), Console.make_standard()
     found = {name: registry.load(name) for name in registry.names}
     if json:

@@ -1,4 +1,4 @@
-"""`kafkaform sandbox up|down|status|env|logs`: a real Kafka on this computer."""
+"""`kafkaform sandbox up|down|status|env|logs`: run a real Kafka on this computer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PROBE_SECONDS = 2.0
 
 
 def count_brokers(box: sandbox.Sandbox) -> int:
-    """How many brokers DescribeCluster names, asked as `admin`; 0 while nobody answers."""
+    """The number of brokers that DescribeCluster lists for `admin`; 0 while none answers."""
     from confluent_kafka import KafkaException  # noqa: PLC0415  # the client is slow to load
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415  # the client is slow to load
 
@@ -69,6 +69,7 @@ def up(
     overrides = tuple(map(sandbox.parse_override, config or ()))
     jars = tuple(classpath or ())
     wanted = sandbox.SandboxOptions(name, brokers, tls, overrides, jars, keep_data, timeout)
+    # Brokers that are starting must not be left behind because a pipe was closed.
     outlive_output()
     with _Screen() as screen:
         box = sandbox.up(wanted, count_brokers, screen.report)
@@ -112,6 +113,7 @@ def status(
         try:
             typer.echo(_render_status(sandbox.read_status(each)))
         except KafkaformError as error:
+            # One broken sandbox must not hide the others.
             if name is not None:
                 raise
             typer.echo(f"{each}: {error.message}\n  {error.advice}")
@@ -183,7 +185,7 @@ def _render_name_flag(name: str) -> str:
 
 
 class _Screen:
-    """Draws progress events on standard error while the block runs."""
+    """Draws progress on standard error while the block runs."""
 
     def __init__(self) -> None:
         self._bars = Bars(

@@ -1,4 +1,4 @@
-"""`kafkaform show [PLAN]`: a saved plan, or the state, for people or programs."""
+"""`kafkaform show [PLAN]`: show a saved plan, or the state."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ def show(
     if other is not None:
         _show_comparison(console, plan_file, other, json=json)
         return
+    # Its checksum is checked, so what is shown is what an apply of the file would do.
     plan = load_plan(plan_file)
     if json:
         console.write(render_plan(plan, "json"))

@@ -1,4 +1,4 @@
-"""`kafkaform state list|show|rm|mv|pull|push`: what is recorded, and small repairs of it."""
+"""`kafkaform state list|show|rm|mv|pull|push`: show, edit and copy the state."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ def show(address: Address, json: Json = False, state: StateFile = None) -> None:
 @app.command()
 def rm(address: Address, state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     """Remove an address from the state; its objects stay as they are."""
+    # Only the record of ownership goes. The next plan sees the objects as not managed.
     _edit_state("state rm", state, lock_timeout, lambda before: drop_address(before, address))
     Console.make_standard().write(f"{address} owns nothing any more; the objects themselves stay.")
 
@@ -77,6 +78,7 @@ def mv(
     lock_timeout: LockTimeout = "0s",
 ) -> None:
     """Rename an address in the state to match its renamed block."""
+    # A row with an impossible address could never be declared, moved or removed again.
     try:
         parse_address(target)
     except ValueError as error:
@@ -109,6 +111,7 @@ def pull(
             raise UsageError(f"{store.backend.location}: there is no state yet")
         Console.make_standard().write(encode(found).decode().rstrip("\n"))
         return
+    # The log is appended in portions: a reader that leaves must not cut it in half.
     outlive_output()
     target = open_store(out)
     pulled = pull_store(store, target, clock, parse_duration(lock_timeout, "--lock-timeout"))
@@ -145,7 +148,7 @@ def push(
 def _edit_state(
     command: str, state_file: str | None, lock_timeout: str, change: Callable[[State], State]
 ) -> None:
-    """Edit under the lock; the log records it before the state holds it."""
+    """Edit the state under the lock. The log records the edit before the state is saved."""
     outlive_output()
     store, clock, run = open_store(state_file), SystemClock(), make_run_id()
     timeout = parse_duration(lock_timeout, "--lock-timeout")
@@ -158,7 +161,8 @@ def _edit_state(
         found, version = read_log(store.sink, loaded.state), loaded.version
         refuse_before_recovery(found, (RecordKind.STATE,))
         before = loaded.state
-        if found.unsaved:  # an edit that was logged, and could not be saved
+        # An earlier edit is in the log and not in the state, because its run died in between.
+        if found.unsaved:
             before = count_change(before, set_head(replay_log(found, before).state, found.head))
             version = store.backend.save(before, version)
         after = change(before)
@@ -166,13 +170,15 @@ def _edit_state(
         body = make_state_edit_body(
             before.serial + 1, version or "", command, compare_rows(before, after)
         )
+        # First the log, then the state: the other way round, a crash would leave a state that
+        # nobody can prove.
         record = journal.write(RecordKind.STATE, body)
         anchored = set_head(after, Head(record.seq, record.hash))
         store.backend.save(count_change(before, anchored), version)
 
 
 def render_row(row: Row) -> Iterator[str]:
-    """One row as people read it: its owner, what it is, and its attributes."""
+    """One row for people: its owners, its identity, and its attributes."""
     yield f"# {inline(', '.join(row.owners))}"
     yield inline(f"{row.identity.kind} {row.identity.key} ({row.identity.instance})")
     about = {"id": row.incarnation, "protected": row.protected, "owner": row.owner}
@@ -191,7 +197,7 @@ def render_row(row: Row) -> Iterator[str]:
 
 
 def make_state_document(state: State | None) -> dict[str, Any]:
-    """The state as data for programs."""
+    """The state for programs."""
     if state is None:
         return {"format_version": "1.0", "resources": []}
     rows = [_make_row_document(row) for _, row in sorted(state.objects.items())]

@@ -34,7 +34,8 @@ def validate(
         tree, found = configuration.tree, configuration.evaluate(offline=True).desired
         faults = found.diagnostics
     except KafkaformError as error:
-        if not json:  # as every command tells it
+        # Editors read faults from the JSON, also those of files that cannot be read at all.
+        if not json:
             raise
         faults = error.diagnostics
     errors = sum(item.severity is Severity.ERROR for item in faults)
@@ -53,11 +54,11 @@ def _render_sound(found: Desired) -> str:
 
 
 def _render_report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
-    """The faults in the shape of `terraform validate -json`."""
+    """The faults in the shape of `terraform validate -json`, which editors know."""
     from ...render.diagnostics import make_diagnostic_data  # noqa: PLC0415  # only JSON needs it
     from ...render.text import render_json  # noqa: PLC0415  # only JSON needs it
 
-    # Of the blocks only those that a fault may be in are looked for: both can be many.
+    # Blocks are sorted and searched, because both they and the faults can be thousands.
     files = {item.range.file for item in faults if item.range is not None}
     blocks = [block for block in _walk_blocks(tree) if block.source.file in files] if tree else []
     places = sorted((block.range.file, block.range.start_byte, n) for n, block in enumerate(blocks))

@@ -1,4 +1,4 @@
-"""`kafkaform version`: what is installed. `cli.app` answers its plain lines without this module."""
+"""`kafkaform version`: show the versions of kafkaform, its providers and Python."""
 
 from __future__ import annotations
 

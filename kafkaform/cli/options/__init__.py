@@ -1,2 +1,2 @@
-"""In: typer's words. Out: the flags that several commands share, and command lines as users of
-Terraform and of Kafka's own tools type them. Must not know: what a command does with them."""
+"""In: command lines, as users of Terraform and of Kafka's own tools type them, too. Out: the flags
+that several commands share. Must not know: what a command does with them."""

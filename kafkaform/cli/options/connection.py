@@ -1,8 +1,8 @@
-"""Connections of commands that work with or without a configuration.
+"""Flags of commands that connect with or without a configuration.
 
---bootstrap-server, --command-config and --client-property name a cluster in the words of Kafka's
-own tools; without them the configuration of the folder does. A shell keeps its sessions open
-and hands them to the commands that are typed in it.
+--bootstrap-server, --command-config and --client-property name a cluster as Kafka's own tools do;
+without them, the configuration of the folder names it. A shell keeps its sessions open for the
+commands that are typed in it.
 """
 
 from __future__ import annotations
@@ -51,16 +51,20 @@ ProviderInstance = Annotated[
 
 
 class ShellContext(Struct, frozen=True):
-    """What a shell hands to the commands typed in it: how it connects, whether they may change
-    anything, its open sessions, and the clusters of those that a configuration names."""
+    """What a shell hands to the commands that are typed in it."""
 
     flags: ConnectionInputs
+    """How the shell connects."""
     writes: bool = False
+    """Commands can change something (--allow-apply)."""
     sessions: dict[str, Session] = field(default_factory=dict)
+    """The open sessions."""
     systems: Systems = field(default_factory=Systems)
+    """The clusters of the sessions that a configuration names."""
 
     def get_session(self, connection: Connection) -> Session:
-        """The session of this connection, opened when it is first asked for."""
+        """The session of this connection, opened when it is first needed."""
+        # Two commands with the same settings share a session, whatever flags gave the settings.
         key = digest([connection.instance, connection.settings.config])
         if key not in self.sessions:
             session = connection.open()
@@ -73,16 +77,18 @@ class ShellContext(Struct, frozen=True):
         """End all sessions; the next command connects again."""
         self.systems.known.clear()
         while self.sessions:
+            # A session of a cluster that has gone away cannot end properly, and need not.
             with suppress(KafkaformError):
                 self.sessions.popitem()[1].close()
 
 
 class Way(Struct, frozen=True):
-    """How a command reaches its cluster. kept: the sessions of the shell that it is typed in."""
+    """How a command reaches its cluster."""
 
     flags: ConnectionInputs
     console: Console
     kept: ShellContext | None = None
+    """The shell that the command is typed in, None outside of one."""
 
     @property
     def wanted(self) -> ConnectionInputs:
@@ -91,8 +97,8 @@ class Way(Struct, frozen=True):
         return self.flags if own or self.kept is None else self.kept.flags
 
     def resolve_connection(self) -> Connection:
-        """What the flags mean; warnings are shown. Raises UsageError, ConfigurationError with
-        every fault."""
+        """Find the connection that the flags mean, and show warnings. Raises UsageError,
+        ConfigurationError with every fault."""
         if not self.wanted.direct:
             return resolve_configured(self.wanted)
         found, warnings = resolve_direct(self.wanted, os.environ)
@@ -102,7 +108,7 @@ class Way(Struct, frozen=True):
 
     @contextmanager
     def open_session(self) -> Iterator[Session]:
-        """A session: the shell's own, or one that ends with the block."""
+        """Open a session until the block ends, or take the one of the shell."""
         found = self.resolve_connection()
         if self.kept is not None:
             yield self.kept.get_session(found)
@@ -124,7 +130,7 @@ def make_way(
     var_file: VarFile = [],  # noqa: B006  # as typer wants lists
     no_color: NoColor = False,
 ) -> Way:
-    """The way that flags describe. Raises UsageError for two ways to name a cluster."""
+    """Read the flags. Raises UsageError if they name a cluster in two ways."""
     inputs = Inputs.read(var, var_file)
     made = ConnectionInputs(
         bootstrap_server, command_config, tuple(client_property), provider, inputs
@@ -139,4 +145,4 @@ def make_way(
 
 
 connects = take_flags("way", make_way)
-"""A command that needs a cluster: `way` is its parameter."""
+"""Decorates a command that needs a cluster: it gets the flags as its parameter `way`."""

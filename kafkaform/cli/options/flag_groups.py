@@ -1,4 +1,4 @@
-"""Flags that several commands share, as one parameter of each."""
+"""Give several commands the same flags, as one parameter of each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Command: TypeAlias = Callable[..., Any]
 def take_flags(
     name: str, make: Callable[..., Any], *, first: bool = False
 ) -> Callable[[Command], Command]:
-    """Give a command the flags of `make`, and what that makes of them as its parameter `name`.
-    first: help lists them before the command's own.
+    """Give a command the flags of `make`, and the result of `make` as its parameter `name`.
 
-    Typer reads flags from signatures, so the command gets the one of both functions together.
+    first: help lists them before the flags of the command.
     """
+    # Typer reads flags from signatures, so the command gets one made of both signatures (PEP 362).
     flags = inspect.signature(make, eval_str=True).parameters
 
     def decorate(function: Command) -> Command:

@@ -56,6 +56,7 @@ MaxDataLoss = Annotated[
         help="Allow at most this many changes that could destroy data, besides deletions.",
     ),
 ]
+# Providers name these waivers in their review of a plan (`Review.unless`).
 OPEN_ACCESS, UNPROVEN_ACCESS = "open-access", "unproven-access"
 """The risks that a user can accept, so that they do not block a change (see `Block`)."""
 AcceptOpenAccess = Annotated[
@@ -100,6 +101,7 @@ Untrusted = Annotated[
         "come only from the environment.",
     ),
 ]
+# Terraform's users write -input=false, which is the opposite flag here.
 Input = Annotated[bool, typer.Option("--input/--no-input", help="Allow interactive prompts.")]
 
 

@@ -110,7 +110,7 @@ INSTEAD: Mapping[str, str] = {
     "--reset-offsets": _OFFSETS,
     "--members": _OFFSETS,
 }
-"""An option of Kafka's tools that the typed command does not have -> what to do instead."""
+"""An option of Kafka's tools that the command does not have -> what to do instead."""
 
 _RESOURCE = "--resource-type and --resource-name choose, such as --resource-type Topic."
 _FILTERS = "--user, --client-id and --ip choose; an empty name is the default."
@@ -120,7 +120,7 @@ HERE: Mapping[str, Mapping[str, str]] = {
     ),
     "kafkaform describe quotas": dict.fromkeys(("--client", TYPE, NAME, DEFAULT), _FILTERS),
 }
-"""Command -> options of which it is the right one, and what it calls them."""
+"""Command -> options of Kafka's tools -> the flags that it has for them."""
 
 OPERANDS: Mapping[str, str] = {
     "kafkaform describe users": "--name GLOB chooses.",
@@ -130,7 +130,7 @@ OPERANDS: Mapping[str, str] = {
     "kafkaform explain access": "The resource is a flag, such as --topic NAME; so is --principal.",
     "kafkaform explain quota": "Whom it asks about are flags: --user and --client-id, or --ip.",
 }
-"""Command without operands -> what chooses there."""
+"""A command without operands -> the flags to use instead."""
 
 _HOW = "`kafkaform describe {0}` shows them."
 _CONFIGS = (
@@ -177,16 +177,21 @@ COMMANDS: Mapping[str, str] = {
     "create": _MADE,
     "delete": _MADE,
 }
-"""A word that is no command -> what to do instead."""
+"""A word that is not a command -> what to do instead."""
 
 
 def advise_option(flag: str, command: Any, path: str) -> str | None:
-    """What to do in place of an option that the command does not have; None if it is nobody's.
-    command: the group or the command that refused it; path: how it is typed."""
+    """What to do instead of an option that the command does not have; None if Kafka's tools have no
+    such option.
+
+    command: the group or the command that refused it; path: the command as it is typed.
+    """
+    # The flags of a group's commands are looked up, but not those of all commands of kafkaform:
+    # that would load everything.
     below = {} if path == ROOT else getattr(command, "commands", {})
     able = [name for name in below if flag in _list_flags(below[name])]
     if able:
-        return f"It stands after what it is for: `{path} {able[0]} {flag}`."
+        return f"Put it after the subcommand: `{path} {able[0]} {flag}`."
     if flag in HERE.get(path, {}):
         return HERE[path][flag]
     if flag not in INSTEAD:
@@ -198,7 +203,8 @@ def advise_option(flag: str, command: Any, path: str) -> str | None:
 
 
 def advise_command(word: str) -> str | None:
-    """What to do in place of a command that there is not; None if nobody has it."""
+    """What to do instead of an unknown command; None if Kafka's tools have no such command."""
+    # Kafka ships its tools as kafka-topics.sh, and as kafka-topics.bat for Windows.
     return COMMANDS.get(word.removesuffix(".sh").removesuffix(".bat"))
 
 

@@ -59,10 +59,11 @@ NO_LOGGERS = (
 
 
 def translate_words(words: Sequence[str], root: Any) -> Iterator[list[str]]:
-    """The command lines that these words stand for: mostly one, the same; users have limits and
-    credentials, which are described by two. Raises UsageError for an entity type that is none."""
+    """The command lines that these words stand for: one in most cases, and two for users, who have
+    quotas and credentials. Raises UsageError for an unknown entity type."""
     at = next((n for n, word in enumerate(words) if word in root.commands), len(words))
     end = words.index("--") if "--" in words else len(words)
+    # What follows `--` are names, which can look like options.
     words = [*_spell_out(words[:end]), *words[end:]]
     before, command, rest = words[:at], words[at : at + 1], words[at + 1 :]
     does = command[0] if command else ""
@@ -83,7 +84,7 @@ def translate_words(words: Sequence[str], root: Any) -> Iterator[list[str]]:
 
 
 def _spell_out(words: Sequence[str]) -> Iterator[str]:
-    """The words with our names for their options."""
+    """The words, with the options of Kafka's tools under our names."""
     rest = iter(words)
     for word in rest:
         flag, sign, value = word.partition("=")
@@ -95,14 +96,14 @@ def _spell_out(words: Sequence[str]) -> Iterator[str]:
 
 
 def _drop_redundant(words: Sequence[str], redundant: frozenset[str]) -> Iterator[str]:
-    """The words without what the command does anyway; what follows `--` is no option."""
+    """The words without options for what the command does anyway; no option follows `--`."""
     end = words.index("--") if "--" in words else len(words)
     yield from (word for word in words[:end] if word not in redundant)
     yield from words[end:]
 
 
 def _read_entities(words: Sequence[str]) -> tuple[list[str], list[str | None], list[str]]:
-    """Entity types, names (None is the default, as an empty one in KIP-248), and other words."""
+    """Entity types, names (None for the default), and the other words."""
     types: list[str] = []
     names: list[str | None] = []
     others: list[str] = []
@@ -118,21 +119,21 @@ def _read_entities(words: Sequence[str]) -> tuple[list[str], list[str | None], l
             if flag == TYPE:
                 types.append(text)
             else:
-                names.append(text or None)
+                names.append(text or None)  # in KIP-248 an empty name is the default
         else:
             others.append(word)
     return types, names, others
 
 
 def _refuse_unknown(types: Sequence[str]) -> None:
-    """Raises UsageError for types that are none, or do not go together."""
+    """Raises UsageError for unknown types, and for types that do not go together."""
     for name in types:
         if name == "broker-loggers":
             raise UsageError(f"{TYPE} broker-loggers is not managed", NO_LOGGERS)
         if name not in ALTERED:
             listed = f"It is one of {', '.join(ALTERED)}."
             raise UsageError(
-                f"{TYPE} {name!r} is no type of entity", suggest(name, ALTERED) or listed
+                f"{TYPE} {name!r} is not an entity type", suggest(name, ALTERED) or listed
             )
     if len(types) > 1 and (len(types) != len(_PAIR) or set(types) != _PAIR):
         raise UsageError(
@@ -142,7 +143,7 @@ def _refuse_unknown(types: Sequence[str]) -> None:
 
 
 def _pair_entities(types: Sequence[str], names: Sequence[str | None]) -> Mapping[str, str | None]:
-    """Entity type -> its name, in the order in which they are typed. Raises UsageError."""
+    """Entity type -> its name, paired in the order of the command line. Raises UsageError."""
     if len(names) != len(types):
         raise UsageError(
             f"{' and '.join(types)} need {len(types)} names, and there are {len(names)}",
@@ -159,6 +160,7 @@ def _translate_describe(
         named = [DEFAULT if name is None else f"{NAME}={name}" for name in names]
         yield ["configs", f"{TYPE}={kind}", *named, *others]
         return
+    # Two types with names are one entity, the quota of a client of a user, and not two entities.
     if len(types) > 1 and names:
         parts = [
             f"{LIMITED[part]}={_escape_glob(n)}" for part, n in _pair_entities(types, names).items()
@@ -174,7 +176,7 @@ def _translate_describe(
 
 
 def _escape_glob(name: str | None) -> str:
-    """A glob that fits this name alone; the default entity has an empty one."""
+    """A glob that matches this name only; the one of the default entity is empty."""
     return "" if name is None else glob.escape(name)
 
 
@@ -188,4 +190,5 @@ def _translate_alter(
         types, names, others = ["users"], [pair["users"]], [beside, *others]
     default = [DEFAULT] if None in names else []
     named = [name for name in names if name is not None]
+    # A name can begin with a dash, so names come last.
     yield [ALTERED[types[0]], *default, *others, *(["--", *named] if named else [])]

@@ -1,7 +1,7 @@
-"""Command lines as Terraform's users type them: `-out=x`, `-var a=b`, `-input=false`.
+"""Read command lines as Terraform's users type them: `-out=x`, `-var a=b`, `-input=false`.
 
 A single dash before a long name means two; short flags (`-q`, `-n5`) stay as they are. A flag
-with an opposite, such as --input and --no-input, may be given as `=true` or `=false`.
+with an opposite, such as --input and --no-input, can be given as `=true` or `=false`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 from typer.core import TyperGroup
 
 LONG = 4
-"""So long a name cannot be short flags in a row: the error should name it as it was meant."""
+"""A name this long is not several short flags, so the error for it should name the long flag."""
 
 _SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
 
 
 def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
-    """The same arguments with `--` before every long flag that was typed with `-`."""
+    """The arguments with `--` before every long flag that was typed with `-`."""
+    # Only the flags of the named command count, so that no other command is loaded for this.
     named = (root, *(command for _, command in _find_commands(arguments, root)))
     known = {"--help"}
     for command in named:
@@ -42,12 +43,12 @@ def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
 
 
 def find_command_path(arguments: Sequence[str], root: TyperGroup) -> str:
-    """The command that these arguments name, as one types it: `kafkaform state mv`."""
+    """The command that these arguments name, as it is typed: `kafkaform state mv`."""
     return " ".join(("kafkaform", *(word for word, _ in _find_commands(arguments, root))))
 
 
 def _find_commands(words: Sequence[str], root: TyperGroup) -> Iterator[tuple[str, Any]]:
-    """The groups and the command that the words name. No other command is looked at, since that
+    """The groups and the command that the words name. No other command is looked up, because that
     would load it."""
     group = root
     for word in words:

@@ -1,4 +1,4 @@
-"""`--var` and `--var-file` in the order of the command line: the later one wins."""
+"""Keep `--var` and `--var-file` in the order of the command line, because the later one wins."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ VAR, VAR_FILE = "var", "var_file"
 
 
 class InOrder(TyperCommand):
-    """A command whose `var` gets the texts of --var (str) and the files of --var-file (Path) as
-    they follow each other; typer itself keeps each flag's values apart."""
+    """A command whose `var` gets the texts of --var (str) and the files of --var-file (Path) in the
+    order of the command line. Typer itself collects the values of each flag separately."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         words = list(args)  # the parser empties its list
         rest = super().parse_args(ctx, args)
         if ctx.resilient_parsing or not ctx.params.get(VAR_FILE):
             return rest
+        # The parser knows the order, and typer drops it, so the words are parsed once more.
         _, _, order = self.make_parser(ctx).parse_args(words)
         names = [option.name for option in order if option.name in (VAR, VAR_FILE)]
         # typer makes paths of the second only when it calls the command.

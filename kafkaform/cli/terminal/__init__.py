@@ -1,2 +1,2 @@
-"""In: results, events, questions. Out: text on a terminal or JSON lines, and answers from the
-keyboard. Must not know: which command runs."""
+"""In: results, events and questions. Out: text or JSON lines, and answers from the keyboard. Must
+not know: which command runs."""

@@ -1,4 +1,4 @@
-"""Progress as bars on a terminal."""
+"""Draw progress as bars on a terminal."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ...render.text import inline
 
 
 class Terminal:
-    """Bars that live only while there is work: each goes when it is done, all go before anybody
-    writes to the terminal or asks a question there (`clear`)."""
+    """Bars of the work in progress. A bar goes when its task is done, and all go before anything is
+    written to the terminal or asked there (`clear`)."""
 
     def __init__(self, stream: TextIO, clock: Clock) -> None:
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
@@ -72,11 +72,12 @@ class Terminal:
 
 
 def _make_bars(console: Console) -> Progress:
-    # Redirected, results on stdout would be wrapped, and lost if stdout is a file.
+    # rich would redirect stdout to stderr while bars are drawn: results would be wrapped, and
+    # missing in the file that stdout is.
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
-        Amount(Column(no_wrap=True)),  # the bar gives way first
+        Amount(Column(no_wrap=True)),  # on a narrow terminal the bar shrinks before the numbers
         console=console,
         transient=True,
         redirect_stdout=False,

@@ -1,4 +1,4 @@
-"""Where text goes: results to stdout, everything about the run to stderr."""
+"""Write text: results to stdout, everything about the run to stderr."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ DEFAULT_WIDTH, MAX_WIDTH = 100, 120
 
 
 class Console(Struct, frozen=True):
-    """colour: for stdout; errors_colour: for stderr; interactive: somebody can answer."""
+    """The standard streams of one command."""
 
     colour: bool
+    """Colour is allowed on stdout."""
     errors_colour: bool
+    """Colour is allowed on stderr."""
     interactive: bool
+    """Somebody can answer questions."""
     width: int
+    """Columns of the terminal."""
 
     @staticmethod
     def make_standard(*, no_color: bool = False, interactive: bool = True) -> Console:
-        """As the terminal is: NO_COLOR and pipes switch colour off."""
+        """The console of this process. NO_COLOR (no-color.org) and pipes switch colour off."""
         plain = no_color or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return Console(
             sys.stdout.isatty() and not plain,
@@ -37,12 +41,13 @@ class Console(Struct, frozen=True):
         )
 
     def write(self, text: str) -> None:
-        """Result text; a final newline is added if it lacks one."""
+        """Write result text, with a final newline."""
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         sys.stdout.flush()
 
     def write_bytes(self, data: bytes) -> None:
-        """Result bytes as they are."""
+        """Write result bytes as they are."""
+        # Text that is still in the buffer above was written first, so it must come first.
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -52,12 +57,12 @@ class Console(Struct, frozen=True):
             self.write(line)
 
     def note(self, text: str) -> None:
-        """One line about the run, on stderr."""
+        """Write one line about the run to stderr."""
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
     def show_diagnostics(self, diagnostics: Diagnostics) -> None:
-        """Errors and warnings, on stderr."""
+        """Write errors and warnings to stderr."""
         if diagnostics:
             from ...render.diagnostics import render_diagnostics  # noqa: PLC0415  # only faults need it
 
@@ -66,7 +71,7 @@ class Console(Struct, frozen=True):
             sys.stderr.flush()
 
     def ask(self, question: str) -> str:
-        """The answer typed to a question, or an empty string at the end of input."""
+        """Ask a question and return the answer, "" at the end of input."""
         sys.stderr.write(question)
         sys.stderr.flush()
         if is_lost(sys.stderr):  # a question that nobody saw has no answer

@@ -1,12 +1,12 @@
-"""The one way out for text: what a command writes passes the filter of secrets.
+"""Filter secrets from everything that a command writes, and handle streams that fail.
 
-While a command runs, standard output and error are `Fenced`, whoever writes to them: we, typer,
-rich, a log handler or a library.
+While a command runs, standard output and error are `Fenced`, whoever writes to them: kafkaform,
+typer, rich, a log handler or a library.
 
-A stream that takes no more (closed, a full disk, a reader that left) ends a command only while
-that changes nothing outside: `Unwritable`. Once something may have been sent the rest is
-dropped, everything is recorded, and the end of the command tells. What standard error does not
-take is dropped always: there is nobody to tell.
+If standard output fails (closed, a full disk, a reader that left), the command ends at once, as
+long as it has changed nothing (`Unwritable`). After it can have sent something, the rest of its
+output is dropped, everything is recorded, and its end reports the loss. If standard error fails,
+its text is always dropped, because there is no place to report it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _KEPT = "surrogateescape"
 
 
 class Unwritable(BaseException):
-    """Standard output takes no more. Not an Exception, so that nobody who handles the faults of
-    files takes it for one of theirs."""
+    """Standard output cannot be written."""
+
+    # Not an Exception, so that no handler for errors of files catches it.
 
     def __init__(self, error: OSError) -> None:
         why = "it is closed" if error.errno == errno.EBADF else error.strerror
@@ -38,20 +39,23 @@ class Unwritable(BaseException):
 
     @property
     def reader_left(self) -> bool:
-        """Whoever reads has seen enough: `| head`."""
+        """The reader has closed its pipe, as `head` does."""
         return isinstance(self.error, BrokenPipeError)
 
 
 class Fate(Struct):
-    """Of one stream. ends: a fault ends the command; lost: the first fault."""
+    """What happens to one stream."""
 
     ends: bool = False
+    """An error of the stream ends the command."""
     lost: OSError | None = None
+    """The first error of the stream."""
 
     def lose(self, stream: Any, error: OSError) -> None:
-        """Raises Unwritable if the fault ends the command."""
+        """Give the stream up. Raises Unwritable if that ends the command."""
         self.lost = error
-        with suppress(OSError, ValueError):  # else Python would try once more at its end
+        # Python flushes the buffer once more at its exit, would fail again and exit with 120.
+        with suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
@@ -60,7 +64,7 @@ class Fate(Struct):
 
 
 class FencedBytes(Struct, eq=False, weakref=True):
-    """The bytes below a text stream; those of text pass the filter too."""
+    """The bytes of a text stream; they pass the filter as well."""
 
     _stream: BinaryIO
     _known: KnownSecrets
@@ -83,10 +87,11 @@ class FencedBytes(Struct, eq=False, weakref=True):
 class Fenced(Struct, eq=False, weakref=True):
     """A text stream on which no secret can be written.
 
-    It filters each piece by itself: nobody here writes half a word, and each line of a secret that
-    has several lines is known as a secret, too. Typer keeps streams in a weak dictionary, so they
-    are hashable and can be referred to weakly, as Python's own are.
+    It filters each piece separately: no code here writes half a word, and each line of a secret
+    with several lines counts as a secret, too.
     """
+
+    # Typer keeps streams in a weak dictionary, so they are hashable and can be referred to weakly.
 
     _stream: TextIO
     _known: KnownSecrets
@@ -97,7 +102,7 @@ class Fenced(Struct, eq=False, weakref=True):
         with _note_faults(self._stream, self.fate):
             try:
                 self._stream.write(cleaned)
-            except UnicodeEncodeError:  # a terminal or a log that does not take all characters
+            except UnicodeEncodeError:  # the encoding of the terminal or log lacks a character
                 code = self._stream.encoding
                 self._stream.write(cleaned.encode(code, "backslashreplace").decode(code))
         return len(text)
@@ -120,7 +125,7 @@ class Fenced(Struct, eq=False, weakref=True):
 
 @contextmanager
 def _note_faults(stream: Any, fate: Fate) -> Iterator[None]:
-    """Inside, a fault of the stream is its fate and nobody else's."""
+    """Record an error of the stream inside the block, and end the command if it has to."""
     try:
         yield
     except OSError as error:
@@ -129,22 +134,22 @@ def _note_faults(stream: Any, fate: Fate) -> Iterator[None]:
 
 
 class Outlet(Struct, frozen=True):
-    """What becomes of both streams of one command."""
+    """The fate of both streams of one command."""
 
     out: Fate = field(default_factory=lambda: Fate(ends=True))
     err: Fate = field(default_factory=Fate)
 
 
 def outlive_output() -> None:
-    """From now on a standard output that takes no more does not end the command: what was sent
-    is recorded whoever reads of it."""
+    """From now on, an error of standard output does not end the command, because what it sends has
+    to be recorded, whether or not the output can be read."""
     if isinstance(sys.stdout, Fenced):
         sys.stdout.fate.ends = False
 
 
 @contextmanager
 def filter_output() -> Iterator[Outlet]:
-    """Inside, secrets are known from the moment that they are read, and both streams fenced."""
+    """Mask secrets in both streams inside the block, from the moment that they are read."""
     with watch_secrets() as known:
         before, outlet = (sys.stdout, sys.stderr), Outlet()
         fates = (outlet.out, outlet.err)
@@ -159,10 +164,10 @@ def filter_output() -> Iterator[Outlet]:
 
 
 def is_lost(stream: object) -> bool:
-    """Whether what is written there gets nowhere."""
+    """Whether the stream has failed, so that its text is dropped."""
     return isinstance(stream, Fenced) and stream.fate.lost is not None
 
 
 def make_unwritten_fault(error: OSError, detail: str) -> Diagnostic:
-    """That standard output takes no more, and what that means."""
+    """The error that standard output cannot be written, and what that means."""
     return Diagnostic(Severity.ERROR, str(Unwritable(error)), detail, advice=ELSEWHERE)

@@ -1,4 +1,4 @@
-"""Draws progress events: bars on a terminal, a line now and then in a log, or nothing."""
+"""Draw progress events: as bars on a terminal, as a few lines in a log, or not at all."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Read an expression, evaluate it, print its value, again and again: for people and for pipes.
+"""Read expressions from a terminal or a pipe, and print their values.
 
-What an expression means is not known here: `Evaluate` is handed in.
+The caller hands in the function that evaluates them (`Evaluate`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...workflow.configuration.places import find_state_home
 from .console import Console
 
 Evaluate: TypeAlias = Callable[[str], tuple[str | None, Diagnostics]]
-"""The text of an expression -> its value as HCL text, or None, and the faults."""
+"""The text of an expression -> its value as HCL, None after an error, and the faults."""
 
 PROMPT, MORE = "> ", "… "
 HISTORY_LINES = 1000
@@ -34,7 +34,7 @@ _STILL_OPEN = ('Unclosed "', "Unclosed heredoc", "Unclosed comment")
 
 
 def converse(evaluate: Evaluate, console: Console) -> int:
-    """At a terminal: prompts, a history, and going on after errors. Always 0."""
+    """Answer at a terminal, with prompts and a history, until the end of input. Returns 0."""
     with raise_interrupts(), keep_history(locate_history("console")):
         waiting: list[str] = []
         while True:
@@ -55,7 +55,7 @@ def converse(evaluate: Evaluate, console: Console) -> int:
 
 
 def answer_all(lines: Iterable[str], evaluate: Evaluate, console: Console) -> int:
-    """From a pipe: every expression in turn; 1 if one of them failed."""
+    """Answer every expression of a pipe; returns 1 if one of them failed."""
     results = []
     for text in split_expressions(lines):
         if text.strip() == "exit":
@@ -65,7 +65,7 @@ def answer_all(lines: Iterable[str], evaluate: Evaluate, console: Console) -> in
 
 
 def split_expressions(lines: Iterable[str]) -> Iterator[str]:
-    """The expressions that some lines hold; the last one may be unfinished."""
+    """Split lines into expressions; the last one can be unfinished."""
     waiting: list[str] = []
     for line in lines:
         waiting.append(line.rstrip("\r\n"))
@@ -78,14 +78,14 @@ def split_expressions(lines: Iterable[str]) -> Iterator[str]:
 
 
 def is_open(text: str) -> bool:
-    """Whether the expression goes on, because a bracket, heredoc or comment is not closed yet,
-    and nothing else is wrong with it."""
+    """Whether the expression continues in the next line, because a bracket, heredoc or comment is
+    not closed yet. One with another error is complete, so that the error is shown."""
     faults = scan(Source("", f"{text}\n"), Frame.EXPRESSION).faults
     return bool(faults) and all(fault.summary.startswith(_STILL_OPEN) for fault in faults)
 
 
 def _answer_expression(text: str, evaluate: Evaluate, console: Console) -> bool:
-    """Print the value or what is wrong; whether all went well."""
+    """Print the value or the errors of an expression; returns whether it has a value."""
     if text.strip() == "help":
         console.write(HELP)
         return True
@@ -113,17 +113,16 @@ def raise_interrupts() -> Iterator[None]:
 
 
 def locate_history(of: str) -> Path:
-    """Where the lines of a console or a shell are kept."""
+    """The file with the earlier lines of a console or a shell."""
     return find_state_home() / f"{of}_history"
 
 
 @contextmanager
 def keep_history(file: Path) -> Iterator[None]:
-    """Lines of earlier consoles, for the arrow keys; kept from other users, since people type
-    secrets. Where nothing can be kept, nothing is."""
+    """Load earlier lines for the arrow keys, and save them when the block ends, if possible."""
     try:
         import readline  # noqa: PLC0415  # not every Python has it
-    except ImportError:  # a Python without it
+    except ImportError:  # Python can be built without it
         yield
         return
     with suppress(OSError):
@@ -134,13 +133,14 @@ def keep_history(file: Path) -> Iterator[None]:
         readline.set_history_length(HISTORY_LINES)
         with suppress(OSError):
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # People type secrets, so other users must not read the file, not even for a moment.
             os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
             file.chmod(0o600)
             readline.write_history_file(file)
 
 
 def run_console(evaluate: Evaluate, console: Console) -> int:
-    """Until the end of input: a conversation if somebody is there, else all that comes."""
+    """Answer expressions until the end of input, from a terminal or a pipe."""
     if sys.stdin.isatty():
         return converse(evaluate, console)
     try:

@@ -1,4 +1,4 @@
-"""What the commands that change something share: approval, advice, and showing how they ended."""
+"""Run the commands that change something: approval, advice, and how they show their end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from .signals import stop_on_signals
 
 
 def show_run(shown: Screen, run: Callable[..., Applied], *, outputs: bool = True) -> Applied:
-    """Run an operation and show what it does and did, also where it ends in an error, which is
-    raised. run: takes `progress` and `stop`."""
+    """Run an operation, show its progress and its result, also after an error, and raise the error.
+
+    run: takes `progress` and `stop`.
+    """
     try:
         with stop_on_signals() as stop:
             applied = run(progress=shown.progress, stop=stop)
-    except Unwritable as fault:  # once something may be sent, the rest of the output is dropped
+    # Only before the first send: after it, the rest of the output is dropped instead.
+    except Unwritable as fault:
         raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
     except KafkaformError as error:
         if error.applied is not None:
@@ -40,12 +43,12 @@ def _show_applied(shown: Screen, applied: Applied, outputs: bool) -> None:
 
 
 def accept(plan: Plan) -> bool:
-    """The approval of a plan that was approved before: by a flag, or as a file."""
+    """Approve a plan that a flag or a saved plan has approved."""
     return True
 
 
 def advise(command: str, plan_file: Path | None = None, expect: str | None = None) -> Again:
-    """How the user goes on if this command line is refused or ends in part."""
+    """How the user continues if this command line is refused or ends in part."""
     plan = [shlex.quote(str(plan_file))] if plan_file else []
     token = ["--expect", expect] if expect else []
     words = " ".join(("kafkaform", command, *plan, *token))

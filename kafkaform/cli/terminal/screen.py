@@ -96,6 +96,7 @@ class TextScreen(Struct):
             )
         if plan.options.mode is Mode.DESTROY:
             return all(self._type_cluster(name, plan) for name in sorted(plan.instances))
+        # As in Terraform, "y" is not enough: too many fingers type it without reading.
         answer = self.console.ask('\nApply these changes? Only "yes" is accepted: ')
         return answer == "yes"
 
@@ -118,8 +119,8 @@ class TextScreen(Struct):
             self.note(f"Repeated {edits} that the state lacked (`state rm`, `state mv`, ...).")
         for identity in found.released:
             self.note(
-                f"{inline(str(identity))} is not managed any more: an edit that an earlier version "
-                "logged may have let it go. If it is yours, adopt it again."
+                f"{inline(str(identity))} is no longer managed: an edit by an earlier version can "
+                "have forgotten it. If it is yours, adopt it again."
             )
 
     def note(self, text: str) -> None:
@@ -136,6 +137,7 @@ class TextScreen(Struct):
         self._show_late(report.invisible)
 
     def _show_late(self, late: tuple[Invisible, ...]) -> None:
+        # A node that lags behind lags behind with everything, so its objects are listed together.
         where = attrgetter("noun", "node", "why")
         for (noun, node, why), many in groupby(sorted(late, key=where), where):
             names = [inline(item.address) for item in many]

@@ -1,8 +1,8 @@
-"""SIGINT and SIGTERM. While nothing is being sent, the command ends at once and says so; while
-requests leave, the run's `Stop` is asked instead, which finishes the batch in flight.
+"""Handle SIGINT and SIGTERM. While nothing is being sent, the command ends at once and says so;
+while it sends, the run's `Stop` finishes the batch in flight first.
 
-Only the command line installs handlers: to a program that uses kafkaform as a library, they would
-be foreign.
+Only the command line installs handlers, because a program that uses kafkaform as a library has
+handlers of its own.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ _OVER_THIS_LINE = b"\r\x1b[2K"
 
 
 def end_on_signals() -> None:
-    """From now on the first of both signals raises Ended, and another one ends the process."""
+    """From now on, the first signal raises Ended, and a second one ends the process."""
     for number in SIGNALS:
         signal.signal(number, _end)
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """A `Stop` that signals ask while a run sends; at all other times the handlers that were there
-    before are called. Outside the main thread no signals arrive, so nothing is installed."""
+    """Yield a `Stop` that signals ask while a run sends. At all other times they call the handlers
+    that were installed before."""
     stop = Stop(heard=tell_finishing)
+    # Python runs handlers in the main thread only, and allows only that thread to install them.
     if current_thread() is not main_thread():
         yield stop
         return
@@ -69,9 +70,9 @@ def stop_on_signals() -> Iterator[Stop]:
 
 
 def wait_until_readable(stream: TextIO) -> None:
-    """Wait for a line on a terminal. Python looks for signals before and after it reads: one that
-    comes just as the reading begins would be noticed at the next key only. Here it ends the wait.
-    """
+    """Wait for a line on a terminal, or for a signal."""
+    # Python looks for signals before and after a read. One that arrives just as the read begins
+    # would be noticed at the next key only; its wake-up byte ends the select here.
     keys = stream.fileno()
     woken, wakes = os.pipe()
     os.set_blocking(woken, False)
@@ -87,8 +88,8 @@ def wait_until_readable(stream: TextIO) -> None:
 
 
 def find_end(error: BaseException) -> Ended | None:
-    """The end that this error comes from: compiled code that is interrupted raises one of its own
-    (SystemError)."""
+    """The Ended that an error comes from, None if it comes from none."""
+    # Compiled code that a handler interrupts raises SystemError, with Ended as its cause.
     seen: BaseException | None = error
     while seen is not None and not isinstance(seen, Ended):
         seen = seen.__cause__ or seen.__context__
@@ -96,9 +97,9 @@ def find_end(error: BaseException) -> Ended | None:
 
 
 def work_in_child() -> None:
-    """Returns in a child process. This one waits for it, listens to signals meanwhile, and ends
-    with its exit code: a query engine may hold Python's lock for as long as it computes, and no
-    handler would run where it does."""
+    """Continue in a child process; this one waits for it, and ends with its exit code."""
+    # A query engine holds Python's lock while it computes, so no signal handler would run in its
+    # process. This process is idle, gets the signals, and kills the other one.
     child = os.fork()
     if child == 0:
         for number in SIGNALS:
@@ -116,7 +117,7 @@ def work_in_child() -> None:
 
 
 def _end_with_parent() -> None:
-    """Where the system can do that (Linux): nobody computes for a process that was killed."""
+    """End this process when its parent dies, where the system can do that (Linux)."""
     import ctypes  # noqa: PLC0415  # only fleet commands fork
 
     with suppress(OSError, AttributeError):
@@ -124,7 +125,8 @@ def _end_with_parent() -> None:
 
 
 def end_process(code: int) -> NoReturn:
-    """End the process without waiting for threads that wait for answers."""
+    """End the process without waiting for threads."""
+    # A client's threads can wait for answers of a cluster for minutes.
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -132,7 +134,8 @@ def end_process(code: int) -> NoReturn:
 
 
 def tell_finishing() -> None:
-    """Say at the first signal that it has come, whoever is drawing: handlers must take no locks."""
+    """Confirm the first signal on stderr."""
+    # Not through the screen: the interrupted code can hold its lock, and would never release it.
     here = _OVER_THIS_LINE if _is_terminal() else b""
     _write(here + FINISHING.encode() + b"\n")
 
@@ -144,7 +147,8 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:
-    """Connections and threads that are being closed may take longer than anybody waits."""
+    """End the process at a second signal."""
+    # Closing connections and threads can take longer than anybody waits.
     here = _SHOW_CURSOR + _OVER_THIS_LINE if _is_terminal() else b""
     _write(here + AT_ONCE.encode() + b"\n")
     os._exit(128 + number)
@@ -155,5 +159,5 @@ def _is_terminal() -> bool:
 
 
 def _write(data: bytes) -> None:
-    with suppress(OSError):  # nobody reads it any more
+    with suppress(OSError):  # the terminal is gone, and nobody is left to read it
         os.write(2, data)

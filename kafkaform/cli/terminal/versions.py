@@ -1,4 +1,4 @@
-"""What is installed: kafkaform, its providers, Python."""
+"""Show the versions of kafkaform, its providers and Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .console import Console
 
 
 def show_version(json: bool = False) -> None:
-    """Print the versions, as lines or as JSON for programs."""
+    """Print the versions as lines, or as JSON for programs."""
     registry, console = Registry(), Console.make_standard()
     providers = {name: registry.describe_package(name) for name in registry.names}
     if json:

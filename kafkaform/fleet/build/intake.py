@@ -87,7 +87,7 @@ def take_in(
     # Each file once, even if it is listed twice, or its rows would be doubled.
     read = _Files(spark, landing, tuple(dict.fromkeys(files)))
 
-    def written(**tables: DataFrame) -> list[DataFrame]:
+    def write_all(**tables: DataFrame) -> list[DataFrame]:
         tasks = [partial(write, name, _stamp_rows(name, tables[name], stamp)) for name in tables]
         return run_at_once(tasks, spark.interruptAll)
 
@@ -96,7 +96,7 @@ def take_in(
         parse_registers(read.read_folder(REGISTER)),
     )
     # Side by side: most of the time goes into planning, which uses one core.
-    lines, rows, _ = written(
+    lines, rows, _ = write_all(
         audit_raw=_make_printable(parse_records(_read_audit_lines(read.read_folder(AUDIT)))),
         snapshot_raw=snapshots.select_rows(),
         register_raw=taken.where(F.col("reason").isNull()),
@@ -116,7 +116,7 @@ def take_in(
         *_select_bad_of_topics(bronze),
     )
     # `snapshot` last: it must say `failed` for files whose rows were refused.
-    kept, _ = written(
+    kept, _ = write_all(
         quarantine=reduce(DataFrame.unionByName, bad), snapshot=snapshots.make_metas(refused)
     )
     _weigh_bad(kept, lines, rows, max_corrupt)

@@ -96,6 +96,6 @@ def _append_rows(rows: DataFrame, table: str, noted: str, topic: str) -> None:
 
 def _make_refusal(topic: str, said: str) -> KafkaformError:
     """Use our own message if there is one; Spark wraps it in its own."""
-    told = re.search(rf"{re.escape(topic_source.TOLD)}[^\n]*", said)
-    why = told[0] if told else f"{topic_source.TOLD}{topic}: {said.strip().splitlines()[0]}"
+    ours = re.search(rf"{re.escape(topic_source.PREFIX)}[^\n]*", said)
+    why = ours[0] if ours else f"{topic_source.PREFIX}{topic}: {said.strip().splitlines()[0]}"
     return KafkaformError(why, _ELSEWHERE if topic_source.SETTINGS in why else _ADVICE)

@@ -96,8 +96,8 @@ def _select_clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
     the clusters whose topics were ever read."""
     kind = F.col("kind")
     factor = F.col("attrs")["default_replication_factor"].try_cast("int")
-    told = live.where(kind.isin(CLUSTER, _TOPIC)).groupBy("cluster")
-    about = told.agg(
+    about_clusters = live.where(kind.isin(CLUSTER, _TOPIC)).groupBy("cluster")
+    about = about_clusters.agg(
         F.max(F.when(kind == CLUSTER, factor)).alias("default"),
         F.max(kind == _TOPIC).alias("holds"),
     )

@@ -34,10 +34,10 @@ def build_event(frames: Frames, context: BuildContext) -> DataFrame:
     topic has no body is ignored until the log itself lands.
     """
     raw = frames["audit_raw"].where(F.col("kind").isin(*STEPS))
-    told = raw.select(*_ID, "time", "run", "actor", "kind", F.from_json("body", _BODY).alias("b"))
+    parsed = raw.select(*_ID, "time", "run", "actor", "kind", F.from_json("body", _BODY).alias("b"))
     # A file and a topic may both have brought the record; the copies are equal, except for the
     # body.
-    steps = select_newest(told.where(F.col("b.step").isNotNull()), _ID, F.asc("time"))
+    steps = select_newest(parsed.where(F.col("b.step").isNotNull()), _ID, F.asc("time"))
     flat = steps.select(
         _make_event_id().alias("event_id"),
         *_ID,

@@ -124,9 +124,9 @@ def _to_list(names: tuple[str, ...] | None) -> list[str] | None:
 
 def _list_mentioned(frames: Frames) -> DataFrame:
     """Return cluster_id, each once. A run records at its start which clusters it is about."""
-    told = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
+    begun = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
     landed = frames["snapshot"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
-    both = told.unionByName(landed).where(F.col("cluster_id").isNotNull())
+    both = begun.unionByName(landed).where(F.col("cluster_id").isNotNull())
     return both.distinct()
 
 

@@ -54,9 +54,9 @@ def build_run(frames: Frames, context: BuildContext) -> DataFrame:
         "ended_at": F.when(over, _parse_time("end_time")),
         "complete": F.when(over, F.col("completeness") == "true"),
     }
-    told = runs.where(F.col("ran")).withColumns(ended)
+    ended_runs = runs.where(F.col("ran")).withColumns(ended)
     chains = _judge_chains(raw).withColumnRenamed("seq", "last")
-    proven = told.join(chains, ["lineage", "last"], how="left")
+    proven = ended_runs.join(chains, ["lineage", "last"], how="left")
     found = proven.join(_count_refused(records), ["lineage", "run"], how="left")
     counted = found.withColumn("refused", F.coalesce("refused", F.lit(0)).cast("int"))
     return counted.select(*TABLES["run"].names)

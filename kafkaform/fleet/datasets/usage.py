@@ -174,10 +174,10 @@ def _find_read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFram
     )
     judged = placed.withColumn("moved", F.when(_is_active(), F.col("at")))
     now = F.when(_is_last() & F.col("group").isNotNull(), F.struct("group", "committed"))
-    told = judged.groupBy(*KEY).agg(
+    by_topic = judged.groupBy(*KEY).agg(
         F.collect_set(now).alias("now"), F.max(F.coalesce("moved", "read_at")).alias("read_at")
     )
-    return told.select(*KEY, _map_by_group().alias("committed"), "read_at")
+    return by_topic.select(*KEY, _map_by_group().alias("committed"), "read_at")
 
 
 def _map_by_group() -> Column:

@@ -37,9 +37,9 @@ _BEGIN = rf'^\{{"actor":{_TEXT},"body":'
 _REST = rf'"kind":"[a-z_]+","prev":"[0-9a-f]{{64}}","run":{_TEXT},"seq":[1-9][0-9]{{0,17}},'
 _END = rf'^[0-9a-f]{{64}}",{_REST}"time":"[^"\\]*"\}}\z'
 _CLAIM = rf'"hash":"[0-9a-f]{{64}}",{_REST}"time":"[^"\\]*"\}}\z'
-_PARTS = ("told", "tail", "head", "begin", "sound")
+_PARTS = ("parsed", "tail", "head", "begin", "sound")
 """Helper columns; see `_split_parts`."""
-_TOLD = ("seq", "time", "run", "actor", "kind", "prev", "hash")
+_COPIED = ("seq", "time", "run", "actor", "kind", "prev", "hash")
 _NEEDED = ("action", "attempt", "instance", "key", "kind", "scope_id", "paths")
 # An explicit schema: inference costs a pass over all lines and may differ between builds.
 _RECORD = (
@@ -61,19 +61,19 @@ def parse_records(lines: DataFrame) -> DataFrame:
 def judge_lines(lines: DataFrame) -> DataFrame:
     """Like `parse_records`, and add `reason`: why the line is rejected, or null. It parses a line
     several times, so call it only for the few lines that were rejected."""
-    told = _read_members(_split_parts(lines))
+    parsed = _read_members(_split_parts(lines))
     reason = F.when(F.col("seq").isNull(), F.coalesce(_find_reason(), F.lit("bad_value")))
-    return told.withColumn("reason", reason).drop(*_PARTS)
+    return parsed.withColumn("reason", reason).drop(*_PARTS)
 
 
 def _split_parts(lines: DataFrame) -> DataFrame:
-    """Add told (the line as a struct), tail (the text after the last hash marker), head (the text
+    """Add parsed (the line as a struct), tail (the text after the last hash marker), head (the text
     before it), begin (the length of the text before the body) and sound."""
     # From the right: a body may contain the marker as text, but nothing after the record's own hash
     # can.
     tail = F.substring_index("line", _MARK, -1)
     # PERMISSIVE: a line that is no JSON gives null members instead of failing the whole job.
-    split = lines.select("*", tail.alias("tail"), F.from_json("line", _RECORD).alias("told"))
+    split = lines.select("*", tail.alias("tail"), F.from_json("line", _RECORD).alias("parsed"))
     head = F.left("line", F.length("line") - F.length("tail") - len(_MARK))
     found = split.withColumn("head", head)
     begin = F.length(F.regexp_extract("head", _BEGIN, 0))
@@ -84,10 +84,10 @@ def _read_members(parts: DataFrame) -> DataFrame:
     is_sound = F.col("sound")
     size = F.length("head") - F.col("begin") - 1
     # All or nothing: a rejected line must not leave a time or a key that later tables could use.
-    members = {name: F.when(is_sound, F.col(f"told.{name}")) for name in _TOLD}
+    members = {name: F.when(is_sound, F.col(f"parsed.{name}")) for name in _COPIED}
     body = F.when(is_sound, F.substring("head", F.col("begin") + 1, size))
     return parts.withColumns(
-        {**members, "body": body, "scope_id": F.when(is_sound, F.col("told.body.scope_id"))}
+        {**members, "body": body, "scope_id": F.when(is_sound, F.col("parsed.body.scope_id"))}
     )
 
 
@@ -100,18 +100,18 @@ def parse_claimed_seq() -> Column:
 
 
 def _is_sound() -> Column:
-    told = F.col("told")
+    parsed = F.col("parsed")
     # `from_json` accepts repeated and unknown members. Counting the keys and matching the text
     # exactly rejects both.
     conditions = (
         _has_shape(),
         F.size(F.json_object_keys("line")) == len(MEMBERS),
         _is_cut() | ~_has_wrong_hash(),
-        told["kind"].isin(*KINDS),
-        told["body"]["lineage"] == F.col("lineage"),
+        parsed["kind"].isin(*KINDS),
+        parsed["body"]["lineage"] == F.col("lineage"),
         # `try_`: under ANSI mode, the plain cast of a bad time fails the job and takes all logs
         # with it.
-        told["seq"].isNotNull() & F.try_to_timestamp(told["time"]).isNotNull(),
+        parsed["seq"].isNotNull() & F.try_to_timestamp(parsed["time"]).isNotNull(),
         _is_cut() | ~_lacks_members(),
     )
     # A null in any condition means that something is missing. `sound` is used without negation and
@@ -127,7 +127,7 @@ def _has_shape() -> Column:
 def _is_cut() -> Column:
     """True for a record whose copy in a topic lacks its body, because topics limit the size of a
     record. Its hash cannot be recomputed."""
-    omitted = F.col("told.body.omitted_bytes")
+    omitted = F.col("parsed.body.omitted_bytes")
     return omitted.isNotNull() & F.col("origin").startswith(TOPIC)
 
 
@@ -140,10 +140,10 @@ def _has_wrong_hash() -> Column:
 
 def _lacks_members() -> Column:
     """True if the record is about a step but lacks members that every step has."""
-    told = F.col("told")
-    lacks = reduce(or_, (told["body"][name].isNull() for name in _NEEDED))
-    is_step = (told["kind"] != "recover") | told["body"]["step"].isNotNull()
-    return told["kind"].isin(*STEPS) & is_step & (lacks | told["body"]["step"].isNull())
+    parsed = F.col("parsed")
+    lacks = reduce(or_, (parsed["body"][name].isNull() for name in _NEEDED))
+    is_step = (parsed["kind"] != "recover") | parsed["body"]["step"].isNotNull()
+    return parsed["kind"].isin(*STEPS) & is_step & (lacks | parsed["body"]["step"].isNull())
 
 
 def _find_reason() -> Column:
@@ -152,7 +152,7 @@ def _find_reason() -> Column:
     The hash is checked before unknown kinds: a record of a newer version verifies, while an altered
     one does not, and only the former is `newer_format`.
     """
-    keys, told = F.json_object_keys("line"), F.col("told")
+    keys, parsed = F.json_object_keys("line"), F.col("parsed")
     missing = F.size(F.array_except(F.array(*map(F.lit, MEMBERS)), keys)) > 0
     return (
         # `json_object_keys` is null for anything but an object, so valid JSON needs a second look.
@@ -160,11 +160,11 @@ def _find_reason() -> Column:
         .when(keys.isNull(), "not_a_record")
         .when(missing, "missing_key")
         .when(F.size(keys) > len(MEMBERS), "newer_format")
-        .when(~_has_shape() | told["seq"].isNull(), "bad_value")
+        .when(~_has_shape() | parsed["seq"].isNull(), "bad_value")
         .when(~_is_cut() & _has_wrong_hash(), "bad_hash")
-        .when(~told["kind"].isin(*KINDS), "newer_format")
-        .when(told["body"]["lineage"].isNull(), "missing_key")
-        .when(told["body"]["lineage"] != F.col("lineage"), "bad_value")
-        .when(F.try_to_timestamp(told["time"]).isNull(), "bad_value")
+        .when(~parsed["kind"].isin(*KINDS), "newer_format")
+        .when(parsed["body"]["lineage"].isNull(), "missing_key")
+        .when(parsed["body"]["lineage"] != F.col("lineage"), "bad_value")
+        .when(F.try_to_timestamp(parsed["time"]).isNull(), "bad_value")
         .when(~_is_cut() & _lacks_members(), "missing_key")
     )

@@ -14,7 +14,8 @@ import pyspark.sql.functions as F
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 
-from ...core.landing import FORMAT, META, ROWS
+from ...core.landing import FORMAT, META, REGISTER, ROWS
+from ...core.resource import CoverageKind
 
 # Explicit schemas: inference reads every file twice, and a build could see other types than the
 # last.
@@ -29,6 +30,10 @@ _META = (
 )
 _META_NEEDS = ("source", "subject", "snapshot", "started", "ended", "complete", "format")
 _REGISTER = "format bigint, taken string, clusters string"
+_REGISTER_NAME = f"'{REGISTER}/'yyyyMMdd'T'HHmmss.SSSSSS'Z.json'"
+"""The file of a register, as `inventory.landing` names it after `taken`."""
+_COVERAGE = tuple(kind.value for kind in CoverageKind)
+_KIND = r"\A[A-Za-z_][A-Za-z0-9_-]{0,127}\z"
 CHANGED = "bad_checksum"
 """Reason of a file of rows that is not the one that was written."""
 _REFUSED = "its rows are damaged or were changed; they are in quarantine"
@@ -48,19 +53,26 @@ def split_lines(files: DataFrame) -> DataFrame:
 def parse_registers(files: DataFrame) -> DataFrame:
     """Return taken, body, _file and, as in `split_lines`, position and line; reason: why the
     register is rejected. One row per file."""
-    told = _read_members(files, _REGISTER)
+    parsed = _read_members(files, _REGISTER)
     reason = (
         _find_no_object()
-        .when(F.col("told.format") > FORMAT, "newer_format")
-        .when(_is_any_null("told", ("format", "taken", "clusters")), "missing_key")
-        .when(_parse_time("told.taken").isNull(), "bad_value")
+        .when(F.col("parsed.format") > FORMAT, "newer_format")
+        .when(_is_any_null("parsed", ("format", "taken", "clusters")), "missing_key")
+        .when(F.col("parsed.format") < 1, "bad_value")
+        .when(_parse_time("parsed.taken").isNull(), "bad_value")
+        # As with snapshots, path and members must agree. A copy under another name would have the
+        # same key as the original, and a key that occurs twice fails the build.
+        .when(
+            F.col("_file") != F.date_format(_parse_time("parsed.taken"), _REGISTER_NAME),
+            "bad_value",
+        )
     )
-    return told.select(
+    return parsed.select(
         "_file",
         "position",
         "line",
         reason.alias("reason"),
-        _parse_time("told.taken").alias("taken"),
+        _parse_time("parsed.taken").alias("taken"),
         F.col("line").alias("body"),
     )
 
@@ -69,7 +81,7 @@ class Snapshots(Struct, frozen=True):
     """The snapshots among some landing files."""
 
     metas: DataFrame
-    """The `.meta.json` files, one row each: told (the members), reason, stem, _file, position,
+    """The `.meta.json` files, one row each: parsed (the members), reason, stem, _file, position,
     line. The stem is the path without its ending, which pairs the two files of a snapshot."""
     files: DataFrame
     """The files of rows: stem, _file, content."""
@@ -77,21 +89,23 @@ class Snapshots(Struct, frozen=True):
     @classmethod
     def from_files(cls, metas: DataFrame, rows: DataFrame) -> Snapshots:
         """Pair the files. metas, rows: _file, content."""
-        told = _read_members(metas, _META).withColumn("stem", _get_stem(META))
-        named = F.concat_ws("/", "told.source", "told.subject", "told.snapshot")
+        parsed = _read_members(metas, _META).withColumn("stem", _get_stem(META))
+        named = F.concat_ws("/", "parsed.source", "parsed.subject", "parsed.snapshot")
         reason = (
             _find_no_object()
-            .when(F.col("told.format") > FORMAT, "newer_format")
-            .when(_is_any_null("told", _META_NEEDS), "missing_key")
+            .when(F.col("parsed.format") > FORMAT, "newer_format")
+            .when(_is_any_null("parsed", _META_NEEDS), "missing_key")
+            .when(F.col("parsed.format") < 1, "bad_value")
             .when(
-                _parse_time("told.started").isNull() | _parse_time("told.ended").isNull(),
+                _parse_time("parsed.started").isNull() | _parse_time("parsed.ended").isNull(),
                 "bad_value",
             )
             # Members and path must agree. Otherwise a file copied to another cluster's folder would
             # count for that cluster.
             .when(named != F.col("stem"), "bad_value")
+            .when(_has_wrong_maps(), "bad_value")
         )
-        return cls(told.withColumn("reason", reason), rows.withColumn("stem", _get_stem(ROWS)))
+        return cls(parsed.withColumn("reason", reason), rows.withColumn("stem", _get_stem(ROWS)))
 
     def select_rows(self) -> DataFrame:
         """Return the rows for `snapshot_raw`, without stamps: all rows of a file, or none if the
@@ -99,7 +113,7 @@ class Snapshots(Struct, frozen=True):
         # Inner, on broadcast metas: rows without a `.meta.json` are an unfinished snapshot, not a
         # small one.
         both = self.files.join(
-            F.broadcast(self._select_good().select("stem", "told")), "stem", "inner"
+            F.broadcast(self._select_good().select("stem", "parsed")), "stem", "inner"
         )
         lines = _drop_last_empty(F.split(F.col("content").cast("string"), "\n"))
         # One array per file instead of one row per line: the checksum and the count decide for the
@@ -107,14 +121,14 @@ class Snapshots(Struct, frozen=True):
         parsed = both.withColumn("found", F.transform(lines, lambda line: F.from_json(line, _ROW)))
         # The count is compared as well: a checksum says nothing about how the bytes split into rows
         # here.
-        right = (F.sha2("content", 256) == F.col("told.sha256")) & (
-            F.size("found") == F.col("told.rows")
+        right = (F.sha2("content", 256) == F.col("parsed.sha256")) & (
+            F.size("found") == F.col("parsed.rows")
         )
         whole = right & ~F.exists("found", _is_bad)
-        about = [F.col(f"told.{name}") for name in ("source", "subject", "snapshot")]
+        about = [F.col(f"parsed.{name}") for name in ("source", "subject", "snapshot")]
         return parsed.select(
             *about,
-            _parse_time("told.ended").alias("captured_at"),
+            _parse_time("parsed.ended").alias("captured_at"),
             "_file",
             # `inline` of null gives no rows, which is exactly "nothing of this file".
             F.inline(F.when(whole, F.col("found"))),
@@ -129,12 +143,12 @@ class Snapshots(Struct, frozen=True):
         counted = self._select_good().join(F.broadcast(count.select("stem", "n")), "stem", "left")
         # Without a checksum the cluster could not be read; its `.meta.json` says so, and no rows
         # are due.
-        wanted = counted.where(F.col("told.sha256").isNotNull())
+        wanted = counted.where(F.col("parsed.sha256").isNotNull())
         n = F.coalesce("n", F.lit(0))
         # What should have no rows must be of no bytes, too.
-        other = (F.col("told.rows") == 0) & (F.col("told.sha256") != _OF_NOTHING)
+        other = (F.col("parsed.rows") == 0) & (F.col("parsed.sha256") != _OF_NOTHING)
         # A null count would make the comparison null, and `~null` would hide the fault.
-        right = F.coalesce((n == F.col("told.rows")) & ~other, F.lit(False))
+        right = F.coalesce((n == F.col("parsed.rows")) & ~other, F.lit(False))
         return tuple(row["stem"] for row in wanted.where(~right).select("stem").collect())
 
     def find_faults(self) -> DataFrame:
@@ -148,8 +162,8 @@ class Snapshots(Struct, frozen=True):
         )
         # Spark passes over files without bytes, as if they were not there.
         total, count = F.coalesce("sum", F.lit(_OF_NOTHING)), F.coalesce("n", F.lit(0))
-        right = (total == F.col("told.sha256")) & (count == F.col("told.rows"))
-        found = self._select_good().select("stem", "told").join(sums, "stem", how="left")
+        right = (total == F.col("parsed.sha256")) & (count == F.col("parsed.rows"))
+        found = self._select_good().select("stem", "parsed").join(sums, "stem", how="left")
         judged = found.withColumn("right", F.coalesce(right, F.lit(False)))
         changed = judged.where(~F.col("right")).select(
             F.concat("stem", F.lit(ROWS)).alias("_file"),
@@ -160,7 +174,12 @@ class Snapshots(Struct, frozen=True):
         # left_semi: only lines of files that pass the checksum are looked at one by one.
         sound = self.files.join(judged.where("right").select("stem"), "stem", how="left_semi")
         lines = split_lines(sound).withColumn("row", F.from_json("line", _ROW))
-        reason = _find_no_object().when(_is_bad(F.col("row")), "missing_key")
+        row = F.col("row")
+        reason = (
+            _find_no_object()
+            .when(_lacks_members(row), "missing_key")
+            .when(_has_wrong_kind(row), "bad_value")
+        )
         bad = lines.withColumn("reason", reason).where(F.col("reason").isNotNull())
         return changed.unionByName(bad.select("_file", "reason", "position", "line"))
 
@@ -168,24 +187,24 @@ class Snapshots(Struct, frozen=True):
         """Return the rows for `snapshot`, without stamps. refused: stems of snapshots that count as
         failed."""
         bad = _is_among(refused)
-        coverage = F.coalesce("told.coverage", F.create_map().cast(_NO_MAP))
+        coverage = F.coalesce("parsed.coverage", F.create_map().cast(_NO_MAP))
         # Every kind becomes `failed`: the rows are gone, and a kind that stays `complete` without
         # rows would prove that all of its objects were deleted.
         failed = F.transform_values(coverage, lambda _, __: F.lit("failed"))
         return self._select_good().select(
-            F.col("told.source"),
-            F.col("told.subject"),
-            F.col("told.snapshot"),
-            _parse_time("told.started").alias("started_at"),
-            _parse_time("told.ended").alias("captured_at"),
-            (F.col("told.complete") & ~bad).alias("complete"),
+            F.col("parsed.source"),
+            F.col("parsed.subject"),
+            F.col("parsed.snapshot"),
+            _parse_time("parsed.started").alias("started_at"),
+            _parse_time("parsed.ended").alias("captured_at"),
+            (F.col("parsed.complete") & ~bad).alias("complete"),
             # An unread cluster is never an empty one: `sha256` becomes null as well (`GOOD`).
-            F.when(bad, F.lit(0)).otherwise(F.coalesce("told.rows", F.lit(0))).alias("rows"),
-            F.when(~bad, F.col("told.sha256")).alias("sha256"),
-            F.col("told.scope_id"),
+            F.when(bad, F.lit(0)).otherwise(F.coalesce("parsed.rows", F.lit(0))).alias("rows"),
+            F.when(~bad, F.col("parsed.sha256")).alias("sha256"),
+            F.col("parsed.scope_id"),
             F.when(bad, failed).otherwise(coverage).alias("coverage"),
-            F.coalesce("told.scopes", F.create_map().cast(_NO_MAP)).alias("scopes"),
-            F.when(bad, F.lit(_REFUSED)).otherwise(F.col("told.error")).alias("error"),
+            F.coalesce("parsed.scopes", F.create_map().cast(_NO_MAP)).alias("scopes"),
+            F.when(bad, F.lit(_REFUSED)).otherwise(F.col("parsed.error")).alias("error"),
             "_file",
         )
 
@@ -194,10 +213,21 @@ class Snapshots(Struct, frozen=True):
 
 
 def _read_members(files: DataFrame, members: str) -> DataFrame:
-    """Parse files of one line: _file, position, line, told (the members)."""
+    """Parse files of one line: _file, position, line, parsed (the members)."""
     line = F.rtrim(F.col("content").cast("string"), F.lit("\n"))
     lines = files.select("_file", F.lit(1).cast("bigint").alias("position"), line.alias("line"))
-    return lines.withColumn("told", F.from_json("line", members))
+    return lines.withColumn("parsed", F.from_json("line", members))
+
+
+def _has_wrong_maps() -> Column:
+    """True if coverage or scopes are no maps, or coverage has an unknown word."""
+    # `from_json` makes null of what is no map, and null would mean the same as an empty map.
+    wrong = F.lit(False)
+    for name in ("coverage", "scopes"):
+        is_there = F.get_json_object("line", f"$.{name}").isNotNull()
+        wrong = wrong | (is_there & F.col(f"parsed.{name}").isNull())
+    words = F.coalesce(F.map_values("parsed.coverage"), F.array().cast("array<string>"))
+    return wrong | F.exists(words, lambda word: word.isNull() | ~word.isin(*_COVERAGE))
 
 
 def _find_no_object() -> Column:
@@ -210,7 +240,17 @@ def _find_no_object() -> Column:
 
 
 def _is_bad(row: Column) -> Column:
+    return _lacks_members(row) | _has_wrong_kind(row)
+
+
+def _lacks_members(row: Column) -> Column:
     return row["kind"].isNull() | row["key"].isNull() | row["attrs"].isNull()
+
+
+def _has_wrong_kind(row: Column) -> Column:
+    # `snapshot_raw` has a folder for each kind. A text that cannot be the name of a folder would
+    # fail the build for all clusters, and Delta Lake reads an empty one as null.
+    return ~row["kind"].rlike(_KIND)
 
 
 def _is_any_null(struct: str, names: Collection[str]) -> Column:

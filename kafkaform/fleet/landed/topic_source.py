@@ -26,7 +26,7 @@ SETTINGS = "KAFKAFORM_TOPIC_SETTINGS"
 NAME = "kafkaform_topic"
 COLUMNS = "line string, lineage string, number int, place bigint"
 """The record's value, key, partition and offset."""
-TOLD = "the topic cannot be read: "
+PREFIX = "the topic cannot be read: "
 """Prefix of our own error messages, by which `log_topic` finds them inside Spark's."""
 PATIENCE = 30.0
 """Seconds without progress after which reading fails."""
@@ -44,7 +44,7 @@ class TopicUnreadable(Exception):
     """The topic cannot be read. The message is meant for the user."""
 
     def __init__(self, topic: str, why: str) -> None:
-        super().__init__(f"{TOLD}{topic}: {why}")
+        super().__init__(f"{PREFIX}{topic}: {why}")
 
 
 @dataclass

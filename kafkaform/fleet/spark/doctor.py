@@ -46,7 +46,7 @@ class DoctorCheck(Struct, frozen=True):
     name: str
     good: bool | None
     """None: it cannot be checked here."""
-    told: str
+    found: str
     """What was found."""
     advice: str = ""
     """What to do; empty if nothing."""
@@ -97,13 +97,13 @@ def _check_java(place: SparkPlace) -> DoctorCheck:
     if place.connect:
         return DoctorCheck("java", None, f"the Connect server has its own ({place.master})")
     try:
-        found = java.find_java(place.cache)
+        used = java.find_java(place.cache)
     except KafkaformError as error:
         return DoctorCheck("java", False, error.message, error.advice)
-    told = f"{found.version} ({found.found}{'' if found.whole else _SHIMMED})"
-    fault = _find_fault(found.home / "bin" / "java")
+    found = f"{used.version} ({used.found}{'' if used.whole else _SHIMMED})"
+    fault = _find_fault(used.home / "bin" / "java")
     advice = "Set JAVA_HOME to another one." if fault else ""
-    return DoctorCheck("java", not fault, f"{told} {fault}".rstrip(), advice)
+    return DoctorCheck("java", not fault, f"{found} {fault}".rstrip(), advice)
 
 
 def _find_fault(program: Path) -> str:
@@ -192,7 +192,7 @@ def _check_disk(name: str, path: Path) -> DoctorCheck:
         folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists()
     )
     free = shutil.disk_usage(there).free
-    told = f"{free / _GIB:.1f} GiB free in {there}"
+    found = f"{free / _GIB:.1f} GiB free in {there}"
     if not os.access(there, os.W_OK | os.X_OK):
         return DoctorCheck(
             name,
@@ -201,9 +201,9 @@ def _check_disk(name: str, path: Path) -> DoctorCheck:
             "Change its permissions, or use another folder.",
         )
     if free >= LEAST_BYTES:
-        return DoctorCheck(name, True, told)
+        return DoctorCheck(name, True, found)
     return DoctorCheck(
-        name, False, told, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least."
+        name, False, found, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least."
     )
 
 
@@ -212,12 +212,12 @@ def _check_writes(objects: Objects) -> DoctorCheck:
     each other."""
     key = f"{FOLDER}/probe-{secrets.token_hex(8)}"
     try:
-        told = _find_broken_promise(objects, key)
+        broken = _find_broken_promise(objects, key)
     except StorageError as error:
         return DoctorCheck("writes", False, error.message, error.advice)
-    advice = "" if told is None else "Use a store that supports conditional writes."
+    advice = "" if broken is None else "Use a store that supports conditional writes."
     return DoctorCheck(
-        "writes", told is None, told or f"{objects.location} refuses conflicting writes", advice
+        "writes", broken is None, broken or f"{objects.location} refuses conflicting writes", advice
     )
 
 

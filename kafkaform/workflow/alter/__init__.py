@@ -1,3 +1,3 @@
-"""In: names and configs as KIP-248's `alter` takes them. Out: plans that need no configuration.
-Must not know: how flags are parsed or plans shown.
+"""In: what an `alter` wants, as a provider made it of a command line. Out: plans that need no
+configuration. Must not know: how flags are parsed or plans shown.
 """

@@ -1,5 +1,5 @@
-"""An `alter` that sends nothing: its plan, and its dry run if that is wanted. Takes no lock and
-writes nothing, as `plan` does."""
+"""Make the plan of an `alter` without applying it, and its dry run if wanted. Like `plan`, this
+takes no lock and writes nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ..workspace import (
 def rehearse(
     workspace: Workspace, ask: ApplyRequest, listener: Listener, *, validate: bool
 ) -> Plan:
-    """Make the plan of `ask.make`; validate: do its dry run, too. Raises Blocked for a plan that
-    could not be applied, DryRunRefused naming every refused step."""
+    """Make the plan with `ask.make`. validate: make its dry run, too. Raises Blocked for a plan
+    that cannot be applied, DryRunRefused with all refused steps."""
     announce = Announcer(listener)
     with keep_secrets(workspace.known):
         loaded = workspace.backend.load()

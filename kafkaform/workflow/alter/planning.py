@@ -1,14 +1,13 @@
-"""KIP-248's alter: from names and configs on the command line to a plan of their changes.
+"""The plan of an `alter`: changes that the command line names instead of a configuration.
 
-The plan, its dry run, its log and its checks are those of every apply; only what is wanted comes
-from flags. In a configuration folder that is its state's lock and log; else a log for each
-cluster, below the user's folder for state.
+Its dry run, its log and its checks are those of every apply. In a configuration folder it uses the
+lock and the log of the folder's state; elsewhere, each system has a log in the user's folder for
+state.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import field
@@ -20,16 +19,17 @@ from ...core.address import Address
 from ...core.canonical import digest
 from ...core.change import Change
 from ...core.clock import SystemClock
-from ...core.diagnostics import has_errors, suggest
+from ...core.diagnostics import has_errors
 from ...core.errors import Blocked, ConfigurationError, StorageError, UsageError
-from ...core.resource import Absent, Desired, Hidden, Identity, InstanceWorld
+from ...core.resource import Desired, Identity, InstanceWorld, Reading
 from ...core.secret import Secret
-from ...core.value import EMPTY, SecretRef
+from ...core.value import SecretRef
 from ...language.desired import load_tree
 from ...plan.amend import amend, plan_changes
 from ...plan.instances import PlanHeader
 from ...plan.model import Plan
 from ...plan.observe import Look
+from ...provider.commands import Alteration, Draft
 from ...provider.contract import Secrets
 from ...provider.registry import Registry
 from ...render.text import inline
@@ -44,11 +44,10 @@ from ..events import Note
 from ..run import Scene
 from ..stores import AUDIT_FILE, STATE_FILE, open_store
 from ..workspace import Workspace, list_display_settings
-from .amendments import DRAFTS, TOPIC, TOPIC_CONFIG, Alteration, Draft
 
 UNKNOWN_OWNER = (
-    "No configuration is at hand, so nobody can say whether one manages this. If one does, its "
-    "next plan shows what is changed here."
+    "There is no configuration here, so it is unknown whether one manages this object. If one "
+    "does, its next plan shows this change."
 )
 _SAFE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
@@ -57,42 +56,59 @@ _SAFE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
 def plan_alteration(scene: Scene, found: Connection, wanted: Alteration) -> Plan:
-    """The plan of an `alter`. Raises UsageError for what is not there, Blocked for an object that
-    the configuration manages."""
-    drafts = [draft for name in wanted.names for draft in DRAFTS[wanted.entity](wanted, name)]
+    """The plan of an `alter`. Raises UsageError for missing objects, Blocked for an object that the
+    configuration manages."""
     instance, session = found.instance, scene.sessions[found.instance]
-    identities = [Identity(instance, draft.kind, draft.key) for draft in drafts]
-    for identity in identities:
+    identities = [Identity(instance, draft.kind, draft.key) for draft in wanted.drafts]
+    free = [i for i, draft in zip(identities, wanted.drafts, strict=True) if not draft.managed]
+    for identity in free:
         _refuse_managed(scene, identity)
-    if found.configuration is None:
+    if free and found.configuration is None:
         scene.announce(Note(UNKNOWN_OWNER))
-    for topic in (i.key for i in identities if i.kind in (TOPIC, TOPIC_CONFIG)):
-        refuse_missing(session.read([Identity(instance, TOPIC, topic)]))
-    readings = session.read(identities)
-    version = f"alter-{scene.ledger.journal.run}"
+    needs = [Identity(instance, kind, key) for kind, key in wanted.needs]
+    # In one call: what must exist is mostly what changes.
+    read = session.read([*needs, *identities])
+    wanted.refuse({identity: read[identity] for identity in needs})
+    readings = {identity: read[identity] for identity in identities}
     changes = [
-        _note_idle_keys(
-            amend(
-                identity,
-                str(Address(identity.kind, "alter", identity.key)),
-                readings[identity],
-                scene.space.types[identity.kind],
-                session.facts,
-                draft.edit,
-                version if draft.secret else None,
-            ),
-            draft,
-        )
-        for identity, draft in zip(identities, drafts, strict=True)
+        _make_change(scene, identity, readings[identity], draft)
+        for identity, draft in zip(identities, wanted.drafts, strict=True)
     ]
     world = {instance: InstanceWorld(session.facts, readings)}
     providers = {instance: scene.space.providers[instance]}
     look = Look(scene.sessions, world)
-    return plan_changes(changes, world, scene.planned, providers, look, make_header(scene))
+    return plan_changes(changes, world, scene.planned, providers, look, _make_header(scene))
 
 
-def make_header(scene: Scene) -> PlanHeader:
-    """What the plan of an `alter` says about itself."""
+def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draft) -> Change:
+    """The change of one object. What the state records of a managed one stays as it is."""
+    row = scene.ledger.state.objects.get(identity)
+    address = draft.address or str(Address(identity.kind, "alter", identity.key))
+    change = amend(
+        identity,
+        row.owners[0] if row else address,
+        reading,
+        scene.space.types[identity.kind],
+        scene.sessions[identity.instance].facts,
+        lambda attributes: draft.edit(attributes, reading),
+        # A version of its own for each run: nobody can read whether the secret is the same already.
+        f"alter-{scene.ledger.journal.run}" if draft.secret else None,
+    )
+    change = draft.finish(change, reading)
+    if row is None:
+        return change
+    return replace(
+        change,
+        row_before=row.ownership,
+        row_after=row.ownership,
+        owner=row.owner,
+        labels=row.labels,
+        depends_on=row.depends_on,
+    )
+
+
+def _make_header(scene: Scene) -> PlanHeader:
+    """The header of the plan."""
     head = scene.ledger.state.audit_head
     return PlanHeader(
         created=render_time(scene.space.clock.now()),
@@ -103,10 +119,12 @@ def make_header(scene: Scene) -> PlanHeader:
 
 
 def _refuse_managed(scene: Scene, identity: Identity) -> None:
-    """Raises Blocked: two hands on one object undo each other."""
-    same = {identity}
-    if identity.kind in (TOPIC, TOPIC_CONFIG):
-        same = {replace(identity, kind=TOPIC), replace(identity, kind=TOPIC_CONFIG)}
+    """Raise Blocked for an object that the configuration manages."""
+    # An apply would undo the change. A part counts as its container: both would change one object.
+    types = scene.space.types
+    whole = types[identity.kind].part_of or identity.kind
+    kinds = (kind for kind, type_ in types.items() if whole in (kind, type_.part_of))
+    same = {replace(identity, kind=kind) for kind in kinds}
     for item in scene.space.desired.declared:
         if item.identity in same:
             raise Blocked(
@@ -122,59 +140,30 @@ def _refuse_managed(scene: Scene, identity: Identity) -> None:
             )
 
 
-def refuse_missing(readings: Mapping[Identity, object]) -> None:
-    """Raises UsageError: alter never creates a topic."""
-    for identity, reading in readings.items():
-        if isinstance(reading, Absent):
-            raise UsageError(
-                f'there is no topic "{inline(identity.key)}"',
-                "Correct the name; `kafkaform describe topics` lists those that there are.",
-            )
-        if isinstance(reading, Hidden):
-            raise UsageError(
-                f'topic "{inline(identity.key)}" is not there, or may not be seen: '
-                f"{reading.right} is missing",
-                f"Grant {reading.right}, or run as a principal that has it.",
-            )
-
-
-def _note_idle_keys(change: Change, draft: Draft) -> Change:
-    """The change with a word about keys that were not there to be removed."""
-    before = change.before or EMPTY
-    there = {*(before.get("config") or EMPTY), *(before.get("secret_keys") or EMPTY)}
-    idle = [key for key in draft.gone if key not in there and change.blocked is None]
-    notes = tuple(
-        f"{inline(key)} is not set here, so there is nothing to remove. "
-        f"{suggest(key, there)}".rstrip()
-        for key in idle
-    )
-    return replace(change, notes=(*change.notes, *notes))
-
-
 # ── the state and the log ───────────────────────────────────────────────────────────────
 
 
 class NoConfiguration(Configuration, frozen=True):
-    """No configuration at all, for a cluster that the command line names. secrets: those that
-    connecting needs."""
+    """No configuration at all, for a system that the command line names."""
 
     _unshown = frozenset({"texts", "secrets"})
 
     secrets: Secrets = field(default_factory=dict)
+    """Those that connecting needs."""
 
     def find_secret(self, ref: SecretRef) -> Secret | None:
         return self.secrets.get(str(ref)) or Configuration.find_secret(self, ref)
 
 
 def make_workspace(
-    found: Connection, cluster_id: str, state_file: str | None, *, keep: bool = True
+    found: Connection, scope_id: str, state_file: str | None, *, keep: bool = True
 ) -> Workspace:
-    """The folder's state and log, or those of the cluster below the user's folder for state.
-    cluster_id: who answered; the sessions to come must have the same; keep: something will be
-    written there. Raises ConfigurationError, StorageError, and UsageError for a state file beside a
-    cluster that flags name."""
+    """The state and log of the configuration folder; without one, those of the system in the user's
+    folder for state. scope_id: of the system that answered, which all further sessions must have;
+    keep: something will be written. Raises ConfigurationError, StorageError, and UsageError for a
+    state file beside a system that flags name."""
     if found.configuration is not None:
-        found.configuration.asking.systems.note(found.settings, cluster_id, found.provider.words)
+        found.configuration.asking.systems.note(found.settings, scope_id, found.provider.words)
         desired = found.configuration.evaluate().desired
         found.configuration.asking.close()
         if has_errors(desired.diagnostics):
@@ -188,15 +177,15 @@ def make_workspace(
         return Workspace(
             configuration, desired, providers, store.backend, store.sink, SystemClock()
         )
+    system = found.provider.words.system
     if state_file is not None:
         raise UsageError(
-            "--state goes with the configuration of a folder, and this cluster is named by flags",
-            "Leave it out: state and log of the cluster are in "
-            f"{locate_cluster_folder(cluster_id)}.",
+            f"--state goes with the configuration of a folder, and this {system} is named by flags",
+            f"Leave it out: state and log of the {system} are in {locate_system_folder(scope_id)}.",
         )
-    folder = make_cluster_folder(cluster_id) if keep else locate_cluster_folder(cluster_id)
+    folder = make_system_folder(scope_id) if keep else locate_system_folder(scope_id)
     asking = DataAnswers(lambda _: found.open())
-    asking.systems.note(found.settings, cluster_id, found.provider.words)
+    asking.systems.note(found.settings, scope_id, found.provider.words)
     bare = NoConfiguration(
         folder,
         folder,
@@ -206,6 +195,7 @@ def make_workspace(
         asking,
         secrets=found.secrets,
     )
+    # Like a configuration that declares nothing, so that all rules of an apply hold.
     desired = Desired((), {found.instance: found.settings}, digest="no configuration")
     return Workspace(
         bare,
@@ -217,16 +207,16 @@ def make_workspace(
     )
 
 
-def locate_cluster_folder(cluster_id: str) -> Path:
-    """Where the folder of a cluster's log is, or would be."""
-    name = cluster_id if _SAFE_ID.fullmatch(cluster_id) else digest(cluster_id)
+def locate_system_folder(scope_id: str) -> Path:
+    """Where the folder with the log of a system is, or would be."""
+    name = scope_id if _SAFE_ID.fullmatch(scope_id) else digest(scope_id)
     return find_state_home() / "clusters" / name
 
 
-def make_cluster_folder(cluster_id: str) -> Path:
-    """The folder of a cluster's log, made if it is not there; others may not look into
-    it. Raises StorageError."""
-    folder = locate_cluster_folder(cluster_id)
+def make_system_folder(scope_id: str) -> Path:
+    """Make the folder with the log of a system, if it is missing, so that only its owner can look
+    into it. Raises StorageError."""
+    folder = locate_system_folder(scope_id)
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return make_private_folder(folder)

@@ -44,8 +44,8 @@ from .untrusted import refuse_links_to, select_variables
 
 MAX_SECRET_BYTES, MAX_PATH = 1 << 16, 4096
 _READABLE = (
-    "Configuration files are regular files below the root, and so is what links among them lead "
-    "to: below the nearest folder upwards that holds .git, else below the folder itself."
+    "Configuration files, and the files that links among them lead to, must be regular files below "
+    "the root: the nearest folder upwards that contains .git, or the folder itself."
 )
 
 
@@ -272,7 +272,7 @@ def _read_module(root: Path, folder: Path, links: bool, where: str) -> dict[str,
             raise ValueError
         target = (folder / where).resolve()
     except (RuntimeError, ValueError):
-        raise PermissionError("the path leads to itself, or is none") from None
+        raise PermissionError("the path is invalid, or a link that leads to itself") from None
     # After resolving: "modules/../../.." and links out of the root are one and the same attack.
     if not target.is_relative_to(root.resolve()):
         raise PermissionError(f"{where} leads out of the root of the configuration")

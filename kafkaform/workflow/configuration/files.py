@@ -30,7 +30,9 @@ def read_folder(root: Path, folder: Path, *, links: bool = True) -> dict[str, by
             raise PermissionError(f'"{path.name}" is a link, and --untrusted follows none')
         # A folder that anybody can write to must not use up the memory of a review.
         if len(files) >= LIMITS.files:
-            raise PermissionError(f"a folder may hold {LIMITS.files:,} configuration files")
+            raise PermissionError(
+                f"a folder can contain at most {LIMITS.files:,} configuration files"
+            )
         try:
             files[path.name] = read.content(path.name)
         except FileNotFoundError:

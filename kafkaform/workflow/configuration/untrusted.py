@@ -84,7 +84,7 @@ def refuse_links_to(paths: Iterable[Path]) -> None:
         for link in find_links(path):
             raise UsageError(
                 f"{link} is a link, and {FLAG} follows none",
-                "Name the place itself: a pull request may have put the link there.",
+                "Name the place itself, because a pull request can contain the link.",
             )
 
 
@@ -133,11 +133,11 @@ def _find_refusals(
         yield Diagnostic(
             Severity.ERROR,
             f"{FLAG}: the environment does not say where to connect: {source} is not set",
-            "Files that anybody may have written cannot say it.",
+            "Untrusted files cannot set it.",
             advice=f"Whoever runs this sets {source}, with credentials that can only read.",
         )
     elif said is not None and not isinstance(said, SecretRef) and said != given:
-        why = "is not set" if given is None else "says otherwise"
+        why = "is not set" if given is None else "has another value"
         yield Diagnostic(
             Severity.ERROR,
             f"{FLAG}: {name} comes from the environment, and {source} {why}",

@@ -83,7 +83,6 @@ class StateEntry(PartialRepr, frozen=True):
     location: str | None
     """A path or URL. None: as the configuration in `folder` says."""
     folder: Path | None
-    """The folder of the configuration."""
     var_files: tuple[str, ...] = ()
     """Paths relative to the folder."""
     variables: tuple[str, ...] = ()
@@ -101,7 +100,6 @@ class Fleet(PartialRepr, frozen=True):
     clusters: tuple[ClusterEntry, ...]
     states: tuple[StateEntry, ...]
     register: model.Register
-    """Owners, rules and what else lands with each snapshot."""
     provider: Provider
     """Of all clusters."""
     warnings: Diagnostics
@@ -304,7 +302,6 @@ def _render_variable(value: Value) -> str:
     """Return a value as --var takes it: a text as it is, everything else as an expression."""
     if isinstance(value, str):
         return value
-    # JSON is HCL except for templates, which would be evaluated.
     return dumps(value).replace("${", "$${").replace("%{", "%%{")
 
 

@@ -24,6 +24,7 @@ from ..stores import parse_duration
 
 _DAYS = re.compile(r"(\d+(?:\.\d+)?)d")
 _DAY_SECONDS = 86_400.0
+# An escaped backslash comes first, so that the p after it is not taken for a category.
 _CATEGORY = re.compile(r"(\\\\)|\\[pP]\{[CLMNPSZ][a-z]?\}")
 
 
@@ -107,7 +108,7 @@ FLEET = make_schema(
     AttributeSchema("root", STRING, "A folder, or a URL such as s3://bucket/fleet."),
     _make_duration("stale_after", "A snapshot older than this counts as stale."),
     _make_duration("skew", "How far the clocks of a runner and of a snapshot may differ."),
-    _make_count("grace_days", "How many days a topic may be idle before it counts as unused."),
+    _make_count("grace_days", "How many days a topic can be idle before it counts as unused."),
     AttributeSchema(
         "max_corrupt",
         NUMBER,

@@ -50,7 +50,7 @@ LOCK = "lock"
 
 
 class SparkOptions(Struct, frozen=True):
-    """The options of Spark, as on the command line; see `session.SparkPlace`."""
+    """As on the command line; see `session.SparkPlace`."""
 
     master: str = LOCAL
     jars: tuple[str, ...] = ()
@@ -68,7 +68,6 @@ class BuildRequest(Struct, frozen=True):
     only: tuple[str, ...] = ()
     """Tables."""
     max_corrupt: float | None = None
-    """The share of bad lines from which on the build fails."""
     topic: str | None = None
     """The topic to read first."""
     fail_on: tuple[str, ...] = ()
@@ -124,7 +123,7 @@ _TOKENS = "OAUTHBEARER"
 
 
 def need_packages() -> None:
-    """Raises UsageError if the fleet extra is not installed."""
+    """Raises UsageError: the extra is not installed."""
     if any(find_spec(name) is None for name in PACKAGES):
         raise UsageError(
             "the fleet pipeline is not installed", "Run `pip install 'kafkaform[fleet]'`."
@@ -139,7 +138,7 @@ def open_root(root: str) -> Objects:
 def make_build(
     ask: BuildRequest, spark: SparkOptions, connect: Callable[[], Connection], report: Reporter
 ) -> BuildResult:
-    """Make a build. Raises KafkaformError; UsageError before anything starts."""
+    """Make a build. Raises KafkaformError; UsageError before anything is started."""
     need_packages()
     check_findings(ask.fail_on)
     from ...fleet.build.datasets import DATASETS  # noqa: PLC0415  # what needs Spark is slow to load
@@ -314,12 +313,12 @@ def render_checks(found: Sequence[doctor.DoctorCheck]) -> Iterator[str]:
     """Yield the checks for people, with advice below each."""
     width = max(len(check.name) for check in found)
     for check in found:
-        yield f"{_MARKS[check.good]:4}  {check.name:{width}}  {inline(check.told)}"
+        yield f"{_MARKS[check.good]:4}  {check.name:{width}}  {inline(check.found)}"
         if check.advice:
             yield f"      {'':{width}}  {inline(check.advice)}"
 
 
 def make_checks_document(found: Sequence[doctor.DoctorCheck]) -> dict[str, Any]:
     """Return the checks for programs."""
-    checks = [{"name": c.name, "good": c.good, "found": c.told, "advice": c.advice} for c in found]
+    checks = [{"name": c.name, "good": c.good, "found": c.found, "advice": c.advice} for c in found]
     return {"format_version": "1.0", "checks": checks}

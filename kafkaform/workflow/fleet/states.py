@@ -40,17 +40,14 @@ class KnownState(Struct, frozen=True):
     state: State | None = None
     """None: it could not be read. Its lineage is empty if nothing was ever applied."""
     sink: Sink | None = None
-    """The audit log of the state."""
     desired: Desired | None = None
     """None: there is no folder, or the configuration could not be read."""
     types: Mapping[str, ResourceType] = field(default_factory=dict)
-    """The resource types of the configuration's providers."""
     state_error: str | None = None
     desired_error: str | None = None
     started: str = ""
     """When reading began (RFC 3339); `ended`: when it ended."""
     ended: str = ""
-    """When reading ended (RFC 3339)."""
 
     @property
     def lineage(self) -> str:
@@ -58,7 +55,7 @@ class KnownState(Struct, frozen=True):
 
     @property
     def anchor(self) -> Head | None:
-        """The head of the log that the state is anchored at."""
+        """The head of its log that the state keeps."""
         return self.state.audit_head if self.state else None
 
     def find_scopes(self, clusters: Sequence[tuple[ClusterEntry, str]]) -> dict[str, str]:
@@ -108,7 +105,6 @@ def describe_error(error: Exception) -> str:
         return _render_errors(error.diagnostics)
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    # The message of an unexpected error can contain a value of the configuration.
     return f"kafkaform failed unexpectedly ({type(error).__name__})"
 
 

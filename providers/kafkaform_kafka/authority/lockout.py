@@ -189,11 +189,11 @@ def find_sight_losses(
     before: Access,
     after: Access,
     me: OwnPrincipal,
-    told: Mapping[tuple[str, str], frozenset[str]],
+    reported: Mapping[tuple[str, str], frozenset[str]],
 ) -> Iterator[tuple[Identity, Blocker]]:
     """The changes after which we could no longer see or change what the state manages.
 
-    told: (resource type, name) -> our operations on it as the cluster reports them.
+    reported: (resource type, name) -> our operations on it as the cluster reports them.
     """
     if me.root:
         return
@@ -206,12 +206,12 @@ def find_sight_losses(
     taking = index_acls((*end.made.values(), *end.gone.values()))
     denying = index_acls(acl for acl in end.made.values() if acl.permission == DENY)
     kept = _collect_rights(plan)
-    seen = {("Describe", *one): ("", True) for one, held in told.items() if "Describe" in held}
+    seen = {("Describe", *one): ("", True) for one, held in reported.items() if "Describe" in held}
     found = [(right, why) for right, why in kept.items() if has_acl(taking, *right[1:])]
     found += [(r, w) for r, w in seen.items() if r not in kept and has_acl(denying, *r[1:])]
     mine, then = me.access(before), me.access(after)
     for right, (address, sees) in found:
-        decision = _judge_right(right, mine, then, me, told)
+        decision = _judge_right(right, mine, then, me, reported)
         if decision is not None:
             for identity in _find_culprits(end, right, mine, me):
                 yield identity, _make_sight_block(right, address, sees, decision, me)
@@ -242,11 +242,6 @@ def _collect_rights(plan: GuardedPlan) -> dict[Right, tuple[str, bool]]:
             right = (operation, rights.resource_type, name)
             kept.setdefault(right, (change.address, operation in rights.sees))
     return kept
-
-
-def is_unreadable(change: Change) -> bool:
-    """True if the object could not be read, so that its change is blocked."""
-    return change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
 
 
 def find_hiding(
@@ -283,7 +278,7 @@ def _judge_right(
     before: Access,
     after: Access,
     me: OwnPrincipal,
-    told: Mapping[tuple[str, str], frozenset[str]],
+    reported: Mapping[tuple[str, str], frozenset[str]],
 ) -> Decision | None:
     """The decision by which we lose the right; None if we keep it, or never had it."""
     operation, kind, name = right
@@ -294,7 +289,7 @@ def _judge_right(
     # While allow_if_no_acl is undeclared, only an ACL or the cluster's report proves that we have
     # the right now.
     if then.verdict is AccessVerdict.DENIED:
-        held = now is AccessVerdict.ALLOWED or operation in told.get((kind, name), ())
+        held = now is AccessVerdict.ALLOWED or operation in reported.get((kind, name), ())
         return then if held else None
     plain = (decide(_assume_defaults(one), question).verdict for one in (before, after))
     return then if tuple(plain) == (AccessVerdict.ALLOWED, AccessVerdict.DENIED) else None

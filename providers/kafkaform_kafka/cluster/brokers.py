@@ -1,4 +1,4 @@
-"""The cluster as its brokers describe it: who is live, and the data source `kafka_cluster`."""
+"""The cluster as its brokers describe it: which are live, and the data source `kafka_cluster`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .exchange import attempt
 
 
 def live_nodes(context: ClusterContext) -> tuple[str, ...]:
-    """Ids of the live brokers as they are now; those of the facts if nobody tells.
-
-    A broker that lags behind the controller may not know yet that another one came back, so one
-    that was live before is left out only if no broker that answers lists it."""
+    """Ids of the brokers that are live now; those of the facts if no broker answers."""
+    # A broker applies the metadata log later than the controller writes it, so that it may not know
+    # yet that another one came back. A broker that was live before is left out only if no broker
+    # that answers lists it.
     listed = _list_live_brokers(context)
     if listed is None:
         return context.facts.nodes
@@ -28,21 +28,22 @@ def live_nodes(context: ClusterContext) -> tuple[str, ...]:
 
 
 def find_answering_node(context: ClusterContext) -> str:
-    """The first live broker that answers, for what any of them can tell of itself; empty if there
-    is none."""
+    """The first live broker that answers, empty if there is none: for what a broker reports only
+    about itself."""
     nodes = context.facts.nodes
     return next((node for node in nodes if _list_live_brokers(context, node) is not None), "")
 
 
 def _list_live_brokers(context: ClusterContext, node: str | None = None) -> set[str] | None:
-    """The live brokers that a broker knows of. None if it does not tell."""
+    """The live brokers that a broker knows, None without an answer."""
     call = partial(describe_cluster, context.wire, context.timeout, node)
     row = attempt("DescribeCluster", call, node)
     return set(row.brokers) if isinstance(row, ClusterRow) and not row.code else None
 
 
 def read_cluster(context: ClusterContext) -> FrozenMap | Fault:
-    """Id, live brokers and controller; the controller is None for those who may not see it."""
+    """Id, live brokers and controller of the cluster. The controller is None without Describe on
+    Cluster."""
     row = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
     if isinstance(row, Fault):
         return row

@@ -1,4 +1,4 @@
-"""What every read and every request needs: the connection, its settings, and the facts."""
+"""The connection, its settings and the facts, which every read and every request needs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from ..wire.client import Wire
 
 
 class ClusterContext(Struct, frozen=True):
-    """One open session's parts. throttles: `broker 1` or `topic orders` -> values that we set
-    there; foreign: throttle tickets that found somebody else's throttle and set nothing; epochs: of
-    the controller that was active when creates were first checked."""
+    """The parts of one open session."""
 
     settings: KafkaSettings
     wire: Wire
     facts: Facts
     throttles: dict[str, set[str]] = field(default_factory=dict)
+    """`broker 1` or `topic orders` -> values of throttles that we set there."""
     foreign: set[str] = field(default_factory=set)
+    """Tickets of throttles that were not set, because somebody else's throttle was there."""
+    # If the controller changes between the dry run and an "already exists", the answer can be to a
+    # repeated request: the broker sends it to the next controller (KIP-590).
     epochs: set[int] = field(default_factory=set)
+    """Epochs of the controllers that were active when creates were first checked."""
 
     @property
     def instance(self) -> str:
@@ -38,27 +41,29 @@ class ClusterContext(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """What one step's part of an answer says; no fault means that it worked. ticket: of the
-    long work that has started."""
+    """The answer for one step."""
 
     step: Step
     fault: Fault | None = None
+    """None means that it worked."""
     incarnation: str | None = None
     attributes: FrozenMap | None = None
     ticket: str | None = None
+    """The ticket of the long work that has started."""
 
 
 class Order(Struct, frozen=True):
-    """What one request shall do. dry: check it and do nothing; secrets: what references in the
-    payloads stand for; there are none in a dry run."""
+    """The steps of one request."""
 
     steps: Sequence[Step]
     dry: bool
+    """Only validate them."""
     secrets: Secrets = EMPTY
+    """The secrets to which payloads refer. A dry run has none."""
 
 
 Send = Callable[[ClusterContext, Order], Sequence[Reply]]
-"""Sends once, and answers for each step in order, whatever happens."""
+"""Sends once and answers for each step, in order, whatever happens."""
 
 
 Listing = Callable[[ClusterContext, Depth], Sweep]
@@ -73,7 +78,8 @@ class Reads(Struct, frozen=True):
 
 
 class Requests(Struct, frozen=True):
-    """What one kind of object asks of a real cluster. sends: API -> how its request is sent."""
+    """The requests of one kind of object."""
 
     reads: Reads
     sends: Mapping[str, Send] = EMPTY
+    """API -> the function that sends its request."""

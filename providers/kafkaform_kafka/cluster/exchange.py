@@ -1,4 +1,4 @@
-"""Turns a wire call that did not work out into a fault, in one place for reads and writes."""
+"""Turn a failed request into a fault, in one place for reads and writes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from ..wire.client import AnswerLost, NotSent, Unsupported
 
 T = TypeVar("T")
 UNSUPPORTED_VERSION = 35
+# kafka-python decodes null where the protocol allows it, for example instead of a list. Code that
+# expects a list then raises one of these.
 _NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What an answer raises that can be read and lacks what it must have, such as a list."""
+"""What our code raises at an answer that can be decoded but makes no sense."""
 
 
 def attempt(api: str, call: Callable[[], T], broker: str | None = None) -> T | Fault:
-    """What the call returns, or the fault that says whether its request can have worked."""
+    """The result of the call, or the fault that says whether its request can have been executed."""
+    # No use of the clients' own `retriable`: librdkafka says False for every admin error, also for
+    # timeouts, and kafka-python says True for some whose request may have been executed.
     where = broker or ""
     try:
         return call()

@@ -1,4 +1,4 @@
-"""What a session knows of its cluster: id, live brokers, defaults, features, our rights.
+"""Read the facts of a cluster: its id, live brokers, defaults, features and our rights.
 
 Names in `values`: default_partitions, default_replication_factor, auto_create,
 delete_topic_enable (all None without DescribeConfigs on Cluster), topic_defaults (of the configs
@@ -42,14 +42,14 @@ _WINDOW = {
     "samples": ("controller.quota.window.num", 11),
     "seconds": ("controller.quota.window.size.seconds", 1),
 }
-"""Part of the mutation quota's window -> config and Kafka's default."""
+"""Part of the window of the mutation quota (KIP-599) -> config and Kafka's default."""
 _CALLBACK = "client.quota.callback.class"
 _HELD = ("request.timeout.ms", 30_000)
-"""Config and Kafka's default, which is assumed where the brokers do not tell."""
+"""Config and Kafka's default, which is assumed if the brokers do not report it."""
 
 
 def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
-    """Ask the cluster about itself. Raises ConnectError if it does not tell even its id."""
+    """Ask the cluster about itself. Raises ConnectError if it does not even report its id."""
     cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
     if isinstance(cluster, ClusterRow) and cluster.code:
         cluster = fault_of("DescribeCluster", cluster.code, "", cluster.message)
@@ -59,7 +59,12 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
     nodes = tuple(cluster.brokers)
     defaults, held = _read_defaults(wire, settings, nodes)
     values = {
-        **_settings_values(settings),
+        "protect": settings.protect_topics,
+        "operation_timeout": freeze(Decimal(str(settings.timeout))),
+        "acl_order": settings.acl_order,
+        "reassignment_throttle": settings.reassignment_throttle,
+        "authorizer": settings.authorizer,
+        "security_protocol": settings.protocol,
         **defaults,
         "request_timeout": held,
         **_read_features(wire, settings),
@@ -79,22 +84,13 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
     )
 
 
-def _settings_values(settings: KafkaSettings) -> Mapping[str, Value]:
-    return {
-        "protect": settings.protect_topics,
-        "operation_timeout": freeze(Decimal(str(settings.timeout))),
-        "acl_order": settings.acl_order,
-        "reassignment_throttle": settings.reassignment_throttle,
-        "authorizer": settings.authorizer,
-        "security_protocol": settings.protocol,
-    }
-
-
 def _read_defaults(
     wire: Wire, settings: KafkaSettings, nodes: tuple[str, ...]
 ) -> tuple[Mapping[str, Value], Decimal]:
-    """The defaults of the first broker that answers, and its request timeout in seconds. A broker
-    tells its configs only when it is asked itself."""
+    """The defaults of the first broker that answers, and its request timeout in seconds."""
+    # Brokers can have different defaults, and a broker reports its own only if it is asked itself.
+    # The defaults of new topics are those of the active controller, which nobody can ask; they are
+    # equal unless server.properties differ.
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
     window = [key for key, _ in _WINDOW.values()]
     keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, _HELD[0], *times]
@@ -134,7 +130,8 @@ def _parse_topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:
 
 
 def _parse_window(found: Mapping[str, str | None]) -> FrozenMap:
-    """As the broker has it; where controllers run on their own, theirs may differ."""
+    """The window as the broker has it."""
+    # The controllers enforce it. Where they run on their own, their setting can be another one.
     known = {name: parse_integer(found.get(key) or "") for name, (key, _) in _WINDOW.items()}
     values = {name: known[name] or default for name, (_, default) in _WINDOW.items()}
     return FrozenMap({**values, "assumed": None in known.values()})

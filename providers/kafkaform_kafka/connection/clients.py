@@ -1,7 +1,6 @@
-"""One mapping from settings to both clients, and one sentence for every failed connection.
+"""Settings for both clients, and one sentence for each failed connection.
 
-Both clients are kept from writing to the terminal, and from the level on which they show
-passwords.
+Neither client writes to the terminal or logs on the level on which it shows passwords.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ CLIENT_ID = "kafkaform"
 PATIENCE = 8.0
 """Seconds to wait for the first broker."""
 LOOK = 2.0
-"""Seconds that the addresses of a bootstrap list have to say whose they are."""
+"""Seconds in which the addresses of a bootstrap list must say which cluster they lead to."""
+# kafka-python's own maximum of 30 s would hide for that long that a broker is back.
 RECONNECT_MS = 1000
-"""At most so long a lost broker is left alone; kafka-python's own 30 s would hide for as long that
-it is back."""
+"""The longest pause before another attempt to reach a lost broker."""
 
 NATIVE_LOGGER = "kafkaform.native"
 _PARENTS = ("kafka", NATIVE_LOGGER)
@@ -41,7 +40,7 @@ _ADVICE = {
     "_TRANSPORT": "check bootstrap_servers, security_protocol, the network, and that the broker "
     "runs",
 }
-"""librdkafka's name of the cause -> what to do."""
+"""librdkafka's name for the cause -> what to do."""
 
 _UNREAD = {
     "KAFKA_CA_CERT": ("ca_cert", "ca"),
@@ -51,8 +50,8 @@ _UNREAD = {
     "KAFKA_SASL_PASSWORD": ("sasl_password", "password"),
     "KAFKA_SASL_TOKEN_URL": ("sasl_token_url", "token_url"),
 }
-"""Environment variable that other tools connect with -> the attribute and the field of Settings
-that it would fill."""
+"""Environment variable with which other tools connect -> the attribute and the field of
+KafkaSettings that have the same meaning."""
 
 _OTHERWISE = (
     "check bootstrap_servers, and that security_protocol is the one of that listener "
@@ -61,9 +60,10 @@ _OTHERWISE = (
 
 
 def fence_logs() -> None:
-    """Keep both clients' loggers off the terminal and above DEBUG, where they show passwords:
-    whatever is set for the root logger or for one of theirs. What a user has to know of them is
-    told by our own errors."""
+    """Silence the loggers of both clients, whatever is set for the root logger or for one of
+    theirs. Our own errors say what a user has to know."""
+    # At DEBUG kafka-python logs its whole configuration with the password, and each request with
+    # salted SCRAM passwords. A handler of the root logger would print that on the terminal.
     for name in (*_PARENTS, *list(logging.root.manager.loggerDict)):
         if name.partition(".")[0] == "kafka" or name == NATIVE_LOGGER:
             logger = logging.getLogger(name)
@@ -73,6 +73,8 @@ def fence_logs() -> None:
 
 def native_config(settings: KafkaSettings) -> dict[str, Any]:
     """The settings in librdkafka's words."""
+    # Certificates are always verified: enable.ssl.certificate.verification and
+    # ssl.endpoint.identification.algorithm keep their defaults (true, https).
     given = {
         "bootstrap.servers": ",".join(settings.servers),
         "security.protocol": settings.protocol,
@@ -90,17 +92,15 @@ def native_config(settings: KafkaSettings) -> dict[str, Any]:
 
 def pure_config(settings: KafkaSettings) -> dict[str, Any]:
     """The settings in kafka-python's words. Raises ConfigurationError for bad certificates."""
-    login = {
-        "sasl_mechanism": settings.mechanism,
-        "sasl_plain_username": settings.username,
-        "sasl_plain_password": _reveal(settings.password),
-    }
     return {
         "bootstrap_servers": list(settings.servers),
+        # The names with `plain` are those of SCRAM, too (KIP-84).
         "security_protocol": settings.protocol,
         "client_id": CLIENT_ID,
         "reconnect_backoff_max_ms": RECONNECT_MS,
-        **(login if settings.sasl else {}),
+        "sasl_mechanism": settings.mechanism,
+        "sasl_plain_username": settings.username,
+        "sasl_plain_password": _reveal(settings.password),
         **({"ssl_context": ssl_context(settings)} if settings.tls else {}),
     }
 
@@ -108,8 +108,9 @@ def pure_config(settings: KafkaSettings) -> dict[str, Any]:
 def connect_error(
     settings: KafkaSettings, cause: tuple[str, str] | None, found: Listener | None = None
 ) -> ConnectError:
-    """One sentence with broker and cause. cause: the client's name for it and its text; found:
-    what a look at the listener showed, which is more exact."""
+    """The error for a failed connection: one sentence with broker and cause. cause: the client's
+    name for it and its text; found: what an inspection of the listener showed, which is more exact.
+    """
     name, text = cause or ("", "the broker closed the connection, or did not answer")
     seen = _explain_listener(settings, text, found) if found is not None else None
     sentence, todo = seen or (_redact_text(text, settings), _choose_advice(settings, name))
@@ -119,8 +120,9 @@ def connect_error(
 
 
 def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> None:
-    """Raises ConfigurationError if the bootstrap list leads to more than one cluster: each
-    connection would belong to whichever answers first. answers: address -> cluster id."""
+    """Raise ConfigurationError if the bootstrap list leads to several clusters. answers: address ->
+    cluster id."""
+    # Clients take any address of the list, so that each run could change another cluster.
     clusters = sorted(set(answers.values()))
     if len(clusters) < 2:
         return
@@ -131,7 +133,7 @@ def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> 
     raise ConfigurationError(
         f'bootstrap_servers of provider instance "{settings.instance}" leads to '
         f"{len(clusters)} clusters: {led}",
-        "Name brokers of one cluster there, and give each other cluster a provider block of its "
+        "Name brokers of one cluster only, and give each other cluster a provider block of its "
         "own, with an alias.",
     )
 
@@ -139,24 +141,26 @@ def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> 
 def _explain_listener(
     settings: KafkaSettings, text: str, found: Listener
 ) -> tuple[str, str] | None:
-    """What is wrong, and what to do, where the listener showed it."""
+    """What is wrong and what to do, if the listener showed it."""
     ours, theirs = settings.protocol, found.protocol
     if not found.kafka:
-        return "what listens there is not Kafka", "check host and port in bootstrap_servers"
+        return "the server there is not Kafka", "check host and port in bootstrap_servers"
     if found.tls and not settings.tls:
         secure = ours.replace("PLAINTEXT", "SSL")
-        said = f"the listener speaks TLS, and this connection {ours}"
+        said = f"the listener expects TLS, but this connection uses {ours}"
         return said, f'write security_protocol = "{theirs or secure}" and give ca_cert'
     if found.refused:
         return f"the broker's certificate is refused: {found.refused}", _advise_certificate(
             found.refused
         )
     if theirs is not None and theirs != ours:
-        said = f"the listener speaks {theirs}, and this connection {ours}"
+        said = f"the listener expects {theirs}, but this connection uses {ours}"
         return said, _advise_protocol(theirs, found.mechanisms or (), weaker=settings.tls)
+    # With TLS 1.3 a server refuses the client's certificate only after the handshake, by an alert
+    # (RFC 8446 §4.4.2.4), so that the client has connected and then loses the connection.
     if found.tls and "alert" in text:
         if settings.certificate is None:
-            return "the broker wants a client certificate", "give client_cert and client_key"
+            return "the broker requires a client certificate", "give client_cert and client_key"
         said = "the broker refuses our client certificate"
         return said, "give client_cert and client_key of an authority that the broker trusts"
     if found.mechanisms and settings.mechanism not in found.mechanisms:
@@ -167,24 +171,26 @@ def _explain_listener(
 
 
 def _advise_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
-    """weaker: the listener has no TLS and the connection has: nobody should be talked into
-    giving it up by whoever answers at that address."""
+    """What to do about another security protocol. weaker: this connection uses TLS, and the
+    listener may not."""
+    # A listener without TLS can be somebody who answers at that address to read a password, so the
+    # first advice is to keep TLS.
     login = f" and log in with {' or '.join(mechanisms)}" if mechanisms else ""
     change = f'write security_protocol = "{theirs}"{login}'
     if weaker and "SSL" not in theirs:
         return (
-            "name the port of a listener with TLS in bootstrap_servers; or, if everybody on the "
-            f"way may read along, {change}"
+            "name the port of a listener with TLS in bootstrap_servers; or, if others on the "
+            f"network are allowed to read the traffic, {change}"
         )
     return change
 
 
 def _advise_certificate(refused: str) -> str:
-    """What to do about a certificate that OpenSSL does not believe, by its reason."""
+    """What to do about a certificate that OpenSSL does not accept, by OpenSSL's reason."""
     if "mismatch" in refused:
         return (
-            "use the name that the certificate has in bootstrap_servers (and in the broker's "
-            "advertised.listeners), or have it issued for this one"
+            "write the name from the certificate into bootstrap_servers (and into the broker's "
+            "advertised.listeners), or have a certificate issued for this name"
         )
     if "expired" in refused or "not yet valid" in refused:
         return "have the broker's certificate renewed, and check the clock of this computer"
@@ -202,8 +208,9 @@ def _choose_advice(settings: KafkaSettings, name: str) -> str:
 
 
 def _find_unread_variables(settings: KafkaSettings) -> Iterator[str]:
-    """Terraform's provider fills what its block leaves out from the environment; a connection
-    here is what the block says, so that everybody who reads it knows who connects."""
+    """Advice about environment variables that another tool would use."""
+    # Terraform's provider fills the attributes that its block omits from these variables. Here the
+    # block alone says who connects, so that a reviewer can read it.
     given = {
         variable: attribute
         for variable, (attribute, field) in _UNREAD.items()
@@ -230,7 +237,7 @@ def make_settings_error(settings: KafkaSettings, cause: str) -> ConfigurationErr
 
 
 def _redact_text(text: str, settings: KafkaSettings) -> str:
-    """The client's text without its own words for settings and, come what may, without secrets."""
+    """The text of a client without its advice about its own settings, and without secrets."""
     plain = text.split(" (after ")[0].split(", verify that ")[0].split("/bootstrap: ")[-1]
     for secret in (_reveal(settings.password), _reveal(settings.passphrase)):
         plain = plain.replace(secret, MASK) if secret else plain
@@ -238,7 +245,8 @@ def _redact_text(text: str, settings: KafkaSettings) -> str:
 
 
 def ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
-    """Verifies the broker. Raises ConfigurationError for certificates that cannot be used."""
+    """A TLS context that verifies the broker. Raises ConfigurationError for certificates that
+    cannot be used."""
     try:
         key, passphrase = _reveal(settings.key), _reveal(settings.passphrase)
         return tls_context(settings.ca, settings.certificate, key, passphrase)
@@ -247,7 +255,7 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
 
 
 def _reveal(value: str | Secret | None) -> str | None:
-    """What a client library is told."""
+    """The value for a client library."""
     return value.reveal() if isinstance(value, Secret) else value
 
 

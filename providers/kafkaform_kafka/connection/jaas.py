@@ -1,4 +1,4 @@
-"""The value of `sasl.jaas.config`: one login module with its options, as Java reads it.
+"""Parse `sasl.jaas.config`: one login module with its options, in Java's syntax.
 
 org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";
 """
@@ -16,24 +16,30 @@ _TOKEN = re.compile(
     r"""|(?P<word>[\w.$\-\u00a0-\uffff]+)|(?P<sign>[=;])""",
     re.DOTALL,
 )
+# Java's StreamTokenizer reads it: C escapes, octal numbers, and comments of both kinds. A password
+# that is read otherwise is another password, and the broker only says that the login failed.
 _ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _NAMED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 
 
 class Login(Struct, frozen=True):
-    """A login module by its class name, and its options. Never shown: options hold passwords."""
+    """A login module with its options."""
 
     module: str
+    """Name of a Java class."""
+    # Passwords are among the options, so a Login is never shown or logged.
     options: Mapping[str, str]
 
 
 def parse_login(text: str) -> Login:
-    """The one login that the text describes. Raises ValueError, whose text repeats nothing of
-    the value."""
+    """The login that the text describes. Raises ValueError with a text that repeats nothing of the
+    value."""
     tokens = list(_split_tokens(text))
     if not tokens or tokens[-1] != ("sign", ";"):
         raise ValueError("it does not end with a semicolon")
+    # Java would try one module after the other, by flags such as `sufficient`. Kafka's brokers and
+    # clients refuse that, too.
     if tokens.count(("sign", ";")) > 1:
         raise ValueError("it names more than one login module")
     words = tokens[:-1]

@@ -1,7 +1,7 @@
-"""Connection settings in the Java client's words -> attributes of the provider block.
+"""Translate properties of the Java client into attributes of the provider block.
 
-What would change who logs in, whom we trust or what code runs is honoured or refused, never
-passed over; only tuning of the Java client is ignored.
+A property that changes who logs in, whom we trust or which code runs is obeyed or refused, and
+never ignored. Only properties that tune the Java client are ignored.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 
 from . import jaas
-from .settings import MECHANISMS
+from .provider_block import MECHANISMS
 
 SOURCE = "property"
-"""The source of the secret references that stand for properties."""
+"""The source in references to secrets that properties contain."""
 
 _TEXTS: Mapping[str, str] = {
     "ssl.truststore.certificates": "ca_cert",
@@ -45,11 +45,11 @@ _STORES = {
     "ssl.truststore": ("ca_cert",),
     "ssl.keystore": ("client_cert", "client_key"),
 }
-"""Store of type PEM -> the attributes that its file gives."""
+"""A store of type PEM (KIP-651) -> the attributes that its file sets."""
 
 _STORE_PASSWORDS = frozenset(f"{store}.password" for store in _STORES)
 SECRET_KEYS = frozenset({*_HIDDEN, *_STORE_PASSWORDS, "sasl.jaas.config"})
-"""Properties whose value is or holds a password."""
+"""Properties whose value is a password or contains one."""
 
 _TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 _TIMEOUTS = ("default.api.timeout.ms", "request.timeout.ms")
@@ -102,11 +102,11 @@ _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
         {"clientId": "sasl_username", "clientSecret": "sasl_password", "scope": _SCOPE},
     ),
 }
-"""Login module -> the mechanisms that it serves, and attribute by option."""
+"""Login module -> its mechanisms, and its options with the attribute of each."""
 
 
 class PropertyFault(NamedTuple):
-    """What is wrong with one property; no value of a secret one is repeated."""
+    """What is wrong with one property. The values of secret properties are not repeated."""
 
     key: str
     text: str
@@ -115,14 +115,15 @@ class PropertyFault(NamedTuple):
 
 
 class BlockDraft(Struct):
-    """A provider block in the making. secrets: str(SecretRef) -> secret."""
+    """A provider block that is being made."""
 
     attributes: dict[str, Value] = field(default_factory=dict)
     secrets: dict[str, Secret] = field(default_factory=dict)
+    """str(SecretRef) -> the secret."""
     faults: list[PropertyFault] = field(default_factory=list)
 
     def hide(self, attribute: str, secret: str) -> None:
-        """Set an attribute without its value standing in the block."""
+        """Set an attribute to a reference to this secret."""
         ref = SecretRef(SOURCE, attribute)
         self.attributes[attribute] = ref
         self.secrets[str(ref)] = Secret(secret)
@@ -131,8 +132,8 @@ class BlockDraft(Struct):
 def read_provider_block(
     given: Mapping[str, str],
 ) -> tuple[FrozenMap, Mapping[str, Secret], list[PropertyFault]]:
-    """The attributes that these properties mean, the secrets that references in them stand for,
-    and what is wrong."""
+    """The attributes that these properties mean, the secrets to which they refer, and all
+    faults."""
     block = BlockDraft()
     block.faults += _find_refused(given)
     for key, attribute in _TEXTS.items():
@@ -171,19 +172,21 @@ def _unknown_fault(key: str) -> PropertyFault:
     return PropertyFault(
         key,
         f"{key} is not a connection setting",
-        suggest(key, KNOWN) or "see docs/commands.md for those that there are",
+        suggest(key, KNOWN) or "docs/commands.md lists all of them",
     )
 
 
 _DANGEROUS = (
+    # A file of properties often comes from elsewhere. sasl.kerberos.kinit.cmd names a program to
+    # start, and JndiLoginModule loads classes over the network (CVE-2023-25194).
     (re.compile(r"kinit|^sasl\.kerberos\."), "Kerberos is not supported, and no command is run"),
-    (re.compile(r"^config\.providers"), "values are never fetched by plugins; use env:NAME"),
+    (re.compile(r"^config\.providers"), "plugins that fetch values are not loaded; use env:NAME"),
     (
         re.compile(r"\.class(es)?$|^metric\.reporters$|^security\.providers$|^interceptor\."),
-        "it names a Java class, and no plugin is loaded",
+        "it names a Java class, and plugins are not loaded",
     ),
 )
-"""Pattern of keys that would run somebody else's code -> why they are refused."""
+"""Pattern of keys that would run other people's code -> why they are refused."""
 
 
 # ── the parts of a connection ───────────────────────────────────────────────────────────
@@ -195,7 +198,8 @@ def _read_servers(given: Mapping[str, str], block: BlockDraft) -> None:
 
 
 def _read_protocol(given: Mapping[str, str], block: BlockDraft) -> None:
-    """As in Java, nothing said means PLAINTEXT; then a login or a certificate is a mistake."""
+    """Read security.protocol. A certificate or a login without TLS or SASL is a fault."""
+    # As in Java, the default is PLAINTEXT, unlike in a provider block.
     protocol = given.get("security.protocol", "").strip().upper() or "PLAINTEXT"
     block.attributes["security_protocol"] = protocol
     tls = [key for key in given if key.startswith("ssl.")]
@@ -212,7 +216,7 @@ def _read_protocol(given: Mapping[str, str], block: BlockDraft) -> None:
             PropertyFault(
                 "ssl.endpoint.identification.algorithm",
                 "certificates are always checked against the host name",
-                "remove it, and connect by the name that the certificate holds",
+                "remove it, and connect by the name in the certificate",
             )
         )
 
@@ -303,9 +307,9 @@ def _read_mechanism(name: str, block: BlockDraft) -> None:
 
 def _module_fault(name: str) -> PropertyFault:
     if name == _JNDI:
-        text = "JndiLoginModule is refused: it loads code from wherever it is told to"
+        text = "JndiLoginModule is refused: it loads code from any address that is given to it"
     else:
-        text = f"the login module {name} is refused: only Kafka's own are known, and none is loaded"
+        text = f"the login module {name} is refused: only Kafka's own modules are supported"
     return PropertyFault("sasl.jaas.config", text, suggest(name, _MODULES) or _JAAS_FORM)
 
 
@@ -329,7 +333,7 @@ def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: Blo
 
 
 def _read_token(given: Mapping[str, str], block: BlockDraft) -> None:
-    """Where a token comes from: an endpoint, or as in Java the file that a file: URL names."""
+    """Read where a token comes from: an endpoint or, as in Java, the file of a file: URL."""
     url = given.get(_TOKEN_URL, "")
     if url.startswith("file:"):
         block.attributes["sasl_token_file"] = unquote(urlsplit(url).path)

@@ -1,8 +1,8 @@
-"""Looks at a listener that refused a connection, to say what it is and what was wrong.
+"""Inspect a listener that refused a connection, to say which protocol it uses and what was wrong.
 
-librdkafka calls every bad certificate "could not be verified" and every mix-up of protocols a
-closed connection. This sends no secret: a TLS handshake that verifies as always, and the one
-request that a listener answers before a login (SaslHandshake v1, KIP-43).
+librdkafka calls every bad certificate "could not be verified", and every mix-up of protocols a
+closed connection. This sends no secret: a TLS handshake that verifies the broker as always, and the
+only request that a listener answers before the login (SaslHandshake v1, KIP-43 and KIP-152).
 """
 
 from __future__ import annotations
@@ -18,31 +18,35 @@ PATIENCE = 1.5
 """Seconds for each of at most three connections."""
 
 _HANDSHAKE, _VERSION = 17, 1
+# UNSUPPORTED_SASL_MECHANISM comes with the list of mechanisms. A listener without a login answers
+# ILLEGAL_SASL_STATE.
 _UNSUPPORTED, _NO_LOGIN = 33, 34
 _ANSWER = 4096
 _NOBODY = b"?"
-_TLS_ALERT = 21  # RFC 8446 §5.1: how a TLS listener answers to anything else
+_TLS_ALERT = 21  # RFC 8446 §5.1: the first byte with which TLS answers to anything else
 
 
 class _Stranger(Exception):
-    """What answers is not Kafka."""
+    """The server does not speak Kafka's protocol."""
 
 
 class Listener(Struct, frozen=True):
-    """reached: something takes connections; kafka: False if it answers in another language;
-    tls: it speaks TLS, None if that is not known; refused: why its certificate is not believed;
-    mechanisms: what it offers to log in with, empty for a listener without a login, None if it
-    did not say."""
+    """What an inspection has shown."""
 
     reached: bool
+    """It accepts connections."""
     tls: bool | None = None
+    """It expects TLS; None if that is unknown."""
     refused: str = ""
+    """Why its certificate is not accepted."""
     mechanisms: tuple[str, ...] | None = None
+    """The SASL mechanisms that it offers: empty without a login, None if it did not say."""
     kafka: bool = True
+    """False if it answers in another protocol."""
 
     @property
     def protocol(self) -> str | None:
-        """Its security protocol, if it showed it."""
+        """Its security protocol, None if that is unknown."""
         if self.tls is None or self.mechanisms is None:
             return None
         login = "SASL_" if self.mechanisms else ""
@@ -50,8 +54,9 @@ class Listener(Struct, frozen=True):
 
 
 def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
-    """What listens at host:port. context: verifies the broker; made only if it is needed.
+    """Inspect the listener at host:port. context: makes the TLS context that verifies the broker.
     Never raises for what it finds."""
+    # First without TLS: a listener with TLS answers that at once, with an alert.
     host, port = _parse_address(server)
     try:
         plain = _ask_mechanisms(_connect(host, port))
@@ -74,7 +79,7 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
 
 
 def _parse_address(server: str) -> tuple[str, int]:
-    """Host and port; a port that is none is 0, which nobody listens at."""
+    """Host and port; 0, where nothing listens, for a port that is none."""
     host, _, port = server.rpartition("://")[2].rpartition(":")
     return host.strip("[]"), int(port) if port.isascii() and port.isdecimal() else 0
 
@@ -87,7 +92,7 @@ def _connect(host: str, port: int) -> socket.socket:
 
 
 def _ask_mechanisms(connection: socket.socket) -> tuple[str, ...] | None:
-    """What a broker offers to log in with; None for one that does not answer this."""
+    """The SASL mechanisms that a broker offers, None without an answer."""
     with connection:
         try:
             connection.sendall(_encode_request())
@@ -97,7 +102,8 @@ def _ask_mechanisms(connection: socket.socket) -> tuple[str, ...] | None:
 
 
 def _encode_request() -> bytes:
-    """SaslHandshake with a mechanism that no broker has, so that it lists its own."""
+    """A SaslHandshake with a mechanism that no broker has, to which a broker answers with its
+    own."""
     header = struct.pack(">hhih", _HANDSHAKE, _VERSION, 1, -1)
     body = header + struct.pack(">h", len(_NOBODY)) + _NOBODY
     return struct.pack(">i", len(body)) + body
@@ -114,7 +120,8 @@ def _read_answer(connection: socket.socket) -> bytes:
 
 
 def _parse_length(data: bytes) -> int:
-    """Raises _Stranger for a size that no answer to this has, OSError for an alert of TLS."""
+    """The length of the answer. Raises _Stranger for a length that no answer has, OSError for an
+    alert of TLS."""
     (length,) = struct.unpack(">i", data[:4])
     if 10 <= length <= _ANSWER:
         return int(length)
@@ -124,7 +131,7 @@ def _parse_length(data: bytes) -> int:
 
 
 def _parse_mechanisms(data: bytes) -> tuple[str, ...] | None:
-    """Raises struct.error for an answer that is cut short."""
+    """The mechanisms in an answer. Raises struct.error if it is cut off."""
     correlation, code, count = struct.unpack_from(">ihi", data, 4)
     if correlation != 1 or code not in (_UNSUPPORTED, _NO_LOGIN):
         return None

@@ -1,7 +1,7 @@
-"""What a provider block of the Mongey provider may say that this provider does not do.
+"""Arguments of Terraform's Mongey provider that this provider does not support.
 
-The schema takes these words, so that each one gets an answer of its own: an error where leaving
-it out would change who logs in and how, a warning where it changes nothing.
+The schema accepts them, so that each one gets a message of its own: an error if ignoring it would
+change who logs in and how, a warning if that changes nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,7 @@ Fault = tuple[str, Severity, str, str]
 """Attribute to blame, severity, summary, advice."""
 
 
-def _describe_mechanism(mechanism: str) -> str:
-    return f'Belongs to sasl_mechanism = "{mechanism}". Refused.'
-
-
-_AWS = _describe_mechanism("aws-iam")
+_AWS = 'Belongs to sasl_mechanism = "aws-iam". Not supported.'
 
 LOGINS: Mapping[str, tuple[AttributeSchema, ...]] = {
     "aws-iam": (
@@ -37,7 +33,7 @@ LOGINS: Mapping[str, tuple[AttributeSchema, ...]] = {
         AttributeSchema("sasl_aws_creds_debug", BOOL, _AWS),
     ),
 }
-"""sasl_mechanism that is refused -> the attributes that only it uses."""
+"""A sasl_mechanism that is not supported -> the attributes that only it uses."""
 
 _INSTEAD = {
     "aws-iam": "log in with SCRAM, which Amazon MSK offers on port 9096, or with a client "

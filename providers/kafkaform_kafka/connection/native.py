@@ -1,7 +1,7 @@
-"""The native client (librdkafka): the only place that imports confluent-kafka.
+"""The native client (librdkafka). Only this module and `publishing` import confluent-kafka.
 
-It connects first because it names the cause of a refused login or a TLS fault, and it answers
-questions that must be spread over partition leaders and group coordinators.
+It connects first, because it names the cause of a refused login or a TLS fault. It also sends the
+requests that must be spread over the leaders of partitions and the coordinators of groups.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from .tokens import TokenSource
 
 T = TypeVar("T")
 NATIVE = "one of bootstrap_servers"
-"""Where an answer comes from: this client does not say."""
+"""Where an answer comes from; this client does not say which broker gave it."""
 
 SETTLED = 2.0
-"""Seconds after which brokers that all refused the connection are taken at their word."""
+"""Seconds after which it is final that all brokers refuse the connection."""
 
+# The figures illustrate a plan. A dead broker would delay it by the whole operation timeout.
 _FIGURES = 5.0
-"""Seconds for a question whose answer only illustrates a plan: what a broker that died would tell
-is waited for in vain."""
+"""Seconds for the figures of a deletion."""
 
 _CONTROLLER = 2.0
-"""Seconds for what the controller answers at once, if it lives."""
+"""Seconds for an answer that a living controller gives at once."""
 
 _TIME_TO_LOOK = 5.0
-"""Seconds after which nobody wants to wait for a closer look as well."""
+"""If connecting took longer than these seconds, the listener is not inspected as well."""
 
 _FINAL = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
 _VAGUE = frozenset({KafkaError._ALL_BROKERS_DOWN})
@@ -61,8 +61,10 @@ _WITH_MEMBERS = {
 
 
 class Causes(Struct):
-    """What the client reported while it tried to connect, oldest first."""
+    """The errors that the client reported while it tried to connect, the oldest first."""
 
+    # A refused login ends a call of confluent-kafka as `_TIMED_OUT`, "waiting for controller". The
+    # cause is passed to the error callback only.
     errors: deque[KafkaError] = field(default_factory=lambda: deque(maxlen=50))
 
     def report(self, error: KafkaError) -> None:
@@ -70,19 +72,20 @@ class Causes(Struct):
         self.errors.append(error)
 
     def is_hopeless(self, waited: float) -> bool:
-        """True if waiting on will not help: a refused login is not tried again, because
-        repeated ones can lock an account."""
+        """True if waiting longer will not help. waited: seconds."""
+        # librdkafka tries a refused login again and again, and that can lock an account.
         codes = {error.code() for error in self.errors}
         if codes & _FINAL or waited > PATIENCE:
             return True
         return waited > SETTLED and bool(codes & _VAGUE)
 
     def has_unknown_names(self) -> bool:
-        """True if the names of the brokers are unknown: asking again takes long."""
+        """True if the host names of the brokers cannot be resolved, so that a second attempt would
+        take as long again."""
         return any(error.code() == KafkaError._RESOLVE for error in self.errors)
 
     def find_first(self) -> tuple[str, str] | None:
-        """Name and text of the first error that says something; a final one wins."""
+        """Name and text of the first error that names a cause; a final error is preferred."""
         telling = [error for error in self.errors if error.code() not in _VAGUE]
         chosen = [error for error in telling if error.code() in _FINAL] or telling
         return (chosen[0].name(), chosen[0].str()) if chosen else None
@@ -120,19 +123,21 @@ def _count_old(start: int, end: int, first: int | None) -> int:
     return end - start if first < 0 else max(0, first - start)
 
 
-class Native:
-    """A connected native client. It opens connections on its own and does not say when, so an
-    answer counts only if the cluster of the session answers before and after."""
+class Native(Struct, frozen=True, eq=False):
+    """A connected native client."""
 
-    def __init__(self, client: AdminClient, timeout: float, proof: Proof) -> None:
-        self._client = client
-        self._timeout = timeout
-        self.proof = proof
+    # librdkafka opens connections on its own and does not say when. So an answer counts only if the
+    # cluster of the session answers both before and after it.
+
+    client: AdminClient
+    timeout: float
+    """Seconds for one answer."""
+    proof: Proof
 
     def read_offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
-        """Topic -> offsets between its first and its last record, over all partitions. topics:
-        name -> number of partitions. A topic with a partition that does not answer is left out.
-        Raises OtherSystem."""
+        """Topic -> number of offsets between its first and its last record, over all partitions.
+        topics: name -> number of partitions. A topic with a partition that does not answer is left
+        out. Raises OtherSystem."""
         return self._ask_proven(lambda: self._read_offset_spans(topics)) or {}
 
     def read_old_spans(
@@ -146,12 +151,12 @@ class Native:
     def list_live_groups(
         self, topics: Set[str], limit: int
     ) -> Mapping[str, tuple[str, ...]] | None:
-        """Topic -> groups with a member that reads it now. None if the groups cannot be listed,
-        or are more than `limit`. Raises OtherSystem."""
+        """Topic -> groups with a member that reads it now. None if the groups cannot be listed, or
+        if there are more than `limit`. Raises OtherSystem."""
         return self._ask_proven(lambda: self._list_live_groups(topics, limit))
 
     def _ask_proven(self, ask: Callable[[], T]) -> T | None:
-        """The answer, None if it is not known whose it is."""
+        """The answer, None if it is unknown which cluster gave it."""
         if not self._is_there():
             return None
         answer = ask()
@@ -159,8 +164,8 @@ class Native:
 
     def _is_there(self) -> bool:
         """Whether the session's cluster answers now. Raises OtherSystem if another one does."""
-        patience = min(self._timeout, PATIENCE)
-        found = _await_future(_ask_cluster(self._client), patience)
+        patience = min(self.timeout, PATIENCE)
+        found = _await_future(_ask_cluster(self.client), patience)
         if found is None or found.cluster_id is None:
             return False
         self.proof.hear(NATIVE, found.cluster_id)
@@ -209,8 +214,8 @@ class Native:
         self, topics: Set[str], limit: int
     ) -> Mapping[str, tuple[str, ...]] | None:
         listing = _await_future(
-            self._client.list_consumer_groups(states=_WITH_MEMBERS, request_timeout=self._timeout),
-            self._timeout,
+            self.client.list_consumer_groups(states=_WITH_MEMBERS, request_timeout=self.timeout),
+            self.timeout,
         )
         if listing is None or listing.errors or len(listing.valid) > limit:
             return None
@@ -218,9 +223,9 @@ class Native:
         if not names:
             return {}
         readers: dict[str, set[str]] = defaultdict(set)
-        described = self._client.describe_consumer_groups(names, request_timeout=self._timeout)
+        described = self.client.describe_consumer_groups(names, request_timeout=self.timeout)
         for name, future in described.items():
-            for topic in _read_topics(_await_future(future, self._timeout)) & topics:
+            for topic in _read_topics(_await_future(future, self.timeout)) & topics:
                 readers[topic].add(name)
         return {topic: tuple(sorted(groups)) for topic, groups in readers.items()}
 
@@ -228,12 +233,12 @@ class Native:
         self, places: Iterable[TopicPartition], spec: OffsetSpec
     ) -> Mapping[TopicPartition, Future[Any]]:
         asked = dict.fromkeys(places, spec)
-        return self._client.list_offsets(asked, request_timeout=self._timeout)
+        return self.client.list_offsets(asked, request_timeout=self.timeout)
 
     def _await_offsets(
         self, asked: Mapping[TopicPartition, Future[Any]]
     ) -> Mapping[tuple[str, int], int]:
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         answers = {
             place: _await_future(future, max(0.0, deadline - time.monotonic()))
             for place, future in asked.items()
@@ -246,16 +251,19 @@ class Native:
 
 
 def open_native(settings: KafkaSettings, tokens: TokenSource | None = None) -> Native:
-    """A connected client. tokens: what it logs in with, if that is a token. Raises ConnectError
-    within 10 seconds, ConfigurationError."""
+    """A connected client. tokens: the source of login tokens, if it logs in with one. Raises
+    ConnectError within 10 seconds, ConfigurationError."""
     causes = Causes()
-    config = {**native_config(settings), "error_cb": causes.report, **oauth_config(tokens)}
+    config = {**native_config(settings), "error_cb": causes.report}
+    if tokens is not None:
+        config.update(oauth_config(tokens))
     try:
         client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
     except (KafkaException, ValueError, TypeError) as error:
         raise make_settings_error(settings, _describe_error(error)) from None
     answer = _ask_cluster(client)
     started = time.monotonic()
+    # poll serves the callbacks: without it neither an error nor a request for a token would arrive.
     while not answer.done() and not causes.is_hopeless(time.monotonic() - started):
         client.poll(0.02)
     if answer.done() and answer.exception() is None:
@@ -272,13 +280,11 @@ def open_native(settings: KafkaSettings, tokens: TokenSource | None = None) -> N
 
 
 def _ask_cluster(client: AdminClient) -> Future[Any]:
-    """What the cluster says of itself: its id is `cluster_id`.
-
-    The client asks the controller, or whom a broker calls so, for some seconds also one that died.
-    Then the first broker that takes the connection is asked for a topic, which none can be called.
-    Only then: the client looks for such a topic again and again, and a changed answer to that has
-    crashed librdkafka.
-    """
+    """An answer with the `cluster_id` of the cluster, whichever broker gives it."""
+    # describe_cluster goes to the controller, or to the broker that is called so, for some seconds
+    # also to one that died. list_topics then asks any broker, about a name that no topic can have.
+    # Never at first: librdkafka goes on looking for such a topic, and an answer that changes
+    # meanwhile has crashed it.
     answer: Future[Any] = Future()
 
     def ask() -> None:
@@ -294,10 +300,9 @@ def _ask_cluster(client: AdminClient) -> Future[Any]:
     return answer
 
 
-def oauth_config(tokens: TokenSource | None) -> Mapping[str, Any]:
-    """librdkafka asks again, from a thread of its own, before the token expires."""
-    if tokens is None:
-        return {}
+def oauth_config(tokens: TokenSource) -> Mapping[str, Any]:
+    """Settings by which librdkafka asks for a token, and again before the token expires."""
+    # The callback runs in a thread of librdkafka, and an exception in it counts as a failed login.
 
     def give(_: str) -> tuple[str, float]:
         token = tokens.get_token()
@@ -307,7 +312,7 @@ def oauth_config(tokens: TokenSource | None) -> Mapping[str, Any]:
 
 
 def _inspect_listeners(settings: KafkaSettings) -> Listener | None:
-    """The first listener that takes connections, of those that are named first."""
+    """What one of the first listeners shows that accepts connections."""
     for server in settings.servers[:2]:
         found = look_at(server, lambda: ssl_context(settings))
         if found.reached:
@@ -316,8 +321,8 @@ def _inspect_listeners(settings: KafkaSettings) -> Listener | None:
 
 
 def _await_future(future: Future[T], timeout: float) -> T | None:
-    """A future's result, or None: these answers only illustrate a plan. The wait is bounded
-    because a future that a malformed answer leaves out never resolves."""
+    """The result of a future, None if there is none in time (seconds)."""
+    # confluent-kafka never resolves a future that a malformed answer leaves out.
     try:
         return future.result(timeout + 1)
     except (KafkaException, TimeoutError):

@@ -1,4 +1,4 @@
-"""SASL/OAUTHBEARER in a provider block: its attributes, and what can be wrong with them.
+"""SASL/OAUTHBEARER in a provider block: its attributes and their faults.
 
 A token comes from a token endpoint (OAuth 2.0 client credentials, RFC 6749 §4.4) under the names
 of Terraform's Mongey provider, or from a file that somebody else keeps fresh.
@@ -28,8 +28,8 @@ ATTRIBUTES = (
     AttributeSchema(
         "sasl_token_file",
         STRING,
-        "File with the JSON web token for oauthbearer, read again before the token expires. In "
-        "place of sasl_token_url.",
+        "File with the JSON web token for oauthbearer, read again before the token expires. Set "
+        "either this or sasl_token_url.",
     ),
 )
 _NAMES = tuple(attribute.name for attribute in ATTRIBUTES)
@@ -41,7 +41,7 @@ def uses_token(given: Mapping[str, Any]) -> bool:
 
 
 def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is wrong with these attributes. given: a provider block's values."""
+    """The faults of these attributes. given: the values of a provider block."""
     if not uses_token(given):
         yield from (_stray_fault(name) for name in _NAMES if given.get(name))
         return
@@ -49,7 +49,7 @@ def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     if bool(url) == bool(file):
         yield _make_fault(
             "sasl_mechanism",
-            "oauthbearer needs sasl_token_url or sasl_token_file, and not both",
+            "oauthbearer needs either sasl_token_url or sasl_token_file, not both",
             "name the token endpoint, with client id and secret in sasl_username and "
             "sasl_password; or the file that holds the token",
         )
@@ -63,8 +63,8 @@ def _endpoint_faults(given: Mapping[str, Any], url: str) -> Iterator[Fault]:
     if not is_safe_url(url):
         yield _make_fault(
             "sasl_token_url",
-            "sasl_token_url must begin with https:// and hold no login",
-            "the client secret goes to that place; http is for an endpoint on this computer only",
+            "sasl_token_url must begin with https:// and contain no login",
+            "the client secret is sent there; http is only for an endpoint on this computer",
         )
     if not (given.get("sasl_username") and given.get("sasl_password")):
         yield _make_fault(
@@ -85,7 +85,8 @@ def _file_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def is_safe_url(url: str) -> bool:
-    """True for https, and for http to this very computer; never with a login in it."""
+    """True for https and for http to this computer, both without a login in the URL."""
+    # A login in a URL is shown by proxies, logs and error texts.
     from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
 
     try:
@@ -99,7 +100,9 @@ def is_safe_url(url: str) -> bool:
 
 
 def _is_here(host: str) -> bool:
-    """True for a literal loopback address or `localhost`: nobody is asked for the name."""
+    """True for a literal loopback address or `localhost`."""
+    # Other names are not resolved: whoever answers for a name could say 127.0.0.1 now and another
+    # address when the secret is sent.
     from ipaddress import ip_address  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
 
     try:

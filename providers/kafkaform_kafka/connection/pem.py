@@ -1,4 +1,4 @@
-"""Is it a certificate or a key, or the path of one?"""
+"""Distinguish PEM text from the path of a PEM file."""
 
 from __future__ import annotations
 

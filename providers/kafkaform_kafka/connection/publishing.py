@@ -1,7 +1,7 @@
-"""Copy records to a topic: each once, in order, and again only from where the topic ends.
+"""Copy numbered records to a topic: each once and in order.
 
-What was published before is found in the topic itself, so nothing has to be remembered between
-runs. Records of one key go to one partition; their numbers stand in a header.
+The topic itself shows what was published before, so nothing has to be remembered between runs. All
+records of a key are in one partition, and a header has the number of each.
 """
 
 from __future__ import annotations
@@ -29,60 +29,66 @@ from .tokens import open_token_source
 
 NUMBER = "seq"
 WINDOW = 1_000
-"""How many records are read at first, from the end, to find the last one of a key."""
+"""How many records at the end are read first to find the last one of a key."""
 _PAUSE = 0.1
 PATIENCE = 30.0
-"""Seconds without any progress after which publishing is given up."""
+"""Seconds without progress after which publishing ends."""
 QUEUED, QUEUED_KILOBYTES = 10_000, 65_536
+# max.message.bytes of a topic limits a whole batch, not one record. Larger batches of small records
+# would be refused by a topic whose limit fits its records.
 BATCH = 65_536
-"""Bytes that travel together, if it is more than one record: a topic's limit is on what it gets at
-once, and one for small records must not refuse many of them."""
+"""The largest batch, in bytes."""
+# These follow another error: the idempotent producer gives up all that is queued. They never name
+# the cause.
 _AFTERMATH = frozenset({KafkaError._FATAL, KafkaError._GAPLESS_GUARANTEE, KafkaError._PURGE_QUEUE})
 _ADVICE = {
-    "UNKNOWN_TOPIC_OR_PART": "Declare it as a kafka_topic; it is never created by the way.",
+    "UNKNOWN_TOPIC_OR_PART": "Declare it as a kafka_topic. This command never creates it.",
     **dict.fromkeys(
-        # The latter is the answer to a producer that may write to no topic at all.
+        # The second one is the answer to a producer that can write to no topic at all (KIP-679).
         ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"),
         "Grant Describe, Read and Write on the topic to this user.",
     ),
     "MSG_SIZE_TOO_LARGE": "Raise max.message.bytes of the topic, and run the command again.",
 }
-"""librdkafka's name of the cause -> what to do."""
+"""librdkafka's name for the cause -> what to do."""
 
 
 class NumberedRecord(Struct, frozen=True):
-    """One record to publish. number: grows by one."""
+    """One record to publish."""
 
     number: int
+    """One more than that of the record before."""
     value: bytes
 
 
 class DeliveryState(Struct):
-    """What became of the records. last: the highest number that arrived; refused: why no more
-    may be sent."""
+    """Which records have arrived."""
 
     last: int = 0
+    """The highest number that has arrived."""
     refused: KafkaError | None = None
+    """Why no more can be sent."""
 
     def note_delivery(self, number: int, error: KafkaError | None, _: Message) -> None:
-        """librdkafka's delivery callback; it keeps the order."""
+        """librdkafka's delivery callback, called in the order of the records."""
         if error is not None:
             self.fail(error)
         elif self.refused is None:
             self.last = number
 
     def fail(self, error: KafkaError) -> None:
-        """Keep the first cause. That nothing can be sent any more is none: it has one."""
+        """Keep the first error that names a cause."""
         if self.refused is None or self.refused.code() in _AFTERMATH:
             self.refused = error
 
 
 class PublishResult(Struct, frozen=True):
-    """before: the number of the last record that the topic already had, 0 for none; last: the
-    one that it has now."""
+    """What publishing changed."""
 
     before: int
+    """Number of the last record that the topic had before, 0 for none."""
     last: int
+    """Number of the last record that it has now."""
 
 
 def publish(
@@ -93,17 +99,18 @@ def publish(
     key: str,
     entries: Iterable[NumberedRecord],
 ) -> PublishResult:
-    """Append what the topic lacks of these entries; returns when every replica in sync has it.
+    """Append the entries that the topic does not have. Returns when every replica in sync has them.
 
-    Raises KafkaformError: no such topic, a missing right, a record that is too large.
+    Raises KafkaformError for a missing topic, a missing right and a record that is too large.
     """
     fence_logs()
     settings = read_settings(instance, config, secrets)
     tokens = open_token_source(settings)
-    proof = open_native(settings, tokens).proof  # names the cause if nobody answers
+    # A producer and a consumer only time out if nobody answers; this client names the cause.
+    proof = open_native(settings, tokens).proof
     native = {
         **native_config(settings),
-        **oauth_config(tokens),
+        **(oauth_config(tokens) if tokens else {}),
         "logger": logging.getLogger(NATIVE_LOGGER),
     }
     partition, before = _find_last_number(native, proof, topic, key)
@@ -114,8 +121,8 @@ def publish(
 
 
 def _read_metadata(client: Consumer | Producer, proof: Proof, topic: str) -> Any:
-    """The topic's metadata, from a cluster that is proven to be the one that answered first. Raises
-    OtherSystem, KafkaException."""
+    """The metadata of the topic, from the cluster that answered first. Raises OtherSystem,
+    KafkaException."""
     found = client.list_topics(topic, timeout=PATIENCE)
     if found.cluster_id is not None:
         proof.hear(NATIVE, found.cluster_id)
@@ -137,15 +144,16 @@ def _find_last_number(
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
-            "allow.auto.create.topics": False,
-            "fetch.wait.max.ms": 50,  # most of the time there is nothing to wait for
+            "allow.auto.create.topics": False,  # a consumer's metadata request creates topics
+            "fetch.wait.max.ms": 50,  # at the end of a partition a broker waits 500 ms by default
         }
     )
     try:
         found = _read_metadata(reader, proof, topic)
         if found.error is not None:
             raise _make_refusal(topic, found.error)
-        # The topic may get more partitions, so the last record is looked for in all of them.
+        # With more partitions a key belongs to another one, so the last record is looked for in
+        # all.
         last = max(
             _search_last_number(reader, TopicPartition(topic, n), key) for n in found.partitions
         )
@@ -157,8 +165,9 @@ def _find_last_number(
 
 
 def _read_bounds(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
-    """The first and the next offset. Of a partition that was just made, or that moves, a broker may
-    not know yet that it leads it; that passes."""
+    """The first and the next offset of a partition."""
+    # NOT_LEADER_OR_FOLLOWER passes: a broker applies the metadata log later than the controller
+    # writes it, so it may not know yet that it leads a new or a moved partition.
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -172,8 +181,9 @@ def _read_bounds(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
 
 
 def _search_last_number(reader: Consumer, place: TopicPartition, key: str) -> int:
-    """The highest number of this key in a partition: looked for from its end, in windows that
-    double until it is found."""
+    """The highest number of this key in a partition, 0 if there is none."""
+    # From the end, in windows that double: mostly the last record is near, and a log of years is
+    # read whole only if the key is not in it.
     low, high = _read_bounds(reader, place)
     start, window = high, WINDOW
     while start > low:
@@ -200,7 +210,9 @@ def _read_numbers(
             if error.code() == KafkaError._PARTITION_EOF:
                 return
             if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                continue  # its name is all that there is of a group: nothing is committed
+                # assign() needs no group, but the client looks for its coordinator all the same.
+                # The answer does not matter, because nothing is committed.
+                continue
             raise KafkaException(error)
         deadline = time.monotonic() + PATIENCE
         offset = message.offset()
@@ -218,7 +230,7 @@ def _read_numbers(
 
 
 def _parse_number(message: Message) -> int:
-    """Of a record that somebody else wrote under our key: 0."""
+    """The number of a record; 0 for a record that somebody else wrote under our key."""
     text = dict(message.headers() or ()).get(NUMBER, b"")
     return int(text) if isinstance(text, bytes) and text.isdigit() else 0
 
@@ -234,12 +246,15 @@ def _send_records(
     key: str,
     entries: Iterable[NumberedRecord],
 ) -> int:
-    """The number of the last record that is there for certain, 0 if none was to be sent."""
+    """The number of the last record that has certainly arrived, 0 if none was to be sent."""
     done = DeliveryState()
     writer = Producer(
         {
             **native,
             "acks": "all",
+            # Neither a second copy nor another order after a lost answer (KIP-98). The gapless
+            # guarantee ends the producer at the first record that cannot be sent, instead of
+            # sending those behind it.
             "enable.idempotence": True,
             "enable.gapless.guarantee": True,
             "compression.type": "zstd",
@@ -263,7 +278,7 @@ def _send_records(
     if left:
         raise KafkaformError(
             f"{left} records did not arrive in the topic {topic} within {PATIENCE:.0f} s",
-            "Run the command again; it goes on where the topic ends.",
+            "Run the command again; it continues where the topic ends.",
         )
     return done.last
 
@@ -289,12 +304,12 @@ def _queue_record(
                 )
                 writer.poll(0)
                 return
-            except BufferError:  # as many as may wait are waiting
+            except BufferError:  # the queue is full
                 writer.poll(0.1)
 
 
 def _flush_records(writer: Producer, done: DeliveryState) -> int:
-    """How many records are left when all have arrived, or none does any more."""
+    """Wait until all records have arrived, or no more do. Returns how many are left."""
     left, before = len(writer), len(writer) + 1
     while done.refused is None and 0 < left < before:
         left, before = 0, left
@@ -305,8 +320,9 @@ def _flush_records(writer: Producer, done: DeliveryState) -> int:
 
 @contextmanager
 def _catch_fatal(done: DeliveryState) -> Iterator[None]:
-    """A fatal error is raised by whatever serves callbacks next: as itself, or out of a callback,
-    which then cannot end well."""
+    """Record a fatal error instead of raising it."""
+    # A fatal error is raised by the next call that serves callbacks: as a KafkaException, or, if
+    # that call is in C code, as the cause of a SystemError.
     try:
         yield
     except (KafkaException, SystemError) as error:
@@ -317,5 +333,5 @@ def _catch_fatal(done: DeliveryState) -> Iterator[None]:
 
 
 def _make_refusal(topic: str, error: KafkaError) -> KafkaformError:
-    advice = _ADVICE.get(str(error.name()), "Run the command again; it goes on where it ended.")
-    return KafkaformError(f"the topic {topic} cannot take the records: {error.str()}", advice)
+    advice = _ADVICE.get(str(error.name()), "Run the command again; it continues where it ended.")
+    return KafkaformError(f"the topic {topic} does not accept records: {error.str()}", advice)

@@ -1,4 +1,4 @@
-"""TLS for the client that is written in Python: certificates from files or from PEM text."""
+"""TLS for kafka-python: certificates from files or from PEM text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .pem import is_pem
 def tls_context(
     ca: str | None, certificate: str | None, key: str | None, passphrase: str | None
 ) -> ssl.SSLContext:
-    """A context that verifies the broker. Each argument is a path or PEM text.
-    Raises OSError, or ssl.SSLError, which is one, for what cannot be loaded."""
+    """A context that verifies the broker. Each argument is a path or PEM text. Raises OSError, of
+    which ssl.SSLError is a kind, for certificates and keys that cannot be loaded."""
     for value in (ca, certificate, key):
         _must_exist(value)
     text = ca if is_pem(ca) else None
@@ -24,13 +24,15 @@ def tls_context(
         with tempfile.TemporaryDirectory(prefix="kafkaform-") as folder:
             chain = _write_file(certificate, Path(folder, "certificate.pem"))
             private = _write_file(key, Path(folder, "key.pem"))
-            # Without a password function OpenSSL would ask at the terminal.
+            # Without a password OpenSSL would ask at the terminal, also in a pipeline, where that
+            # waits for ever.
             _load(context, chain, private, lambda: passphrase or "")
     return context
 
 
 def _load(context: ssl.SSLContext, chain: str, private: str, passphrase: Callable[[], str]) -> None:
-    """OpenSSL's own words for a wrong passphrase are "PEM lib"."""
+    """Load the key. Raises OSError with a readable cause."""
+    # OpenSSL calls a wrong passphrase "PEM lib".
     try:
         context.load_cert_chain(chain, private, password=passphrase)
     except ssl.SSLError:
@@ -39,13 +41,15 @@ def _load(context: ssl.SSLContext, chain: str, private: str, passphrase: Callabl
 
 
 def _must_exist(value: str | None) -> None:
-    """ssl's own error does not name the file."""
+    """Raise FileNotFoundError with the name of the file, which ssl's own error does not have."""
     if value is not None and not is_pem(value):
         Path(value).stat()
 
 
 def _write_file(value: str, place: Path) -> str:
-    """A path for this value; ssl loads certificate chains from files only."""
+    """A path for this value."""
+    # Python's ssl loads authorities from text, but a certificate chain and a key from files only.
+    # The folder belongs to this user alone, and is removed when the context is made.
     if not is_pem(value):
         return value
     place.touch(mode=0o600)

@@ -1,7 +1,8 @@
-"""Where login tokens come from: one source that both clients ask.
+"""Get login tokens: one source for both clients.
 
-A token is kept until a fifth of its life is left, and then fetched again. What goes to the
-broker from a file must be a JSON web token (RFC 7519), so that no other file can be sent away.
+A token is kept until a fifth of its life is left, and then fetched again. The content of a file is
+sent to the broker only if it is a JSON web token (RFC 7519), so that no other file can be sent
+away.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PATIENCE = 5.0
 """Seconds for the token endpoint to answer."""
 
 _KEEP = 0.8
-_UNTOLD = 300.0
+_KEEP_UNKNOWN = 300.0
 """Seconds that a token is kept if neither it nor the endpoint says how long it is valid."""
 
 _NO_CLOCK = 1 << 40
@@ -44,17 +45,20 @@ _TYPE = "application/x-www-form-urlencoded"
 
 
 class LoginToken(Struct, frozen=True):
-    """expires: seconds since 1970 at which the token is of no use; subject: for whom it is."""
+    """A token for SASL/OAUTHBEARER (RFC 7628)."""
 
     text: Secret
     expires: float
+    """Seconds since 1970."""
     subject: str = ""
+    """The user whose token it is."""
 
 
 class TokenRefused(Exception):
-    """A token endpoint said no. status: of HTTP; code: its word for the cause (RFC 6749 §5.2),
-    which holds no secret; its description may, and is not passed on."""
+    """A token endpoint refused. status: of HTTP; code: the endpoint's word for the cause (RFC 6749
+    §5.2)."""
 
+    # Only the code is repeated. The endpoint's free text can contain the secret that was sent.
     def __init__(self, status: int, code: Any) -> None:
         known = isinstance(code, str) and re.fullmatch(r"[\w.-]{1,60}", code, re.ASCII)
         super().__init__(f"HTTP {status}" + (f", {code}" if known else ""))
@@ -62,7 +66,7 @@ class TokenRefused(Exception):
 
 
 class TokenSource:
-    """A token that is valid now, for any thread that asks."""
+    """Gives any thread a token that is valid now."""
 
     def __init__(
         self, fetch: Callable[[], LoginToken], clock: Callable[[], float] = time.time
@@ -74,7 +78,8 @@ class TokenSource:
         self._renew = 0.0
 
     def get_token(self) -> LoginToken:
-        """The token. Raises ConnectError with one sentence if there is none."""
+        """A valid token. Raises ConnectError with one sentence if there is none."""
+        # Under the lock, so that both clients at the beginning fetch one token between them.
         with self._lock:
             if self._token is None or self._clock() >= self._renew:
                 fresh = self._fetch()
@@ -84,8 +89,9 @@ class TokenSource:
 
 
 def open_token_source(settings: KafkaSettings) -> TokenSource | None:
-    """The source that a provider block names; None if it logs in otherwise."""
-    # A client asks from a thread of its own, and the token is a secret of the run that began it.
+    """The source that a provider block names, None for another login."""
+    # A client asks from a thread of its own. Secrets are masked by context (`core.redaction`), and
+    # the new token must be known in the context of the run.
     here = copy_context()
     if settings.token_file:
         return TokenSource(partial(here.run, read_token_file, settings.token_file))
@@ -95,7 +101,7 @@ def open_token_source(settings: KafkaSettings) -> TokenSource | None:
 
 
 def read_token_file(path: str) -> LoginToken:
-    """The token in a file. Raises ConnectError; the file's content is never repeated."""
+    """The token in a file. Raises ConnectError without repeating anything from the file."""
     try:
         with Path(path).open("rb") as file:
             text = file.read(_LARGEST + 1).decode("ascii").strip()
@@ -107,7 +113,7 @@ def read_token_file(path: str) -> LoginToken:
         text = ""
     claims = _parse_claims(text)
     if claims is None:
-        raise _make_error(f"sasl_token_file {path} holds no JSON web token", _FILE)
+        raise _make_error(f"sasl_token_file {path} does not contain a JSON web token", _FILE)
     token = _make_token(text, claims, None)
     if token.expires <= time.time():
         raise _make_error(f"the token in sasl_token_file {path} has expired", _FILE)
@@ -115,13 +121,14 @@ def read_token_file(path: str) -> LoginToken:
 
 
 def fetch_token(settings: KafkaSettings) -> LoginToken:
-    """A token for the client's own id and secret. Raises ConnectError, without the secret."""
+    """A token from the endpoint, for the client's id and secret (RFC 6749 §4.4). Raises
+    ConnectError without the secret."""
     url, place = str(settings.token_url), _describe_endpoint(str(settings.token_url))
     try:
         answer = _request_grant(settings, url)
     except TokenRefused as error:
         advice = _LOGIN if error.status in (400, 401, 403) else _ENDPOINT
-        raise _make_error(f"{place} gives no token: {error}", advice) from None
+        raise _make_error(f"{place} refused to give a token: {error}", advice) from None
     except (OSError, HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
         raise _make_error(
@@ -139,8 +146,10 @@ _LOGIN = "check sasl_username (client id), sasl_password (client secret) and sas
 
 
 def _request_grant(settings: KafkaSettings, url: str) -> Mapping[str, Any]:
-    """The endpoint's answer: first with HTTP Basic, which every server must take (RFC 6749
-    §2.3.1), then in the body, which some take instead."""
+    """The answer of the endpoint to a request with id and secret."""
+    # HTTP Basic first, which every server must support (RFC 6749 §2.3.1); after a 401 in the body,
+    # which some servers demand instead. Both parts are form-encoded before they are joined, or a
+    # colon in a client id would end it early.
     form = {"grant_type": "client_credentials"}
     if settings.scopes:
         form["scope"] = " ".join(settings.scopes)
@@ -163,7 +172,7 @@ def _post_form(
     with _build_opener(settings, url).open(request, timeout=PATIENCE) as response:
         status, body = response.status, response.read(_LARGEST)
     answer = _parse_object(body)
-    # A redirection is not followed: the secret is for this place alone.
+    # A redirection is not followed: the secret is meant for this address alone.
     if status != 200:
         raise TokenRefused(status, (answer or {}).get("error"))
     if answer is None:
@@ -172,7 +181,11 @@ def _post_form(
 
 
 def _build_opener(settings: KafkaSettings, url: str) -> OpenerDirector:
-    """Speaks HTTP and nothing else: no files, no redirections, and no proxy on this computer."""
+    """An opener for HTTP and nothing else: no files, no redirections, and no proxy to this
+    computer.
+    """
+    # `build_opener` would add handlers for files, ftp and redirections. A proxy from the
+    # environment would see the secret of an http request.
     opener = OpenerDirector()
     if urlsplit(url).scheme == "http":
         opener.add_handler(HTTPHandler())
@@ -189,8 +202,8 @@ def _build_opener(settings: KafkaSettings, url: str) -> OpenerDirector:
 
 
 def _parse_claims(text: str) -> Mapping[str, Any] | None:
-    """What a JSON web token says; None if this is not one. Its signature is the broker's to
-    check."""
+    """The claims of a JSON web token, None if the text is not one."""
+    # The signature is not checked here: that is the broker's task, which has the keys.
     if len(text) > _LARGEST or _JWT.fullmatch(text) is None:
         return None
     header, body = (_decode_part(part) for part in text.split(".")[:2])
@@ -213,22 +226,24 @@ def _parse_object(text: bytes) -> Mapping[str, Any] | None:
 
 
 def _make_token(text: str, claims: Mapping[str, Any], lifetime: Any) -> LoginToken:
-    """lifetime: seconds, as the endpoint says it, or anything else."""
+    """The token with the time when it expires. lifetime: `expires_in` of the endpoint (seconds), or
+    whatever stands there."""
+    # The earlier of both times: an endpoint can hand out a token that it kept for a while.
     now = time.time()
     ends = [claims["exp"]] if _is_number(claims.get("exp")) else []
     ends += [now + lifetime] if _is_number(lifetime) else []
     return LoginToken(
-        Secret(text), float(min(ends, default=now + _UNTOLD)), str(claims.get("sub", ""))
+        Secret(text), float(min(ends, default=now + _KEEP_UNKNOWN)), str(claims.get("sub", ""))
     )
 
 
 def _is_number(value: Any) -> bool:
-    """Whether these can be seconds; NaN and what no clock can show are none."""
+    """Whether this can be a number of seconds; NaN and times beyond any clock are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NO_CLOCK
 
 
 def _describe_endpoint(url: str) -> str:
-    """The endpoint without a query, in which somebody may have put a key."""
+    """The endpoint without its query, which can contain a key."""
     parts = urlsplit(url)
     return f"the token endpoint {parts.scheme}://{parts.netloc}{parts.path}"
 

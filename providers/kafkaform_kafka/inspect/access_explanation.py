@@ -1,4 +1,5 @@
-"""Why somebody may or may not do something, told from the ACLs: what `explain access` shows."""
+"""Explain from the ACLs why somebody can or cannot do something: the document of `explain
+access`."""
 
 from __future__ import annotations
 
@@ -39,18 +40,20 @@ DECLARE = {
     "} in the provider block, or give --allow-if-no-acl or --no-allow-if-no-acl",
     Need.HOST: "where it connects from: give --host",
 }
-"""What is not known, and how to tell it."""
-FIRST = "the cluster is asked before the topic"
-WRITES = "who may Write to a topic needs no IdempotentWrite (KIP-679)"
+"""What is unknown, and how to provide it."""
+FIRST = "the controller checks the cluster before the topic"
+WRITES = "who can Write to a topic needs no IdempotentWrite (KIP-679)"
 
 
 class AccessQuery(Struct, frozen=True):
-    """What is asked. principal: None for everybody who can; operations: in this order."""
+    """A question about access to one resource."""
 
     resource_type: str
     resource_name: str
     operations: Sequence[str]
+    """Answers are in this order."""
     principal: str | None = None
+    """None: list all principals that can."""
     host: str | None = None
 
 
@@ -60,7 +63,7 @@ def build_access(
     super_users: Sequence[str] | None = None,
     allow_if_no_acl: bool | None = None,
 ) -> Access:
-    """The authorizer of a cluster: its ACLs, and what is declared of it or given here."""
+    """The authorizer of a cluster: its ACLs with the settings that are declared or given here."""
     declared = facts.values.get("authorizer") or EMPTY
     supers = declared.get("super_users") if super_users is None else super_users
     rule = declared.get("allow_if_no_acl") if allow_if_no_acl is None else allow_if_no_acl
@@ -70,12 +73,13 @@ def build_access(
 
 def normalize_host(host: str) -> str:
     """An address as brokers write it. Raises ValueError for a name or a network."""
+    # ACLs compare the text of Java's InetAddress, which writes IPv6 without `::`.
     address = ip_address(host)
     return acls.format_java_address(address) if isinstance(address, IPv6Address) else str(address)
 
 
 def explain_access(access: Access, wanted: AccessQuery, cluster_id: str) -> FrozenMap:
-    """The answers, all ACLs of the resource, and what would have to be known for a certain one."""
+    """The document: answers, all ACLs of the resource, and what has to be known for certainty."""
     answers = [
         (who, operation, decide(access, _make_question(wanted, who, operation)))
         for who in _list_principals(access, wanted)
@@ -108,7 +112,7 @@ def _sort_names(found: frozenset[str] | None) -> tuple[str, ...] | None:
 
 
 def _list_principals(access: Access, wanted: AccessQuery) -> tuple[str, ...]:
-    """Those who are asked about: one, or all that are named and somebody else."""
+    """The principals to answer for: one, or all that ACLs name and one that none names."""
     if wanted.principal is not None:
         return (wanted.principal,)
     asked = (_make_question(wanted, EVERYBODY, operation) for operation in wanted.operations)
@@ -121,7 +125,7 @@ def _make_question(wanted: AccessQuery, who: str, operation: str) -> AccessQuest
 
 
 def _list_acls(access: Access, wanted: AccessQuery) -> tuple[Acl, ...]:
-    """Every ACL of the resource, then those of the cluster, or of topics, that may decide
+    """All ACLs of the resource, followed by those of the cluster and of topics that can decide
     instead."""
     own = list_acls(access, wanted.resource_type, wanted.resource_name)
     questions = [_make_question(wanted, EVERYBODY, operation) for operation in wanted.operations]
@@ -141,7 +145,8 @@ def _describe_answer(
         why = f"{why}: {FIRST}"
         own = authorize(access, _make_question(wanted, who, operation))
         if operation == "Delete" and own.verdict is not AccessVerdict.ALLOWED:
-            why = f"{why}. Not its records: brokers ask for Delete on the topic itself"
+            # DeleteRecords is checked by the leader of the partition, not by the controller.
+            why = f"{why}. Not its records: for these, brokers check Delete on the topic itself"
     if decision.on_topic and decision.verdict is AccessVerdict.ALLOWED:
         why = f"{why}: {WRITES}"
     if operation == "IdempotentWrite" and decision.verdict is AccessVerdict.DENIED:
@@ -167,12 +172,12 @@ def _explain_decision(decision: Decision) -> str:
         return f"not known: {missing}{other}"
     place = "the cluster" if decision.on_cluster else "this resource"
     if decision.on_topic:
-        place = f"a topic called {SOME_TOPIC}, after which brokers ask"
+        place = f"a topic named {SOME_TOPIC}, which brokers check"
     return {
-        DecisionRule.SUPER_USER: "a super user may do everything",
-        DecisionRule.NO_ACL: f"no ACL is about {place},"
+        DecisionRule.SUPER_USER: "super users are allowed everything",
+        DecisionRule.NO_ACL: f"no ACL applies to {place},"
         " and allow_if_no_acl is "
         + ("true" if decision.verdict is AccessVerdict.ALLOWED else "false"),
         DecisionRule.NO_MATCH: "there are ACLs for this resource, but none that allows it",
-        DecisionRule.OWN: "everybody may make and see tokens of his own",
+        DecisionRule.OWN: "everybody can create and see own tokens (KIP-48)",
     }[decision.rule]

@@ -1,4 +1,4 @@
-"""Who may do what with one resource, for people."""
+"""The page of `explain access`: who can do what with one resource."""
 
 from __future__ import annotations
 

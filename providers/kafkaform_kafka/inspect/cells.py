@@ -1,4 +1,4 @@
-"""How single values of a document are written for people."""
+"""Single values of a document as text for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def cell(value: Any) -> str:
-    """One value of a document; what is not known is a dash."""
+    """One value of a document; a dash for an unknown one."""
     if value is None or value == "":
         return NOTHING
     if isinstance(value, bool):
@@ -23,7 +23,7 @@ def cell(value: Any) -> str:
 
 
 def size(number: int | None) -> str:
-    """Bytes in the largest unit that leaves a whole part."""
+    """Bytes in the largest unit of which there is at least one."""
     if number is None:
         return NOTHING
     amount, unit = float(number), 0

@@ -1,4 +1,4 @@
-"""Where the value of a config comes from: every level that could set it, and the one that wins."""
+"""Explain where the value of a config comes from: all levels that can set it, and the winner."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _LEVELS: Mapping[str, tuple[int, ...]] = {
     "group": (8, 2, 3, 4, _DEFAULT),
     "client-metrics": (7, _DEFAULT),
 }
-"""What can be asked about -> the sources of its configs, strongest first."""
+"""Entity -> the sources of its configs, the strongest first."""
 
 ENTITIES = tuple(_LEVELS)
 _RESOURCES = {"cluster": "broker", "client-metrics": "client_metrics"}
 _KINDS = ("", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
-"""ConfigDef's types by the protocol's number."""
+"""The types of ConfigDef, by their number in the protocol (KIP-569)."""
 
 _CHANGES = {
     UpdateMode.CLUSTER: "for one broker, or for all of them",
@@ -45,16 +45,18 @@ _CHANGES = {
 }
 
 
+# Kafka's documentation of a config is HTML, because it is written for a web page.
 _TAG, _BREAK = re.compile(r"</?[a-z][^<>]*>"), re.compile(r"<(br/?|/?p|/?ul|/?li)>")
-"""Kafka's documentation is written for web pages."""
 
 
 def explain_config(context: ClusterContext, entity: str, name: str, key: str) -> FrozenMap:
-    """The document: the config's value, type, documentation, how it can be changed, and its levels,
-    strongest first; a level without a value has `set` false. name: "" for the cluster.
+    """The document: the value of the config, its type and documentation, how it can be changed, and
+    its levels, the strongest first. A level without a value has `set` false. name: "" for the
+    cluster.
 
-    Raises KafkaformError for an object that cannot be read and for a key that it does not have.
+    Raises KafkaformError for an object that cannot be read, and for a key that it does not have.
     """
+    # The weaker levels depend on the broker that answers: server.properties can differ.
     broker = name if entity == "broker" else find_answering_node(context)
     entries = _read_entries(context, entity, broker if entity == "cluster" else name, broker)
     entry = entries.get(key)
@@ -126,11 +128,10 @@ def _describe_entries(
 def _list_synonyms(
     context: ClusterContext, entity: str, entry: ConfigEntry, broker: str
 ) -> Iterator[Synonym]:
-    """What is set at any level, strongest first.
-
-    Kafka names times in several units and lists them neither as synonyms of a topic's config nor
-    of each other; the first of them that is set counts, at whatever level.
-    """
+    """The values of all levels, the strongest first."""
+    # Brokers have configs for one time in several units (log.retention.ms, .minutes, .hours). Kafka
+    # lists these neither as synonyms of the topic's config nor of each other. The first of them
+    # that is set at any level counts, so that a static .ms wins over a dynamic .hours.
     topic = next((key for key, names in BROKER_TIMES.items() if entry.name in dict(names)), None)
     family = BROKER_TIMES.get(entry.name) if entity == "topic" else BROKER_TIMES.get(topic or "")
     if family is None:
@@ -157,21 +158,24 @@ def _describe_levels(
     rows += [(Synonym(entry.name, None, source), False) for source in missing]
     strength = {source: index for index, source in enumerate(sources)}
     if sorted(ranks := [strength[item.source] for item in known]) == ranks:
-        rows.sort(key=lambda row: strength[row[0].source])  # else a name beats a stronger level
+        # Only if the levels are in order: else a config in another unit beats a stronger level.
+        rows.sort(key=lambda row: strength[row[0].source])
     for item, wins in rows:
         yield _describe_level(entry, item, wins=wins, there=item.source not in missing)
 
 
 def _describe_level(entry: ConfigEntry, item: Synonym, *, wins: bool, there: bool) -> FrozenMap:
-    """A value that is never told is None although it is set."""
+    """One level. The value of a sensitive config is None although it is set."""
     source, title = SOURCES.get(item.source, SOURCES[0])
     value: Value = None if entry.sensitive else item.value
     return FrozenMap(source=source, title=title, key=item.name, value=value, set=there, wins=wins)
 
 
 def _effective_value(entity: str, entry: ConfigEntry, winner: FrozenMap | None) -> Value:
-    """What takes effect, in the config's own unit; None where it is never told, or where configs in
-    other units stand in. A broker's own value says nothing of the cluster's."""
+    """The value that takes effect, in the unit of the config; None if brokers never report it, or
+    if a config in another unit is set instead."""
+    # The value that a broker reports is its own, which says nothing about the default of the
+    # cluster.
     if entity == "cluster":
         return winner["value"] if winner else None
     return None if entry.sensitive else entry.value
@@ -179,6 +183,8 @@ def _effective_value(entity: str, entry: ConfigEntry, winner: FrozenMap | None) 
 
 def _describe_change(entity: str, entry: ConfigEntry) -> str:
     """How the config can be changed, in a few words."""
+    # Kafka does not report the update mode (KIP-226), so a table has it. `read_only` alone does not
+    # distinguish a broker's own setting from that of all brokers.
     if entity not in ("broker", "cluster"):
         return f"for each {entity}" if entity != "client-metrics" else "for each subscription"
     known = broker_keys.find_broker_key(entry.name)

@@ -1,4 +1,4 @@
-"""Where the value of a config comes from, for people."""
+"""The page of `explain config`: where the value of a config comes from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def config_page(document: FrozenMap) -> Page:
         yield f"Type: {document['type'].lower()}"
     yield f"Can be changed: {document['changed']}"
     if document["sensitive"]:
-        yield "Its value is never told."
+        yield "Brokers never report its value."
     if document["documentation"]:
         yield ""
         yield Prose(document["documentation"])

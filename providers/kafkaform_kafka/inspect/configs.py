@@ -1,4 +1,4 @@
-"""Configs of topics, brokers, groups and client metrics, defaults included (KIP-248)."""
+"""Configs of topics, brokers, groups and client metrics, including defaults (KIP-248)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ..wire.describe import ConfigRow, NameListing, ResourceRow
 from .source import TOPICS_HIDDEN, DescribeQuery, DescribeSource, describe_fault, make_read_error
 
 AT_ONCE = 250
+"""Resources in one request."""
 SOURCES: Mapping[int, tuple[str, str]] = {
     0: ("UNKNOWN", "Unknown"),
     1: ("DYNAMIC_TOPIC_CONFIG", "Dynamic topic config"),
@@ -31,13 +32,15 @@ SOURCES: Mapping[int, tuple[str, str]] = {
     7: ("CLIENT_METRICS_CONFIG", "Client metrics config"),
     8: ("GROUP_CONFIG", "Group config"),
 }
-"""Number on the wire -> the protocol's name and KIP-248's words for people."""
+"""Number in the protocol -> its name there, and the words of KIP-248 for people."""
 
 _GLOB = re.compile(r"[*?\[]")
 
 
 def document_configs(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
-    """Asked by name where only names are wanted (KIP-133): a broker has hundreds of configs."""
+    """The members of the document `configs`."""
+    # Full names are sent along (KIP-133), because a broker has hundreds of configs. Globs cannot
+    # be.
     names, hidden = _list_entities(source, wanted)
     keys = None if not wanted.keys or any(map(_GLOB.search, wanted.keys)) else wanted.keys
     found = read_config_rows(source, wanted.entity_type, names, keys)
@@ -50,7 +53,8 @@ def document_configs(source: DescribeSource, wanted: DescribeQuery) -> dict[str,
 
 
 def find_unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
-    """Those of these names and globs that are no config of Kafka's, nor of what is described."""
+    """The names and globs that match no config of Kafka and none of the described entities."""
+    # Entities can have configs that Kafka does not define: those of plugins, and of listeners.
     kind = document["entity_type"]
     there = {row["name"] for entity in document["entities"] for row in entity["configs"]}
     known = there.union(CONFIG_ENTITIES[kind].known())
@@ -63,7 +67,8 @@ def find_unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def select_own(document: FrozenMap) -> FrozenMap:
-    """The document with nothing but what is set on each entity itself."""
+    """The document with only those configs that are set on each entity itself."""
+    # All that brokers report about the default of brokers is set there, whatever its source.
     mine = CONFIG_ENTITIES[document["entity_type"]].source
     entities = tuple(
         entity
@@ -79,7 +84,7 @@ def select_own(document: FrozenMap) -> FrozenMap:
 def _list_entities(
     source: DescribeSource, wanted: DescribeQuery
 ) -> tuple[tuple[str, ...], str | None]:
-    """The names to describe, and what may be missing among them."""
+    """The names to describe, and what can be missing among them."""
     if wanted.default:
         return ("",), None
     if wanted.exact:
@@ -98,7 +103,8 @@ def _list_broker_names(source: DescribeSource) -> tuple[tuple[str, ...], str | N
 
 
 def _list_group_names(source: DescribeSource) -> tuple[tuple[str, ...], str | None]:
-    """Groups that have configs of their own, and those that the brokers coordinate now."""
+    """Groups with configs of their own, and groups that the brokers coordinate now."""
+    # A group can have configs before its first member joins, and then no broker lists it (KIP-848).
     names = set(_list_resources(source, "group"))
     for node in source.context.facts.nodes:
         found = source.ask("ListGroups", wire.list_groups, node, node=node)
@@ -119,17 +125,16 @@ def _list_resources(source: DescribeSource, resource: str) -> tuple[str, ...]:
 
 
 class Entity(Struct, frozen=True):
-    """One kind of things that have configs."""
+    """A type of entities with configs."""
 
     resource: str
-    """The resource type of the protocol."""
+    """The resource type in the protocol."""
     source: str
-    """Where configs come from that are set on such a thing itself; all that is told of the default
-    of brokers is set there."""
+    """The source of configs that are set on such an entity itself."""
     known: Callable[[], Collection[str]]
-    """The configs of such a thing in Kafka 4.3."""
+    """The configs of such an entity in Kafka 4.3."""
     names: Callable[[DescribeSource], tuple[tuple[str, ...], str | None]]
-    """Those that there are, and what may be hidden among them."""
+    """Lists the entities, and says what can be hidden among them."""
 
 
 CONFIG_ENTITIES: Mapping[str, Entity] = {
@@ -140,7 +145,7 @@ CONFIG_ENTITIES: Mapping[str, Entity] = {
         "client_metrics", SOURCES[7][0], lambda: METRICS_KEYS, _list_metrics_names
     ),
 }
-"""By what is typed."""
+"""What is typed as --entity-type -> the type of entities."""
 
 
 def read_config_rows(
@@ -149,7 +154,9 @@ def read_config_rows(
     names: Sequence[str],
     keys: Sequence[str] | None = None,
 ) -> Mapping[str, ResourceRow | Fault]:
-    """A broker is asked for its own configs, any broker for all others. keys: only these."""
+    """Name -> configs of this entity, or the fault. keys: only these configs."""
+    # A broker is asked for its own configs (KIP-226), any broker for all others; the empty name is
+    # the default of all brokers, which every broker knows.
     found: dict[str, ResourceRow | Fault] = {}
     there = source.context.facts.nodes
     if entity_type == "brokers":
@@ -185,7 +192,7 @@ def _no_broker_fault(name: str) -> Fault:
         "NO_BROKER",
         f"no live broker has the id {name}",
         FaultClass.DEFINITE,
-        advice="`kafkaform describe brokers` lists those that there are",
+        advice="`kafkaform describe brokers` lists the live brokers",
     )
 
 

@@ -1,7 +1,4 @@
-"""What a cluster told, for people.
-
-A document is what `--json` prints.
-"""
+"""The pages of `describe`, one for each document. `--json` prints the documents themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ def document_page(document: FrozenMap) -> Page:
     """The page of a document of `describe`."""
     yield from _KINDS[document["kind"]](document)
     if document.get("sizes_unknown"):
-        yield f"Sizes are not known: {document['sizes_unknown']}."
+        yield f"The sizes are unknown: {document['sizes_unknown']}."
     if document.get("hidden"):
         yield f"Others may be hidden: {document['hidden']}."
 
@@ -72,7 +69,7 @@ _PARTITION: tuple[Column, ...] = (
 
 
 def _render_problems(row: FrozenMap) -> str:
-    """What is wrong with the topic's partitions, worst first."""
+    """The problems of the partitions of a topic, the worst first."""
     found = (
         (row["leaderless"], "without leader"),
         (row["offline_replicas"], "replicas offline"),
@@ -218,7 +215,8 @@ def _list_features(cluster: FrozenMap) -> list[tuple[str, int]]:
 
 
 def _render_known(value: Any) -> str:
-    return "unknown: brokers do not tell it, a provider block may" if value is None else cell(value)
+    unknown = "unknown: brokers do not report it; declare it in the provider block"
+    return unknown if value is None else cell(value)
 
 
 _KINDS: Mapping[str, Callable[[FrozenMap], Page]] = {

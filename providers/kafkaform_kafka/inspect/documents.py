@@ -1,8 +1,7 @@
-"""What `kafkaform describe` tells of a cluster: one document for each kind, the same for people
-and programs.
+"""The documents of `kafkaform describe`, the same for people and for programs.
 
-A document says how far it can be trusted: `complete` is false where Kafka leaves out without a
-word what we may not see, and `hidden` says what that may be. docs/commands.md lists the fields.
+A document says how far it can be trusted. `complete` is false if Kafka may have omitted what we are
+not allowed to see, and `hidden` says what that can be. docs/commands.md lists the fields.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
-from kafkaform.core.errors import KafkaformError
+from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.contract import Session
 
 from ..cluster.brokers import find_answering_node
 from ..cluster.context import ClusterContext
@@ -21,15 +21,17 @@ from ..cluster.exchange import attempt
 from ..kinds.kind import ResourceKind
 from ..protocol.faults import fault_of
 from ..resource_kinds import KINDS
+from ..session import KafkaSession
 from ..wire import cluster as cluster_wire
 from ..wire import describe as wire
 from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
 from .configs import document_configs, read_config_rows
 from .source import TOPICS_HIDDEN, DescribeQuery, DescribeSource, make_read_error
 
+# A broker that has just stopped is listed until it is fenced (broker.session.timeout.ms), and only
+# this one column would wait for it.
 RELEASE_SECONDS = 3.0
-"""How long a broker may take to say its release: one that has just ended is listed until it is
-fenced, and nothing but this one column waits for it."""
+"""How long to wait until a broker says its release."""
 
 
 def describe(
@@ -40,6 +42,14 @@ def describe(
         return describe_objects(OBJECTS[name], context.facts.scope_id, sweep, wanted)
     source = DescribeSource(context, sweep)
     return _make_document(name, context.facts.scope_id, ASKED[name](source, wanted))
+
+
+def read_document(session: Session, kind: str, wanted: DescribeQuery) -> FrozenMap:
+    """The document of this name, as a session shows it. Raises KafkaformError, UsageError for a
+    session of another system."""
+    if not isinstance(session, KafkaSession):
+        raise UsageError("only Kafka clusters can be described", "Choose a kafka provider block.")
+    return describe(kind, session.context, session.sweep, wanted)
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────
@@ -55,6 +65,7 @@ def _document_topics(source: DescribeSource, wanted: DescribeQuery) -> dict[str,
     sizes, why = _read_sizes(source, seen) if wanted.sizes else ({}, None)
     return {
         "topics": tuple(_document_topic(row, sizes.get(row.name), wanted) for row in seen),
+        # By name, a topic that we may not describe is an error and not omitted.
         "complete": bool(wanted.exact),
         "hidden": None if wanted.exact else TOPICS_HIDDEN,
         "sizes_unknown": why,
@@ -99,14 +110,14 @@ def _document_topic(row: DescribedTopic, size: int | None, wanted: DescribeQuery
 def _read_sizes(
     source: DescribeSource, rows: Sequence[DescribedTopic]
 ) -> tuple[Mapping[str, int], str | None]:
-    """Bytes on disk of all replicas by topic, and why they are not known if they are not."""
+    """Topic -> bytes on disk of all replicas, and why they are unknown."""
     asked = {row.name: len(row.partitions) for row in rows}
     totals = dict.fromkeys(asked, 0)
     for node in source.context.facts.nodes if asked else ():
         found = source.ask("DescribeLogDirs", cluster_wire.read_log_sizes, asked, node, node=node)
         if isinstance(found, Fault) or found is None:
             told = found.message if found else "Describe on Cluster is missing, or a disk failed"
-            return {}, f"broker {node} does not tell the sizes: {told}"
+            return {}, f"broker {node} does not report the sizes: {told}"
         for part in found:
             totals[part.topic] += part.size
     return totals, None
@@ -115,16 +126,18 @@ def _read_sizes(
 # ── brokers and the cluster ─────────────────────────────────────────────────────────────
 
 
+# A broker does not report its version, but ApiVersions has this level (KIP-584).
 RELEASES: Mapping[int, str] = {
     **{7: "3.3", 8: "3.4", 11: "3.5", 14: "3.6", 19: "3.7", 20: "3.8", 21: "3.9"},
     **{25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3"},
 }
-"""Highest level of metadata.version that a release supports -> the release (MetadataVersion). The
-protocol does not tell a broker's version, but this level."""
+"""Highest level of metadata.version that a release supports -> the release (MetadataVersion)."""
 
 
 def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     rows = source.require("DescribeCluster", wire.describe_brokers)
+    # DescribeCluster names any live broker as the controller under KRaft; the quorum knows its
+    # leader.
     leader = source.ask("DescribeQuorum", cluster_wire.find_quorum_leader)
     led = None if isinstance(leader, Fault) else leader
     seen = (row for row in rows if fnmatchcase(str(row.id), wanted.name))
@@ -182,8 +195,10 @@ _AUTHORIZER = {
 
 
 def _document_authorizer(source: DescribeSource) -> FrozenMap:
-    """What can be known of it: brokers tell these settings as sensitive, so that mostly only the
-    provider block knows them. None is unknown."""
+    """The settings of the authorizer; None for unknown ones."""
+    # Brokers report both as sensitive, without a value: a broker takes every key for a password
+    # that its own code does not define, and these are the authorizer's. So the provider block
+    # declares them.
     declared = source.context.facts.values.get("authorizer") or FrozenMap()
     node = find_answering_node(source.context)
     found = read_config_rows(source, "brokers", (node,)).get(node) if node else None
@@ -207,8 +222,8 @@ def _document_authorizer(source: DescribeSource) -> FrozenMap:
 def describe_objects(
     kind: ResourceKind, scope_id: str, sweep: Callable[[str, Depth], Sweep], wanted: DescribeQuery
 ) -> FrozenMap:
-    """The document of a kind that has one, from its listing. scope_id: the cluster's id. Raises
-    KafkaformError if it cannot be listed."""
+    """The document of a kind, from its listing. scope_id: the id of the cluster. Raises
+    KafkaformError if the kind cannot be listed."""
     found = sweep(kind.name, Depth.FULL)
     if found.coverage.kind is CoverageKind.FAILED and found.coverage.fault is not None:
         raise make_read_error(found.coverage.fault)
@@ -236,7 +251,7 @@ ASKED: Mapping[str, Callable[[DescribeSource, DescribeQuery], dict[str, Value]]]
     "brokers": _document_brokers,
     "cluster": _document_cluster,
 }
-"""What is typed after `describe` -> what asks the cluster for it."""
+"""What is typed after `describe` -> the function that asks the cluster."""
 OBJECTS: Mapping[str, ResourceKind] = {
     kind.document.name: kind for kind in KINDS if kind.document is not None
 }

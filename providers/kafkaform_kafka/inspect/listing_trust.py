@@ -1,9 +1,9 @@
-"""How far listings can be trusted beyond what they say themselves, for who keeps a record of a
-cluster: there, what is not in a listing that shows everything has gone.
+"""Prove that listings are complete, for snapshots: there, an object that is missing from a complete
+listing is recorded as deleted.
 
-Kafka leaves out topics that we may not describe without a word. But whether a name is hidden is
-decided by the ACL patterns that it fits, and by nothing else of it: one made-up name for each
-pattern, and one that fits none, are answered as every other name would be (StandardAuthorizer).
+Kafka omits topics that we are not allowed to describe, without an error. Whether a name is hidden
+depends only on the ACL patterns that it matches (StandardAuthorizer). So one made-up name for each
+pattern, and one name that matches none, show what the answer for every other name would be.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ..kinds.topic import resource_type as topics
 from ..wire import describe as wire
 
 SWITCHED_OFF = "SECURITY_DISABLED"
-"""The cluster has no authorizer: it keeps no ACLs, and hides nothing."""
+"""The cluster has no authorizer, so it has no ACLs and hides nothing."""
 UNSUPPORTED = "UNSUPPORTED_VERSION"
-"""The brokers cannot list this kind."""
+"""The brokers are too old to list this kind."""
 _COMPLETE = Coverage(CoverageKind.COMPLETE)
 _ALLOWED = re.compile(r"[A-Za-z0-9._-]*", re.ASCII)
 _LONGEST = 249
-"""Characters of a topic's name."""
+"""Characters in the name of a topic."""
 _TOPIC, _LITERAL, _ANY = "Topic", "Literal", "*"
 
 
 def sharpen_sweeps(session: Session, sweeps: Sequence[Sweep]) -> tuple[Sweep, ...]:
-    """The sweeps with what else is known: no ACLs where there is no authorizer, everything where
-    it is proven that nothing is hidden; without those that the brokers are too old for."""
+    """The sweeps with everything that can be proven: complete ones where nothing is hidden, and no
+    ACLs where there is no authorizer. Kinds for which the brokers are too old are left out."""
     known = {sweep.kind: sweep for sweep in sweeps if _fault_code(sweep) != UNSUPPORTED}
     listed = known.get(acls.KIND)
     open_to_all = listed is not None and _fault_code(listed) == SWITCHED_OFF
@@ -62,8 +62,9 @@ def _fault_code(sweep: Sweep) -> str:
 
 
 def _has_all_named(session: Session, listed: Sweep) -> bool:
-    """Whether no topic was left out because its configs may not be seen. One that was made since,
-    and one that is gone, can be told from that by its name."""
+    """Whether no topic was left out because we cannot read its configs."""
+    # A topic that was created or deleted meanwhile is missing from one of the listings, too.
+    # Reading it by name distinguishes that: it is there, or it is absent, but not hidden.
     named = session.sweep(topics.KIND, Depth.NAMES)
     there = {item.identity for item in listed.items}
     left = [item.identity for item in named.items if item.identity not in there]
@@ -84,6 +85,7 @@ def _sees_all_topics(session: Session, listed: Sweep | None) -> bool:
 
 def _make_probe_names(found: Iterable[acls.Acl]) -> Iterator[str]:
     """A name for each way in which ACLs can apply to topics."""
+    # The random part makes it certain that no topic has such a name, and that no literal ACL fits.
     made_up = secrets.token_hex(8)
     yield made_up
     for acl in found:
@@ -94,7 +96,8 @@ def _make_probe_names(found: Iterable[acls.Acl]) -> Iterator[str]:
 
 
 def _are_all_live(session: Session) -> bool:
-    """Whether all registered brokers are live, where the cluster tells that."""
+    """Whether all registered brokers are live, if the cluster says so."""
+    # Brokers that are down are in no listing of brokers, so their configs would count as deleted.
     context = getattr(session, "context", None)
     if not isinstance(context, ClusterContext):
         return False

@@ -1,6 +1,6 @@
-"""Which limits a client has, and why: every level with what is set on it, and the one that wins.
+"""Explain which limits a client has: all levels with their settings, and the level that wins.
 
-Each key is looked up on its own (see `quota_levels`), and connections by address alone.
+Each key is looked up on its own (see `kinds/quota/levels.py`), and connections by address only.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from ..kinds.quota.resource_type import IP, index_quotas, make_exact
 
 
 class Client(Struct, frozen=True):
-    """Who is asked about. user and client_id: both or none; ip: where it connects from."""
+    """The client that is asked about."""
 
     user: str | None = None
     client_id: str | None = None
+    """Given with a user, or neither is."""
     ip: str | None = None
+    """The address from which it connects."""
 
 
 def explain_quotas(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
-    """The document: levels (each with its entity and all that is set on it) and limits (each key
-    with the level that applies, None: nothing limits it)."""
+    """The document: `levels` (each with its entity and settings) and `limits` (each key with the
+    level that applies, None if nothing limits it)."""
+    # A custom client.quota.callback.class decides by rules of its own (KIP-257). The document names
+    # it, and the page says that these levels are Kafka's.
     quotas = index_quotas(sweep)
     levels, limits = [], []
     if client.user is not None and client.client_id is not None:
@@ -61,7 +65,7 @@ def _list_keys(*, ip: bool) -> tuple[str, ...]:
 
 
 def _describe_levels(rungs: Mapping[str, tuple[LevelLimit, ...]]) -> list[FrozenMap]:
-    """The eight levels; each has the same entity in every key's ladder."""
+    """The eight levels. A level has the same entity for every key."""
     return [
         FrozenMap(
             level=same[0].level.number,
@@ -88,7 +92,8 @@ def _describe_limit(key: str, rungs: tuple[LevelLimit, ...]) -> FrozenMap:
 
 
 def _describe_addresses(ip: str, quotas: Quotas) -> list[FrozenMap]:
-    """The address itself, else the default one; they have no number."""
+    """The levels of addresses (KIP-612): the address itself and the default. They have no
+    number."""
     entities = (FrozenMap({IP: ip}), FrozenMap({IP: None}))
     return [
         FrozenMap(

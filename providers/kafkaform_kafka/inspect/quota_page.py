@@ -1,4 +1,4 @@
-"""Which limits a client has, for people: every level, and what applies."""
+"""The page of `explain quota`: every level of limits, and what applies to a client."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def quota_page(document: FrozenMap) -> Page:
     """The page of a document of `explain quota`."""
     if document["callback"]:
         yield (
-            f"The brokers have client.quota.callback.class = {document['callback']}: it "
-            "alone decides, and what follows is what Kafka's own rules would make of these quotas."
+            f"The brokers have client.quota.callback.class = {document['callback']}. Only that "
+            "class decides. The following shows what Kafka's own rules would do with these quotas."
         )
         yield ""
     if document["user"] is not None:

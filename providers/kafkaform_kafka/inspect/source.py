@@ -1,4 +1,4 @@
-"""What every part of `describe` works with: what is wanted, and whom to ask."""
+"""What to describe, and the session to ask: used by all parts of `describe`."""
 
 from __future__ import annotations
 
@@ -20,22 +20,28 @@ TOPICS_HIDDEN = "Kafka leaves out topics that this principal may not describe"
 
 
 class DescribeQuery(Struct, frozen=True):
-    """name: a glob; exact: names typed out, which must be there; partitions, sizes: ask for
-    these too; entity_type and default: of configs; keys: names or globs of configs, none for all;
-    fields: what an ACL or a quota must have."""
+    """What to describe."""
 
     name: str = "*"
+    """A glob."""
     exact: tuple[str, ...] = ()
+    """Full names. Each of them must exist."""
     partitions: bool = False
+    """Include the partitions of topics."""
     sizes: bool = False
+    """Include the bytes on disk of topics."""
     entity_type: str = "topics"
+    """Which configs: a key of CONFIG_ENTITIES."""
     default: bool = False
+    """The configs that all brokers share."""
     keys: tuple[str, ...] = ()
+    """Names or globs of configs; none for all."""
     fields: FrozenMap = FrozenMap()
+    """Attribute -> glob that the value of an ACL or a quota must match."""
 
 
 class DescribeSource(Struct, frozen=True):
-    """A session's parts, as this module needs them."""
+    """The parts of a session that documents are read from."""
 
     context: ClusterContext
     sweep: Callable[[str, Depth], Sweep]
@@ -43,13 +49,13 @@ class DescribeSource(Struct, frozen=True):
     def ask(
         self, api: str, call: Callable[..., T], *arguments: object, node: str | None = None
     ) -> T | Fault:
-        """The answer to one request, or why there is none."""
+        """The answer to one request, or the fault."""
         context = self.context
         asked = partial(call, context.wire, *arguments)
         return attempt(api, lambda: asked(timeout=context.timeout), node)
 
     def require(self, api: str, call: Callable[..., T], *arguments: object) -> T:
-        """The same. Raises KafkaformError without an answer."""
+        """The answer to one request. Raises KafkaformError without one."""
         answer = self.ask(api, call, *arguments)
         if isinstance(answer, Fault):
             raise make_read_error(answer)
@@ -57,7 +63,7 @@ class DescribeSource(Struct, frozen=True):
 
 
 def make_read_error(fault: Fault) -> KafkaformError:
-    """The error of a listing that failed."""
+    """The error for a failed listing."""
     return KafkaformError(f"{fault.message} ({fault.code}, {fault.where})", fault.advice)
 
 

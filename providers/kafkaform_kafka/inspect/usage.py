@@ -1,7 +1,8 @@
-"""What a cluster is used for: how far its topics go, what groups have read, and what it is itself.
+"""Read how a cluster is used: the offsets of its topics, what groups have read, and the cluster
+itself.
 
-These are no objects that anybody declares. They come as listings all the same, with how far each
-can be trusted, under the kinds that landing files have for them.
+Nobody declares these objects. They are listings like all others, with a coverage, under the kinds
+that landing files have for them.
 """
 
 from __future__ import annotations
@@ -37,24 +38,24 @@ _AUTHORIZER = {
     "authorizer": "authorizer.class.name",
     "allow_if_no_acl": "allow.everyone.if.no.acl.found",
 }
-"""Attribute of the cluster -> the brokers' setting, which most of them keep to themselves."""
+"""Attribute of the cluster -> the brokers' setting, which most brokers do not report."""
 
 Row = tuple[str, Mapping[str, Value]]
 """Key and attributes."""
 T = TypeVar("T")
 A = TypeVar("A")
 _PAUSES = (0.0, 0.1, 0.4)
-"""Seconds before each further look at topics that not all brokers agree about yet."""
+"""Seconds before each further read of topics on which the brokers do not agree yet."""
 _GROUPS = "__consumer_offsets"
-"""Where Kafka keeps groups; whoever leads a partition of it coordinates the groups in it."""
+"""Kafka's topic of groups. The leader of one of its partitions coordinates the groups in it."""
 _EMPTY, _DEAD = "Empty", "Dead"
 """States of groups without members."""
 _COMPLETE, _VISIBLE = Coverage(CoverageKind.COMPLETE), Coverage(CoverageKind.VISIBLE_ONLY)
 
 
 def read_usage(session: KafkaSession, topics: Sweep | None = None) -> tuple[Sweep, ...]:
-    """The cluster, its topics' and its groups' use. topics: how far the listing of topics can be
-    trusted, since what is hidden there is hidden here too. A failed request fails its kind."""
+    """The cluster, the use of its topics and of its groups. topics: a listing of topics, whose
+    coverage holds here, too. If a request fails, the sweep of its kind fails."""
     context = session.context
     rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
     seen = _VISIBLE if topics is None else topics.coverage
@@ -96,7 +97,8 @@ def _map_parallel(context: ClusterContext, call: Callable[[A], T], asked: Iterab
 
 
 def _read_cluster(context: ClusterContext) -> Mapping[str, Value]:
-    """brokers: how many are live; nodes: their ids; racks: id -> rack, where it has one."""
+    """Attributes of the cluster: number of live brokers, `nodes` with their ids, `racks` by id,
+    …"""
     facts = context.facts
     names = ("metadata_version", "default_replication_factor", "default_partitions")
     return {
@@ -133,9 +135,10 @@ def _read_authorizer(context: ClusterContext) -> Mapping[str, Value]:
 
 
 def _sweep_topics(context: ClusterContext, rows: Sequence[TopicRow], seen: Coverage) -> Sweep:
-    """end_offsets_sum, start_offsets_sum: over all partitions; bytes: of all replicas on disk.
-    Where a partition has no leader, the topic's sums are not known. A topic that was made, moved
-    or deleted a moment ago is looked at again, so that busy clusters are seen whole too."""
+    """Topics with the sums of their first and next offsets, and the bytes of all replicas on disk.
+    The sums are unknown if a partition has no leader."""
+    # Between the listing and these requests topics are created, moved and deleted. They are read
+    # again, or a busy cluster would never be seen whole.
     living = [row for row in rows if row.code == 0]
     faults: list[Fault] = []
     ends, starts = _sum_ends_and_starts(context, living, faults)
@@ -168,7 +171,7 @@ def _sweep_topics(context: ClusterContext, rows: Sequence[TopicRow], seen: Cover
 
 
 def _reread_topics(context: ClusterContext, names: Sequence[str]) -> Sequence[TopicRow]:
-    """These topics as they are now, those that are gone with their code; none if nobody tells."""
+    """These topics as they are now, missing ones with their error code; none without an answer."""
     found: list[TopicRow] = []
     for start in range(0, len(names), TOPICS_AT_ONCE):
         chunk = names[start : start + TOPICS_AT_ONCE]
@@ -192,7 +195,8 @@ def _sum_ends_and_starts(
 def _sum_offsets(
     context: ClusterContext, rows: Sequence[TopicRow], at: int, faults: list[Fault]
 ) -> Mapping[str, int]:
-    """Topic -> sum of its partitions' offsets at that time, if all of them were told."""
+    """Topic -> sum of the offsets of its partitions at that time, if all of them are known."""
+    # ListOffsets is answered only by the leader of each partition.
     asked = list(_group_by_leader(rows))
     found: dict[tuple[str, int], int] = {}
 
@@ -215,7 +219,7 @@ def _sum_offsets(
 
 
 def _group_by_leader(rows: Iterable[TopicRow]) -> Iterator[tuple[str, Mapping[str, Sequence[int]]]]:
-    """Broker and the partitions that it leads, so many at once as one request may name."""
+    """Broker and partitions that it leads, at most as many as one request can name."""
     led: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for row in rows:
         for number, leader in enumerate(row.leaders):
@@ -230,8 +234,9 @@ def _group_by_leader(rows: Iterable[TopicRow]) -> Iterator[tuple[str, Mapping[st
 
 
 def _read_sizes(context: ClusterContext, rows: Sequence[TopicRow]) -> Mapping[str, int]:
-    """Topic -> bytes of all its replicas, if all are on live brokers; nothing if one of those does
-    not tell."""
+    """Topic -> bytes of all its replicas, for topics whose replicas are all on live brokers;
+    nothing if a broker does not answer."""
+    # A sum without a replica would look like a topic that has shrunk.
     live = {int(node) for node in context.facts.nodes}
     whole = [row for row in rows if live.issuperset(chain(*row.replicas))]
     counts = {row.name: len(row.leaders) for row in whole}
@@ -258,9 +263,9 @@ def _read_sizes(context: ClusterContext, rows: Sequence[TopicRow]) -> Mapping[st
 
 
 def _sweep_groups(context: ClusterContext, topics: Sequence[TopicRow]) -> Sweep:
-    """One row for each topic that a group has committed offsets of, or is assigned now: its key
-    is `group topic`, and no topic has a space in its name. Groups whose part of Kafka's own topic
-    has no leader are at no broker."""
+    """One row for each topic of which a group has committed offsets or is assigned partitions."""
+    # The key is `group topic`: no name of a topic has a blank. Groups in a partition of Kafka's own
+    # topic without a leader are listed by no broker, so that the listing is not complete then.
     rows: list[Row] = []
     hidden = any(row.name == _GROUPS and min(row.leaders, default=0) < 0 for row in topics)
     for node in context.facts.nodes:
@@ -286,7 +291,7 @@ def _sweep_groups(context: ClusterContext, topics: Sequence[TopicRow]) -> Sweep:
 def _read_groups(
     context: ClusterContext, groups: Sequence[wire.GroupRow], node: str
 ) -> tuple[list[Row], bool] | Fault:
-    """The rows of these groups, and whether one of them keeps its offsets from us."""
+    """The rows of these groups, and whether the offsets of one of them are hidden."""
     names, timeout = [group.name for group in groups], context.timeout
     offsets = attempt(
         "OffsetFetch", partial(wire.fetch_committed, context.wire, names, node, timeout), node
@@ -313,8 +318,9 @@ def _read_groups(
 
 
 def _count_members(group: wire.GroupRow, joined: wire.GroupMembers) -> int | None:
-    """How many there are. Of groups of the new protocol (KIP-848) only the state is asked for,
-    which says whether there are any: then it is 1."""
+    """Number of members, None if it is unknown; 1 for a group of the new protocol that has any."""
+    # Of groups of the new protocol (KIP-848) only the state is read, which says whether they have
+    # members.
     if not joined.code and joined.state != _DEAD:
         return joined.count
     if group.state is None:

@@ -3,6 +3,7 @@
 To add a kind, write these modules and add the folder to `resource_kinds.py`:
 
 - `resource_type`: the schema of a block, its canonical form, its rules, and the steps of a change;
+- `risks`: what a change can harm, if it can;
 - `read`: lists objects and reads them by identity;
 - `send`: sends the steps of one request, once, or checks them in a dry run;
 - `simulation`: the same for the simulated cluster;

@@ -16,8 +16,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets
 
-from ..connection import settings
 from ..connection.clients import CLIENT_ID
+from ..connection.provider_block import DEFAULT_TIMEOUT, parse_seconds
 from ..protocol.sizes import parse_size
 from .cluster import SimulatedCluster
 from .session import MemorySession
@@ -113,4 +113,4 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
 
 
 def _read_timeout(config: FrozenMap) -> float:
-    return settings.parse_seconds(config.get("operation_timeout")) or settings.DEFAULT_TIMEOUT
+    return parse_seconds(config.get("operation_timeout")) or DEFAULT_TIMEOUT

@@ -8,7 +8,7 @@ KIND = "kafka_rights"
 """A listing for reviews, not a kind of object: our rights on the cluster and on topics, with keys
 `Cluster|kafka-cluster` and `Topic|NAME`."""
 HELD = "operations"
-"""The attribute that holds the operations' names."""
+"""The attribute with the names of the operations."""
 
 # The codes of AclOperation. 13 and 14 came with KIP-373, 15 with KIP-939.
 OPERATIONS = {

@@ -70,7 +70,7 @@ def review(
     blocks: dict[Identity, Blocker] = {}
     for identity, block in (
         *_find_live_collisions(created, deleted, listed),
-        *_find_plan_collisions(created),
+        *(_find_plan_collisions(created) if len(created) > 1 else ()),
         *(_find_double_configs(changes) if configs.KIND in kinds else ()),
     ):
         blocks.setdefault(identity, block)
@@ -78,7 +78,7 @@ def review(
     access = (
         acl_changes.review(changes, sweeps, facts, kind_rights) if acls.KIND in kinds else Review()
     )
-    hidden = [change for change in left if lockout.is_unreadable(change)]
+    hidden = [one for one in left if one.blocked and one.blocked.kind is BlockerKind.UNREADABLE]
     notes = _note_hiding(hidden, left, facts, kind_rights) if hidden else {}
     unlisted = created and (listed is None or listed.coverage.kind is CoverageKind.FAILED)
     returning = facts.values.get("auto_create") and any(one.blocked is None for one in deleted)

@@ -1,4 +1,4 @@
-"""How much data a change destroys: bytes, records and the groups that read the topic right now.
+"""Finds out how much data a change destroys or copies, and which consumer groups it affects.
 
 A figure that cannot be read is unknown, never estimated.
 """
@@ -24,7 +24,6 @@ from ..connection.native import Native, Spans
 from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.config_risks import Retention, find_new_retention
-from ..protocol.sizes import render_size
 from ..wire.cluster import read_log_sizes
 from ..wire.topics import list_topics
 
@@ -34,13 +33,14 @@ PATIENCE = 5.0
 """Seconds to wait for a broker's log sizes."""
 
 Sizes = Mapping[tuple[str, int], int]
-"""Topic and partition -> bytes of its largest replica."""
+"""Topic and partition -> bytes of its largest replica. The replicas of a partition differ by what
+followers have not fetched, or leaders have not deleted yet."""
 
 
 def assess(
     context: ClusterContext, native: Native, changes: Sequence[Change]
 ) -> Mapping[Identity, Impact]:
-    """What topic deletions and cuts of retention destroy, and what moves copy."""
+    """What deletions and cuts of retention destroy, and what moves copy, for topics."""
     mine = [change for change in changes if change.identity.kind in (topics.KIND, configs.KIND)]
     found = _assess_deletions(context, native, mine)
     for more in (_assess_cuts(context, native, mine), _assess_moves(context, mine)):
@@ -50,7 +50,7 @@ def assess(
 
 def _join_impacts(one: Impact, other: Impact) -> Impact:
     figures = FrozenMap({**one.figures, **other.figures})
-    return Impact(f"{one.text}; {other.text}", figures)
+    return Impact(f"{one.text} {other.text}", figures)
 
 
 # ── deletions ───────────────────────────────────────────────────────────────────────────
@@ -77,8 +77,7 @@ def _assess_deletions(
 
 
 def _read_sizes(context: ClusterContext, counts: Mapping[str, int]) -> Sizes | None:
-    """The size of each partition, counted once however many replicas it has; None if a live broker
-    does not tell."""
+    """The size of each partition; None if a live broker does not report its sizes."""
     timeout = min(context.timeout, PATIENCE)
     largest: dict[tuple[str, int], int] = defaultdict(int)
     for node in live_nodes(context):
@@ -93,7 +92,7 @@ def _read_sizes(context: ClusterContext, counts: Mapping[str, int]) -> Sizes | N
 
 
 def _add_up(sizes: Sizes | None, counts: Mapping[str, int]) -> Mapping[str, int] | None:
-    """Topic -> bytes, of those with all partitions on live brokers."""
+    """Topic -> bytes, for topics with all partitions on live brokers."""
     if sizes is None:
         return None
     return {
@@ -122,10 +121,10 @@ def _make_impact(
 
 
 def _render_impact(size: int | None, span: int | None, readers: str | None) -> str:
-    """`Deletes up to 5,000 records (1.2 MB); no active consumer groups.`"""
+    """`Deletes up to 5,000 records (1.2 MiB); no active consumer groups.`"""
     # Offsets also count transaction markers and records that compaction has removed.
     records = "an unknown number of" if span is None else f"up to {span:,}" if span else "no"
-    volume = "size unknown" if size is None else render_size(size)
+    volume = "size unknown" if size is None else render_amount(size, "bytes")
     groups = f"active consumer groups: {readers}" if readers else "no active consumer groups"
     if readers is None:
         groups = "active consumer groups unknown"
@@ -138,8 +137,8 @@ def _render_impact(size: int | None, span: int | None, readers: str | None) -> s
 def _assess_cuts(
     context: ClusterContext, native: Native, changes: Iterable[Change]
 ) -> Mapping[Identity, Impact]:
-    """What is older or larger than the new limits now. A broker deletes whole segments, so a part
-    of it stays for a while."""
+    """How much is older or larger than the new limits now."""
+    # An upper bound: a broker deletes whole segments, so a part of it stays for a while.
     limits = {
         change.identity: find_new_retention(change, context.facts)
         for change in changes
@@ -167,7 +166,7 @@ def _make_cut_impact(
     name: str, limit: Retention, span: Spans | None, sizes: Sizes | None
 ) -> Impact:
     if span is None or sizes is None:
-        return Impact("how much is beyond the new limits is unknown: the brokers do not tell")
+        return Impact("Deletes an unknown amount: the brokers do not report sizes and offsets.")
     parts = {number: sizes.get((name, number), 0) for number in range(span.partitions)}
     by_age = {n: size * span.share(n) for n, size in parts.items()}
     over = {
@@ -176,18 +175,19 @@ def _make_cut_impact(
     lost = round(sum(max(by_age[n], over[n]) for n in parts))
     whole = sum(parts.values())
     figures: dict[str, Value] = {"bytes": lost, "of_bytes": whole}
-    text = f"about {render_amount(lost, 'bytes')} of {render_amount(whole, 'bytes')}"
+    text = f"Deletes about {render_amount(lost, 'bytes')} of {render_amount(whole, 'bytes')}"
     if limit.ms is not None:
         figures |= {"offsets": span.old, "of_offsets": span.all}
-        text += f" and {span.old:,} of {span.all:,} offsets"
-    return Impact(f"{text} are beyond the new limits now", FrozenMap(figures))
+        text += f" ({span.old:,} of {span.all:,} offsets)"
+    return Impact(f"{text}.", FrozenMap(figures))
 
 
 # ── moves ───────────────────────────────────────────────────────────────────────────────
 
 
 def _assess_moves(context: ClusterContext, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
-    """How much is copied, and for how long at the provider block's throttle at least."""
+    """How much the moves copy, and how long that takes at most with the throttle of the provider
+    block."""
     copies = {
         change.identity: moves.count_copies(change, context.facts)
         for change in changes
@@ -205,16 +205,17 @@ def _make_move_impact(
     name: str, copies: Mapping[int, int], sizes: Sizes | None, rate: int | None
 ) -> Impact:
     if sizes is None:
-        return Impact("how much is copied is unknown: the brokers do not tell")
+        return Impact("Copies an unknown amount: the brokers do not report sizes.")
     copied = sum(sizes.get((name, number), 0) * count for number, count in copies.items())
-    text = f"copies {render_amount(copied, 'bytes')}"
+    text = f"Copies {render_amount(copied, 'bytes')}"
     if rate is None:
-        return Impact(f"{text}, without a throttle", FrozenMap(copied_bytes=copied))
-    # Each broker has the rate for itself, so several share the work; one may have it all.
+        return Impact(f"{text}, without a throttle.", FrozenMap(copied_bytes=copied))
+    # The rate applies to each broker (KIP-73). If one broker copies everything, it takes this long;
+    # if several share the work, less.
     seconds = -(-copied // rate)
     took = render_amount(seconds, "s") if seconds else "seconds"
     throttle = render_amount(rate, "bytes/s")
     return Impact(
-        f"{text}: at most {took} at the throttle of {throttle}",
+        f"{text}, which takes at most {took} at the throttle of {throttle}.",
         FrozenMap(copied_bytes=copied, seconds=seconds),
     )

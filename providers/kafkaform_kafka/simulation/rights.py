@@ -42,6 +42,7 @@ class User(Struct, frozen=True):
         )
 
     def may_on_topic(self, operation: str, name: str) -> bool:
+        """`may` for a topic."""
         return self.may(operation, f"topic:{name}")
 
 

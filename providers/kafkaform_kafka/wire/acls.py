@@ -1,7 +1,7 @@
 """DescribeAcls, CreateAcls and DeleteAcls, one request each, with every error code visible.
 
-The public methods of both clients drop the top-level code of DescribeAcls or fail on resource
-types and operations that are newer than they are.
+The public methods of both clients drop the top-level code of DescribeAcls, so that a refusal looks
+like an empty list, or they fail on resource types and operations that are newer than the client.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .client import Wire
 
 ANY = 1
 _USER = 7
-"""The resource type that needs version 3."""
+"""The resource type that needs version 3 (KIP-373)."""
 
 
 class AclRow(Struct, frozen=True):
@@ -33,25 +33,28 @@ class AclRow(Struct, frozen=True):
 
 
 class AclRows(Struct, frozen=True):
-    """code: 0, or why nothing is told; a refusal has no rows, which does not mean no ACLs."""
+    """The ACLs of a cluster."""
 
     code: int
+    """0, or why they are unknown. A refusal has no rows, which does not mean that there are
+    none."""
     message: str | None
     rows: tuple[AclRow, ...]
 
 
 class DeletedAcls(Struct, frozen=True):
-    """What became of one filter: its answer, and the ACLs that it matched and deleted."""
+    """The result of one filter."""
 
     answer: ItemAnswer
     matched: tuple[AclRow, ...] = ()
+    """The ACLs that it deleted."""
 
 
 def describe_acls(
     wire: Wire, timeout: float, only: AclRow | None = None, node: str | None = None
 ) -> AclRows:
-    """All ACLs of the cluster, or this one if it is there. timeout: seconds, the client's own:
-    the request carries none; node: the broker whose view is wanted."""
+    """All ACLs of the cluster, or only this one. timeout: seconds on our side, because the request
+    has no such field; node: the broker whose view to return."""
     fields = _make_filter(only) if only else _EVERYTHING
     response = wire.send(DescribeAclsRequest(**fields, **_choose_version(only)), timeout, node)
     rows = (
@@ -71,7 +74,9 @@ def describe_acls(
 
 
 def create_acls(wire: Wire, acls: Sequence[AclRow], timeout: float) -> tuple[ItemAnswer, ...]:
-    """Create them all; an answer for each, in order. An ACL that is there is a success."""
+    """Create these ACLs. Returns an answer for each, in order. timeout: seconds."""
+    # Creating an ACL that is there already succeeds and changes nothing, so a repeated request does
+    # no harm.
     row = CreateAclsRequest.AclCreation
     creations = [
         row(
@@ -90,13 +95,16 @@ def create_acls(wire: Wire, acls: Sequence[AclRow], timeout: float) -> tuple[Ite
 
 
 def delete_acls(wire: Wire, acls: Sequence[AclRow], timeout: float) -> tuple[DeletedAcls, ...]:
-    """Delete exactly these; an answer for each, in order. One that is gone matches nothing."""
+    """Delete exactly these ACLs. Returns an answer for each, in order. timeout: seconds."""
+    # A filter that matches nothing succeeds: an ACL that is gone is no error.
     row = DeleteAclsRequest.DeleteAclsFilter
     filters = [row(**_make_filter(acl)) for acl in acls]
     response = wire.send(DeleteAclsRequest(filters=filters, **_choose_version(*acls)), timeout)
     return tuple(_parse_deleted(item) for item in response.filter_results)
 
 
+# Pattern type ANY (1) lists every ACL as it is. MATCH (2, KIP-290) would list those that apply to a
+# resource of a name.
 _EVERYTHING: dict[str, Any] = {
     "resource_type_filter": ANY,
     "resource_name_filter": None,
@@ -109,7 +117,8 @@ _EVERYTHING: dict[str, Any] = {
 
 
 def _make_filter(acl: AclRow) -> dict[str, Any]:
-    """A filter in which every field is given, so that it matches this ACL and no other."""
+    """A filter that matches this ACL and no other."""
+    # A field that is left out matches everything, and DeleteAcls has no dry run.
     return {
         "resource_type_filter": acl.resource_type,
         "resource_name_filter": acl.resource_name,
@@ -122,12 +131,14 @@ def _make_filter(acl: AclRow) -> dict[str, Any]:
 
 
 def _choose_version(*acls: AclRow | None) -> dict[str, int]:
+    # With version 1 the client could not encode the type; a broker before Kafka 3.3 is then named
+    # as the reason instead of an unknown number.
     newer = any(acl is not None and acl.resource_type >= _USER for acl in acls)
     return {"min_version": 3 if newer else 1}
 
 
 def _parse_deleted(item: Any) -> DeletedAcls:
-    """The filter's own error, or else the first of its matches'."""
+    """The result of a filter, with the first error of its matches if it has none of its own."""
     failed = next((acl for acl in item.matching_acls if acl.error_code), item)
     told = item if item.error_code else failed
     return DeletedAcls(

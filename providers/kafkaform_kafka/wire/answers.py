@@ -1,4 +1,4 @@
-"""What a request with many items comes back with: one answer an item."""
+"""The answers to a request with many items: one for each item."""
 
 from __future__ import annotations
 
@@ -9,36 +9,43 @@ from msgspec import Struct
 
 
 class Synonym(Struct, frozen=True):
-    """What one level says of a config, under this name or another one."""
+    """The value of a config at one level, under this name or under another one."""
 
+    # Another name, because a topic's `retention.ms` is the brokers' `log.retention.ms` (KIP-226).
     name: str
     value: str | None
     source: int
+    """The config source's number in the protocol."""
 
 
 class ConfigEntry(Struct, frozen=True):
-    """One config. source: 1 is a topic's own override, 5 the built-in default, others in
-    between; below: the value that takes effect without this entry, if it was asked for and the
-    broker lists one; sensitive: the broker does not tell the value; synonyms: all that is set at
-    any level, if it was asked for, the one that wins first; kind: the protocol's type."""
+    """One config of a resource."""
 
     name: str
     value: str | None
+    # Whether a resource sets a config itself is decided by the source. `is_default` of old versions
+    # is no answer to that: an override with the value of the default is an override.
     source: int
+    """1 is a topic's own override, 5 the built-in default, the others are in between."""
     below: str | None = None
+    """The value that takes effect without this entry, if synonyms were asked for."""
     sensitive: bool = False
+    """The broker does not reveal the value: a password, or a key that it does not know."""
     read_only: bool = False
     synonyms: tuple[Synonym, ...] = ()
+    """The values of all levels, the one that wins first, if they were asked for."""
     kind: int = 0
+    """The number of its type in the protocol, 0 if it was not asked for."""
     doc: str = ""
 
 
 class ItemAnswer(Struct, frozen=True):
-    """One item's answer. code: 0 is success; topic_id and what follows: only where the broker
-    gave it, and only to those who may see it."""
+    """The answer for one item."""
 
     code: int
+    """0 is success."""
     message: str | None = None
+    # The rest is filled for a new topic, and only for those who may describe its configs.
     topic_id: str | None = None
     partitions: int | None = None
     replication_factor: int | None = None
@@ -46,8 +53,9 @@ class ItemAnswer(Struct, frozen=True):
 
 
 class ItemAnswers(Struct, frozen=True):
-    """items: name, topic id for deletes, or resource and name for configs -> answer; throttle:
-    seconds the broker asks to wait."""
+    """The answers for all items of a request."""
 
     items: Mapping[Any, ItemAnswer]
+    """By name; by topic id for deletes; by resource and name for configs."""
     throttle: float
+    """Seconds that the broker asks us to wait."""

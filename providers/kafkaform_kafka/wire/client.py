@@ -1,16 +1,16 @@
-"""Sends one raw request to one broker and says, if it fails, whether it can have left.
+"""Send one raw request to one broker. If it fails, say whether the request can have left.
 
-Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep):
-the public methods route to a "controller" that KRaft does not have, repeat writes on their own, and
-hide error codes. Its connections are in `pool`. `tests/cluster/kafka/test_wire.py` holds this
-contract.
+This uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep)
+instead of the public methods. Those route to a "controller" that KRaft does not have, repeat writes
+on their own, and hide error codes. `tests/cluster/kafka/test_wire.py` tests that these private
+parts work as they are used here.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -28,23 +28,29 @@ from kafka.errors import RequestTimedOutError as TimedOut
 
 from ..connection.cluster_proof import Proof
 from ..protocol.apis import APIS
-from .pool import PER_BROKER, Elsewhere, Guarded, describe_error, open_client
+from .pool import PER_BROKER, Elsewhere, describe_error, open_client
 
 _PAUSE = 0.05
 _HANDSHAKE = "Handshake failed"
+"""How kafka-python begins the text of a failed TLS handshake; it has no type of its own."""
+# A starting broker needs longer, but then the caller asks again.
 _REFUSED, _SILENT = 2.0, 8.0
-"""Seconds to wait for a certain broker that refuses connections, or does not answer them. A broker
-that starts needs longer, and whoever wants it asks again."""
+"""Seconds to wait for one particular broker that refuses connections, or does not answer them."""
+# Without these, a command that asks each broker several questions would wait for a dead broker with
+# each of them.
 _ONCE_MORE, _JUST_NOW = 1.0, 3.0
-"""Seconds to wait for a broker that was waited for in vain before, and for which that is no use
-again: whoever asks each broker several questions would else wait with each of them."""
+"""Seconds to wait for a broker that did not answer last time, and seconds after that time during
+which waiting is pointless."""
+# A broker that lost its power or its network says nothing, not even that the connection has ended:
+# TCP alone would wait for minutes.
 _ANSWER = 10.0
-"""Seconds to wait for what a broker can tell at once, before another one is asked: one that lost
-its power or its network says nothing, not even that the connection has ended."""
+"""Seconds to wait for an answer that a broker can give at once, before another broker is asked."""
 _TRIES = 3
 _TOLD_AT_ONCE = frozenset(api.key for api in APIS.values() if api.at_once)
+"""Keys of the requests that a broker answers from its own memory."""
 CHANGES = frozenset(api.key for api in APIS.values() if api.limits is not None)
-"""Keys of the requests that change something: who answers is asked right before and after one."""
+"""Keys of the requests that change something. The cluster id is checked right before and right
+after each of them."""
 
 
 class NotSent(Exception):
@@ -56,7 +62,7 @@ class Unsupported(Exception):
 
 
 class AnswerLost(Exception):
-    """The request left and no usable answer came: it may have been carried out."""
+    """The request left and no usable answer came: it may have been executed."""
 
     def __init__(self, cause: str, *, timed_out: bool) -> None:
         super().__init__(cause)
@@ -69,31 +75,39 @@ class Wire:
     def __init__(
         self, config: Mapping[str, Any], patience: float, proof: Proof | None = None
     ) -> None:
-        """patience: seconds to wait for the first broker; proof: who must answer on every
-        connection, None for whoever does. Raises NotSent, OtherSystem."""
-        self._proof = proof
+        """patience: seconds to wait for the first broker; proof: the cluster that must answer on
+        every connection, None for any. Raises NotSent, OtherSystem."""
+        self._proof = proof or Proof()
         try:
             self._admin = KafkaAdminClient(
                 **config,
-                kafka_client=partial(open_client, proof),
+                kafka_client=partial(open_client, self._proof),
                 bootstrap_timeout_ms=int(patience * 1000),
             )
         except (KafkaError, OSError) as error:
-            self._refuse()
+            self._proof.refuse()
             raise NotSent(describe_error(error)) from None
         self._closed = False
         self._missed: dict[str | None, float] = {}
+        """Broker -> when it was last waited for in vain (`time.monotonic`)."""
         self._failures: dict[int | None, str] = {}
+        """Broker -> why it could not be reached last time."""
 
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
-        """The answer to a request. node: the broker that must get it, None for any.
-        timeout: seconds to wait for a usable connection, and again for the answer; a certain
-        broker that cannot be reached is given up earlier. What changes nothing is asked of
-        another broker if the first one does not answer.
-        Raises NotSent, Unsupported, AnswerLost; OtherSystem, and then what a request that has
-        left did is not known."""
+        """The answer to a request. node: the broker that must get it, None for any; timeout:
+        seconds to wait for a usable connection, and again for the answer. One particular broker
+        that cannot be reached is given up earlier. A request that changes nothing goes to another
+        broker if the first one does not answer.
+
+        Raises NotSent, Unsupported, AnswerLost and OtherSystem. After OtherSystem nobody knows what
+        a request that has left did.
+        """
+        # A write is never sent twice: the first broker may have forwarded it to the controller
+        # (KIP-590), so that it is executed although the broker did not answer.
         patience = min(timeout, _ANSWER) if request.API_KEY in _TOLD_AT_ONCE else timeout
-        tries = _TRIES if node is None and _changes_nothing(request) else 1
+        validates = getattr(request, "validate_only", False) is True
+        harmless = validates or request.API_KEY in _TOLD_AT_ONCE
+        tries = _TRIES if harmless and node is None else 1
         while True:
             tries -= 1
             try:
@@ -106,72 +120,65 @@ class Wire:
                 patience = timeout if lost.timed_out else patience
 
     def _send_once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
-        """patience: seconds to wait for the answer."""
+        """Send it to one broker. patience: seconds to wait for the answer."""
         if self._closed:
             raise NotSent("the session is closed")
         manager = self._admin._manager
         reach = min(timeout, self._choose_reach(node))
         changes = request.API_KEY in CHANGES
-        self._refuse()
+        self._proof.refuse()
         try:
             connection = manager.run(_get_connection, manager, reach, node, self._failures, changes)
         except NotSent:
-            self._refuse()
+            self._proof.refuse()
             if reach != _PAUSE:
                 self._missed[node] = time.monotonic()
             raise
         self._missed.pop(node, None)
         answer = manager.run(_exchange, connection, request, patience)
         if changes:
-            # A proxy may lead a connection elsewhere while it is open.
-            manager.run(_prove, (connection,))
-            self._refuse()
+            # A proxy can lead an open connection to another cluster. If it did so before the
+            # answer, that answer proves nothing.
+            manager.run(_prove, manager, (connection,))
+            self._proof.refuse()
         return answer
 
     def _choose_reach(self, node: str | None) -> float:
-        """Seconds for which it is worth to wait for this broker."""
+        """How long it is worth waiting for this broker, in seconds."""
         if node not in self._missed:
             return math.inf
         just_now = time.monotonic() - self._missed[node] < _JUST_NOW
         return _PAUSE if just_now and node is not None else _ONCE_MORE
 
     def prove(self) -> None:
-        """Ask every open connection once more whose it is. Raises OtherSystem."""
+        """Ask on every open connection which cluster it leads to. Raises OtherSystem."""
         if not self._closed:
             manager = self._admin._manager
-            manager.run(_prove_open, manager)
-            self._refuse()
+            manager.run(_prove, manager, None)
+            self._proof.refuse()
 
     def ask_addresses(self, seconds: float) -> Mapping[str, str]:
-        """Address of the bootstrap list -> the id of the cluster that answers there, for those
-        that answer in time."""
-        if self._proof is None:
-            return {}
+        """Address of the bootstrap list -> the id of the cluster that answers there, for the
+        addresses that answer in time."""
         manager = self._admin._manager
         asked = manager.run(_connect_all, manager, seconds)
         return {name: id_ for name, id_ in self._proof.answers.items() if name in asked}
-
-    def _refuse(self) -> None:
-        if self._proof is not None:
-            self._proof.refuse()
 
     def close(self) -> None:
         self._closed = True
         self._admin.close()
 
 
-def _changes_nothing(request: Any) -> bool:
-    return request.API_KEY in _TOLD_AT_ONCE or getattr(request, "validate_only", False) is True
-
-
 async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
-    guarded = Guarded(request)
+    before = request.header
     try:
-        return await connection.send_request(guarded, request_timeout_ms=timeout * 1000)
+        return await connection.send_request(request, request_timeout_ms=timeout * 1000)
     except IncompatibleBrokerVersion as error:
         raise Unsupported(describe_error(error)) from None
     except (KafkaError, OSError) as error:
-        if not guarded.left:
+        # kafka-python gives a request a new header right before it makes its bytes. With the old
+        # header it waited for a connection all the time, so no broker can have seen it.
+        if request.header is before:
             raise NotSent(describe_error(error)) from None
         if isinstance(error, (TimedOut, KafkaTimeoutError)):
             raise AnswerLost(f"waited {timeout:g} s", timed_out=True) from None
@@ -185,12 +192,15 @@ async def _get_connection(
     failures: dict[int | None, str],
     prove: bool = False,
 ) -> Any:
-    """A connection that takes requests now. Waiting is safe here because nothing has been sent:
-    a broker that throttles us pauses its connection, a lost one is opened again. What a broker said
-    about who we are, or we about its certificate, is told rather than that it then hung up.
-    A certain broker that cannot be reached is given up after seconds.
-    failures: why brokers could not be reached last time; told where it is too early for another
-    attempt, which says nothing about why. prove: ask who is there once more, right now."""
+    """A connection that takes requests now. failures: why brokers could not be reached last time;
+    prove: check the cluster id once more, right now. Raises NotSent with the most exact cause.
+
+    Waiting is safe, because nothing has been sent: a broker that throttles us pauses its
+    connection, and a lost connection is opened again.
+    """
+    # Causes, the most exact first: a refused login or certificate (verdict), the last other failure
+    # (cause), the failure before this call (failures), and "too early for another attempt" (early),
+    # which kafka-python says while it backs off and which explains nothing.
     begun = time.monotonic()
     deadline = begun + timeout
     until = deadline if node is None else min(deadline, begun + _SILENT)
@@ -203,13 +213,14 @@ async def _get_connection(
                 connection = manager.get_connection(target)
                 await manager.wait_for(connection.init_future, _count_milliseconds(until))
                 failures.pop(target, None)
+                # Throttling pauses a connection (KIP-219): a request would fail at once, and the
+                # broker would not read it before the pause ends.
                 if prove and not connection.paused:
                     await connection.prove(_count_milliseconds(deadline))
                 if not connection.paused:
                     return connection
                 cause, until = f"broker {target} throttles us", deadline
         except (NodeNotReadyError, KafkaTimeoutError) as error:
-            # These only say that it is too early, or too late, for another attempt.
             early = describe_error(error)
         except (KafkaError, OSError) as error:
             cause = describe_error(error)
@@ -219,6 +230,7 @@ async def _get_connection(
                 verdict = cause
             failures[target] = verdict or cause
             if isinstance(error, UnknownBrokerIdError):
+                # A broker that has just joined is not in the metadata that was read before.
                 manager.cluster.request_update()
             if node is not None:
                 until = min(until, begun + _REFUSED)
@@ -228,21 +240,19 @@ async def _get_connection(
         await manager._net.sleep(_PAUSE)
 
 
-async def _prove(connections: Iterable[Any]) -> None:
-    """Ask all of these at once. One that does not answer has not answered as another cluster."""
-    ready = [each for each in connections if each.connected and not each.paused]
+async def _prove(manager: Any, connections: Sequence[Any] | None) -> None:
+    """Check the cluster id on these connections at once, None for all open ones. A connection that
+    does not answer is no proof of another cluster."""
+    chosen = manager._conns.values() if connections is None else connections
+    ready = [each for each in chosen if each.connected and not each.paused]
     asked = [each.net.call_soon_with_future(each.prove, 1000 * PER_BROKER) for each in ready]
     for each in asked:
         with suppress(KafkaError, OSError):
             await each
 
 
-async def _prove_open(manager: Any) -> None:
-    await _prove(manager._conns.values())
-
-
 async def _connect_all(manager: Any, seconds: float) -> Set[str]:
-    """The addresses of the bootstrap list, after a connection to each has been tried."""
+    """The addresses of the bootstrap list, after an attempt to connect to each of them."""
     deadline = time.monotonic() + seconds
     begun = []
     places = manager.cluster.bootstrap_brokers()
@@ -257,5 +267,5 @@ async def _connect_all(manager: Any, seconds: float) -> Set[str]:
 
 
 def _count_milliseconds(deadline: float) -> float:
-    """Until then, at least one and at most what one broker gets."""
+    """Milliseconds until then: at least one, and at most those that one broker gets."""
     return 1000 * min(PER_BROKER, max(0.001, deadline - time.monotonic()))

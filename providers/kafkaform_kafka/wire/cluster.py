@@ -16,38 +16,44 @@ from .client import Wire
 
 
 class ClusterRow(Struct, frozen=True):
-    """brokers: id -> rack or None, live ones only; operations: codes of what we may do with the
-    cluster; hosts: id -> host and port of the listener that was asked. The answer's controller
-    is left out: a KRaft broker names any live broker there (see `find_quorum_leader`)."""
+    """The cluster as one broker describes it."""
 
+    # The controller of this answer is left out. Under KRaft it is any live broker, because clients
+    # need not find the controller any more: brokers forward to it (KIP-590). `read_leadership` asks
+    # the quorum instead.
     code: int
     message: str | None
     cluster_id: str
     brokers: Mapping[str, str | None]
+    """Id -> rack or None. Only live brokers are listed."""
     operations: frozenset[int]
+    """Codes of our rights on the cluster (KIP-430)."""
     hosts: Mapping[str, tuple[str, int]]
+    """Id -> host and port of the listener that was asked."""
 
 
 class LogSize(Struct, frozen=True):
-    """One replica's log on one broker: size in bytes."""
+    """The log of one replica on one broker."""
 
     topic: str
     partition: int
     broker: str
     size: int
+    """Bytes."""
 
 
 class Leadership(Struct, frozen=True):
-    """Of the metadata quorum. leader: id of its node, the active controller; epoch: greater with
-    each new one."""
+    """Who leads the metadata quorum."""
 
     leader: int
+    """Id of the active controller."""
     epoch: int
+    """Each new leader has a greater one."""
 
 
 def describe_cluster(wire: Wire, timeout: float, node: str | None = None) -> ClusterRow:
     """The cluster id, its live brokers and our rights on the cluster. node: the broker whose view
-    is wanted, None for any."""
+    to return, None for any."""
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=True, include_fenced_brokers=False
     )
@@ -66,7 +72,7 @@ def describe_cluster(wire: Wire, timeout: float, node: str | None = None) -> Clu
 
 
 def read_cluster_operations(wire: Wire, timeout: float) -> frozenset[int] | None:
-    """Codes of what we may do with the cluster; None if it does not say."""
+    """Codes of our rights on the cluster; None if the broker does not say."""
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=True, include_fenced_brokers=False
     )
@@ -75,13 +81,13 @@ def read_cluster_operations(wire: Wire, timeout: float) -> frozenset[int] | None
 
 
 def find_quorum_leader(wire: Wire, timeout: float) -> int | None:
-    """Id of the node that leads the metadata quorum, or None if we are not told."""
+    """Id of the node that leads the metadata quorum, None if the broker does not say."""
     found = read_leadership(wire, timeout)
     return None if found is None else found.leader
 
 
 def read_leadership(wire: Wire, timeout: float) -> Leadership | None:
-    """Who leads the metadata quorum, or None if we are not told."""
+    """Who leads the metadata quorum (KIP-595), None if the broker does not say."""
     topic = DescribeQuorumRequest.TopicData
     request = DescribeQuorumRequest(
         topics=[
@@ -98,11 +104,13 @@ def read_leadership(wire: Wire, timeout: float) -> Leadership | None:
         for partition in topic.partitions
         if not partition.error_code and partition.leader_id >= 0
     )
+    # DescribeQuorum needs Describe on Cluster; and during an election there is no leader.
     return None if response.error_code else next(leaders, None)
 
 
 def read_finalized_features(wire: Wire, timeout: float) -> Mapping[str, int]:
-    """Feature name -> level that the whole cluster runs at, such as metadata.version."""
+    """Feature name -> level that the whole cluster has finalized (KIP-584), such as
+    metadata.version."""
     request = ApiVersionsRequest(
         client_software_name="kafkaform", client_software_version="1", min_version=3
     )
@@ -114,13 +122,15 @@ def read_finalized_features(wire: Wire, timeout: float) -> Mapping[str, int]:
 def read_log_sizes(
     wire: Wire, topics: Mapping[str, int], node: str, timeout: float
 ) -> Sequence[LogSize] | None:
-    """Sizes of these topics' logs on one broker, or None if it does not tell. topics: name ->
+    """Sizes of the logs of these topics on one broker, None if it does not say. topics: name ->
     number of partitions."""
     row = DescribeLogDirsRequest.DescribableLogDirTopic
     request = DescribeLogDirsRequest(
         topics=[row(topic=name, partitions=list(range(count))) for name, count in topics.items()]
     )
     response = wire.send(request, timeout, node)
+    # Without Describe on Cluster, old versions answer with an empty list and no error. A failed
+    # disk has an error of its own (KIP-113), and a sum without it would be too small.
     if response.error_code or any(directory.error_code for directory in response.results):
         return None
     return [

@@ -21,9 +21,10 @@ SET, DELETE = 0, 1
 
 
 class ResourceNames(Struct, frozen=True):
-    """code: 0, or why nothing is told."""
+    """The names of a listing."""
 
     code: int
+    """0, or why there are no names."""
     names: tuple[str, ...]
 
 
@@ -39,9 +40,11 @@ def describe_configs(
     source: int | None = None,
     node: str | None = None,
 ) -> Mapping[str, ItemAnswer]:
-    """The configs of these resources by name. keys: only these; synonyms: fill in what lies below;
-    docs: fill in type and documentation; source: keep only entries from there; node: the broker
-    to ask, needed for a broker's own configs; timeout: seconds."""
+    """The configs of these resources, by name. keys: only these; synonyms: include the values of
+    the weaker levels; docs: include type and documentation; source: keep only entries from there;
+    node: the broker to ask; timeout: seconds."""
+    # A broker reports its own configs only if it is asked itself (KIP-133): no other one knows its
+    # server.properties.
     row = DescribeConfigsRequest.DescribeConfigsResource
     request = DescribeConfigsRequest(
         resources=[
@@ -54,7 +57,7 @@ def describe_configs(
         ],
         include_synonyms=synonyms,
         include_documentation=docs,
-        min_version=3 if docs else 1,
+        min_version=3 if docs else 1,  # KIP-569 added type and documentation
     )
     response = wire.send(request, timeout, node)
     return {
@@ -79,9 +82,11 @@ def alter_configs(
     validate_only: bool,
     node: str | None = None,
 ) -> ItemAnswers:
-    """Set and remove configs, all or none of each resource. changes: payloads with resource,
-    name, set and delete; timeout: seconds, the client's own: the request carries none. The
-    answers are keyed by resource and name, since a topic and a group can have one name."""
+    """Set and remove configs, all or none of each resource. changes: payloads with resource, name,
+    set and delete; timeout: seconds on our side, because the request has no such field. The answers
+    are keyed by resource and name, since a topic and a group can have the same name."""
+    # Never AlterConfigs (33): it replaces all configs of a resource, so that it also removes those
+    # that others set since we read them (KIP-339).
     request = IncrementalAlterConfigsRequest(
         resources=[_make_alteration(change) for change in changes],
         validate_only=validate_only,
@@ -99,10 +104,10 @@ def alter_configs(
 
 
 def list_config_resources(wire: Wire, resource: str, timeout: float) -> ResourceNames:
-    """Names of the resources of this kind that have configs. timeout: seconds.
-
-    Raises Unsupported where the broker cannot list this kind: before Kafka 4.1 it lists client
-    metrics alone (KIP-1142)."""
+    """Names of the resources of this kind that have configs. timeout: seconds. Raises Unsupported
+    if the broker cannot list this kind."""
+    # Version 0 lists client metrics only (KIP-714), version 1 all types, since Kafka 4.1
+    # (KIP-1142).
     if resource == "client_metrics":
         request = ListConfigResourcesRequest(max_version=0)
     else:
@@ -129,11 +134,13 @@ def _make_alteration(change: Mapping[str, Any]) -> Any:
 
 
 def _parse_entry(row: Any) -> ConfigEntry:
-    """Synonyms are what would take effect in turn, the entry itself first. Raises AnswerLost: the
-    decoder lets an entry without a name pass."""
+    """One config of an answer. Raises AnswerLost for an entry without a name, which the decoder
+    lets pass."""
     if row.name is None:
         raise AnswerLost("an answer with a config that has no name", timed_out=False)
     synonyms = tuple(Synonym(s.name, s.value, s.source) for s in row.synonyms or ())
+    # Synonyms are listed by strength, the entry itself first. Its own name comes again for each
+    # level that sets it, so the value below is the first one under another name.
     below = next((item.value for item in synonyms if item.name != row.name), None)
     return ConfigEntry(
         row.name,

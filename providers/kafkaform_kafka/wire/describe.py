@@ -1,5 +1,5 @@
-"""What only `describe` asks: partitions with their replicas in sync, configs with all that is
-known of them, brokers with fenced ones, and the names of config resources and groups."""
+"""Requests that only `describe` sends: partitions, whole configs, brokers, and names of groups and
+config resources."""
 
 from __future__ import annotations
 
@@ -20,16 +20,21 @@ from .topic_ids import id_text
 
 
 class PartitionRow(Struct, frozen=True):
-    """leader: a broker id, None without one; offline: replicas whose broker or disk is down."""
+    """One partition of a topic."""
 
     number: int
     leader: int | None
+    """Broker id, None without a leader."""
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    """Replicas in sync."""
     offline: tuple[int, ...]
+    """Replicas whose broker or disk has failed (KIP-112)."""
 
 
 class DescribedTopic(Struct, frozen=True):
+    """One topic with its partitions."""
+
     name: str
     code: int
     topic_id: str | None
@@ -38,13 +43,15 @@ class DescribedTopic(Struct, frozen=True):
 
 
 class ConfigRow(Struct, frozen=True):
-    """value: None if it is sensitive or not set; source: the protocol's number."""
+    """One config of a resource."""
 
     name: str
     value: str | None
+    """None if it is sensitive or not set."""
     sensitive: bool
     read_only: bool
     source: int
+    """The config source's number in the protocol."""
 
 
 class ResourceRow(Struct, frozen=True):
@@ -56,13 +63,14 @@ class ResourceRow(Struct, frozen=True):
 
 
 class BrokerRow(Struct, frozen=True):
-    """fenced: registered but not serving; None if the cluster does not tell."""
+    """One registered broker."""
 
     id: int
     host: str
     port: int
     rack: str | None
     fenced: bool | None
+    """Registered but not serving; None if the cluster does not say."""
 
 
 class NameListing(Struct, frozen=True):
@@ -75,7 +83,7 @@ class NameListing(Struct, frozen=True):
 def describe_topics(
     wire: Wire, names: Sequence[str] | None, timeout: float
 ) -> tuple[DescribedTopic, ...]:
-    """Partitions of these topics, or of all that we may see (None); timeout: seconds."""
+    """Partitions of these topics, or of all that we can see (None). timeout: seconds."""
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
         topics=None if names is None else [topic(name=name) for name in names],
@@ -111,8 +119,8 @@ def describe_all_configs(
     node: str | None = None,
     keys: Sequence[str] | None = None,
 ) -> Mapping[str, ResourceRow]:
-    """Configs of these resources, defaults too. node: needed for a broker's own; keys: only those
-    of these names, None for all (KIP-133); timeout: seconds."""
+    """Configs of these resources, including defaults. node: needed for a broker's own configs;
+    keys: only these configs, None for all (KIP-133); timeout: seconds."""
     row = DescribeConfigsRequest.DescribeConfigsResource
     wanted = None if keys is None else list(keys)
     request = DescribeConfigsRequest(
@@ -144,8 +152,9 @@ def describe_all_configs(
 
 
 def describe_brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
-    """Every broker that is registered, by id; fenced ones only where the cluster tells them
-    (DescribeCluster v2)."""
+    """All registered brokers, by id."""
+    # Only DescribeCluster v2 (KIP-1073, Kafka 4.0) lists fenced brokers; with an older one
+    # kafka-python leaves the flag out of the request, and the answer has no such field.
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False, include_fenced_brokers=True
     )
@@ -157,7 +166,7 @@ def describe_brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
 
 
 def read_metadata_version(wire: Wire, node: str, timeout: float) -> int | None:
-    """The highest level of metadata.version that this broker's software supports."""
+    """The highest level of metadata.version that the software of this broker supports."""
     request = ApiVersionsRequest(
         client_software_name="kafkaform", client_software_version="1", min_version=3
     )

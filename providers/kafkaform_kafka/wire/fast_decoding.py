@@ -1,11 +1,11 @@
-"""What thousands of topics need: names that are written, and configs that are read, the short way.
+"""Encode names and decode configs quickly, for thousands of topics.
 
-A topic tells all of its configs, and almost every one is a default. Making an object of each of
-them takes kafka-python much longer than the broker needs to answer, so here an entry from another
-source is stepped over; writing a name takes it as long as the broker needs for the configs behind
-it. `tests/unit/kafka/wire/test_fast_decoding.py` holds the inner parts of kafka-python that this
-needs (a request's header chooses the class of its answer), and that both ways say and read the
-same.
+A topic reports all of its configs, and almost all of them are defaults. kafka-python makes an
+object of each, which takes much longer than the broker's answer. This module skips the entries from
+other sources. It also encodes requests, because kafka-python needs as long for a name as the broker
+needs for the configs of that topic. `tests/unit/kafka/wire/test_fast_decoding.py` compares both
+ways with kafka-python's own and tests the private parts on which they depend: the header of a
+request chooses the class of its answer.
 """
 
 from __future__ import annotations
@@ -19,27 +19,31 @@ from kafka.protocol.metadata import MetadataRequest
 from .answers import ConfigEntry, ItemAnswer
 from .client import Wire
 
+# The first version with compact lengths and tagged fields (KIP-482), and the highest there is.
 VERSION = 4
-"""The only one that is read here: the first with lengths of variable size."""
+"""The only version of DescribeConfigs that is decoded here."""
+# Version 10 has topic ids, version 11 lost the rights on the cluster (KIP-700); 12 and 13 kept this
+# form.
 METADATA_VERSION = 11
-"""From here on a request is written as `encode_metadata_request` writes it."""
+"""The lowest version of Metadata that `encode_metadata_request` fits."""
 OWN = 1
-"""The source of a topic's own override."""
+"""The config source of a topic's own override (DYNAMIC_TOPIC_CONFIG)."""
 TOPIC = 2
-"""The type of the resource."""
+"""The resource type of topics."""
 _SHIFTS = 28
-"""The last of the five bytes of 32 bits is shifted so far."""
+"""By how many bits the last of the five bytes of a 32-bit varint is shifted."""
 
 
 class _Response:
-    """What kafka-python takes for the class of an answer. source: of the entries to keep."""
+    """Has the methods that kafka-python calls on the class of an answer. source: the config source
+    of the entries to keep."""
 
     def __init__(self, source: int) -> None:
         self._source = source
         self.parse_header = DescribeConfigsResponse[VERSION].parse_header
 
     def decode(self, data: Any) -> _Answers:
-        """Raises ValueError for what is no such answer, as kafka-python expects."""
+        """The answer. Raises ValueError for malformed bytes, as kafka-python expects."""
         try:
             return _parse_answers(bytes(data.read()), self._source)
         except IndexError:
@@ -47,7 +51,7 @@ class _Response:
 
 
 class _FastHeader:
-    """A request's header that asks for another class of answer."""
+    """The header of a request, except for the class of its answer."""
 
     def __init__(self, header: Any, response: _Response) -> None:
         self._header = header
@@ -78,7 +82,7 @@ class _Request(DescribeConfigsRequest, init=False):  # type: ignore[misc, call-a
 
 
 class NamedTopics(MetadataRequest, init=False):  # type: ignore[misc, call-arg]  # untyped
-    """Metadata of these topics. operations: also ask what we may do with each."""
+    """A Metadata request for these topics. operations: ask also for our rights on each."""
 
     _header: Any
 
@@ -92,9 +96,10 @@ class NamedTopics(MetadataRequest, init=False):  # type: ignore[misc, call-arg] 
 
 
 class _Answers:
-    """throttle_time_ms: what kafka-python looks for in every answer."""
+    """A decoded answer, by resource name."""
 
     def __init__(self, throttle_time_ms: int, results: Mapping[str, ItemAnswer]) -> None:
+        # kafka-python reads this from every answer, and pauses the connection if it is not 0.
         self.throttle_time_ms = throttle_time_ms
         self.results = results
 
@@ -102,8 +107,8 @@ class _Answers:
 def describe_own(
     wire: Wire, names: Sequence[str], timeout: float, node: str | None = None
 ) -> Mapping[str, ItemAnswer]:
-    """The overrides of these topics by name. timeout: seconds. Raises what `Wire.send` does:
-    Unsupported for a broker that lacks this version."""
+    """The overrides of these topics, by name. timeout: seconds. Raises the errors of `Wire.send`;
+    Unsupported if the broker does not have this version."""
     answers: _Answers = wire.send(_Request(names), timeout, node)
     return answers.results
 
@@ -118,11 +123,14 @@ def encode_describe_request(names: Sequence[str]) -> bytes:
 
 
 def encode_metadata_request(names: Sequence[str], operations: bool) -> bytes:
-    """The request for the metadata of these topics, which makes none."""
+    """The request for the metadata of these topics."""
     rows = [_encode_number(len(names) + 1)]
     for name in names:
         text = name.encode()
         rows.append(b"\0" * 16 + _encode_number(len(text) + 1) + text + b"\0")  # no id, no tags
+    # The first flag is allow_auto_topic_creation. Without it as False, a broker with
+    # auto.create.topics.enable, which is Kafka's default, creates each topic that it is asked
+    # about.
     return b"".join(rows) + bytes((False, operations, 0))
 
 
@@ -133,7 +141,7 @@ def _frame_request(data: bytes, header: Any, framed: bool) -> bytes:
 
 
 def _encode_number(number: int) -> bytes:
-    """A number of variable size: the reverse of `_parse_number`."""
+    """An unsigned varint, which `_parse_number` decodes."""
     data = bytearray()
     while number > 127:
         data.append(number & 127 | 128)
@@ -159,8 +167,9 @@ def _parse_answers(data: bytes, source: int) -> _Answers:
 
 
 def _parse_entries(data: bytes, at: int, source: int) -> tuple[list[ConfigEntry], int]:
-    """One topic's entries from this source. Lengths are mostly one byte, and this is the loop
-    that everything waits for, so it takes them itself."""
+    """The entries of one topic that have this source."""
+    # Everything waits for this loop, which runs for each config of each topic. Lengths are almost
+    # always one byte, so they are decoded here, without a call of `_parse_number`.
     entries = []
     count, at = _parse_number(data, at)
     for _ in range(count - 1):
@@ -211,8 +220,10 @@ def _parse_text(data: bytes, at: int) -> tuple[str | None, int]:
 
 
 def _parse_number(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned number of variable size, and the place after it. It has 32 bits: one without an
-    end would grow with the answer, and the time that it takes with its square."""
+    """An unsigned varint of 32 bits and the position after it. Raises ValueError if it is
+    longer."""
+    # Without that limit, the time for a number that does not end grows with the square of its
+    # length: a broken or hostile answer would stop the thread that reads all connections.
     number = data[at]
     at += 1
     if number < 128:

@@ -1,4 +1,4 @@
-"""Hands login tokens to kafka-python."""
+"""Give kafka-python the tokens with which it logs in (SASL/OAUTHBEARER, KIP-255)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from ..connection.tokens import TokenSource
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-    """Asked at every login of a connection, also at the repeated ones of KIP-368."""
+    """Gives a token for each login of a connection."""
+
+    # kafka-python asks again at every re-authentication, which brokers with
+    # connections.max.reauth.ms demand before a token expires (KIP-368).
 
     def __init__(self, tokens: TokenSource) -> None:
         super().__init__()
         self._tokens = tokens
 
     def token(self) -> str:
-        """Raises KafkaConnectionError: another attempt may find the endpoint in good health,
-        whereas a failed login is final for this client."""
+        """The text of a valid token. Raises KafkaConnectionError if there is none."""
+        # A connection error is tried again, and the endpoint may work then. An authentication error
+        # would be final: the client never connects to that broker again.
         try:
             return self._tokens.get_token().text.reveal()
         except ConnectError as error:

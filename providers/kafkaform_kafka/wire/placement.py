@@ -17,16 +17,17 @@ from .topics import ANSWER_MARGIN
 
 PREFERRED = 0
 NOT_RUNNING = 85
-"""A cancelled partition does not move: NO_REASSIGNMENT_IN_PROGRESS."""
+"""NO_REASSIGNMENT_IN_PROGRESS, the answer for a cancelled partition that does not move."""
 
 Partition = tuple[str, int]
 """Topic and number."""
 
 
 class Move(Struct, frozen=True):
-    """One partition that moves. Kafka lists the replicas of its target first, then those that
-    go; a cancelled move leaves the others in the order of `replicas`."""
+    """One partition that moves (KIP-455)."""
 
+    # While a partition moves, its replicas are those of the target, in their order, followed by
+    # those that will be removed. If the move is cancelled, the rest stays in this order.
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
@@ -41,17 +42,19 @@ class Move(Struct, frozen=True):
 
 
 class Moves(Struct, frozen=True):
-    """code: 0, or why nothing is told, which does not mean that nothing moves."""
+    """The partitions that move, by topic and number."""
 
     code: int
+    """0, or why the moves are unknown, which does not mean that nothing moves."""
     message: str | None
     topics: Mapping[str, Mapping[int, Move]]
 
 
 class PartitionAnswers(Struct, frozen=True):
-    """code: of the request as a whole; items: (topic, partition) -> answer."""
+    """The answers for partitions."""
 
     code: int
+    """Of the request as a whole."""
     message: str | None
     items: Mapping[Partition, ItemAnswer]
 
@@ -59,8 +62,9 @@ class PartitionAnswers(Struct, frozen=True):
 def alter_reassignments(
     wire: Wire, targets: Mapping[str, Mapping[int, Sequence[int] | None]], timeout: float
 ) -> PartitionAnswers:
-    """Move these partitions, or stop the moves of those whose target is None. A move that runs
-    is replaced without a word. timeout: seconds."""
+    """Move these partitions, or stop the moves of those whose target is None. timeout: seconds."""
+    # There is no error for a partition that moves already: the new target replaces the old one
+    # (KIP-455). Whether that is wanted is decided before, from a fresh read.
     topic = AlterPartitionReassignmentsRequest.ReassignableTopic
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=int(timeout * 1000),
@@ -91,7 +95,7 @@ def alter_reassignments(
 
 
 def list_reassignments(wire: Wire, timeout: float, node: str | None = None) -> Moves:
-    """Everything that moves in the cluster, as the controller knows it."""
+    """All partitions that move, as the controller sees them. timeout: seconds."""
     request = ListPartitionReassignmentsRequest(timeout_ms=int(timeout * 1000), topics=None)
     response = wire.send(request, timeout, node)
     return Moves(
@@ -114,7 +118,7 @@ def list_reassignments(wire: Wire, timeout: float, node: str | None = None) -> M
 def elect_leaders(
     wire: Wire, partitions: Mapping[str, Sequence[int]], timeout: float
 ) -> PartitionAnswers:
-    """Let the preferred leader of each of these partitions lead."""
+    """Elect the preferred leader of each of these partitions (KIP-460). timeout: seconds."""
     topic = ElectLeadersRequest.TopicPartitions
     request = ElectLeadersRequest(
         election_type=PREFERRED,

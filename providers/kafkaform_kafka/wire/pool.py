@@ -1,7 +1,7 @@
-"""Connections that guard what they read and prove whose they are, and the pool that opens them.
+"""Open connections that survive malformed answers and check which cluster they lead to.
 
-Replaces parts of kafka-python's connections and of their manager (`_send_request`, `initialize`,
-`get_connection`). `tests/cluster/kafka/test_wire.py` holds this contract.
+This replaces private parts of kafka-python: the parser of a connection, how it is initialized, and
+how the manager opens one. `tests/cluster/kafka/test_wire.py` tests that they still fit.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from kafka.errors import KafkaError, KafkaProtocolError, NodeNotReadyError
+from kafka.errors import CorrelationIdError, KafkaError, KafkaProtocolError, NodeNotReadyError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import DescribeClusterRequest
+from kafka.protocol.parser import KafkaProtocol
 
 from ..connection.cluster_proof import Proof
 
@@ -30,151 +31,113 @@ _NONSENSE = (
     ValueError,
     struct.error,
 )
-"""What a decoder raises that meets what it does not expect."""
+"""What kafka-python's decoders raise at bytes that they do not expect."""
+# A hung broker accepts connections too: its kernel does.
 PER_BROKER = 3.0
-"""Seconds to wait for one broker before another is tried; a hung one accepts connections too."""
+"""Seconds to wait for one broker before another one is tried."""
 _MORE = bytes(255 if byte & 128 else 0 for byte in range(256))
+# While the bytes of a varint have their first bit, kafka-python reads on, in a time that grows with
+# the square of the length: hours for a megabyte. No timeout ends that, because it is Python code in
+# the thread of the loop. Nothing that Kafka stores is so long without a byte of ASCII.
 _ENDLESS = b"\xff" * 40_000
-"""As long as its bytes have the first bit, kafka-python reads on in a number of variable size, in
-a time that grows with the square: hours for a megabyte. Nothing that Kafka stores is so long and
-has no byte of ASCII."""
+"""After `_MORE`, the sign of a number of variable size that does not end."""
 
 
-class _Answer:
-    """The class of an answer, which reads one or raises KafkaProtocolError. kafka-python takes
-    two other errors for that; at the rest its connection goes deaf, and whoever waits for the
-    answer waits until the end."""
+class _Parser(KafkaProtocol):  # type: ignore[misc]  # it has no types
+    """Reads every answer of a connection, also those to kafka-python's own requests. Raises
+    KafkaProtocolError for what is no answer."""
 
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
+    # kafka-python's own parser turns two kinds of error into a KafkaProtocolError, which closes the
+    # connection. Any other error ends the task that reads the socket: the connection stays open,
+    # nobody reads from it, and each request on it waits for its whole timeout.
 
-    def parse_header(self, data: bytearray) -> Any:
-        if _ENDLESS in data.translate(_MORE):
+    def _process_response(self, frame: Any) -> tuple[int, Any]:
+        """Number and content of the answer in a frame."""
+        if _ENDLESS in frame.translate(_MORE):
             raise KafkaProtocolError("an answer with a number that does not end")
-        return _read_guarded(self._kind.parse_header, data)
-
-    def decode(self, data: Any) -> Any:
-        return _read_guarded(self._kind.decode, data)
-
-
-class _GuardedHeader:
-    """A request's header that asks for a guarded class of answer."""
-
-    def __init__(self, header: Any) -> None:
-        self._header = header
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._header, name)
-
-    def get_response_class(self) -> _Answer:
-        return _Answer(self._header.get_response_class())
-
-
-class Guarded:
-    """A request in every way, but for how its answer is read. left: its bytes were made to be
-    sent; what did not come so far has certainly not arrived."""
-
-    def __init__(self, request: Any) -> None:
-        self._request = request
-        self.left = False
-
-    def encode(self, *arguments: Any, **named: Any) -> Any:
-        data = self._request.encode(*arguments, **named)
-        self.left = True
-        return data
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._request, name)
-
-    @property
-    def API_VERSION(self) -> Any:
-        return self._request.API_VERSION
-
-    @API_VERSION.setter
-    def API_VERSION(self, version: int) -> None:
-        self._request.API_VERSION = version
-
-    @property
-    def header(self) -> _GuardedHeader:
-        return _GuardedHeader(self._request.header)
-
-
-def _read_guarded(read: Callable[[Any], Any], data: Any) -> Any:
-    try:
-        return read(data)
-    except _NONSENSE as error:
-        raise KafkaProtocolError(
-            f"an answer that makes no sense: {describe_error(error)}"
-        ) from None
+        try:
+            # A broker answers the requests of one connection in their order.
+            header = self.in_flight_requests.popleft()
+            kind = header.get_response_class()
+            number = kind.parse_header(frame).correlation_id
+            if number != header.correlation_id:
+                raise CorrelationIdError(f"sent {header.correlation_id}, received {number}")
+            return number, kind.decode(frame)
+        except _NONSENSE as error:
+            raise KafkaProtocolError(
+                f"an answer that makes no sense: {describe_error(error)}"
+            ) from None
 
 
 class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
-    """Guards all that it asks, also on its own: for versions, the login and the list of brokers.
-    While it reads such an answer nobody is served, and no timeout would end that."""
+    """A connection that reads with `_Parser` and checks the cluster id."""
 
-    proof: Proof | None
+    proof: Proof
     address: str
 
-    def _send_request(self, request: Any, **named: Any) -> Any:
-        guarded = request if isinstance(request, Guarded) else Guarded(request)
-        return super()._send_request(guarded, **named)
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        # kafka-python makes the parser here, by its class; a changed class keeps its fields.
+        self.parser.__class__ = _Parser
 
     async def initialize(self, timeout_at: float | None = None) -> None:
-        """As kafka-python does it, and last the proof. Requests wait until all of it is done, and
-        a connection to another cluster is closed, so that none of them goes there."""
+        """Ask for versions, log in, and check the cluster id.
+
+        Requests are buffered until all of this is done. A connection to another cluster is closed
+        before, so no request is sent there.
+        """
         try:
             await self._get_api_versions(timeout_at)
             if self.sasl_enabled:
                 await self._sasl_authenticate(timeout_at)
-            if self.proof is not None:
-                self._hear(
-                    await self._send_request(_make_identity_request(), timeout_at=timeout_at)
-                )
+            await self._check_cluster(self._send_request, timeout_at=timeout_at)
         except Exception as error:  # noqa: BLE001  # whoever waits for the connection gets it
             self.close(error)
         else:
             self._init_complete()
 
     async def prove(self, milliseconds: float) -> None:
-        """Ask once more who is there. Raises KafkaError if nobody says so, or another cluster."""
-        if self.proof is None:
-            return
+        """Check the cluster id again. Raises KafkaError without an answer, Elsewhere for another
+        cluster."""
         try:
-            self._hear(
-                await self.send_request(_make_identity_request(), request_timeout_ms=milliseconds)
-            )
+            await self._check_cluster(self.send_request, request_timeout_ms=milliseconds)
         except Elsewhere as error:
             self.close(error)
             raise
 
-    def _hear(self, answer: Any) -> None:
+    async def _check_cluster(self, send: Callable[..., Any], **limit: Any) -> None:
+        if self.proof.expected is None:
+            return
+        # DescribeCluster needs no right (KIP-700) and says which cluster answers. Metadata does so
+        # too, but kafka-python asks for it only now and then and drops the id.
+        answer = await send(
+            DescribeClusterRequest(
+                include_cluster_authorized_operations=False, include_fenced_brokers=False
+            ),
+            **limit,
+        )
         if answer.error_code or not answer.cluster_id:
             raise KafkaProtocolError(f"{self.address} does not tell its cluster's id")
-        if self.proof is not None and not self.proof.hear(self.address, answer.cluster_id):
+        if not self.proof.hear(self.address, answer.cluster_id):
             raise Elsewhere(f"{self.address} is of cluster {answer.cluster_id}")
 
 
 class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types
-    """The connection leads to another cluster; `Proof.refuse` says so to people."""
-
-
-def _make_identity_request() -> Any:
-    return DescribeClusterRequest(
-        include_cluster_authorized_operations=False, include_fenced_brokers=False
-    )
+    """The connection leads to another cluster. `Proof.refuse` makes the message for people."""
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
-    proof: Proof | None = None
+    proof: Proof
     _tried: frozenset[Any] = frozenset()
 
     def get_connection(self, node: Any, timeout_ms: float | None = None, **named: Any) -> Any:
-        """One that is guarded and proves itself. A new one has asked nothing yet: it begins when
-        the loop, in whose thread this is called, goes on."""
+        """The connection to a broker, opened if there is none."""
         first = self.cluster.is_bootstrap(node) and node not in self._conns
         if first:
             self._refuse_before_others(node)
             timeout_ms = min(1000 * PER_BROKER, timeout_ms or math.inf)
+        # The manager makes its connections by the name of their class, so the class is changed
+        # afterwards. A new connection begins when the loop, in whose thread this runs, goes on.
         connection = super().get_connection(node, timeout_ms, **named)
         if not isinstance(connection, _Connection):
             place = self.cluster.broker_metadata(node)
@@ -184,15 +147,16 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
         return connection
 
     def _refuse_before_others(self, node: Any) -> None:
-        """Of the brokers that are named first kafka-python takes any, a silent one again and again.
-        Raises NodeNotReadyError if another one has not been tried yet."""
+        """Raise NodeNotReadyError while another broker of the bootstrap list has not been tried."""
+        # kafka-python picks a random one each time, so that a silent broker can be picked again and
+        # again until the time is over.
         if self._tried >= {broker.node_id for broker in self.cluster.bootstrap_brokers()}:
             self._tried = frozenset()
         if node in self._tried:
             raise NodeNotReadyError(node)
 
 
-def open_client(proof: Proof | None, **config: Any) -> Any:
+def open_client(proof: Proof, **config: Any) -> Any:
     net = NetworkSelector(**config)
     manager = _Manager(net, **config)
     manager.proof = proof

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas and AlterClientQuotas: quota entities and every key that is set on them."""
+"""DescribeClientQuotas and AlterClientQuotas (KIP-546): quota entities and the keys set on them."""
 
 from __future__ import annotations
 
@@ -15,32 +15,38 @@ from .client import Wire
 
 
 class QuotaRow(Struct, frozen=True):
-    """One entity. entity: `user`, `client-id` or `ip` -> its name, None for the default one;
-    values: quota key -> what is stored, which can be infinite or NaN: such a limit never bites."""
+    """The limits of one entity."""
 
     entity: Mapping[str, str | None]
+    """`user`, `client-id` or `ip` -> its name, None for the default one."""
+    # The check of the controller (value <= 0) lets NaN and infinity pass, and stores them. Nothing
+    # is greater than such a limit, so it limits nobody.
     values: Mapping[str, float]
+    """Quota key -> the stored number."""
 
 
 class QuotaRows(Struct, frozen=True):
-    """code: 0, or why nothing is told; a refusal has no rows, which does not mean no quotas."""
+    """The quotas of a cluster."""
 
     code: int
+    """0, or why they are unknown. A refusal has no rows, which does not mean that none are set."""
     message: str | None
     rows: tuple[QuotaRow, ...]
 
 
 class QuotaAnswers(Struct, frozen=True):
-    """items: entity -> its answer; throttle: seconds the broker asks to wait."""
+    """The answers for entities."""
 
     items: Mapping[FrozenMap, ItemAnswer]
     throttle: float
+    """Seconds that the broker asks us to wait."""
 
 
 def describe_quotas(wire: Wire, timeout: float, node: str | None = None) -> QuotaRows:
-    """All quotas of the cluster. timeout: seconds, the client's own: the request carries none;
-    node: the broker to ask, None for any."""
-    # No component and not strict means no filter at all, so entities of ip come too.
+    """All quotas of the cluster. timeout: seconds on our side, because the request has no such
+    field; node: the broker to ask, None for any."""
+    # No component and not strict means no filter at all. A filter by user or client-id would never
+    # return entities of ip (KIP-612), since an entity cannot have both.
     response = wire.send(DescribeClientQuotasRequest(components=[], strict=False), timeout, node)
     return QuotaRows(
         response.error_code,
@@ -56,7 +62,7 @@ def alter_quotas(
     wire: Wire, changes: Sequence[Mapping[str, Any]], timeout: float, *, validate_only: bool
 ) -> QuotaAnswers:
     """Set and remove limits, all or none of each entity. changes: payloads with entity, set and
-    remove; timeout: seconds, the client's own: the request carries none."""
+    remove; timeout: seconds on our side, because the request has no such field."""
     request = AlterClientQuotasRequest(
         entries=[_make_entry(change) for change in changes], validate_only=validate_only
     )
@@ -82,6 +88,7 @@ def _make_entry(change: Mapping[str, Any]) -> Any:
                 row.OpData(key=key, value=float(value), remove=False)
                 for key, value in sorted(change["set"].items())
             ),
+            # KIP-248 removed a limit by setting NaN. Today NaN would be stored; the flag removes.
             *(row.OpData(key=key, value=0.0, remove=True) for key in change["remove"]),
         ],
     )

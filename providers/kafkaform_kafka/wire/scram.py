@@ -1,7 +1,7 @@
-"""DescribeUserScramCredentials and AlterUserScramCredentials.
+"""DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554).
 
-Raw requests, where confluent-kafka has methods: every code of every user is visible, a chosen
-broker can be asked, and no password ever reaches a client library.
+confluent-kafka has methods for these. Raw requests show every code of every user, can be sent to a
+particular broker, and keep the password away from any client library.
 """
 
 from __future__ import annotations
@@ -20,37 +20,43 @@ from .client import Wire
 
 
 class ScramRow(Struct, frozen=True):
-    """One user. code: 0, or 91 for one without credentials; iterations: mechanism code ->
-    iterations."""
+    """The credentials of one user."""
 
     user: str
     code: int
+    """0, or 91 (RESOURCE_NOT_FOUND) for a user without credentials."""
     message: str | None
+    # Salt and keys never leave the broker: whether the password is the wanted one cannot be read.
     iterations: Mapping[int, int]
+    """Mechanism code -> iterations."""
 
 
 class ScramRows(Struct, frozen=True):
-    """code: 0, or why nothing is told; a refusal has no rows, which does not mean no users."""
+    """The credentials of several users."""
 
     code: int
+    """0, or why they are unknown. A refusal has no rows, which does not mean that there are
+    none."""
     message: str | None
     rows: tuple[ScramRow, ...]
 
 
 class Upsertion(Struct, frozen=True):
-    """A credential to set. mechanism: the protocol's code."""
+    """A credential to set."""
 
     user: str
     mechanism: int
+    """Its code in the protocol."""
     iterations: int
     salted: SaltedPassword
 
 
 class Deletion(Struct, frozen=True):
-    """A credential to delete. mechanism: the protocol's code."""
+    """A credential to delete."""
 
     user: str
     mechanism: int
+    """Its code in the protocol."""
 
 
 def describe_scram(
@@ -59,7 +65,8 @@ def describe_scram(
     """The credentials of these users, None for all of them. timeout: seconds; node: the broker to
     ask, None for any."""
     row = DescribeUserScramCredentialsRequest.UserName
-    # Null means all users too, but a broker that has to refuse it never answers (seen: 4.3.1).
+    # A null list means all users, too, but a broker that has to refuse it never answers (seen with
+    # Kafka 4.3.1): the request would run into its timeout.
     named = [row(name=user) for user in users or ()]
     response = wire.send(DescribeUserScramCredentialsRequest(users=named), timeout, node)
     return ScramRows(
@@ -80,8 +87,10 @@ def describe_scram(
 def alter_scram(
     wire: Wire, upsertions: Sequence[Upsertion], deletions: Sequence[Deletion], timeout: float
 ) -> ItemAnswers:
-    """Set and delete credentials, each user named once. timeout: seconds, the client's own: the
-    request carries none."""
+    """Set and delete credentials; each user occurs once. timeout: seconds on our side, because the
+    request has no such field."""
+    # A second item for one user is refused with 92 (DUPLICATE_RESOURCE), also with another
+    # mechanism.
     request = AlterUserScramCredentialsRequest
     response = wire.send(
         request(

@@ -14,38 +14,49 @@ from .client import Wire
 from .fast_decoding import NamedTopics
 from .topic_ids import id_text, parse_id
 
+# If both waited equally long, our own timeout would come first, which says nothing about the
+# request; the broker's REQUEST_TIMED_OUT at least comes from the controller or the broker that
+# forwarded it.
 ANSWER_MARGIN = 15.0
-"""Seconds that the client waits longer than the broker may take, so that the broker's own
-REQUEST_TIMED_OUT, and not ours, is what we hear."""
+"""Seconds that the client waits longer than the broker is allowed to take."""
 
 
 class TopicRow(Struct, frozen=True):
-    """One topic of a Metadata answer. replicas, in_sync: broker ids of partition 0, 1, …;
-    leaderless: partitions without a leader; operations: codes of what we may do, None if not
-    asked; leaders: of partition 0, 1, …, -1 if none leads."""
+    """One topic of a Metadata answer."""
 
     name: str
     code: int
     topic_id: str | None = None
     internal: bool = False
     replicas: tuple[tuple[int, ...], ...] = ()
+    """Broker ids of partition 0, 1, …"""
     leaderless: int = 0
+    """How many partitions have no leader."""
     operations: frozenset[int] | None = None
+    """Codes of our rights on the topic (KIP-430), None if they were not asked for."""
     in_sync: tuple[tuple[int, ...], ...] = ()
+    """Broker ids of partition 0, 1, …"""
     leaders: tuple[int, ...] = ()
+    """Broker id of partition 0, 1, …; -1 if none leads."""
 
 
 def create_topics(
     wire: Wire, topics: Sequence[Mapping[str, Any]], timeout: float, *, validate_only: bool
 ) -> ItemAnswers:
-    """Create topics, or only ask whether it would work. topics: payloads with name, partitions
-    (-1: default), replication_factor, assignment or None, configs; timeout: seconds."""
+    """Create topics, or only validate the request. topics: payloads with name, partitions (-1:
+    the broker's default), replication_factor, assignment or None, configs; timeout: seconds."""
+    # Version 5 answers with the counts and configs of the new topic (KIP-525), and takes -1 for the
+    # broker's defaults (KIP-464). From version 6 on a throttled topic has error 89 (KIP-599);
+    # before it was created, and the connection paused. validate_only spends the same mutation
+    # quota.
     request = CreateTopicsRequest(
         topics=[_make_new_topic(topic) for topic in topics],
         timeout_ms=int(timeout * 1000),
         validate_only=validate_only,
         min_version=5,
     )
+    # The timeout is how long the request may stay in the controller's queue. 0 does not mean "do
+    # not wait" (KIP-4) any more: the request can expire before it is looked at.
     response = wire.send(request, timeout + ANSWER_MARGIN)
     return ItemAnswers(
         {topic.name: _parse_created(topic) for topic in response.topics},
@@ -79,7 +90,8 @@ def create_partitions(
 
 
 def delete_topics(wire: Wire, topic_ids: Sequence[str], timeout: float) -> ItemAnswers:
-    """Delete topics by id and by nothing else; the broker answers in any order."""
+    """Delete topics by id. timeout: seconds. The answers are in no order."""
+    # Never by name: another topic may have taken the name since the plan was made.
     row = DeleteTopicsRequest.DeleteTopicState
     request = DeleteTopicsRequest(
         topics=[row(name=None, topic_id=parse_id(text)) for text in topic_ids],
@@ -104,8 +116,10 @@ def list_topics(
     node: str | None = None,
     operations: bool = False,
 ) -> tuple[TopicRow, ...]:
-    """What Metadata says of these topics, or of all that we may see (None). node: the broker
-    whose view is wanted; operations: also ask what we may do with each."""
+    """What Metadata says about these topics, or about all that we can see (None). node: the broker
+    whose view to return; operations: ask also for our rights on each."""
+    # A list of all topics leaves out those that we may not describe, without an error. By name both
+    # a hidden topic and a missing one have error 29, if we may describe neither.
     everything = MetadataRequest(
         topics=None,
         allow_auto_topic_creation=False,
@@ -122,6 +136,7 @@ def _make_new_topic(topic: Mapping[str, Any]) -> Any:
     assignment = topic["assignment"]
     return row(
         name=topic["name"],
+        # With an assignment, both counts must be -1: the broker refuses them beside it.
         num_partitions=-1 if assignment else topic["partitions"],
         replication_factor=-1 if assignment else topic["replication_factor"],
         assignments=[
@@ -136,8 +151,9 @@ def _make_new_topic(topic: Mapping[str, Any]) -> Any:
 
 
 def _parse_created(row: Any) -> ItemAnswer:
-    """Those who may not describe the topic's configs get -1 counts and an empty list, which
-    does not mean that there are no configs."""
+    """The answer for one new topic."""
+    # Without DescribeConfigs on the topic, the counts are -1 and the list of configs is empty,
+    # which does not mean that it has none (KIP-525).
     withheld = bool(row.topic_config_error_code) or row.configs is None
     return ItemAnswer(
         code=row.error_code,

@@ -1,4 +1,4 @@
-"""ListOffsets, ListGroups, DescribeGroups and OffsetFetch (v8 to v9), each of one broker."""
+"""ListOffsets, ListGroups, DescribeGroups and OffsetFetch (v8 to v9), each sent to one broker."""
 
 from __future__ import annotations
 
@@ -12,48 +12,55 @@ from msgspec import Struct
 from .client import Wire
 
 LATEST, EARLIEST = -1, -2
-"""Times that stand for the end of a log and for its beginning."""
+"""Times that stand for the end and the beginning of a log."""
 CONSUMER = "consumer"
-"""The protocol of groups that read topics."""
+"""The protocol type of groups that read topics."""
 
 
 class GroupRow(Struct, frozen=True):
-    """protocol: `consumer` for groups that read topics; state: None before Kafka 2.6."""
+    """One group of a listing."""
 
     name: str
     protocol: str
+    """`consumer` for groups that read topics."""
     state: str | None
+    """None before Kafka 2.6 (KIP-518)."""
 
 
 class GroupRows(Struct, frozen=True):
-    """The groups that one broker coordinates, or the code of its refusal."""
+    """The groups that one broker coordinates."""
 
     code: int
+    """0, or why they are unknown."""
     groups: tuple[GroupRow, ...] = ()
 
 
 class CommittedOffsets(Struct, frozen=True):
-    """What a group has committed: topic -> sum over its partitions."""
+    """The offsets that a group has committed."""
 
     code: int
     sums: Mapping[str, int]
+    """Topic -> sum over its partitions."""
 
 
 class GroupMembers(Struct, frozen=True):
-    """How many members a group has, and the topics that they were assigned partitions of. state:
-    `Dead` also for groups of another protocol."""
+    """The members of a group."""
 
     code: int
+    # DescribeGroups does not know groups of the new protocol (KIP-848): their state is `Dead`, as
+    # of a group that is not there.
     state: str
     count: int
     topics: frozenset[str]
+    """The topics of which they were assigned partitions."""
 
 
 def list_offsets(
     wire: Wire, places: Mapping[str, Sequence[int]], time: int, node: str, timeout: float
 ) -> Mapping[tuple[str, int], int]:
     """Topic and partition -> offset at that time. places: topic -> partitions that this broker
-    leads; one that it has an error for is left out. timeout: seconds."""
+    leads; time: milliseconds since 1970, LATEST or EARLIEST; timeout: seconds. Partitions with an
+    error are left out."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     part = topic.ListOffsetsPartition
     request = ListOffsetsRequest(
@@ -78,7 +85,7 @@ def list_offsets(
 
 
 def list_groups(wire: Wire, node: str, timeout: float) -> GroupRows:
-    """The groups that this broker coordinates, as far as we may see them; timeout: seconds."""
+    """The groups that this broker coordinates and that we can see. timeout: seconds."""
     response = wire.send(ListGroupsRequest(states_filter=[], types_filter=[]), timeout, node)
     return GroupRows(
         response.error_code,
@@ -92,7 +99,8 @@ def list_groups(wire: Wire, node: str, timeout: float) -> GroupRows:
 def fetch_committed(
     wire: Wire, names: Sequence[str], node: str, timeout: float
 ) -> Mapping[str, CommittedOffsets]:
-    """What these groups, which this broker coordinates, have committed; timeout: seconds."""
+    """The committed offsets of these groups, which this broker coordinates. timeout: seconds."""
+    # Version 8 asks for many groups at once (KIP-709). Version 10 has topic ids instead of names.
     group = OffsetFetchRequest.OffsetFetchRequestGroup
     request = OffsetFetchRequest(
         groups=[group(group_id=name, topics=None) for name in names], min_version=8, max_version=9
@@ -116,7 +124,7 @@ def fetch_committed(
 def describe_members(
     wire: Wire, names: Sequence[str], node: str, timeout: float
 ) -> Mapping[str, GroupMembers]:
-    """The members of these groups of the classic protocol; timeout: seconds."""
+    """The members of these groups of the classic protocol. timeout: seconds."""
     request = DescribeGroupsRequest(groups=list(names), include_authorized_operations=False)
     return {
         row.group_id: GroupMembers(
@@ -134,8 +142,11 @@ def describe_members(
 
 
 def parse_assignment(data: bytes) -> tuple[str, ...]:
-    """The topics of a member's assignment (ConsumerProtocolAssignment: version, then topics with
-    their partitions). Other protocols have other bytes there: what does not fit names none."""
+    """The topics of a member's assignment; none if the bytes are of another protocol.
+
+    The bytes are a ConsumerProtocolAssignment: version, then topics with their partitions.
+    """
+    # The broker passes on what the leader of the group sent, and checks nothing of it.
     try:
         return tuple(_parse_topics(data))
     except (struct.error, UnicodeDecodeError):

@@ -8,8 +8,8 @@ import pytest
 
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.errors import UsageError
-from kafkaform.workflow.alter.amendments import DRAFTS, read_alteration
-from kafkaform.workflow.alter.config_lists import Pair, parse_keys, parse_pairs
+from kafkaform_kafka.commands.config_lists import Pair, parse_keys, parse_pairs
+from kafkaform_kafka.commands.drafts import DRAFTS, make_drafts, read_edit
 
 from ...conftest import Broker
 from ...kit.commands.bare import Bare
@@ -94,7 +94,7 @@ def test_a_topic_is_altered_shown_logged_and_described(orders: tuple[Bare, str])
         "--add-config", "retention.ms=6000,cleanup.policy=[compact,delete]",
     )  # fmt: skip
     assert "1 changed" in said.text
-    assert "nobody can say whether" in said.err
+    assert "it is unknown whether one manages" in said.err
     shown = said.out.split(f"CONFIGS FOR TOPIC {name}")[1]
     assert "retention.ms  = 6000" in shown and "max.message.bytes  = 2000" in shown
     assert "Default config" not in shown and "compression.type" not in shown
@@ -139,7 +139,7 @@ def test_what_is_not_set_is_said(orders: tuple[Bare, str]) -> None:
     bare, name = orders
     said = bare.done("alter", "topic", name, APPROVED, "--delete-config", "retention.ms")
     assert "retention.ms is not set here" in said.text
-    assert "Nothing is to be changed" in said.text
+    assert "There is nothing to change" in said.text
     assert not (bare.cluster / "kafkaform.audit.jsonl").exists()
 
 
@@ -156,7 +156,7 @@ def test_the_same_again_changes_nothing(orders: tuple[Bare, str]) -> None:
     [
         (1, ["--add-config", "retention.ms"], "character 1: a config without `=`"),
         (1, ["--add-config", "a=1", "--delete-config", "a"], "given twice"),
-        (1, [], "nothing is to be changed"),
+        (1, [], "there is nothing to change"),
         (8, ["--add-config", "retention.mss=1"], 'Did you mean "retention.ms"?'),
         (1, ["--add-config", "retention.ms=6000", "--no-input"], "--auto-approve"),
     ],
@@ -186,10 +186,9 @@ def test_who_is_not_named(here: Here, entity: str) -> None:
 def test_a_limit_that_is_none(value: str) -> None:
     """How a limit is lifted is said in flags: there is no config to leave it out of."""
     with pytest.raises(UsageError) as caught:
-        wanted = read_alteration("user", ["ci"], [f"producer_byte_rate={value}"], [])
-        list(DRAFTS["user"](wanted, "ci"))
+        make_drafts(read_edit("user", ["ci"], [f"producer_byte_rate={value}"], []))
     assert "character 1: producer_byte_rate is not a number above 0" in caught.value.message
-    assert "--delete-config producer_byte_rate lifts it" in caught.value.advice
+    assert "--delete-config producer_byte_rate removes it" in caught.value.advice
 
 
 def test_a_topic_is_never_created(bare: Bare) -> None:
@@ -251,11 +250,13 @@ def test_preferred_leaders(orders: tuple[Bare, str]) -> None:
     bare, name = orders
     line = ["alter", "topic", name, "--elect-preferred"]
     said = bare.done(*line, APPROVED)
-    assert "Nothing is to be changed" in said.text
+    assert "There is nothing to change" in said.text
     assert "matches the configuration" not in said.text
     assert f"\n{name}" in said.out or f" {name}" in said.out
     assert not (bare.cluster / "kafkaform.audit.jsonl").exists()
-    assert "stands alone" in bare.fails(1, *line, "--delete-config", "retention.ms")
+    assert "cannot be combined with other options" in bare.fails(
+        1, *line, "--delete-config", "retention.ms"
+    )
     missing = bare.fails(1, "alter", "topic", f"{name}x", *line[3:], APPROVED)
     assert f'no topic "{name}x"' in missing
 
@@ -282,7 +283,7 @@ def test_a_dry_run_shows_the_plan_and_how_it_was_checked(orders: tuple[Bare, str
 @pytest.mark.parametrize(
     ("code", "arguments", "told"),
     [
-        (0, ["--delete-config", "retention.ms"], "Nothing is to be changed."),
+        (0, ["--delete-config", "retention.ms"], "There is nothing to change."),
         (8, ["--add-config", "retention.mss=1"], 'Did you mean "retention.ms"?'),
         (1, ["--add-config", "remote.storage.enable=true"], "was refused in the dry run"),
     ],
@@ -302,7 +303,7 @@ def test_a_dry_run_of_other_plans(folder: Folder) -> None:
     folder.create("a")
     with folder.untouched():
         said = folder.done("alter", "topic", f"{folder.prefix}a", "--elect-preferred", "--validate")
-        assert "Nothing is to be changed." in said.text
+        assert "There is nothing to change." in said.text
         limit = ("--add-config", "producer_byte_rate=1000", "--validate")
         said = folder.done("alter", "user", f"{folder.prefix}u", *limit)
         assert "Plan: 1 to add" in said.text and "checked by the broker" in said.text

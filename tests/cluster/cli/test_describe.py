@@ -349,8 +349,8 @@ def test_a_broker_that_is_not_there(bare: Bare, name: str) -> None:
         ("configs --entity-type=users", "kafkaform describe users"),
         ("configs --entity-default", "--entity-type brokers"),
         ("configs --entity-name=", "--entity-type brokers"),
-        ("configs --entity-name=a --name=b", "--name chooses among all topics"),
-        ("configs --entity-type=brokers --entity-default --name=1", "--name chooses among all"),
+        ("configs --entity-name=a --name=b", "--name selects among all topics"),
+        ("configs --entity-type=brokers --entity-default --name=1", "--name selects among all"),
         ("configs --entity-type=brokers --entity-default --entity-name=1", "in the place of"),
         ("topics a --bootstrap-server=", "is not HOST:PORT"),
         ("topic", "No such command"),
@@ -373,7 +373,7 @@ def test_brokers_and_the_cluster(bare: Bare) -> None:
     assert (cluster["principal"], cluster["controller_id"]) == ("User:admin", 1)
     assert cluster["authorizer"]["class"].endswith("StandardAuthorizer")
     assert cluster["authorizer"]["super_users"] is None
-    assert "unknown: brokers do not tell it" in bare.done("describe", "cluster").out
+    assert "unknown: brokers do not report it" in bare.done("describe", "cluster").out
 
 
 def test_users(bare: Bare) -> None:

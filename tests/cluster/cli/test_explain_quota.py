@@ -15,7 +15,7 @@ from ...kit.kafka.logins import Login
     [
         (["--user", "ci"], "--user and --client-id go together"),
         (["--client-id", "app"], "--user and --client-id go together"),
-        ([], "nobody is asked about"),
+        ([], "no client is named"),
         (["--user", "", "--client-id", "app"], "kafkaform describe quotas --user ''"),
         (["--ip", ""], "--ip is empty"),
     ],

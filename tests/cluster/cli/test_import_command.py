@@ -27,7 +27,7 @@ def test_a_live_cluster_becomes_configuration(folder: Folder) -> None:
     before = {name: folder.config(name) for name in folder.topics()}
     said = folder.done("import", "--all", "--match", f"{folder.prefix}*", "--out", OUT)
     assert "3 objects to import" in said.text
-    assert "may see; there may be more" in said.text
+    assert "can see; there can be more" in said.text
     text = (folder.path / OUT).read_text()
     assert text.count("for_each") == 2
     folder.done("fmt", "--check")
@@ -84,7 +84,7 @@ def test_an_unprivileged_user_is_told(folder: Folder, stranger: Login) -> None:
     folder.connect(stranger)
     said = folder.run("import", "--all", "--type", "kafka_topic", "--match", f"{folder.prefix}*")
     assert said.out == ""
-    assert "there may be more" in said.err
+    assert "there can be more" in said.err
 
 
 def test_every_kind_of_object(folder: Folder) -> None:
@@ -95,7 +95,7 @@ def test_every_kind_of_object(folder: Folder) -> None:
         said = folder.done("import", "--all", "--match", f"*{env}*", "--out", OUT)
         assert "20 objects to import" in said.text
         text = (folder.path / OUT).read_text()
-        assert "# Nobody can read the password" in text
+        assert "# The password cannot be read" in text
         assert f"User:{env}-checkout" in text
         folder.done("fmt", "--check")
         folder.done("validate")

@@ -224,7 +224,7 @@ def test_edits_of_an_earlier_version(rights: Rights) -> None:
     state = codec.decode(before, STATE)
     (folder.path / STATE).write_bytes(codec.encode(_anchored(folder, state)))
     text = folder.done("apply", "-auto-approve").text
-    assert "is not managed any more" in text and "adopt it again" in text
+    assert "is no longer managed" in text and "adopt it again" in text
     assert (owned(folder), rights.live()) == (["kafka_acl.b"], {"a", "b"})
 
 

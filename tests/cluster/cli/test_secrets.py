@@ -121,7 +121,7 @@ def test_a_lost_answer_is_resumed_with_the_same_password(
         patched.setattr(send, lost)
         assert folder.run("apply", "-auto-approve").code == 6
     said = folder.run("apply", "-auto-approve")
-    assert said.code == 6 and "nobody can read whether it arrived" in said.text
+    assert said.code == 6 and "nothing can show whether it arrived" in said.text
     token = said.text.split("--expect ")[1].split("`")[0]
     resumed = folder.done("apply", "--expect", token)
     assert "Resuming run" in resumed.text

@@ -128,7 +128,7 @@ def test_a_fault_of_kafkaform_itself(folder: Folder, monkeypatch: pytest.MonkeyP
     folder.declare("a")
     said = folder.fails(1, "plan")
     assert "failed unexpectedly: KeyError" in said
-    assert "fault of kafkaform, not of your configuration" in said
+    assert "bug in kafkaform, not a fault of your configuration" in said
     assert secret not in said
     (report,) = folder.path.glob("kafkaform-fault-*.txt")
     assert str(report) in said

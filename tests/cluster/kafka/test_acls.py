@@ -208,7 +208,7 @@ def test_a_rule_that_is_too_new_is_left_alone(
 ) -> None:
     """A version that does not know TwoPhaseCommit lists it as a number and deletes around it."""
     row = AclRow(5, prefix, 3, f"User:{prefix}", "*", 15, 3)
-    create_acls(admin._context.wire, [row], 10)
+    create_acls(admin.context.wire, [row], 10)
     known = rule(prefix, resource_type="TransactionalID", operation="TwoPhaseCommit")
     wait(admin, Observed, known)
     monkeypatch.setattr(
@@ -229,7 +229,7 @@ def test_what_resources_know_is_what_the_broker_says(admin: KafkaSession, prefix
     """A super user may do everything, and the broker lists what that is."""
     assert set(admin.facts.values["rights"]) == set(list_reported_operations("Cluster"))
     apply(admin, new(prefix))
-    wire = admin._context.wire
+    wire = admin.context.wire
     (row,) = eventually(
         lambda: list_topics(wire, [prefix], 10, operations=True), lambda rows: rows[0].code == 0
     )

@@ -206,7 +206,7 @@ def test_a_certificate_for_another_host(house: Doors) -> None:
     """The right authority is not enough."""
     said = refusal(through(house, "STRANGER", "SSL", ca=house.authority.pem))
     assert "certificate is not valid for '127.0.0.1'" in said
-    assert "use the name that the certificate has in bootstrap_servers" in said
+    assert "write the name from the certificate into bootstrap_servers" in said
 
 
 def test_a_certificate_that_has_expired(house: Doors) -> None:
@@ -218,7 +218,7 @@ def test_a_certificate_that_has_expired(house: Doors) -> None:
 def test_no_client_certificate_where_one_is_wanted(house: Doors) -> None:
     """In TLS 1.3 the refusal comes after the handshake."""
     said = refusal(through(house, "MTLS", "SSL", ca=house.authority.pem))
-    assert "the broker wants a client certificate -> give client_cert and client_key" in said
+    assert "the broker requires a client certificate -> give client_cert and client_key" in said
 
 
 def test_a_client_certificate_of_an_unknown_authority(
@@ -245,7 +245,7 @@ def test_a_port_where_something_else_listens(
     monkeypatch.setattr(native, "SETTLED", 0.1)
     with greeting(b"220 mail.example.com ESMTP ready\r\n") as address:
         said = refusal(KafkaSettings("kafka", (address,), protocol))
-    assert f"{address}: what listens there is not Kafka -> check host and port" in said
+    assert f"{address}: the server there is not Kafka -> check host and port" in said
 
 
 @pytest.mark.slow("waits for a timeout")
@@ -265,32 +265,32 @@ def test_a_host_that_does_not_exist(house: Doors) -> None:
 MIXED_UP: list[tuple[Callable[[Doors], KafkaSettings], str, str]] = [
     (
         lambda house: through(house, "CLIENT", "PLAINTEXT"),
-        "speaks SASL_PLAINTEXT, and this connection PLAINTEXT",
+        "expects SASL_PLAINTEXT, but this connection uses PLAINTEXT",
         'security_protocol = "SASL_PLAINTEXT" and log in with ',
     ),
     (
         lambda house: admin(house, "OPEN", "SASL_PLAINTEXT", "PLAIN"),
-        "speaks PLAINTEXT, and this connection SASL_PLAINTEXT",
+        "expects PLAINTEXT, but this connection uses SASL_PLAINTEXT",
         'security_protocol = "PLAINTEXT"',
     ),
     (
         lambda house: through(house, "EXPIRED", "PLAINTEXT"),
-        "speaks TLS, and this connection PLAINTEXT",
+        "expects TLS, but this connection uses PLAINTEXT",
         'security_protocol = "SSL" and give ca_cert',
     ),
     (
         lambda house: admin(house, "TLS", "SASL_PLAINTEXT", "PLAIN"),
-        "speaks TLS, and this connection SASL_PLAINTEXT",
+        "expects TLS, but this connection uses SASL_PLAINTEXT",
         'security_protocol = "SASL_SSL" and give ca_cert',
     ),
     (
         lambda house: through(house, "TLS", "SSL", ca=str(house.box.ca_file)),
-        "speaks SASL_SSL, and this connection SSL",
+        "expects SASL_SSL, but this connection uses SSL",
         'security_protocol = "SASL_SSL" and log in with ',
     ),
     (
         lambda house: admin(house, "CLIENT", "SASL_SSL", "PLAIN"),
-        "speaks SASL_PLAINTEXT, and this connection SASL_SSL",
+        "expects SASL_PLAINTEXT, but this connection uses SASL_SSL",
         "name the port of a listener with TLS in bootstrap_servers",
     ),
 ]
@@ -326,7 +326,7 @@ def test_a_token_endpoint_that_is_down_or_refuses(house: Doors) -> None:
     """It is named in place of the brokers, which were not even asked."""
     with serving(lambda: {}) as endpoint:
         refused = refusal(replace(by_endpoint(house, endpoint), password=Secret(WRONG)))
-    assert "gives no token: HTTP 401, invalid_client" in refused
+    assert "refused to give a token: HTTP 401, invalid_client" in refused
     down = refusal(by_endpoint(house, endpoint))
     assert f"{endpoint.url} cannot be reached: Connection refused" in down
 

@@ -61,7 +61,7 @@ def ask(session: KafkaSession, api: str, body: dict[str, Any]) -> list[tuple[int
     """The codes that the broker answers this request with."""
     module = metadata_requests if api == "Metadata" else admin_requests
     request = made(getattr(module, f"{api}Request"), body)
-    return list(codes(session._context.wire.send(request, PATIENCE)))
+    return list(codes(session.context.wire.send(request, PATIENCE)))
 
 
 # ── the table against the protocol ──────────────────────────────────────────────────────
@@ -418,7 +418,7 @@ def test_a_used_up_quota_says_how_long_to_wait(broker: sandbox.Sandbox, prefix: 
         quota.set(({"user": prefix}, {"controller_mutation_rate": 1.0}))
         assert ask(session, "CreateTopics", dry) == []
         request = made(admin_requests.CreateTopicsRequest, dry)
-        answer = session._context.wire.send(request, PATIENCE)
+        answer = session.context.wire.send(request, PATIENCE)
     assert [code for code, _ in codes(answer)] == [89]
     fault = fault_of("CreateTopics", 89, "x", wait=answer.throttle_time_ms / 1000)
     assert fault.kind is _N and fault.retry_after > 1

@@ -22,7 +22,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.plan.diff import compare
 from kafkaform_kafka.cluster.exchange import attempt
-from kafkaform_kafka.connection.settings import CONFIG
+from kafkaform_kafka.connection.provider_block import CONFIG
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.session import KafkaSession
@@ -42,7 +42,7 @@ NOBODY = "User:nobody-whom-any-test-knows"
 @pytest.fixture
 def wire(admin: KafkaSession) -> Wire:
     """The raw connection of the super user's session."""
-    return admin._context.wire
+    return admin.context.wire
 
 
 @pytest.fixture

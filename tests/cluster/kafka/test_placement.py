@@ -353,7 +353,7 @@ def test_a_preferred_election_on_request(
     assert leader(three, name) == 2
     phases = [body["phase"] for kind in ("intent", "outcome") for body in kinds(folder, kind)]
     assert phases.count("1.80 ElectLeaders") == 2
-    assert "Nothing is to be changed" in done(folder.run(*line))
+    assert "There is nothing to change" in done(folder.run(*line))
     done(folder.plan())
 
 

@@ -244,7 +244,7 @@ def test_fallbacks_are_what_a_removal_would_bring_back(admin: KafkaSession, pref
 
 
 def _effective(session: KafkaSession, name: str) -> dict[str, str | None]:
-    answer = describe_configs(session._context.wire, "topic", [name], 10)[name]
+    answer = describe_configs(session.context.wire, "topic", [name], 10)[name]
     return {entry.name: entry.value for entry in answer.configs or ()}
 
 

@@ -199,7 +199,7 @@ def test_port_that_was_taken_meanwhile_is_no_failure(
         box = sandbox.up(SandboxOptions("taken"), count_brokers, told.append)
     try:
         assert box.brokers[0].ports.client != taken.client
-        assert Message("somebody else has taken one of its ports: trying others") in told
+        assert Message("another program has taken one of its ports: trying others") in told
     finally:
         sandbox.down("taken")
 

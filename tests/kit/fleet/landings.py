@@ -17,6 +17,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.landing import FORMAT, META, ROWS
 from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.inventory.landing import make_snapshot_name
 
 START = 1_767_225_600.0
 """2026-01-01T00:00:00Z"""
@@ -80,7 +81,8 @@ class Landing:
     def register(self, hours: float, **said: Any) -> str:
         empty = dict.fromkeys(("clusters", "states", "owners", "principals", "rules", "naming"), ())
         about = {"format": FORMAT, "taken": at(hours), "rates": None, "settings": {}, **empty}
-        return self.write(f"register/{hours:08.3f}.json", dumps(about | said).encode() + b"\n")
+        name = make_snapshot_name(START + hours * HOUR)
+        return self.write(f"register/{name}.json", dumps(about | said).encode() + b"\n")
 
 
 def row(kind: str, key: str, attrs: Mapping[str, str], **more: Any) -> dict[str, Any]:

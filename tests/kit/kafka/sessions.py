@@ -149,7 +149,7 @@ def reading(broker: Any, topic_name: str, group: str) -> Iterator[None]:
 
 def limit_mutations(session: KafkaSession, user: str, rate: float) -> Callable[[], None]:
     """Give a user a controller mutation quota; returns how to take it back."""
-    wire = session._context.wire
+    wire = session.context.wire
 
     def send(*, remove: bool) -> None:
         row = AlterClientQuotasRequest.EntryData

@@ -11,7 +11,7 @@ import pytest
 from kafkaform.core.clock import SystemClock
 from kafkaform.workflow.configuration.untrusted import name_variable
 from kafkaform_kafka.connection import native
-from kafkaform_kafka.connection.settings import CONFIG
+from kafkaform_kafka.connection.provider_block import CONFIG
 
 from ...kit.commands.folder import Folder
 from ...kit.commands.here import Here
@@ -56,7 +56,7 @@ def test_a_changed_address_gets_no_byte(here: Here, listener: Listener, more: st
     here.monkeypatch.setenv(BOOTSTRAP, "127.0.0.1:1")
     here.write("main.kf.hcl", login(listener.address) + more)
     said = here.fails(*PLAN)
-    assert f"bootstrap_servers comes from the environment, and {BOOTSTRAP} says otherwise" in said
+    assert f"servers comes from the environment, and {BOOTSTRAP} has another value" in said
     assert "on main.kf.hcl:2:1" in said
     assert listener.connections == 0 and listener.received == b""
     assert CANARY not in said

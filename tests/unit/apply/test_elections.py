@@ -15,10 +15,11 @@ from kafkaform.core.errors import Blocked, DryRunRefused, PlanRefused, UsageErro
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
-from kafkaform.workflow.alter.elections import make_election, plan_election
+from kafkaform.workflow.alter.planning import plan_alteration
 from kafkaform.workflow.applying import run_apply
 from kafkaform.workflow.connection import Connection
 from kafkaform.workflow.run import Applied, ApplyRequest
+from kafkaform_kafka.commands.elections import elect_preferred
 from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
 from kafkaform_kafka.kinds.topic.simulation import topic_key
 from kafkaform_kafka.memory import (
@@ -66,12 +67,12 @@ def elect(where: House, *names: str, gap: Any = None) -> Applied:
     """What `alter topic NAMES --elect-preferred` does."""
     where.screen = Screen(gap or (lambda plan: None))
     found = Connection(where.providers[KAFKA], SAID.providers[KAFKA], {})
-    wanted = make_election(names or ("orders",), others=False)
+    wanted = elect_preferred(names or ("orders",))
     ask = ApplyRequest(
         approve=where.screen.approve,
         command="alter",
         instance=KAFKA,
-        make=lambda scene: plan_election(scene, found, wanted),
+        make=lambda scene: plan_alteration(scene, found, wanted),
         again=advise("alter"),
     )
     return finish(
@@ -207,8 +208,8 @@ def test_a_missing_topic_is_refused() -> None:
     where = led_by_others()
     with pytest.raises(UsageError, match="there is no topic"):
         elect(where, "orderz")
-    with pytest.raises(UsageError, match="stands alone"):
-        make_election(("orders",), others=True)
+    with pytest.raises(UsageError, match="cannot be combined"):
+        elect_preferred(("orders",), others=True)
 
 
 def test_a_refused_election_fails() -> None:

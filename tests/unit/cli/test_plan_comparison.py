@@ -114,5 +114,5 @@ def test_what_is_no_plan_is_refused(here: Here) -> None:
     here.write("json", "{}")
     here.write("plan", "x")
     assert "cannot be read" in here.fails("show", "missing", "json")
-    assert "text holds no plan" in here.fails("show", "text", "json")
+    assert "text contains no plan" in here.fails("show", "text", "json")
     assert "json is not a kafkaform plan" in here.fails("show", "json", "text", code=4)

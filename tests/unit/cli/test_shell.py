@@ -18,6 +18,7 @@ from kafkaform.cli.completion import Completer
 from kafkaform.cli.options.connection import ShellContext
 from kafkaform.cli.shell import _SECRET
 from kafkaform.workflow.connection import ConnectionInputs
+from kafkaform_kafka.commands import completion
 from kafkaform_kafka.inspect.source import DescribeQuery
 
 from ...kit.commands.bare import LOGIN, Bare
@@ -254,9 +255,8 @@ def test_live_names(
 ) -> None:
     """Wherever a name may stand, those that the cluster has now; no default entity, no name that
     would need quotes, and nothing where nobody can know."""
-    monkeypatch.setattr(
-        Completer, "_ask_cluster", lambda self, kind, wanted: described(kind, wanted)
-    )
+    monkeypatch.setattr(Completer, "_get_session", lambda self: None)
+    monkeypatch.setattr(completion, "read_document", described)
     found = [
         name.rstrip()
         for name in Completer(ShellContext(ConnectionInputs())).list_candidates(before, text)
@@ -266,7 +266,7 @@ def test_live_names(
     assert found == offered
 
 
-def described(kind: str, wanted: DescribeQuery) -> Any:
+def described(_: object, kind: str, wanted: DescribeQuery) -> Any:
     """What a cluster tells."""
     entities = {"groups": ["billing"], "client-metrics": ["latency"]}
     return {

@@ -182,7 +182,7 @@ def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     monkeypatch.setattr(doctor, "LEAST_BYTES", 1 << 60)
     bad = {c.name: c for c in doctor.run_checks(replace_jars(place), None, tmp_path)}
-    assert bad["no-such-package"].told == "it is not installed"
+    assert bad["no-such-package"].found == "it is not installed"
     assert "kafkaform[fleet]" in bad["pandas"].advice
     assert bad["root"].good is False
     assert bad["jars"].good is None
@@ -201,10 +201,10 @@ def test_the_doctor_looks_at_what_spark_will_use(
     monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))
     found = by_name(SparkPlace("local[2]", tmp_path))
-    assert (found["java"].good, found["java"].told.split(" ", 2)[0]) == (False, "21.0.1")
-    assert "no such processor" in found["java"].told and "JAVA_HOME" in found["java"].advice
+    assert (found["java"].good, found["java"].found.split(" ", 2)[0]) == (False, "21.0.1")
+    assert "no such processor" in found["java"].found and "JAVA_HOME" in found["java"].advice
     assert found["jars"].good is None
-    assert found["temporary files"].told.endswith(f"free in {tmp_path}")
+    assert found["temporary files"].found.endswith(f"free in {tmp_path}")
     (jars / f"delta-storage-{number}.jar").touch()
     (home / "bin" / "java").write_text("#!/bin/sh\n")
     found = by_name(SparkPlace("local[2]", tmp_path))
@@ -253,7 +253,7 @@ class Careless(Folder, frozen=True):
 def test_a_store_that_loses_writes_is_found_out(tmp_path: Path) -> None:
     assert doctor._check_writes(open_objects(f"memory://{tmp_path.name}/x", {})).good is True
     careless = doctor._check_writes(Careless(tmp_path / "c"))
-    assert (careless.good, careless.told) == (
+    assert (careless.good, careless.found) == (
         False,
         "the store overwrote an object that already existed",
     )

@@ -88,7 +88,7 @@ def test_a_file_is_protected(applied: Folder) -> None:
     rewrite(applied, FILE, "")
     rewrite(applied, "textstore_file.motd.name", '"motd"')
     rewrite(applied, "textstore_file.motd.uid", "1")
-    assert "its block is gone, and it is protected" in applied.run("plan")
+    assert "removed from the configuration, but delete protection is on" in applied.run("plan")
     applied.run("apply", "-auto-approve")
     assert "motd" in applied.store.files
 
@@ -144,7 +144,7 @@ def test_what_may_not_be_seen_is_not_missing(
     folder.write(folder.connect())
     written = folder.run("import", "--all")
     assert '"public/a"' in written and "secret/a" not in written
-    assert "this is what reader may see; there may be more" in written
+    assert "this is what reader can see; there can be more" in written
 
 
 @pytest.mark.parametrize(("executed", "code"), [(True, 0), (False, 5)])

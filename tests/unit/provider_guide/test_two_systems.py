@@ -99,7 +99,7 @@ def test_a_failure_of_one_stops_what_needs_it(
     monkeypatch.setattr(folder.store, "write", full)
     said = folder.run("apply", "-auto-approve", code=5)
     assert "the store is full" in said
-    assert "textstore_file.name comes first and was not applied" in said
+    assert "it depends on textstore_file.name, which was not applied" in said
     assert list(cluster.topics) == ["others"]
 
 
@@ -121,7 +121,7 @@ def test_commands_for_kafka_choose_kafka(both: Folder, cluster: SimulatedCluster
     change = ("--add-config", "retention.ms=3600000", "--validate")
     assert "IncrementalAlterConfigs" in both.run("alter", "topic", "payments", *change)
     refused = both.run("alter", "topic", "refunds", *change, "--provider", "textstore", code=1)
-    assert "provider instance 'textstore' is no Kafka cluster" in refused
+    assert "provider instance 'textstore' is not a Kafka cluster" in refused
     both.write(both.connect())
     for words in (
         ("describe", "topics"),

@@ -142,7 +142,7 @@ def test_a_secret_on_the_command_line_is_refused(here: Here, key: str) -> None:
     said = here.fails(
         "describe", "cluster", "--bootstrap-server=b:1", f"--client-property={key}={SECRET}"
     )
-    assert f"{key} stands on the command line" in said
+    assert f"{key} is on the command line" in said
     assert f"{key}=env:NAME" in said and f"{key}=file:PATH" in said
     assert SECRET not in said
 
@@ -212,7 +212,7 @@ def test_tuning_of_the_java_client_is_told_and_ignored() -> None:
         (["metric.reporters=a.B"], "names a Java class"),
         (["ssl.engine.factory.class=a.B"], "names a Java class"),
         (["sasl.kerberos.kinit.cmd=/bin/evil"], "no command is run"),
-        (["config.providers=file"], "never fetched by plugins"),
+        (["config.providers=file"], "plugins that fetch values are not loaded"),
         (["sasl.mechanism=GSSAPI"], "GSSAPI is not supported"),
         (["sasl.jaas.config=com.sun.security.auth.module.JndiLoginModule required a=b;"], "Jndi"),
         (["sasl.jaas.config=com.example.Login required a=b;"], "only Kafka's own"),

@@ -155,7 +155,7 @@ def test_users_get_a_place_for_their_password() -> None:
     made = text(user("ci", "SCRAM-SHA-256", 4096), user("ci", "SCRAM-SHA-512", 8192))
     assert made.count('resource "kafka_user_scram_credential"') == 2
     assert 'password        = secret_env("CI_SCRAM_SHA_256_PASSWORD")' in made
-    assert "# Nobody can read the password: put it into CI_SCRAM_SHA_512_PASSWORD." in made
+    assert "# The password cannot be read: put it into CI_SCRAM_SHA_512_PASSWORD." in made
     assert made.count("scram_iterations") == 1
 
 

@@ -95,7 +95,7 @@ def test_links_out_of_the_root_are_refused(
     assert '"main.kf.hcl" leads out of the root of the configuration' in said
     assert "hunter2" not in said
     assert str(outside) not in said
-    assert "the nearest folder upwards that holds .git" in said
+    assert "the nearest folder upwards that contains .git" in said
 
 
 def test_links_to_what_is_no_file(here: Here) -> None:

@@ -129,6 +129,7 @@ class Acl(Struct, frozen=True, order=True):
 
     @property
     def fields(self) -> tuple[str, ...]:
+        """All fields in the order of the key."""
         return (
             self.principal,
             self.host,
@@ -151,6 +152,7 @@ class Acl(Struct, frozen=True, order=True):
 
     @property
     def attributes(self) -> FrozenMap:
+        """The attributes of a `kafka_acl` block."""
         return FrozenMap(zip(NAMES, self.fields, strict=True))
 
 
@@ -388,4 +390,7 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=lambda text: parse_acl_key(text).key,
+    named_by=("acl_principal", "acl_operation", "resource_type", "resource_name"),
+    # Error 54: without an authorizer, brokers refuse to list ACLs instead of listing none.
+    switched_off=frozenset({"SECURITY_DISABLED"}),
 )

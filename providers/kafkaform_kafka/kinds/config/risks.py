@@ -1,7 +1,7 @@
-"""What another value of a broker, group or client-metrics config can harm.
+"""Finds the risks of changed configs of brokers, groups and client metrics.
 
-Every config that can be changed without a restart has a row; a test walks all of Kafka 4.3.
-Configs that need a restart cannot be declared (`rules.py` refuses them), so they have none.
+Every config of Kafka 4.3 that can be changed without a restart has a row; a test checks that.
+Configs that need a restart have none, because `rules.py` refuses them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ LOWERED, RAISED, CHANGED, TO_TRUE, TO_FALSE = "lowered", "raised", "changed", "t
 
 
 class Harm(Struct, frozen=True):
-    """One row: when a change of the value is dangerous, and what it does then."""
+    """When a change of a config is dangerous, and what happens then."""
 
     kind: RiskKind
     when: str
+    """LOWERED, RAISED, CHANGED, TO_TRUE or TO_FALSE."""
     text: str
-    """`{new}` stands for the new value with its unit."""
+    """The harm; `{new}` stands for the new value with its unit."""
 
 
 _SLOWER = RiskKind.THROUGHPUT
@@ -97,7 +98,7 @@ _WRITES: Mapping[str, tuple[Harm, ...]] = {
         Harm(
             RiskKind.ORDERING,
             CHANGED,
-            "timestamps come from another clock from now on, and retention counts from them",
+            "timestamps come from another clock from now on, and retention depends on them",
         ),
     ),
     "log.cleaner.delete.retention.ms": (
@@ -136,7 +137,7 @@ _WRITES: Mapping[str, tuple[Harm, ...]] = {
         ),
     ),
     "compression.type": (
-        Harm(_SLOWER, CHANGED, "brokers compress again what producers compressed otherwise"),
+        Harm(_SLOWER, CHANGED, "brokers recompress batches that have another compression type"),
     ),
 }
 
@@ -156,13 +157,13 @@ _CLIENTS: Mapping[str, tuple[Harm, ...]] = {
         for name in ("listeners", "listener.security.protocol.map")
     },
     "principal.builder.class": (
-        Harm(_CUT, CHANGED, "clients may become other principals, whom no ACL names"),
+        Harm(_CUT, CHANGED, "clients can get other principals, which no ACL names"),
     ),
     "sasl.enabled.mechanisms": (
-        Harm(_CUT, CHANGED, "clients that log in with a mechanism that goes are refused"),
+        Harm(_CUT, CHANGED, "clients that log in with a removed mechanism are refused"),
     ),
     **{
-        name: (Harm(_CUT, CHANGED, "clients may not be able to log in as they did"),)
+        name: (Harm(_CUT, CHANGED, "clients may be unable to log in as before"),)
         for name in (
             *("sasl.jaas.config", "sasl.kerberos.principal.to.local.rules"),
             *("sasl.kerberos.service.name", "sasl.login.callback.handler.class"),
@@ -206,7 +207,7 @@ _WORK: Mapping[str, tuple[Harm, ...]] = {
         )
     },
     **{
-        name: (Harm(_SLOWER, LOWERED, "remote storage is used at most at {new} a second"),)
+        name: (Harm(_SLOWER, LOWERED, "transfers of remote storage get at most {new} a second"),)
         for name in (
             *("remote.log.manager.copy.max.bytes.per.second",),
             *("remote.log.manager.fetch.max.bytes.per.second",),
@@ -217,15 +218,15 @@ _WORK: Mapping[str, tuple[Harm, ...]] = {
         for name in ("log.flush.interval.messages", "log.flush.interval.ms")
     },
     **{
-        name: (Harm(_SLOWER, LOWERED, "consumers read from remote storage what is beyond {new}"),)
+        name: (Harm(_SLOWER, LOWERED, "consumers read records beyond {new} from remote storage"),)
         for name in ("log.local.retention.bytes", "log.local.retention.ms")
     },
     "cordoned.log.dirs": (
-        Harm(_SLOWER, CHANGED, "new partitions go to the log directories that are left"),
+        Harm(_SLOWER, CHANGED, "new partitions go only to the remaining log directories"),
     ),
 }
 
-# A change of these makes brokers more or less busy and harms neither data nor clients.
+# A change of these affects only how busy brokers are; it harms neither data nor clients.
 HARMLESS = frozenset(
     """
     compression.gzip.level compression.lz4.level compression.zstd.level config.providers
@@ -265,7 +266,7 @@ GROUP_HARMS: Mapping[str, tuple[Harm, ...]] = {
     "consumer.session.timeout.ms": (_SESSION,),
     "share.assignment.interval.ms": (),
     "share.auto.offset.reset": (
-        Harm(RiskKind.ORDERING, CHANGED, "a new share group starts at another place"),
+        Harm(RiskKind.ORDERING, CHANGED, "a new share group starts at another offset"),
     ),
     "share.delivery.count.limit": (
         Harm(RiskKind.ORDERING, LOWERED, "a record that fails {new} times is skipped (KIP-932)"),
@@ -275,7 +276,7 @@ GROUP_HARMS: Mapping[str, tuple[Harm, ...]] = {
         Harm(
             RiskKind.ORDERING,
             CHANGED,
-            "members get other records of transactions that are open or were aborted",
+            "members get other records of open and aborted transactions",
         ),
     ),
     "share.partition.max.record.locks": (
@@ -307,15 +308,14 @@ METRICS_HARMS: Mapping[str, tuple[Harm, ...]] = {"interval.ms": (), "match": (),
 def find_risks(
     harms: Mapping[str, tuple[Harm, ...]], find: Lookup, change: Change, _: Facts
 ) -> Sequence[Risk]:
-    """The risks of one change of configs. harms, find: the table of its kind, and what is known of
-    a config."""
+    """The risks of one change of configs. harms, find: the tables of its kind."""
     if change.action not in (Action.CREATE, Action.UPDATE, Action.DELETE):
         return ()
     return tuple(_list_risks(harms, find, change))
 
 
 def find_unit(find: Lookup, path: Path) -> str:
-    """The unit of the value at a path, as the config's table has it."""
+    """The unit of the value at a path, or an empty text."""
     known = find(path[1]) if len(path) == 2 and path[0] == "config" else None
     return known.unit if known is not None else ""
 
@@ -328,7 +328,7 @@ def _list_risks(
             continue
         name, known = item.path[1], find(item.path[1])
         if known is None:
-            continue  # of a plugin: nobody here knows what it does
+            continue  # a plugin's config, whose effect is unknown
         default = known.default
         old = str(default if item.before is None else item.before)
         gone = item.effective if item.effective is not None else default
@@ -340,7 +340,7 @@ def _list_risks(
 
 
 def _select_harms(harms: Mapping[str, tuple[Harm, ...]], known: ConfigKey) -> tuple[Harm, ...]:
-    # A config of one listener follows the row of its bare name, which is the known one's.
+    # `known` has the name without a listener's prefix, so all listeners share one row.
     return harms.get(known.name, ())
 
 

@@ -1,4 +1,4 @@
-"""The keys of quotas: unit, range and whom each one counts."""
+"""The quota keys: unit, range, and which entities they belong to."""
 
 from __future__ import annotations
 

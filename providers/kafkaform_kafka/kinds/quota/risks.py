@@ -1,7 +1,7 @@
-"""Which clients a change of a quota slows down.
+"""Finds the risks of quota changes: which clients are slowed down.
 
-A cluster does not tell how much a client uses now (only JMX does), so a limit is compared with the
-one before it, never with the traffic.
+A cluster does not report how much a client uses (only JMX does), so a limit is compared with the
+previous one, never with the traffic.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def find_quota_risks(change: Change, _: Facts) -> Sequence[Risk]:
 
 
 def find_quota_unit(path: Path) -> str:
-    """`bytes/s` for byte rates, empty for rates that nobody abbreviates."""
+    """`bytes/s` for byte rates, empty for others."""
     key = QUOTA_KEYS.get(path[1]) if len(path) == 2 and path[0] == "config" else None
     return key.unit if key is not None and key.unit == "bytes/s" else ""
 
@@ -38,7 +38,7 @@ def _list_risks(change: Change) -> Iterator[Risk]:
         if before is not None and after >= Decimal(str(before)):
             continue
         was = (
-            "no limit of this entity's own before"
+            "this entity had no own limit before"
             if before is None
             else f"{_render_limit(item.path[1], before)} before"
         )

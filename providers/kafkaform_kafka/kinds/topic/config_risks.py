@@ -1,6 +1,6 @@
-"""What another value of each topic config can harm. Every config of Kafka 4.3 has a row here.
+"""Finds the risks of changed topic configs. Every topic config of Kafka 4.3 has a row in `JUDGES`.
 
-Values are effective ones: what an override replaces, or what takes effect once it is removed.
+Values are effective ones: the value that an override replaces, or that takes effect without it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ DELETE, COMPACT = "delete", "compact"
 
 
 class Values(Struct, frozen=True):
-    """One key of one topic, before and after the change."""
+    """One config of one topic, before and after the change."""
 
     old: str
     new: str
     unit: str
     before: Mapping[str, str]
-    """Every effective config of the topic before the change."""
+    """All effective configs of the topic before the change."""
     after: Mapping[str, str]
+    """All effective configs of the topic after the change."""
 
     @property
     def lowered(self) -> bool:
@@ -42,7 +43,7 @@ class Values(Struct, frozen=True):
 
     @property
     def amount(self) -> str:
-        """The new value as people say it, with the exact one."""
+        """The new value with its unit, and the exact value."""
         return render_with_exact(self.new, self.unit)
 
 
@@ -51,7 +52,7 @@ Judge = Callable[[Values], Iterator[Harm]]
 
 
 def read_limit(value: str) -> Decimal:
-    """A number that can be compared: -1 means no limit in every config that takes it."""
+    """A number that can be compared: -1 means no limit in every config that accepts it."""
     number = parse_integer(value)
     if number is None:
         try:
@@ -82,13 +83,13 @@ def _when_raised(kind: RiskKind, text: str) -> Judge:
 
 
 def _when_compacted(judge: Judge) -> Judge:
-    """Only where the topic is compacted after the change."""
+    """The judge, but only for topics that are compacted after the change."""
     return lambda values: judge(values) if _has_policy(values.after, COMPACT) else iter(())
 
 
 def _judge_cleanup(values: Values) -> Iterator[Harm]:
     if _has_policy(values.after, DELETE) and not _has_policy(values.before, DELETE):
-        # Before, compaction kept the latest record of each key for ever.
+        # Until now, compaction has kept the latest record of each key for ever.
         age = render_with_exact(values.after["retention.ms"], "ms")
         yield (
             RiskKind.DATA_LOSS,
@@ -148,14 +149,14 @@ def _judge_unclean_election(values: Values) -> Iterator[Harm]:
 def _judge_remote_storage(values: Values) -> Iterator[Harm]:
     # KIP-950: a topic leaves remote storage only with remote.log.delete.on.disable=true.
     if values.old == "true" != values.new:
-        yield RiskKind.DATA_LOSS, "everything that is in remote storage is deleted"
+        yield RiskKind.DATA_LOSS, "all data in remote storage is deleted"
 
 
 def _judge_remote_delete(values: Values) -> Iterator[Harm]:
     if values.new == "true" != values.old and values.after["remote.storage.enable"] == "true":
         yield (
             RiskKind.DATA_LOSS,
-            "everything in remote storage is deleted once remote.storage.enable is set to false",
+            "all data in remote storage is deleted once remote.storage.enable is set to false",
         )
 
 
@@ -164,7 +165,7 @@ def _judge_local_retention(values: Values) -> Iterator[Harm]:
     if values.new != "-2" and (values.old == "-2" or values.lowered):
         yield (
             RiskKind.THROUGHPUT,
-            f"consumers read from remote storage what is beyond {values.amount}",
+            f"consumers read records beyond {values.amount} from remote storage",
         )
 
 
@@ -172,7 +173,7 @@ def _judge_timestamp_type(values: Values) -> Iterator[Harm]:
     whose = "the broker's" if values.new == "LogAppendTime" else "the producers'"
     yield (
         RiskKind.ORDERING,
-        f"timestamps are {whose} from now on, and retention counts from them",
+        f"timestamps are {whose} from now on, and retention depends on them",
     )
 
 
@@ -200,10 +201,10 @@ JUDGES: Mapping[str, Judge] = {
             "a consumer that is more than {new} behind misses deletions of keys",
         )
     ),
-    "file.delete.delay.ms": _find_no_harm,  # of files whose records are gone already
+    "file.delete.delay.ms": _find_no_harm,  # only files whose records are already deleted
     "flush.messages": _SLOWER_DISK,
     "flush.ms": _SLOWER_DISK,
-    "follower.replication.throttled.replicas": _find_no_harm,  # limits replication alone
+    "follower.replication.throttled.replicas": _find_no_harm,  # limits only replication
     "index.interval.bytes": _find_no_harm,
     "leader.replication.throttled.replicas": _find_no_harm,
     "local.retention.bytes": _judge_local_retention,
@@ -249,16 +250,16 @@ JUDGES: Mapping[str, Judge] = {
 
 
 class Retention(Struct, frozen=True):
-    """What a topic keeps after a change that makes it keep less."""
+    """The limits of a topic after a change."""
 
     ms: int | None
-    """Records that are older go; None if age alone deletes nothing."""
+    """Older records are deleted; None if no record is deleted because of its age."""
     bytes: int | None
-    """What a partition has beyond this goes; None if size alone deletes nothing."""
+    """Larger partitions are cut; None if no record is deleted because of its partition's size."""
 
 
 def find_new_retention(change: Change, facts: Facts) -> Retention:
-    """The limits that delete records after the change, of an update that can lose data."""
+    """The limits that delete records after the change."""
     defaults = facts.values.get("topic_defaults") or EMPTY
     after = _list_after(change, defaults)
     if not _has_policy(after, DELETE):
@@ -268,7 +269,7 @@ def find_new_retention(change: Change, facts: Facts) -> Retention:
 
 
 def find_topic_config_risks(change: Change, facts: Facts) -> Sequence[Risk]:
-    """The risks of one change of a `kafka_topic_config`, whose topic others declare."""
+    """The risks of one change of a `kafka_topic_config`."""
     return tuple(find_config_risks(change, facts))
 
 
@@ -279,7 +280,8 @@ def find_topic_unit(path: Path) -> str:
 
 
 def find_config_risks(change: Change, facts: Facts) -> Iterator[Risk]:
-    """The risks of an update's topic configs. A new topic has no data and no clients."""
+    """The risks of an update's topic configs."""
+    # A new topic has neither data nor clients.
     if change.action is not Action.UPDATE:
         return
     changed = {item.path[1]: item for item in change.paths if _is_config(item)}
@@ -298,7 +300,7 @@ def find_config_risks(change: Change, facts: Facts) -> Iterator[Risk]:
 
 
 def _list_after(change: Change, defaults: FrozenMap) -> dict[str, str]:
-    """Every topic config as it takes effect after the change."""
+    """All topic configs as they take effect after the change."""
     removed = {
         item.path[1]: str(item.effective)
         for item in change.paths
@@ -312,8 +314,8 @@ def _is_config(item: PathChange) -> bool:
 
 
 def _list_effective(attributes: FrozenMap | None, defaults: FrozenMap) -> dict[str, str]:
-    """Every topic config as it takes effect: the override, else the cluster's default, else
-    Kafka's, which is assumed where we may not read the brokers' configs."""
+    """All topic configs as they take effect: the override, or the default of cluster or Kafka."""
+    # Without the right to read the brokers' configs, Kafka's own defaults are assumed.
     overrides = (attributes or EMPTY).get("config") or EMPTY
     return {
         name: str(overrides.get(name) or defaults.get(name) or key.default)

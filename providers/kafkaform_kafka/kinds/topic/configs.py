@@ -229,6 +229,7 @@ TYPE = ResourceType(
     import_key=_import_key,
     ours=select_declared,
     left=make_remainder("config"),
+    part_of="kafka_topic",
     risks=find_topic_config_risks,
     unit=find_topic_unit,
 )

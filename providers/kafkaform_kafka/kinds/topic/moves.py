@@ -151,20 +151,21 @@ def find_warnings(change: Change, facts: Facts) -> broker_rules.Faults:
         return
     if not count_copies(change, facts) and not _count_removed(change, facts):
         partitions = render_count(len(rows), "partition")
-        yield f"another preferred leader for {partitions}; no data is copied", ""
+        yield f"changes the preferred leader of {partitions}; no data is copied", ""
     yield from _dead_warnings(change, facts)
 
 
 def find_risks(change: Change, facts: Facts) -> Iterator[Risk]:
-    """What is copied, and whom the move can stop."""
+    """The risks of this move: how much it copies, and whether it can stop producers."""
     rows = plan_moves(change, facts)
     copies, removed = sum(count_copies(change, facts).values()), _count_removed(change, facts)
     if copies or removed:
-        parts = [f"{render_count(copies, 'replica')} copied"] if copies else []
-        parts += [f"{removed} removed"] if removed else []
+        # Old and new replicas exist together until the copies are complete, and take disk space.
+        counts = ((copies, "copied"), (removed, "removed"))
+        parts = ", ".join(f"{render_count(n, 'replica')} {verb}" for n, verb in counts if n)
         text = (
-            f"{render_count(len(rows), 'partition')}: {' and '.join(parts)}. The apply starts this "
-            "and does not wait"
+            f"{render_count(len(rows), 'partition')}: {parts}; the apply starts the move and does "
+            "not wait"
         )
         yield Risk(RiskKind.MOVE, text, ("replica_assignment",), FrozenMap(replicas=copies))
     if rows:
@@ -172,7 +173,7 @@ def find_risks(change: Change, facts: Facts) -> Iterator[Risk]:
 
 
 def count_copies(change: Change, facts: Facts) -> Mapping[int, int]:
-    """Partition -> how many new copies of its data the move makes, if any."""
+    """Partition -> the number of new copies of its data, for partitions that are copied."""
     start = _find_start(change, facts)
     added = {n: len(set(row) - set(start[n])) for n, row in plan_moves(change, facts).items()}
     return {number: count for number, count in added.items() if count}
@@ -198,8 +199,8 @@ def _dead_warnings(change: Change, facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _find_in_sync_risks(change: Change) -> Iterator[Risk]:
-    """The configs are written before the move has ended."""
-    # Until the copies are complete the old number of replicas counts for acks=all.
+    # Configs take effect before the copies are complete, and until then the old number of replicas
+    # counts for acks=all.
     least = parse_integer(str(get_config(change.after).get("min.insync.replicas") or ""))
     old = (change.before or EMPTY).get("replication_factor")
     new = (change.after or EMPTY).get("replication_factor")

@@ -107,10 +107,10 @@ def _measure_copied(context: ClusterContext, moves: Moves) -> Mapping[str, CopyP
     """Topic -> its progress, None if a broker does not report the sizes."""
     counts = {name: max(mine) + 1 for name, mine in moves.items() if mine}
     rows = (move.replicas for mine in moves.values() for move in mine.values())
-    told = {
+    sizes = {
         broker: _read_sizes(context, counts, str(broker)) for broker in placement.list_brokers(rows)
     }
-    known = {broker: sizes for broker, sizes in told.items() if sizes is not None}
+    known = {broker: found for broker, found in sizes.items() if found is not None}
     return {name: _measure_topic(name, mine, known) for name, mine in moves.items()}
 
 

@@ -176,10 +176,6 @@ def _check_update(change: Change, facts: Facts) -> Diagnostics:
     )
 
 
-def _has_writes(change: Change) -> bool:
-    return bool(paths_below(change, *_WRITTEN))
-
-
 _WRITTEN = ("partitions", "replication_factor", "replica_assignment", "config")
 """Attributes that requests change; the others are only in the state."""
 

@@ -1,4 +1,4 @@
-"""What a change of a topic can harm: its records, and the clients that use it."""
+"""Finds the risks of topic changes, for records and for clients."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ def _find_growth_risks(before: FrozenMap, after: FrozenMap) -> Iterator[Risk]:
 def _find_replica_risks(before: FrozenMap, after: FrozenMap) -> Iterator[Risk]:
     live, wanted = before.get("replication_factor"), after.get("replication_factor")
     if isinstance(live, int) and isinstance(wanted, int) and wanted < live:
-        left = "1 replica is" if wanted == 1 else f"{wanted} replicas are"
+        # In Kafka a replication factor of N survives the loss of N - 1 brokers.
         yield Risk(
             RiskKind.AVAILABILITY,
-            f"{left} left of {live}: fewer brokers may fail",
+            f"only {wanted} of {live} replicas {'stays' if wanted == 1 else 'stay'}: fewer brokers "
+            "can fail without loss",
             ("replication_factor",),
         )

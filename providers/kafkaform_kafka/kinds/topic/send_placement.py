@@ -255,15 +255,15 @@ def _await_standing(
         views = [
             _look_at_broker(context, text, ticket, running, node) for node in live_nodes(context)
         ]
-        told = [view for view in views if view[0].status is not OutcomeStatus.UNKNOWN] or views
-        started = next((o for o, _ in told if o.status is OutcomeStatus.STARTED), None)
+        known = [view for view in views if view[0].status is not OutcomeStatus.UNKNOWN] or views
+        started = next((o for o, _ in known if o.status is OutcomeStatus.STARTED), None)
         if started is not None:
             return started
-        agreed = len({outcome.status for outcome, _ in told}) == 1
-        if agreed and all(sure for _, sure in told):
-            return told[0][0]
+        agreed = len({outcome.status for outcome, _ in known}) == 1
+        if agreed and all(sure for _, sure in known):
+            return known[0][0]
         if time.monotonic() >= deadline:
-            return told[0][0] if agreed else _unclear_outcome(text)
+            return known[0][0] if agreed else _unclear_outcome(text)
         time.sleep(_PAUSE)
         again = list_moves(context)
         if not isinstance(again, Fault):

@@ -53,6 +53,7 @@ MECHANISMS: Mapping[str, Mechanism] = {
 
 
 def identity_key(username: str, mechanism: str) -> str:
+    """The key of a credential, and its import id."""
     return keys.join((username, mechanism))
 
 

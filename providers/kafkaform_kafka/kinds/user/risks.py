@@ -1,4 +1,4 @@
-"""Which logins a change of a SCRAM credential ends."""
+"""Finds the risks of SCRAM credential changes: which logins stop working."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from kafkaform.core.value import EMPTY
 
 
 def find_user_risks(change: Change, _: Facts) -> Sequence[Risk]:
-    """A login that goes, or gets another password. Open connections stay until they end: a broker
-    asks for the password only when a client connects (KIP-368 if it must log in again)."""
+    """A risk if the credential is deleted or gets a new password."""
+    # Open connections stay: a broker checks the password only when a client connects, or when it
+    # must log in again (KIP-368).
     attributes = change.before or EMPTY
     who = f"User:{attributes.get('username')}"
     how = attributes.get("scram_mechanism")
@@ -20,5 +21,5 @@ def find_user_risks(change: Change, _: Facts) -> Sequence[Risk]:
         return (Risk(RiskKind.ACCESS, f"{who} can no longer log in with {how}"),)
     version = change.row_after.secret_version
     if change.action is Action.UPDATE and version != change.row_before.secret_version:
-        return (Risk(RiskKind.ACCESS, f"{who} can log in with {how} only by the new password"),)
+        return (Risk(RiskKind.ACCESS, f"{who} can log in with {how} only with the new password"),)
     return ()

@@ -454,5 +454,5 @@ def test_the_reason_is_told_where_another_right_opens_the_door() -> None:
     assert [one["principal"] for one in document["answers"]] == ["User:u", "User:v"]
     assert len(document["acls"]) == 3
     tokens = told_why([], "User:u", "CreateTokens", kind="User", name="User:u")
-    assert tokens == ("allowed", "everybody may make and see tokens of his own")
+    assert tokens == ("allowed", "everybody can create and see own tokens (KIP-48)")
     assert told_why([], "User:v", "CreateTokens", kind="User", name="User:u")[0] == "denied"

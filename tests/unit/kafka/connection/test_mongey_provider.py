@@ -10,7 +10,8 @@ from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import connect_error
-from kafkaform_kafka.connection.settings import CONFIG, KafkaSettings, check, read_settings
+from kafkaform_kafka.connection.provider_block import CONFIG, check
+from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 from kafkaform_kafka.provider import PROVIDER
 
 from ....kit.kafka.terraform import desired, faults
@@ -184,10 +185,15 @@ REFUSED = [
     (AWS, "sasl_mechanism", 'sasl_mechanism "aws-iam" is not supported', "port 9096"),
     (AWS, "sasl_mechanism", "aws-iam", "then remove sasl_aws_region, sasl_aws_role_arn"),
     (OAUTH, "sasl_token_url", "needs a client id and its secret", "sasl_username and"),
-    (OAUTH[:1], "sasl_mechanism", "needs sasl_token_url or sasl_token_file", "token endpoint"),
+    (
+        OAUTH[:1],
+        "sasl_mechanism",
+        "needs either sasl_token_url or sasl_token_file",
+        "token endpoint",
+    ),
     (OAUTH[1:], "sasl_token_url", 'sasl_mechanism = "oauthbearer"', "or remove it"),
     (AWS[1:2], "sasl_aws_region", 'belongs to sasl_mechanism "aws-iam"', "remove it; log in"),
-    (("skip_tls_verify = true",), "skip_tls_verify", "anybody on the way", "ca_cert"),
+    (("skip_tls_verify = true",), "skip_tls_verify", "others on the network", "ca_cert"),
     (("timeout = 0",), "operation_timeout", "not a duration", "30s"),
 ]
 
@@ -209,7 +215,7 @@ def test_each_fault_stands_at_its_line() -> None:
     """Everything that is wrong with a block is told in one run, at the arguments to change."""
     text = block("skip_tls_verify = true", *AWS, 'kafka_version = "3.6.0"', "timeout = 0")
     assert faults(text, checked=True) == [
-        "3: skip_tls_verify = true is refused: anybody on the way could read the password",
+        "3: skip_tls_verify = true is refused: others on the network could read the password",
         '4: sasl_mechanism "aws-iam" is not supported',
         "7: kafka_version has no effect: versions are negotiated with each broker",
         "8: operation_timeout '0' is not a duration over 0 and up to an hour",
@@ -227,7 +233,7 @@ def test_keys_of_aws_are_references_and_never_shown() -> None:
 
 def test_a_password_without_a_user_is_refused_once_it_is_known() -> None:
     """It would be left out of the login without a word."""
-    with pytest.raises(ConfigurationError, match="sasl_password is of no use"):
+    with pytest.raises(ConfigurationError, match="sasl_password has no effect"):
         opened('sasl_password = secret_env("PW")')
 
 

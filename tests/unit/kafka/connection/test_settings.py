@@ -10,7 +10,8 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection.clients import native_config, pure_config
-from kafkaform_kafka.connection.settings import CONFIG, KafkaSettings, parse_seconds, read_settings
+from kafkaform_kafka.connection.provider_block import CONFIG, parse_seconds
+from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ....kit.kafka.terraform import desired
 
@@ -65,11 +66,11 @@ FILE = {"sasl_mechanism": "OAUTHBEARER", "sasl_token_file": "token"}
 
 REFUSED = [
     ({"bootstrap_servers": []}, "bootstrap_servers is empty"),
-    ({"skip_tls_verify": True}, "anybody on the way"),
+    ({"skip_tls_verify": True}, "others on the network"),
     ({"security_protocol": "TLS"}, "unknown"),
     ({"sasl_mechanism": "GSSAPI"}, "not supported"),
-    ({"sasl_mechanism": "oauthbearer"}, "needs sasl_token_url or sasl_token_file"),
-    ({**ENDPOINT, "sasl_token_file": "token"}, "and not both"),
+    ({"sasl_mechanism": "oauthbearer"}, "needs either sasl_token_url or sasl_token_file"),
+    ({**ENDPOINT, "sasl_token_file": "token"}, "not both"),
     ({**ENDPOINT, "sasl_username": None}, "needs a client id"),
     ({**ENDPOINT, "security_protocol": "SSL"}, "no effect"),
     ({**FILE, **LOGIN}, "sasl_username has no effect with sasl_token_file"),

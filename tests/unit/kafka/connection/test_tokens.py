@@ -74,7 +74,7 @@ def test_an_endpoint_that_wants_the_secret_in_the_body_gets_it_there(endpoint: E
 def test_a_wrong_client_secret_is_named_and_not_repeated(endpoint: Endpoint) -> None:
     """The endpoint's description may hold anything, so only its error code is passed on."""
     error = fault(fetch_token, asking(endpoint.url, "wrong"))
-    assert "gives no token: HTTP 401, invalid_client" in error.message
+    assert "refused to give a token: HTTP 401, invalid_client" in error.message
     assert "sasl_password (client secret)" in error.advice
 
 
@@ -176,7 +176,7 @@ def test_a_file_that_holds_no_token_is_not_sent_away(content: str, tmp_path: Pat
     file = tmp_path / "secret"
     file.write_text(content)
     error = fault(read_token_file, str(file))
-    assert "holds no JSON web token" in error.message
+    assert "does not contain a JSON web token" in error.message
     assert content[:20].strip() == "" or content[:20] not in error.message
 
 

@@ -76,7 +76,7 @@ def test_the_plan_says_what_moves() -> None:
     assert "3 partitions: 3 replicas copied" in said(
         moving([[1], [2], [3]], [[1, 2], [2, 3], [3, 1]])
     )
-    assert "1 partition: 1 replica copied and 1 removed" in said(moving([[1]], [[2]]))
+    assert "1 partition: 1 replica copied, 1 replica removed" in said(moving([[1]], [[2]]))
     assert "no data is copied" in said(moving([[1, 2]], [[2, 1]]))
 
 

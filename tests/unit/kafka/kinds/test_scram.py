@@ -324,7 +324,7 @@ def test_no_log_and_no_error_holds_a_password(
     """Whatever level a program around us sets for all loggers, and whatever goes wrong."""
     caplog.set_level(logging.DEBUG)
     outcomes = apply(admin, new(user), password="hush-hush")
-    wire = admin._context.wire
+    wire = admin.context.wire
     with suppress(Exception):
         wire.send(object(), 1)
     outcomes += apply(admin, new(user, iterations=1), password="hush-hush")

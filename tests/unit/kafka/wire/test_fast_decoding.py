@@ -156,7 +156,7 @@ def test_metadata_is_asked_as_kafka_python_would_ask(
 
 def test_a_broker_tells_both_ways_the_same(admin: KafkaSession, prefix: str) -> None:
     """Overrides, none, a missing topic: the short way against the long one."""
-    wire, names = admin._context.wire, [prefix, f"{prefix}-bare"]
+    wire, names = admin.context.wire, [prefix, f"{prefix}-bare"]
     made = create_topics(
         wire,
         [

@@ -1,7 +1,7 @@
-"""KIP-248's lists of configs: `k1=v1,k2=[v1,v2],k3=v3`.
+"""Parse lists of configs as KIP-248 defines them: `k1=v1,k2=[v1,v2],k3=v3`.
 
-Commas separate; square brackets around a value keep its commas. Nothing of a value is repeated in
-an error, because it may be a password: positions say where it is.
+Commas separate configs; a value in square brackets can contain commas. Errors repeat nothing of a
+value, which can be a password. They say its position instead.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...core.errors import UsageError
+from kafkaform.core.errors import UsageError
 
 FORM = "Write it as k1=v1,k2=[v1,v2]."
 
 
 class Pair(NamedTuple):
-    """at: the position of the key in the text, from 1."""
+    """One config of a list."""
 
     key: str
     value: str
     at: int
+    """The position of the key in the text, from 1."""
 
 
 def parse_pairs(text: str, flag: str) -> tuple[Pair, ...]:
-    """The configs of one flag. Raises UsageError with the position of the fault."""
+    """The configs in the text of a flag. Raises UsageError with the position of the fault."""
     found: dict[str, Pair] = {}
     for start, part in _split_parts(text, flag):
         key, sign, value = part.partition("=")
@@ -35,26 +36,27 @@ def parse_pairs(text: str, flag: str) -> tuple[Pair, ...]:
             raise _make_usage_error(flag, at, "a value without a name")
         if pair.key in found:
             raise _make_usage_error(
-                flag, at, f"{pair.key} again, which stands at {found[pair.key].at}"
+                flag, at, f"{pair.key} again, which is at {found[pair.key].at}, too"
             )
         found[pair.key] = pair
     return tuple(found.values())
 
 
 def parse_keys(text: str, flag: str) -> tuple[str, ...]:
-    """The names of one flag, each once. Raises UsageError."""
+    """The names in the text of a flag, each of them once. Raises UsageError."""
     found = []
     for start, part in _split_parts(text, flag):
         if not part.strip() or "=" in part:
             raise _make_usage_error(
-                flag, start, "a name alone must stand here", "Write it as k1,k2."
+                flag, start, "only a name is allowed here", "Write it as k1,k2."
             )
         found.append(part.strip())
     return tuple(dict.fromkeys(found))
 
 
 def _split_parts(text: str, flag: str) -> Iterator[tuple[int, str]]:
-    """Position and text of what stands between the commas outside of brackets."""
+    """Position and text of each part between commas outside of brackets."""
+    # A bracket counts only right after `=`: values such as PLAINTEXT://[::1]:9092 contain some.
     depth, start, opened = 0, 0, 0
     for at, char in enumerate(text):
         if char == "[" and (depth or text[start:at].rstrip().endswith("=")):

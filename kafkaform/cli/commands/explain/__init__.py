@@ -1,1 +1,0 @@
-"""`kafkaform explain`: why a cluster treats somebody as it does, one file a question."""

@@ -1,0 +1,72 @@
+"""Translate the commands that providers add to `describe`, `explain` and `alter` for typer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Annotated, Any, get_args, get_origin
+
+import typer
+
+from ...provider.commands import Command, Complete, Operand, Option
+from ...provider.registry import Registry
+from ..options.variable_order import InOrder
+
+
+def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]]) -> typer.Typer:
+    """The commands of a group. run: makes a command from the function that checks its arguments."""
+    groups = Registry().load_commands(group)
+    app = typer.Typer(help=" ".join(one.help for one in groups), no_args_is_help=True)
+    for command in (command for one in groups for command in one.commands):
+        function = run(_translate_signature(command))
+        function.__doc__ = command.make.__doc__
+        app.command(command.name, cls=InOrder)(function)
+    return app
+
+
+def find_completions(group: str, name: str) -> Mapping[str, Complete]:
+    """How the words of a command are completed: by flag, and "" for operands."""
+    found = (command for one in Registry().load_commands(group) for command in one.commands)
+    command = next((command for command in found if command.name == name), None)
+    completions: dict[str, Complete] = {}
+    for argument in map(_read_argument, _list_parameters(command) if command else ()):
+        if argument.complete is not None:
+            key = argument.flag if isinstance(argument, Option) else ""
+            completions[key] = argument.complete
+    return completions
+
+
+def _list_parameters(command: Command) -> list[inspect.Parameter]:
+    return list(inspect.signature(command.make, eval_str=True).parameters.values())
+
+
+def _read_argument(parameter: inspect.Parameter) -> Option | Operand:
+    """The `Option` or `Operand` in a parameter's annotation."""
+    assert get_origin(parameter.annotation) is Annotated, f"{parameter.name} has no Option"
+    argument = get_args(parameter.annotation)[1]
+    assert isinstance(argument, Option | Operand)
+    return argument
+
+
+def _translate_signature(command: Command) -> Callable[..., Any]:
+    """The function of a command with the annotations of typer."""
+
+    @wraps(command.make)
+    def make(**given: Any) -> Any:
+        return command.make(**given)
+
+    parameters = [_translate_parameter(parameter) for parameter in _list_parameters(command)]
+    # typer reads flags and help from signatures (PEP 362) and docstrings only.
+    make.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # PEP 362
+    return make
+
+
+def _translate_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
+    argument, type_ = _read_argument(parameter), get_args(parameter.annotation)[0]
+    meaning = (
+        typer.Option(argument.flag, metavar=argument.metavar, help=argument.help)
+        if isinstance(argument, Option)
+        else typer.Argument(metavar=argument.metavar)
+    )
+    return parameter.replace(annotation=Annotated[type_, meaning])

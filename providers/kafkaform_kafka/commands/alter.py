@@ -1,0 +1,192 @@
+"""The commands of `kafkaform alter`: change what no block manages (KIP-248)."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from kafkaform.core.errors import UsageError
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.commands import Alteration, Command, CommandGroup, Operand, Option, Question
+
+from ..inspect.source import DescribeQuery
+from ..kinds.topic.resource_type import KIND as TOPIC
+from .completion import (
+    complete_altered_keys,
+    complete_altered_pairs,
+    complete_entity,
+    list_clients,
+    offer_names,
+)
+from .describe import ask_document, ask_own_configs
+from .drafts import ConfigEdit, make_drafts, read_edit, read_entity_names, refuse_missing
+from .elections import elect_preferred
+from .move_cancellation import cancel_moves
+
+Names = Annotated[list[str] | None, Operand("NAME", complete_entity)]
+Add = Annotated[
+    list[str] | None,
+    Option("--add-config", "Set these; keep the others.", "K=V,K2=[A,B]", complete_altered_pairs),
+]
+Delete = Annotated[
+    list[str] | None,
+    Option("--delete-config", "Remove these.", "K,K2", complete_altered_keys),
+]
+Default = Annotated[bool, Option("--entity-default", "Use the default entity.")]
+
+
+def alter_topic(
+    names: Names = None,
+    add_config: Add = None,
+    delete_config: Delete = None,
+    cancel_move: Annotated[bool, Option("--cancel-move", "Stop the running replica move.")] = False,
+    elect: Annotated[
+        bool, Option("--elect-preferred", "Elect the first replicas as leaders.")
+    ] = False,
+) -> Alteration:
+    """Change topic configs, stop a move, or elect leaders.
+
+    This command never creates or deletes topics.
+    """
+    # Both are changes of a topic as a whole, with plans of their own: beside configs it would be
+    # open which of them failed.
+    topics = tuple(name for name in read_entity_names("topic", names or ()) if name is not None)
+    configs = bool(add_config or delete_config)
+    documents = tuple(ask_document("topics", DescribeQuery(escape_glob(name))) for name in topics)
+    if elect:
+        return elect_preferred(topics, documents, others=configs or cancel_move)
+    if cancel_move:
+        return cancel_moves(topics, documents, others=configs)
+    return _alter_configs(read_edit("topic", names or (), add_config or (), delete_config or ()))
+
+
+def alter_broker(
+    names: Names = None,
+    add_config: Add = None,
+    delete_config: Delete = None,
+    entity_default: Default = False,
+) -> Alteration:
+    """Change dynamic broker configs.
+
+    With --entity-default, change those that all brokers share.
+    """
+    return _alter_entity("broker", names, add_config, delete_config, entity_default)
+
+
+def alter_user(
+    names: Names = None,
+    add_config: Add = None,
+    delete_config: Delete = None,
+    entity_default: Default = False,
+    client_id: Annotated[
+        str | None,
+        Option("--client-id", "Limit this client of the user.", "ID", offer_names(list_clients)),
+    ] = None,
+    client_default: Annotated[
+        bool, Option("--client-default", "Set the default for the user's clients.")
+    ] = False,
+) -> Alteration:
+    """Change user quotas and SCRAM credentials.
+
+    Write a credential as SCRAM-SHA-256=[iterations=8192,password=env:NAME].
+    """
+    if client_default and client_id is not None:
+        raise UsageError("--client-default and --client-id exclude each other", "Give one of them.")
+    client = (client_default or client_id is not None, client_id or None)
+    return _alter_entity("user", names, add_config, delete_config, entity_default, client)
+
+
+def alter_client(
+    names: Names = None,
+    add_config: Add = None,
+    delete_config: Delete = None,
+    entity_default: Default = False,
+) -> Alteration:
+    """Change client ID quotas."""
+    return _alter_entity("client", names, add_config, delete_config, entity_default)
+
+
+def alter_ip(
+    names: Names = None,
+    add_config: Add = None,
+    delete_config: Delete = None,
+    entity_default: Default = False,
+) -> Alteration:
+    """Change IP address limits."""
+    return _alter_entity("ip", names, add_config, delete_config, entity_default)
+
+
+def alter_group(
+    names: Names = None, add_config: Add = None, delete_config: Delete = None
+) -> Alteration:
+    """Change group configs."""
+    return _alter_entity("group", names, add_config, delete_config)
+
+
+def alter_client_metrics(
+    names: Names = None, add_config: Add = None, delete_config: Delete = None
+) -> Alteration:
+    """Change client metrics subscriptions."""
+    return _alter_entity("client-metrics", names, add_config, delete_config)
+
+
+def _alter_entity(
+    entity: str,
+    names: Sequence[str] | None,
+    add: Sequence[str] | None,
+    delete: Sequence[str] | None,
+    default: bool = False,
+    client: tuple[bool, str | None] = (False, None),
+) -> Alteration:
+    """The alteration of entities of one type. Raises UsageError."""
+    # An empty name means the default entity, too (KIP-248); the flag is the readable way.
+    if default and names:
+        raise UsageError("--entity-default and names exclude each other", "Give one of them.")
+    named: Sequence[str | None] = (None,) if default else names or ()
+    return _alter_configs(read_edit(entity, named, add or (), delete or (), client))
+
+
+def _alter_configs(wanted: ConfigEdit) -> Alteration:
+    names = wanted.names if wanted.entity == "topic" else ()
+    needs = tuple((TOPIC, name) for name in names if name is not None)
+    documents = tuple(_list_documents(wanted))
+    return Alteration(make_drafts(wanted), documents, needs, refuse_missing)
+
+
+def _list_documents(wanted: ConfigEdit) -> Iterator[Question]:
+    """The questions for the documents to show afterwards."""
+    # KIP-248 prints the fresh state after an alter. Names are globs in a query, so their special
+    # characters are escaped.
+    if wanted.entity in ("user", "client", "ip"):
+        part = "client-id" if wanted.entity == "client" else wanted.entity
+        for name in wanted.names:
+            fields = FrozenMap({part: escape_glob(name)})
+            yield ask_document("quotas", DescribeQuery(fields=fields))
+            if wanted.entity == "user" and name is not None:
+                yield ask_document("users", DescribeQuery(escape_glob(name)))
+        return
+    types = {"topic": "topics", "broker": "brokers", "group": "groups"}
+    kind = types.get(wanted.entity, wanted.entity)
+    yield ask_own_configs(
+        DescribeQuery(exact=tuple(name or "" for name in wanted.names), entity_type=kind)
+    )
+
+
+def escape_glob(name: str | None) -> str:
+    """A glob that matches only this name; empty for the default entity."""
+    return "" if name is None else glob.escape(name)
+
+
+GROUP = CommandGroup(
+    "Change settings that no block manages.",
+    (
+        Command("topic", alter_topic),
+        Command("broker", alter_broker),
+        Command("user", alter_user),
+        Command("client", alter_client),
+        Command("ip", alter_ip),
+        Command("group", alter_group),
+        Command("client-metrics", alter_client_metrics),
+    ),
+)

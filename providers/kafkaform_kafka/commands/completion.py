@@ -1,0 +1,147 @@
+"""Complete the next word of a command: with names that the cluster has now, or with fixed words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from kafkaform.provider.commands import Ask, Complete, NameListing
+from kafkaform.provider.contract import Session
+
+from ..inspect.configs import CONFIG_ENTITIES
+from ..inspect.documents import read_document
+from ..inspect.source import DescribeQuery
+from ..kinds.quota.keys import QUOTA_KEYS
+from ..kinds.user.resource_type import MECHANISMS
+from ..protocol.broker_keys import UpdateMode, broker_keys
+from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
+
+_AT_ONCE = (UpdateMode.BROKER, UpdateMode.CLUSTER)
+
+# Of brokers only the dynamic configs (KIP-226). All others need server.properties and a restart,
+# and those of one listener need its name in front.
+KEYS: Mapping[str, Callable[[], Iterable[str]]] = {
+    "topic": lambda: TOPIC_KEYS,
+    "broker": lambda: (n for n, key in broker_keys().items() if key.mode in _AT_ONCE),
+    "group": lambda: GROUP_KEYS,
+    "client-metrics": lambda: METRICS_KEYS,
+    "user": lambda: (*(n for n, key in QUOTA_KEYS.items() if not key.ip), *MECHANISMS),
+    "client": lambda: (n for n, key in QUOTA_KEYS.items() if not key.ip),
+    "ip": lambda: (n for n, key in QUOTA_KEYS.items() if key.ip),
+}
+"""Entity of `alter` -> the configs that it takes."""
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────
+
+
+# Each listing is a document of `describe`, so that completion offers what `describe` shows. The
+# shell keeps its answer for some seconds: a key press must not send a request each time.
+def list_topics(session: Session) -> Iterable[str]:
+    """Names of topics that we can see."""
+    return [row["name"] for row in read_document(session, "topics", DescribeQuery())["topics"]]
+
+
+def list_brokers(session: Session) -> Iterable[str]:
+    """Ids of the live brokers."""
+    return [str(row["id"]) for row in read_document(session, "brokers", DescribeQuery())["brokers"]]
+
+
+def list_users(session: Session) -> Iterable[str]:
+    """Users with a password and users with a limit."""
+    found = read_document(session, "users", DescribeQuery())["users"]
+    return {*(row["name"] for row in found), *_list_limited(session, "user")}
+
+
+def list_principals(session: Session) -> Iterable[str]:
+    """Principals of ACLs, and the users."""
+    found = read_document(session, "acls", DescribeQuery())["acls"]
+    users = (f"User:{name}" for name in list_users(session))
+    return {*(row["acl_principal"] for row in found), *users}
+
+
+def list_clients(session: Session) -> Iterable[str]:
+    """Client ids with a limit."""
+    return _list_limited(session, "client-id")
+
+
+def list_addresses(session: Session) -> Iterable[str]:
+    """IP addresses with a limit."""
+    return _list_limited(session, "ip")
+
+
+def list_groups(session: Session) -> Iterable[str]:
+    """Groups that we can see."""
+    return _list_entities(session, "groups")
+
+
+def list_subscriptions(session: Session) -> Iterable[str]:
+    """Names of client metrics subscriptions."""
+    return _list_entities(session, "client-metrics")
+
+
+def _list_limited(session: Session, part: str) -> Iterable[str]:
+    """The names in entities of quotas."""
+    rows = read_document(session, "quotas", DescribeQuery())["quotas"]
+    names = (row["entity"].get(part) for row in rows)
+    return [name for name in names if name is not None]  # the default entity has no name
+
+
+def _list_entities(session: Session, entity_type: str) -> Iterable[str]:
+    found = read_document(session, "configs", DescribeQuery(entity_type=entity_type))
+    return [entity["name"] for entity in found["entities"]]
+
+
+LISTINGS: Mapping[str, NameListing] = {
+    **dict.fromkeys(("topic", "topics"), list_topics),
+    **dict.fromkeys(("broker", "brokers"), list_brokers),
+    **dict.fromkeys(("user", "users"), list_users),
+    **dict.fromkeys(("group", "groups"), list_groups),
+    "client": list_clients,
+    "ip": list_addresses,
+    "client-metrics": list_subscriptions,
+}
+"""Entity or entity type -> the listing of its names."""
+
+
+# ── completions ─────────────────────────────────────────────────────────────────────────
+
+
+def offer_names(listing: NameListing) -> Complete:
+    """Complete with the names that a listing finds."""
+    return lambda _, ask: ask(listing)
+
+
+def offer_words(words: Iterable[str]) -> Complete:
+    """Complete with fixed words."""
+    kept = tuple(words)
+    return lambda *_: kept
+
+
+def complete_entity(words: Sequence[str], ask: Ask) -> Iterable[str]:
+    """Complete with names of the objects that the command is about (`describe topics`, `alter
+    topic`); for `describe configs`, those of the entity type."""
+    listing = LISTINGS.get(_read_entity_type(words) if words[1] == "configs" else words[1])
+    return ask(listing) if listing else ()
+
+
+def complete_described_configs(words: Sequence[str], _: Ask) -> Iterable[str]:
+    """Complete with configs of the entity type that `describe configs` shows."""
+    entity = CONFIG_ENTITIES.get(_read_entity_type(words))
+    return entity.known() if entity else ()
+
+
+def complete_altered_keys(words: Sequence[str], _: Ask) -> Iterable[str]:
+    """Complete --delete-config with the configs that `alter` can change."""
+    return KEYS[words[1]]()
+
+
+def complete_altered_pairs(words: Sequence[str], _: Ask) -> Iterable[str]:
+    """Complete --add-config with the same configs; a value follows."""
+    return [f"{key}=" for key in KEYS[words[1]]()]
+
+
+def _read_entity_type(words: Sequence[str]) -> str:
+    """The value of the last --entity-type, topics without one."""
+    kinds = [kind for flag, kind in pairwise(words) if flag == "--entity-type"]
+    return kinds[-1] if kinds else "topics"

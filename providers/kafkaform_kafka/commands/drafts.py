@@ -1,0 +1,321 @@
+"""Make drafts of the configs that a command line names: one for each object to change.
+
+Topics, brokers, groups and subscriptions have configs. Users, clients and addresses have limits,
+and users also have SCRAM credentials. Everything that is not named stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kafkaform.core.change import Change
+from kafkaform.core.diagnostics import suggest
+from kafkaform.core.errors import UsageError
+from kafkaform.core.resource import Absent, Hidden, Identity, Reading
+from kafkaform.core.text.foreign import inline
+from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value, freeze
+from kafkaform.provider.commands import Draft
+
+from ..kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, SET, ConfigScope
+from ..kinds.quota.resource_type import ENTITY_TYPES, entity_key
+from ..kinds.quota.resource_type import KIND as QUOTA
+from ..kinds.topic.configs import KIND as TOPIC_CONFIG
+from ..kinds.topic.resource_type import KIND as TOPIC
+from ..kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
+from ..kinds.user.resource_type import KIND as SCRAM
+from ..protocol.broker_rules import is_internal
+from .config_lists import Pair, parse_keys, parse_pairs
+
+Edit = Callable[[FrozenMap | None, Reading], FrozenMap | None]
+"""See `Draft.edit`."""
+ADD, DELETE = "--add-config", "--delete-config"
+DEFAULTABLE = frozenset({"broker", "user", "client", "ip"})
+"""Entities with a default one (--entity-default)."""
+_ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
+
+
+class ConfigEdit(Struct, frozen=True):
+    """The configs that a command line sets and removes."""
+
+    entity: str
+    """topic, broker, user, …"""
+    names: tuple[str | None, ...]
+    """None is the default entity."""
+    add: tuple[Pair, ...]
+    delete: tuple[str, ...]
+    client_id: tuple[bool, str | None] = (False, None)
+    """Beside users: whether a client is given, and its name or None for the default one."""
+
+
+def read_edit(
+    entity: str,
+    names: Sequence[str | None],
+    add: Sequence[str],
+    delete: Sequence[str],
+    client_id: tuple[bool, str | None] = (False, None),
+) -> ConfigEdit:
+    """The edit that the texts of the flags mean. Raises UsageError."""
+    added = tuple(pair for text in add for pair in parse_pairs(text, ADD))
+    deleted = tuple(key for text in delete for key in parse_keys(text, DELETE))
+    given = [pair.key for pair in added]
+    if not given and not deleted:
+        raise UsageError("there is nothing to change", f"Give {ADD} k=v or {DELETE} k.")
+    twice = next((key for key in given if given.count(key) > 1 or key in deleted), None)
+    if twice is not None:
+        raise UsageError(f"{inline(twice)} is given twice", "Name each config only once.")
+    if not names:
+        advice = "Name one, or give --entity-default." if entity in DEFAULTABLE else "Name one."
+        raise UsageError(f"no {entity} is named", advice)
+    return ConfigEdit(entity, read_entity_names(entity, names), added, deleted, client_id)
+
+
+def read_entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | None, ...]:
+    """The names, each of them once, and None for an empty one, which means the default (KIP-248).
+    Raises UsageError for an entity without a default."""
+    if "" in names and entity not in DEFAULTABLE:
+        raise UsageError(
+            f"no {entity} has an empty name",
+            f"An empty name is the default, which only {', '.join(sorted(DEFAULTABLE))} have.",
+        )
+    return tuple(dict.fromkeys(name or None for name in names))
+
+
+def make_drafts(wanted: ConfigEdit) -> tuple[Draft, ...]:
+    """The objects that an edit changes. Raises UsageError for an impossible name or value."""
+    return tuple(draft for name in wanted.names for draft in DRAFTS[wanted.entity](wanted, name))
+
+
+def refuse_missing(readings: Mapping[Identity, Reading]) -> None:
+    """Raise UsageError for a topic that is not there, because `alter` never creates one."""
+    for identity, reading in readings.items():
+        if isinstance(reading, Absent):
+            raise UsageError(
+                f'there is no topic "{inline(identity.key)}"',
+                "Correct the name; `kafkaform describe topics` lists the topics.",
+            )
+        if isinstance(reading, Hidden):
+            raise UsageError(
+                f'topic "{inline(identity.key)}" does not exist or is hidden: '
+                f"{reading.right} is missing",
+                f"Grant {reading.right}, or run as a principal that has it.",
+            )
+
+
+# ── one object ──────────────────────────────────────────────────────────
+
+
+def _make_config_edit(
+    named: Mapping[str, Value],
+    put: Mapping[str, Value],
+    wanted: ConfigEdit,
+    *,
+    always: bool = False,
+) -> Edit:
+    """An edit that sets and removes keys; all others stay. named: attributes of an object that does
+    not exist yet; always: it stays even without a config."""
+
+    def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
+        attributes = before if before is not None else FrozenMap(named)
+        config = FrozenMap(attributes.get("config") or EMPTY).without(wanted.delete)
+        after = attributes.with_items({"config": config.with_items(put)})
+        return after if always or after["config"] else None
+
+    return edit
+
+
+def _draft_topic(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
+    assert name is not None  # the command has no default topic
+    # Internal topics are created by Kafka and never declared as topics: only their configs can be
+    # managed.
+    put = {pair.key: pair.value for pair in wanted.add}
+    if is_internal(name):
+        edit = _make_config_edit({"topic": name}, put, wanted)
+        yield Draft(TOPIC_CONFIG, name, edit, _make_note(wanted))
+    else:
+        edit = _make_config_edit({}, put, wanted, always=True)
+        yield Draft(TOPIC, name, edit, _make_note(wanted))
+
+
+def _make_note(wanted: ConfigEdit) -> Callable[[Change, Reading], Change]:
+    return partial(_note_idle_keys, deleted=wanted.delete)
+
+
+def _note_idle_keys(change: Change, _: Reading, *, deleted: Sequence[str]) -> Change:
+    """The change with a note about keys that are not set and so cannot be removed."""
+    before = change.before or EMPTY
+    there = {*(before.get("config") or EMPTY), *(before.get("secret_keys") or EMPTY)}
+    idle = [key for key in deleted if key not in there and change.blocked is None]
+    notes = tuple(
+        f"{inline(key)} is not set here, so there is nothing to remove. "
+        f"{suggest(key, there)}".rstrip()
+        for key in idle
+    )
+    return replace(change, notes=(*change.notes, *notes))
+
+
+def _make_config_drafter(scope: ConfigScope) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:
+    """A function that makes drafts of one kind of dynamic configs."""
+
+    def drafts(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
+        real = DEFAULTS if scope is BROKER and name is None else scope
+        key = _check_broker_id(name) if real is BROKER else name or "default"
+        put, secrets = _split_secrets(wanted.add) if real.secrets else (_map_pairs(wanted.add), {})
+        edit = _make_scoped_edit(real, key, put, secrets, wanted)
+        yield Draft(real.kind, key, edit, _make_note(wanted), secret=bool(secrets))
+
+    return drafts
+
+
+def _check_broker_id(name: str | None) -> str:
+    if name is None or not (name.isascii() and name.isdigit()):
+        raise UsageError(
+            f"{inline(name or '')!r} is not the id of a broker",
+            "Give a number, or --entity-default for the configs that all brokers share.",
+        )
+    return str(int(name))  # 007 is broker 7, and keys have one spelling
+
+
+def _map_pairs(added: tuple[Pair, ...]) -> Mapping[str, Value]:
+    return {pair.key: pair.value for pair in added}
+
+
+def _split_secrets(added: tuple[Pair, ...]) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
+    """Values and references to secrets, which are written env:NAME."""
+    found = {pair.key: (pair.value, _ENV.fullmatch(pair.value)) for pair in added}
+    plain: dict[str, Value] = {key: text for key, (text, ref) in found.items() if ref is None}
+    hidden: dict[str, Value] = {
+        key: SecretRef("env", ref[1]) for key, (_, ref) in found.items() if ref is not None
+    }
+    return plain, hidden
+
+
+def _make_scoped_edit(
+    scope: ConfigScope,
+    key: str,
+    put: Mapping[str, Value],
+    secrets: Mapping[str, Value],
+    wanted: ConfigEdit,
+) -> Edit:
+    inner = _make_config_edit(scope.make_attributes(key, EMPTY, EMPTY), put, wanted, always=True)
+
+    def edit(before: FrozenMap | None, reading: Reading) -> FrozenMap | None:
+        after = inner(before, reading)
+        assert after is not None  # always
+        # Brokers never report the values of secret configs. `secret_keys` says which are set, and a
+        # new secret_version sends them.
+        kept = FrozenMap(after.get("secret_keys") or EMPTY).without(wanted.delete)
+        there = kept.with_items(dict.fromkeys(secrets, SET))
+        hidden: dict[str, Value] = {}
+        if there or after.get("secret_keys"):
+            hidden["secret_keys"] = there
+        if secrets:
+            hidden["secret_config"] = FrozenMap(secrets)
+        return after.with_items(hidden) if after["config"] or there else None
+
+    return edit
+
+
+def _make_quota_drafter(part: str) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:
+    """A function that makes drafts of limits and, for users, of SCRAM credentials."""
+
+    def drafts(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
+        entity: dict[str, str | None] = {part: name}
+        with_client, client = wanted.client_id
+        if with_client:
+            entity["client-id"] = client
+        # kafka-configs.sh has credentials among the configs of users, under the name of the
+        # mechanism (KIP-84), although they have an API of their own (KIP-554).
+        scram = [pair for pair in wanted.add if pair.key in MECHANISMS]
+        lost = [key for key in wanted.delete if key in MECHANISMS]
+        if part == "user" and (scram or lost):
+            yield from _draft_credentials(name, with_client, scram, lost)
+        limits = replace(
+            wanted,
+            add=tuple(pair for pair in wanted.add if pair not in scram),
+            delete=tuple(key for key in wanted.delete if key not in lost),
+        )
+        if limits.add or limits.delete:
+            ordered = FrozenMap({p: entity[p] for p in ENTITY_TYPES if p in entity})
+            put = {pair.key: _parse_limit(pair) for pair in limits.add}
+            edit = _make_config_edit({"entity": ordered}, put, limits)
+            yield Draft(QUOTA, entity_key(ordered), edit, _make_note(limits))
+
+    return drafts
+
+
+def _parse_limit(pair: Pair) -> Value:
+    """The number of a limit. Raises UsageError for anything else."""
+    # NaN and infinity would be stored, and limit nobody: KIP-248 removed a limit with NaN.
+    try:
+        number = Decimal(pair.value)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if number.is_finite() and number > 0:
+        return freeze(number)
+    raise UsageError(
+        f"{ADD}, character {pair.at}: {inline(pair.key)} is not a number above 0",
+        f"A limit is a number above 0. {DELETE} {inline(pair.key)} removes it.",
+    )
+
+
+def _draft_credentials(
+    name: str | None, with_client: bool, scram: list[Pair], lost: list[str]
+) -> Iterator[Draft]:
+    if name is None or with_client:
+        raise UsageError(
+            "SCRAM credentials belong to one user", "Name the user, without a client id."
+        )
+    for pair in scram:
+        yield Draft(SCRAM, identity_key(name, pair.key), _make_upsert(name, pair), secret=True)
+    for mechanism in lost:
+        yield Draft(SCRAM, identity_key(name, mechanism), lambda *_: None)
+
+
+def _make_upsert(name: str, pair: Pair) -> Edit:
+    """The edit of a credential such as `SCRAM-SHA-256=[iterations=8192,password=env:NAME]`."""
+    given = {item.key: item.value for item in parse_pairs(pair.value, f"{ADD} {pair.key}")}
+    unknown = next((key for key in given if key not in ("iterations", "password")), None)
+    if unknown is not None:
+        raise UsageError(
+            f"{pair.key} has no {inline(unknown)}", "Write [iterations=8192,password=env:NAME]."
+        )
+    password = _ENV.fullmatch(given.get("password", ""))
+    if password is None:
+        raise UsageError(
+            f"{pair.key}: the password is only accepted from the environment, because others can "
+            "see a command line, and shells record it",
+            "Write password=env:NAME and set the environment variable NAME.",
+        )
+    rounds = given.get("iterations")
+    if rounds is not None and not (rounds.isascii() and rounds.isdigit()):
+        raise UsageError(f"{pair.key}: iterations is not a number", "Write 8192, for example.")
+
+    def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
+        # Brokers refuse fewer than 4096 iterations, and more than 16384 (error 93).
+        kept = before["scram_iterations"] if before is not None else FEWEST
+        return FrozenMap(
+            username=name,
+            scram_mechanism=pair.key,
+            scram_iterations=kept if rounds is None else int(rounds),
+            password=SecretRef("env", password[1]),
+        )
+
+    return edit
+
+
+DRAFTS: Mapping[str, Callable[[ConfigEdit, str | None], Iterator[Draft]]] = {
+    "topic": _draft_topic,
+    "broker": _make_config_drafter(BROKER),
+    "group": _make_config_drafter(GROUP),
+    "client-metrics": _make_config_drafter(METRICS),
+    "user": _make_quota_drafter("user"),
+    "client": _make_quota_drafter("client-id"),
+    "ip": _make_quota_drafter("ip"),
+}
+"""What is typed after `alter` -> the function that makes its drafts."""

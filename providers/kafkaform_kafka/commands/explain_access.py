@@ -1,0 +1,171 @@
+"""The command `kafkaform explain access`: who can do something, and which ACL decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from kafkaform.core.diagnostics import suggest
+from kafkaform.core.errors import KafkaformError, UsageError
+from kafkaform.core.resource import CoverageKind, Depth, Sweep
+from kafkaform.provider.commands import Answer, Option, Question
+from kafkaform.provider.contract import Session
+
+from ..inspect.access_explanation import (
+    AccessQuery,
+    build_access,
+    explain_access,
+    normalize_host,
+)
+from ..inspect.access_page import access_page
+from ..kinds.acl import resource_type as acls
+from .completion import list_groups, list_principals, list_topics, offer_names, offer_words
+
+CLUSTER = "cluster"
+RESOURCES = {
+    "topic": "Topic",
+    "group": "Group",
+    "transactional-id": "TransactionalID",
+    "delegation-token": "DelegationToken",
+    "user-principal": "User",
+}
+"""Flag -> resource type. The flags are those of kafka-acls.sh."""
+
+
+Principal = Annotated[
+    str | None,
+    Option(
+        "--principal",
+        "Default: list every principal that can.",
+        "TYPE:NAME",
+        offer_names(list_principals),
+    ),
+]
+Operation = Annotated[
+    list[str] | None,
+    Option("--operation", "Default: all operations.", "NAME", offer_words(acls.OPERATIONS)),
+]
+Topic = Annotated[str | None, Option("--topic", None, "NAME", offer_names(list_topics))]
+Group = Annotated[str | None, Option("--group", None, "NAME", offer_names(list_groups))]
+TransactionalId = Annotated[str | None, Option("--transactional-id", None, "NAME")]
+DelegationToken = Annotated[str | None, Option("--delegation-token", None, "NAME")]
+UserPrincipal = Annotated[
+    str | None, Option("--user-principal", None, "NAME", offer_names(list_principals))
+]
+Cluster = Annotated[bool, Option("--cluster", "Explain access to the cluster itself.")]
+Host = Annotated[str | None, Option("--host", "The client's IP address.", "ADDRESS")]
+SuperUser = Annotated[
+    list[str] | None,
+    Option(
+        "--super-user", "A super user of the brokers.", "TYPE:NAME", offer_names(list_principals)
+    ),
+]
+AllowIfNoAcl = Annotated[
+    bool | None,
+    Option(
+        "--allow-if-no-acl/--no-allow-if-no-acl",
+        "The brokers' value of allow.everyone.if.no.acl.found.",
+    ),
+]
+
+
+def ask_access(
+    principal: Principal = None,
+    operation: Operation = None,
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: TransactionalId = None,
+    delegation_token: DelegationToken = None,
+    user_principal: UserPrincipal = None,
+    cluster: Cluster = False,
+    host: Host = None,
+    super_user: SuperUser = None,
+    allow_if_no_acl: AllowIfNoAcl = None,
+) -> Question:
+    """Show who can do what with a resource, and which ACL decides.
+
+    The output names what is unknown, for example the brokers' super users if nothing declares them.
+    """
+    names = {
+        "topic": topic,
+        "group": group,
+        "transactional-id": transactional_id,
+        "delegation-token": delegation_token,
+        "user-principal": user_principal,
+        CLUSTER: acls.CLUSTER if cluster else None,
+    }
+    kind, name = _choose_resource(names)
+    wanted = AccessQuery(
+        kind,
+        name,
+        _read_operations(kind, operation or ()),
+        _check_principal(principal),
+        _check_host(host),
+    )
+
+    def read(session: Session) -> Answer:
+        # Brokers report neither super users nor allow.everyone.if.no.acl.found, so the flags can
+        # say them for this question; without a flag the provider block does.
+        facts = session.facts
+        known = build_access(_read_acls(session), facts, super_user or None, allow_if_no_acl)
+        return Answer(explain_access(known, wanted, facts.scope_id))
+
+    return Question(read, access_page)
+
+
+def _read_acls(session: Session) -> Sweep:
+    """All ACLs. Raises KafkaformError."""
+    # Of all ACLs or none: a DENY that is missing from a part of them would turn the answer round.
+    sweep = session.sweep(acls.KIND, Depth.FULL)
+    if sweep.coverage.kind is not CoverageKind.COMPLETE:
+        fault = sweep.coverage.fault
+        raise KafkaformError(
+            "the ACLs cannot be read" + (f": {fault.message}" if fault else ""),
+            fault.advice if fault else "",
+        )
+    return sweep
+
+
+def _choose_resource(names: Mapping[str, str | None]) -> tuple[str, str]:
+    """Type and name of the resource that the flags name. Raises UsageError."""
+    given = {flag: name for flag, name in names.items() if name is not None}
+    if len(given) != 1:
+        flags = ", ".join(f"--{flag}" for flag in given) or "no resource"
+        listed = ", ".join(f"--{flag}" for flag in names)
+        raise UsageError(f"{flags}: exactly one resource is needed", f"Give one of {listed}.")
+    ((flag, name),) = given.items()
+    if not name:
+        raise UsageError(f"--{flag} is empty", "Name one.")
+    return RESOURCES.get(flag, "Cluster"), name
+
+
+def _read_operations(kind: str, given: Sequence[str]) -> tuple[str, ...]:
+    """The operations as ACLs spell them; without any, all that a resource of this type has."""
+    known = {name.lower(): name for name in acls.SUPPORTED[kind]}
+    for name in given:
+        if name.lower() not in known:
+            listed = f"It is one of {', '.join(acls.SUPPORTED[kind])}."
+            raise UsageError(
+                f"--operation {name!r} does not exist for resources of type {kind}",
+                suggest(name, acls.SUPPORTED[kind]) or listed,
+            )
+    return tuple(known[name.lower()] for name in given) or acls.SUPPORTED[kind]
+
+
+def _check_principal(given: str | None) -> str | None:
+    kind, colon, name = (given or "").partition(":")
+    if given is not None and not colon:
+        raise UsageError(f"--principal {given!r} has no type", f"Write User:{given or 'NAME'}.")
+    if given is not None and not (kind and name):
+        raise UsageError(f"--principal {given!r} is no principal", "Write User:NAME.")
+    return given
+
+
+def _check_host(given: str | None) -> str | None:
+    try:
+        return None if given is None else normalize_host(given)
+    except ValueError:
+        raise UsageError(
+            f"--host {given!r} is not an IP address",
+            "Kafka compares ACLs with the client's address, never with its name.",
+        ) from None

@@ -1,0 +1,276 @@
+"""The schema of the provider block, and the faults that a schema cannot express.
+
+With a user name and nothing else, the connection is SASL_SSL, so that no omission sends a password
+in the clear. Certificates are always verified. Where Terraform's Mongey provider has an attribute,
+ours has the same name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from kafkaform.core.diagnostics import Diagnostic, Severity
+from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, make_schema
+from kafkaform.core.value import Value
+
+from ..protocol.sizes import parse_size
+from . import mongey_arguments, oauth
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = {
+    "PLAIN": "PLAIN",
+    "SCRAM-SHA-256": "SCRAM-SHA-256",
+    "SCRAM-SHA-512": "SCRAM-SHA-512",
+    "plain": "PLAIN",
+    "scram-sha256": "SCRAM-SHA-256",
+    "scram-sha512": "SCRAM-SHA-512",
+    **oauth.SPELLINGS,
+}
+"""Spelling in the configuration -> Kafka's name for it."""
+
+DEFAULT_TIMEOUT = 30.0
+# Requests carry whole milliseconds. 0 meant "do not wait" (KIP-4); today a request with it can
+# expire before the controller looks at it, and librdkafka reports that as success.
+MIN_TIMEOUT, MAX_TIMEOUT = 0.001, 3600.0
+"""Seconds."""
+
+_PORT = re.compile(r":\d{1,5}$", re.ASCII)
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m)?", re.ASCII)
+_UNITS = {None: 1.0, "s": 1.0, "ms": 0.001, "m": 60.0}
+
+CONFIG = make_schema(
+    "A connection to one Kafka cluster.",
+    AttributeSchema(
+        "bootstrap_servers",
+        list_of(STRING),
+        "Brokers to ask first, as host:port.",
+        required=True,
+    ),
+    AttributeSchema(
+        "security_protocol",
+        STRING,
+        "How to connect. Default: SASL_SSL with a user name, SSL with certificates only, and "
+        "PLAINTEXT without both.",
+        choices=PROTOCOLS,
+    ),
+    AttributeSchema(
+        "sasl_mechanism",
+        STRING,
+        "How to log in. Default: PLAIN. aws-iam is not supported.",
+        choices=(*MECHANISMS, *mongey_arguments.LOGINS),
+    ),
+    AttributeSchema("sasl_username", STRING, "User to log in as."),
+    AttributeSchema("sasl_password", STRING, "Password of that user.", secret=True),
+    AttributeSchema(
+        "ca_cert",
+        STRING,
+        "Certificates to trust: a PEM file or PEM text. Default: those of the operating system.",
+        aliases=("ca_cert_file",),
+    ),
+    AttributeSchema(
+        "client_cert",
+        STRING,
+        "Our certificate for mutual TLS: a PEM file or PEM text.",
+        aliases=("client_cert_file",),
+    ),
+    AttributeSchema(
+        "client_key",
+        STRING,
+        "Private key of client_cert: a PEM file or PEM text.",
+        sensitive=True,
+        aliases=("client_key_file",),
+    ),
+    AttributeSchema("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
+    AttributeSchema("tls_enabled", BOOL, "Another way to choose security_protocol."),
+    AttributeSchema(
+        "skip_tls_verify", BOOL, "Only false is accepted: TLS is always verified.", policy=True
+    ),
+    AttributeSchema(
+        "operation_timeout",
+        ANY,
+        "How long the cluster can take for one request: seconds, or text such as 30s or 2m.",
+        default=30,
+        aliases=("timeout",),
+        policy=True,
+    ),
+    AttributeSchema(
+        "acl_order",
+        STRING,
+        "Whether new ACLs are created before or after old ones are deleted (KIP-4).",
+        default="create_first",
+        choices=("create_first", "delete_first"),
+        policy=True,
+    ),
+    AttributeSchema(
+        "protect_topics",
+        BOOL,
+        "Topics cannot be deleted unless a reviewed change says so.",
+        default=True,
+        policy=True,
+    ),
+    AttributeSchema(
+        "reassignment_throttle",
+        ANY,
+        "How many bytes per second each broker copies for a move, such as 50MiB. It is set before "
+        "a move starts and removed afterwards. Default: moves are not throttled.",
+        policy=True,
+    ),
+    AttributeSchema(
+        "principal",
+        STRING,
+        "Our principal for the authorizer, such as User:ci. Default: User:sasl_username.",
+        policy=True,
+    ),
+    *oauth.ATTRIBUTES,
+    *mongey_arguments.ATTRIBUTES,
+    blocks={
+        "authorizer": make_schema(
+            "Settings of the brokers' authorizer, which brokers do not report.",
+            AttributeSchema(
+                "super_users", list_of(STRING), "Principals with all rights.", policy=True
+            ),
+            AttributeSchema(
+                "allow_if_no_acl",
+                BOOL,
+                "Whether everybody can use resources without ACLs.",
+                policy=True,
+            ),
+        )
+    },
+    conflicts=(("security_protocol", "tls_enabled"),),
+)
+
+
+def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
+    """Faults of a provider block that its schema cannot express, each with the attribute to blame.
+    Secrets can be references. The value of a secret is not repeated."""
+    faults: list[mongey_arguments.Fault] = []
+    for name, value in config.items():
+        # librdkafka is written in C: its texts would end there, so that it and kafka-python connect
+        # to different brokers, or with different passwords.
+        if isinstance(value, str) and "\0" in value:
+            faults.append((name, Severity.ERROR, f"{name} contains a NUL character", "remove it"))
+    for wrong, name, text, advice in (*_check_values(config), *_check_login(config)):
+        if wrong:
+            faults.append((name, Severity.ERROR, text, advice))
+    mechanism, user = config.get("sasl_mechanism"), config.get("sasl_username")
+    if mechanism in MECHANISMS and not user and not oauth.uses_token(config):
+        idle = "sasl_mechanism has no effect without sasl_username"
+        advice = "give sasl_username and sasl_password, or remove it"
+        faults.append(("sasl_mechanism", Severity.WARNING, idle, advice))
+    faults += [*oauth.find_faults(config), *mongey_arguments.find_faults(config)]
+    return tuple(
+        (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults
+    )
+
+
+def parse_seconds(value: Value) -> float | None:
+    """The seconds that a number or a text such as `30s` means; None if it is no duration, not
+    positive, or over an hour."""
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
+        return None
+    match = _DURATION.fullmatch(str(value).strip())
+    if match is None:
+        return None
+    length = float(match[1]) * _UNITS[match[2]]
+    return length if MIN_TIMEOUT <= length <= MAX_TIMEOUT else None
+
+
+def list_servers(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The brokers to ask first, without the blanks and empty texts that a split(",", …) leaves."""
+    return tuple(filter(None, (server.strip() for server in given.get("bootstrap_servers") or ())))
+
+
+_Check = tuple[bool, str, str, str]
+"""Whether it is wrong, the attribute to blame, what is wrong, what to do."""
+
+
+def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
+    protocol, timeout = given.get("security_protocol"), given.get("operation_timeout")
+    throttle = given.get("reassignment_throttle")
+    return (
+        (
+            given.get("bootstrap_servers") is not None and not list_servers(given),
+            "bootstrap_servers",
+            "bootstrap_servers is empty",
+            'name at least one broker, such as ["kafka-1:9092"]',
+        ),
+        *(
+            (
+                True,
+                "bootstrap_servers",
+                f"{server!r} in bootstrap_servers has no port",
+                f"write host and port, such as {server.rstrip(':')}:9092",
+            )
+            for server in list_servers(given)
+            if not _PORT.search(server)
+        ),
+        (
+            given.get("skip_tls_verify") is True,
+            "skip_tls_verify",
+            "skip_tls_verify = true is refused: others on the network could read the password",
+            "remove it, and give the certificate of your certificate authority in ca_cert",
+        ),
+        (
+            protocol is not None and protocol not in PROTOCOLS,
+            "security_protocol",
+            f"security_protocol {protocol!r} is unknown",
+            f"possible: {', '.join(PROTOCOLS)}",
+        ),
+        (
+            bool(given.get("client_key")) != bool(given.get("client_cert")),
+            "client_cert" if given.get("client_cert") else "client_key",
+            "client_cert and client_key belong together",
+            "give both, or neither",
+        ),
+        (
+            timeout is not None and parse_seconds(timeout) is None,
+            "operation_timeout",
+            f"operation_timeout {str(timeout)[:40]!r} is not a duration over 0 and up to an hour",
+            'write seconds, or text such as "30s"',
+        ),
+        (
+            throttle is not None and parse_size(throttle) is None,
+            "reassignment_throttle",
+            f"reassignment_throttle {str(throttle)[:40]!r} is not a number of bytes over 0",
+            'write bytes a second, or text such as "50MiB"',
+        ),
+    )
+
+
+def _check_login(given: Mapping[str, Any]) -> tuple[_Check, ...]:
+    protocol, mechanism = given.get("security_protocol"), given.get("sasl_mechanism")
+    user, password = given.get("sasl_username"), given.get("sasl_password")
+    sasl = str(protocol).startswith("SASL")
+    return (
+        (
+            mechanism is not None and mechanism not in (*MECHANISMS, *mongey_arguments.LOGINS),
+            "sasl_mechanism",
+            f"sasl_mechanism {mechanism!r} is not supported",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+        ),
+        (
+            sasl and not (user and password) and not oauth.uses_token(given),
+            "security_protocol",
+            f"{protocol} needs a login",
+            "set sasl_username and sasl_password",
+        ),
+        (
+            # A reference can still turn out to be empty, as in a module without a login.
+            isinstance(password, str)
+            and bool(password)
+            and not (user or sasl or oauth.uses_token(given)),
+            "sasl_password",
+            "sasl_password has no effect without sasl_username",
+            "give sasl_username, or remove it",
+        ),
+        (
+            (bool(user) or oauth.uses_token(given)) and protocol in ("PLAINTEXT", "SSL"),
+            "sasl_username" if user else "sasl_mechanism",
+            f"{'sasl_username' if user else 'sasl_mechanism'} has no effect with {protocol}",
+            "remove it, or choose SASL_SSL or SASL_PLAINTEXT",
+        ),
+    )
