@@ -27,13 +27,13 @@ from msgspec import Struct
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, suggest
 from ..core.value import FrozenMap
 from ..syntax.nodes import Block, Expression, Lit, Tuple
-from .declare.blocks import Shape, find_shape_faults, get_argument, make_header
+from .declare.blocks import Header, Shape, find_shape_faults
 from .expressions.code import Code, Context, Env
 from .expressions.compilation import make_context
 from .expressions.namespaces import Fixed
 from .expressions.operators import require_truth
 from .expressions.templates import render_piece
-from .functions import make_function_table
+from .functions import FunctionTable
 from .values.conversion import lift_value
 from .values.faults import Deferred, EvalError, Poisoned, make_error
 from .values.limits import Budget
@@ -89,7 +89,7 @@ class Breach(Struct, frozen=True):
 
 def compile_policies(blocks: Iterable[Block]) -> tuple[tuple[Policy, ...], Diagnostics]:
     """The policies of these blocks, and the faults of their form. A name counts once."""
-    context = make_context(make_function_table())
+    context = make_context(FunctionTable())
     found: dict[str, Policy] = {}
     faults: list[Diagnostic] = []
     for block in blocks:
@@ -101,7 +101,7 @@ def compile_policies(blocks: Iterable[Block]) -> tuple[tuple[Policy, ...], Diagn
         if policy.name in found:
             faults.append(
                 make_error(
-                    make_header(block),
+                    Header(block),
                     f'The policy "{policy.name}" is declared twice',
                     f"The first one is at {found[policy.name].range}.",
                     "Rename one of the two.",
@@ -148,9 +148,9 @@ def _lift_object(data: FrozenMap) -> ObjectVal:
 
 
 def _compile_policy(block: Block, context: Context) -> Policy:
-    condition, message = get_argument(block, "condition"), get_argument(block, "message")
+    condition, message = block.get_argument("condition"), block.get_argument("message")
     assert condition is not None and message is not None  # the shape was checked
-    when = get_argument(block, "when")
+    when = block.get_argument("when")
     return Policy(
         block.labels[0].text,
         _read_text(block, "severity") or ERROR,
@@ -171,7 +171,7 @@ def _read_waiver(block: Block) -> Waiver:
 
 def _find_faults(block: Block) -> Iterator[Diagnostic]:
     yield from find_shape_faults(block, POLICY)
-    severity = get_argument(block, "severity")
+    severity = block.get_argument("severity")
     if severity is not None and _read_text(block, "severity") not in SEVERITIES:
         yield make_error(
             severity,
@@ -185,8 +185,8 @@ def _find_faults(block: Block) -> Iterator[Diagnostic]:
 
 def _find_waiver_faults(block: Block) -> Iterator[Diagnostic]:
     yield from find_shape_faults(block, WAIVER)
-    addresses, reason = get_argument(block, "addresses"), get_argument(block, "reason")
-    until = get_argument(block, "until")
+    addresses, reason = block.get_argument("addresses"), block.get_argument("reason")
+    until = block.get_argument("until")
     if addresses is not None and not _read_texts(block, "addresses"):
         yield make_error(addresses, "A waiver lists addresses", advice='["kafka_topic.scratch*"]')
     if reason is not None and not _read_text(block, "reason"):
@@ -198,12 +198,12 @@ def _find_waiver_faults(block: Block) -> Iterator[Diagnostic]:
 
 
 def _read_text(block: Block, name: str) -> str | None:
-    node = get_argument(block, name)
+    node = block.get_argument(name)
     return node.value if isinstance(node, Lit) and isinstance(node.value, str) else None
 
 
 def _read_texts(block: Block, name: str) -> tuple[str, ...] | None:
-    node = get_argument(block, name)
+    node = block.get_argument(name)
     items = node.items if isinstance(node, Tuple) else ()
     texts = [one.value for one in items if isinstance(one, Lit) and isinstance(one.value, str)]
     return tuple(texts) if texts and len(texts) == len(items) else None
