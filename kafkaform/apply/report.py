@@ -133,16 +133,14 @@ class Report(Struct, frozen=True):
         """How to find out about the unknown outcomes."""
         unknown = [r for r in self.results if r.outcome.status is OutcomeStatus.UNKNOWN]
         if not all(is_untellable(result.change, result.step) for result in unknown):
-            return f"Run {again.same} again: it first reads the objects and recovers."
+            return f"Run {again.same} again: it reads them first and recovers."
         if again.command == "alter":
             return (
-                "Whether the secret arrived cannot be read back. Run the same `kafkaform alter` "
-                "again, "
+                "Nobody can read whether the secret arrived. Run the same `kafkaform alter` again, "
                 "which sends it once more."
             )
         return (
-            "Whether the secret arrived cannot be read back. Apply the same approval again "
-            "(`kafkaform "
+            "Nobody can read whether the secret arrived. Apply the same approval again (`kafkaform "
             "apply --expect APPROVAL`), which sends it once more, or give it another version."
         )
 

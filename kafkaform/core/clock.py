@@ -30,4 +30,6 @@ class SystemClock:
 
     now = staticmethod(time.time)
     monotonic = staticmethod(partial(time.clock_gettime, _STEADY))
-    sleep = staticmethod(time.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

@@ -1,4 +1,18 @@
-"""The answers that no single cluster's tool can give.
-In: landing files (`core.landing`). Out: tables on Delta Lake, reports, answers.
-It must not know: brokers, configurations, how landing files come to be. pyspark is loaded by those
-modules that need it, never by this one, `tables`, `gold` readers or `cli`."""
+"""Answer questions about many clusters at once: drift, access, use, cost and history.
+
+In: landing files (`core.landing`). Out: Delta Lake tables, reports, answers. It must not know:
+brokers, configurations, and how landing files are written.
+
+    landed     parse and verify landing files and audit-log lines
+    tables     define the tables; read them and the builds' manifests without Spark
+    spark      start Spark; write Delta tables
+    datasets   compute the silver and gold tables: drift, attribution, quotas, capacity, ...
+    access     compute the permission tables from ACLs
+    build      run one build: take files in, recompute what changed, publish the manifest
+    exports    render rows as text, JSON or CSV
+    report     make the report of a build
+    answers    answer `fleet query`, `who-can`, `history` and `status`
+
+Only the modules that need pyspark import it: never this one, `answers`, `report` or
+`tables.reader`. Those commands must start in a second, without a JVM.
+"""

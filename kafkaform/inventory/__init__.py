@@ -1,3 +1,7 @@
-"""What the fleet's pipeline works on, laid down in files that never change.
-In: sessions, states, logs, desired objects, the register. Out: landing files (`core.landing`).
-It must not know: Spark, tables, Kafka's words beyond the kinds that it is given."""
+"""Write landing files: what clusters show, states record and configurations declare, and audit
+logs.
+
+In: sessions, states, logs, desired objects, the register. Out: landing files (`core.landing`),
+which never change. It must not know: Spark, tables, Kafka's words beyond the kinds that it is
+given.
+"""

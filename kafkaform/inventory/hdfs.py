@@ -1,9 +1,9 @@
-"""A root in HDFS, `hdfs://namenode:8020/fleet`, without Java.
+"""A root in HDFS, such as `hdfs://namenode:8020/fleet`, without Java.
 
-A file gets its name by a rename that takes it from no other file. HDFS has no write on condition
-of what is there. So whoever replaces or removes a file holds `.turn` open for appending, which the
-NameNode allows one client at a time; from one that died it takes that right after a minute. Only a
-program that is stopped for so long between its look and its rename could undo another one's write.
+A file gets its name by a rename that never replaces another file. HDFS has no conditional writes.
+So whoever replaces or deletes a file holds `.turn` open for appending meanwhile, which the NameNode
+allows one client at a time; it takes the right away from a dead client after a minute. Only a
+program that is suspended that long between its look and its rename could undo another one's write.
 """
 
 from __future__ import annotations
@@ -32,29 +32,34 @@ if TYPE_CHECKING:
 SCHEME = "hdfs"
 TURN = ".turn"
 TURN_SECONDS, POLL_SECONDS = 120.0, 0.1
-"""How long a turn is waited for: twice as long as the NameNode keeps it for a client that died."""
+"""How long to wait for a turn: twice as long as the NameNode keeps it for a dead client.
+POLL_SECONDS: how often to ask."""
 ANSWER_SECONDS, MANY_SECONDS = 120.0, 3600.0
-"""The library would wait for ever for a NameNode that does not answer; the latter is for what may
-take many answers: a file or a listing."""
+"""The library waits forever for a NameNode that does not answer. MANY_SECONDS is for requests with
+many answers: a file or a listing."""
 SETTINGS = {"dfs.client.failover.max.attempts": "3"}
-"""Else it tries 15 times, which takes three minutes."""
+"""By default the library tries 15 times, which takes three minutes."""
 READS = 5
+"""How often to read a file that is replaced meanwhile."""
 _FAULTS = (OSError, RuntimeError)
-"""What the library raises: RuntimeError for a refusal that Python has no class for."""
+"""What the library raises: RuntimeError for refusals that Python has no class for."""
 _REFUSED = re.compile(r'RPCError\("[\w$.]+", "(.*)"\)', re.DOTALL)
 _BUSY = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
+"""The NameNode's refusals while another client has the turn."""
 _ADVICE = "Check that the NameNode can be reached and that you may write there."
 
 T = TypeVar("T")
 
 
 class Hdfs(Struct, frozen=True):
-    """`core.objects.Objects` in HDFS. address: of the NameNode or name service; folder: an
-    absolute path; opened: the client."""
+    """`core.objects.Objects` in HDFS."""
 
     address: str
+    """Of the NameNode or name service."""
     folder: str
+    """An absolute path."""
     opened: Callable[[], Client]
+    """Returns the client."""
     clock: Clock
 
     @property
@@ -62,7 +67,7 @@ class Hdfs(Struct, frozen=True):
         return f"{self.address}{self.folder}"
 
     def read(self, key: str) -> StoredObject | None:
-        """What is read is all of one version: a file may be replaced meanwhile."""
+        """Return a file, all of it from one version: it may be replaced while it is read."""
         with self._explain_errors("cannot read", key):
             for _ in range(READS):
                 try:
@@ -102,16 +107,17 @@ class Hdfs(Struct, frozen=True):
     # ── single steps ────────────────────────────────────────────────────────────────────
 
     def _put(self, key: str, data: bytes, *, overwrite: bool) -> str:
-        """Raises Exists."""
+        """Write a file. Raises ObjectExists."""
         path = self._make_path(key)
         folder, _, name = path.rpartition("/")
+        # Hidden by its dot: `_is_ours` and Spark skip it, so a half-written file is never listed.
         fresh = f"{folder}/.{name}.{secrets.token_hex(6)}.tmp"
         try:
             self._ask(partial(_write_file, path=fresh, data=data), MANY_SECONDS)
             self._ask(lambda client: client.rename(fresh, path, overwrite))
         except _FAULTS:
-            # An answer may have been lost. Once the new file is removed it cannot get its name any
-            # more; if it was gone it has got it, unless others have seen to that since.
+            # The answer may be lost while the rename happened. Once the temporary file is removed,
+            # it cannot be renamed later. If it was gone already, the rename has happened.
             removed, found = self._remove(fresh), self.read(key)
             if not removed and found is not None and found.data == data:
                 return found.version
@@ -122,7 +128,7 @@ class Hdfs(Struct, frozen=True):
 
     @contextmanager
     def _take_turn(self) -> Iterator[None]:
-        """While others neither replace nor remove a file."""
+        """Keep others from replacing or deleting files meanwhile."""
         path = self._make_path(TURN)
         until = self.clock.monotonic() + TURN_SECONDS
         while (right := self._ask(partial(_start_append, path=path))) is None:
@@ -134,24 +140,26 @@ class Hdfs(Struct, frozen=True):
         finally:
             try:
                 self._ask(lambda _: right.close())
-            except _FAULTS:  # what was to be done is done; nobody shall wait for its end
+            except _FAULTS:  # the work is done, but others must not wait for the lease to expire
                 with suppress(*_FAULTS):
                     self._ask(lambda client: client.recover_lease(path))
 
     def _remove(self, path: str) -> bool:
-        """Whether it was there."""
+        """Delete a file; True: it existed."""
         return self._ask(lambda client: client.delete(path, False))
 
     def _ask(self, request: Callable[[Client], T], seconds: float = ANSWER_SECONDS) -> T:
-        """What HDFS answers. In a thread, so that Ctrl-C and the time that it takes count."""
+        """Return HDFS's answer. The request runs in a thread, so that Ctrl-C and the timeout
+        work."""
         answer: Future[T] = Future()
 
         def ask() -> None:
             try:
                 answer.set_result(request(self.opened()))
-            except BaseException as error:  # noqa: BLE001  # who has asked is told
+            except BaseException as error:  # noqa: BLE001  # raised again where the answer is awaited
                 answer.set_exception(error)
 
+        # daemon: a request that never ends must not keep the process alive.
         threading.Thread(target=ask, daemon=True).start()
         return answer.result(seconds)
 
@@ -180,7 +188,7 @@ class _Replaced(Exception):
 
 
 def open_hdfs(url: str, clock: Clock | None = None) -> Hdfs:
-    """The files below a folder; nothing is sent yet. Raises UsageError."""
+    """Return the files below a folder; nothing is sent yet. Raises UsageError."""
     if find_spec("hdfs_native") is None:
         raise UsageError(
             "HDFS needs a package that is not installed", "Run `pip install 'kafkaform[fleet]'`."
@@ -218,6 +226,7 @@ def _read_whole(client: Client, path: str) -> StoredObject:
         if _get_stamp(client.get_file_info(path)) == _get_stamp(before):
             raise
         raise _Replaced from None
+    # Size and time before and after: HDFS has no ETag, and a reader may get blocks of two versions.
     after = client.get_file_info(path)
     if _get_stamp(after) != _get_stamp(before) or len(data) != before.length:
         raise _Replaced
@@ -229,7 +238,7 @@ def _get_stamp(status: FileStatus) -> tuple[int, int]:
 
 
 def _write_file(client: Client, path: str, data: bytes) -> None:
-    """A new file, on the disks of those who keep it."""
+    """Write a new file and wait until the DataNodes have it on their disks."""
     from hdfs_native import WriteOptions  # noqa: PLC0415  # the fleet extra has it
 
     writer = client.create(path, WriteOptions(create_parent=True))
@@ -240,7 +249,7 @@ def _write_file(client: Client, path: str, data: bytes) -> None:
 
 
 def _start_append(client: Client, path: str) -> FileWriter | None:
-    """The right to append; None: somebody else has it, or the file was not there yet."""
+    """Return the right to append; None: another client has it, or the file did not exist yet."""
     try:
         return client.append(path)
     except FileNotFoundError:
@@ -267,7 +276,7 @@ def _compute_version(data: bytes) -> str:
 
 
 def _render_error(error: Exception) -> str:
-    """One line, without the NameNode's stack."""
+    """Return one line, without the NameNode's stack trace."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     refused = _REFUSED.search(str(error))

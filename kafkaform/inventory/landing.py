@@ -1,4 +1,4 @@
-"""Landing files: rows first, and what stands beside them last, so that half a snapshot is none."""
+"""Write landing files: rows first and the `.meta.json` last, so that half a snapshot is none."""
 
 from __future__ import annotations
 
@@ -28,44 +28,48 @@ _META = (
 
 
 class Landed(Struct, frozen=True):
-    """A snapshot that was written. key: of its `.meta.json`."""
+    """A snapshot that was written."""
 
     key: str
+    """Of its `.meta.json`."""
     meta: Meta
 
 
 def make_snapshot_name(seconds: float) -> str:
-    """`20261122T051530.123456Z`: sorts by time, and has no character that a path cannot have."""
+    """`20261122T051530.123456Z`: sorts by time, and is valid in every path."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%dT%H%M%S.%f}Z"
 
 
 def land_rows(place: LandingPlace, meta: Meta, rows: Iterable[LandedRow] | None) -> Landed:
-    """Write a snapshot. rows: None if nothing could be read, and then there is no file for them.
-    Raises StorageError, also if a file is there already.
+    """Write a snapshot. rows: None if nothing could be read; then there is no file of rows.
 
-    The error is told in the words of a broker or a client, which may repeat a password."""
+    Raises StorageError, also if the file exists already.
+    """
     base = "/".join(
         (ROOT, check_part(meta.source), check_part(meta.subject), check_part(meta.snapshot))
     )
     if rows is not None:
         lines = [render_row(row) for row in rows]
+        # The checksum is of exactly these bytes; readers compute it again before they use a row.
         data = b"".join(lines)
         meta = replace(meta, rows=len(lines), sha256=hashlib.sha256(data).hexdigest())
+        # Also without rows: "read, and nothing is there" must differ from "not read".
         write_new(place, base + ROWS, data)
+    # The error is in the words of a broker or a client, which may repeat a password.
     meta = replace(meta, error=None if meta.error is None else mask_secrets(meta.error))
     write_new(place, base + META, _render_line(_list_members(meta, _META)))
     return Landed(base + META, meta)
 
 
 def land_register(place: LandingPlace, taken: float, register: Mapping[str, Any]) -> str:
-    """Write what fleet.hcl says, as data; its key. taken: seconds since the epoch."""
+    """Write fleet.hcl as data; return its key. taken: seconds since the epoch."""
     key = f"{ROOT}/{REGISTER}/{make_snapshot_name(taken)}.json"
     write_new(place, key, _render_line({**register, "taken": render_time(taken)}))
     return key
 
 
 def write_new(place: LandingPlace, key: str, data: bytes) -> None:
-    """Write a file that must not be there. Raises StorageError."""
+    """Write a file that must not exist. Raises StorageError."""
     try:
         place.create(key, data)
     except ObjectExists:
@@ -73,23 +77,23 @@ def write_new(place: LandingPlace, key: str, data: bytes) -> None:
 
 
 def render_row(row: LandedRow) -> bytes:
-    """The row as canonical JSON, with its newline."""
+    """Return the row as canonical JSON, with a newline."""
     return _render_line(_list_members(row, _ROW))
 
 
 def check_part(part: str) -> str:
-    """One part of a path. Raises StorageError for what would lead elsewhere."""
+    """Check a part of a path. Raises StorageError if it could lead elsewhere."""
     if not _PART.fullmatch(part):
         raise StorageError(
-            f"{part!r} cannot be the name of a folder or a file",
-            "Names have letters, digits, `.`, `_` and `-`, at most 128, and begin with one of the "
-            "first two or `_`.",
+            f"{part!r} cannot be the name of a file or folder",
+            "A name has at most 128 letters, digits, `.`, `_` and `-`, and begins with a letter, a "
+            "digit or `_`.",
         )
     return part
 
 
 def _list_members(thing: object, names: Iterable[str]) -> dict[str, Any]:
-    """What is said of it; a member without a value is left out."""
+    """Return the members that have a value."""
     found = {name: getattr(thing, name) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 

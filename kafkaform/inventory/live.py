@@ -1,7 +1,7 @@
-"""What a cluster shows, as rows: everything of every kind, and how far each listing can be trusted.
+"""Read everything that a cluster shows, as rows, and how far each listing can be trusted.
 
-A kind that could not be read is said to have failed, and a cluster of which nothing could be read
-has no rows at all: an empty snapshot would say that everything has gone.
+A kind that could not be read has failed; a cluster of which nothing could be read has no rows at
+all. An empty snapshot would say that everything was deleted.
 """
 
 from __future__ import annotations
@@ -27,37 +27,41 @@ from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import ResourceType, Session
 
 Sharpen = Callable[[Session, Sequence[Sweep]], tuple[Sweep, ...]]
+"""Improves what is known about the coverage of listings."""
 More = Callable[[Session, Mapping[str, Sweep]], Iterable[Sweep]]
+"""Lists what is not an object of a resource type, such as offsets."""
 Named = Mapping[str, Sequence[str]]
-"""Kind -> keys of objects that no listing shows, and that are read by name."""
+"""Kind -> keys of objects that no listing shows and that are read by name."""
 INTERNAL = "details.internal"
-"""In the attributes of objects that belong to the system itself."""
+"""Attribute of objects that belong to the system itself."""
 
 
 class ClusterReader(Struct, frozen=True):
-    """How a cluster is read. types: of the provider; named: kinds that are read by name only;
-    sharpen: what else is known of how far listings can be trusted; more: listings of what is no
-    object of a type."""
+    """How a cluster is read."""
 
     types: Mapping[str, ResourceType]
+    """The provider's resource types."""
     named: frozenset[str] = frozenset()
+    """Kinds that can only be read by name."""
     sharpen: Sharpen = lambda _, sweeps: tuple(sweeps)
     more: More = lambda _, __: ()
 
 
 class Captured(Struct, frozen=True):
-    """What one cluster showed. rows: None if nothing could be read; live: the objects as they were
-    read, for who compares with them."""
+    """What one cluster showed."""
 
     rows: tuple[LandedRow, ...] | None
+    """None: nothing could be read."""
     coverage: Mapping[str, str] = field(default_factory=dict)
+    """Kind -> complete, visible_only or failed."""
     facts: Facts | None = None
     error: str | None = None
     live: Mapping[tuple[str, str], Observed] = field(default_factory=dict)
+    """The objects as they were read, for comparisons."""
 
     @property
     def complete(self) -> bool:
-        """Whether everything was read and seen."""
+        """Everything was read, and nothing may be hidden."""
         known = set(self.coverage.values())
         return self.rows is not None and known == {CoverageKind.COMPLETE.value}
 
@@ -69,7 +73,7 @@ def capture_cluster(
     task: str,
     report: Reporter = ignore_event,
 ) -> Captured:
-    """Read everything. named: what else is asked for by name; task: whose progress it is. Raises
+    """Read everything. named: what to read by name; task: whose progress is reported. Raises
     OtherSystem."""
     kinds = sorted(n for n, t in reader.types.items() if t.expand is None)
     listed = [kind for kind in kinds if kind not in reader.named]
@@ -81,13 +85,14 @@ def capture_cluster(
     sweeps += [_read_by_name(session, kind, named.get(kind, ())) for kind in sorted(reader.named)]
     known = {sweep.kind: sweep for sweep in reader.sharpen(session, sweeps)}
     known |= {sweep.kind: sweep for sweep in reader.more(session, known)}
+    # After all reads: if the address has come to lead to another cluster, none of the rows count.
     session.prove()
     report(Progress(task, f"Reading {task}", total, total, "kinds", finished=True))
     return _make_captured(session.facts, reader, known)
 
 
 def make_meta(captured: Captured, subject: str, snapshot: str, started: str, ended: str) -> Meta:
-    """What stands beside the rows of a cluster. started, ended: RFC 3339."""
+    """Return the `.meta.json` of a cluster's rows. started, ended: RFC 3339."""
     return Meta(
         LIVE,
         subject,
@@ -102,11 +107,12 @@ def make_meta(captured: Captured, subject: str, snapshot: str, started: str, end
 
 
 def _read_by_name(session: Session, kind: str, keys: Sequence[str]) -> Sweep:
-    """What was asked for by name. Here nothing else is looked for, so that what is asked for and
-    not found is all that is missing."""
+    """Read the named objects. Nothing else of the kind is looked for, so the answer is complete if
+    each of them was found or is proven absent."""
     readings = session.read([Identity("", kind, key) for key in sorted(set(keys))]).values()
     items = tuple(reading for reading in readings if isinstance(reading, Observed))
     fault = next((reading.fault for reading in readings if isinstance(reading, Failed)), None)
+    # Hidden is not absent.
     seen = all(isinstance(reading, Observed | Absent) for reading in readings)
     how = CoverageKind.COMPLETE if seen else CoverageKind.VISIBLE_ONLY
     return Sweep(kind, Depth.FULL, items, Coverage(CoverageKind.FAILED if fault else how, fault))
@@ -116,6 +122,7 @@ def _make_captured(facts: Facts, reader: ClusterReader, sweeps: Mapping[str, Swe
     coverage = {kind: sweep.coverage.kind.value for kind, sweep in sorted(sweeps.items())}
     error = "; ".join(_list_errors(sweeps)) or None
     read = {kind: s for kind, s in sweeps.items() if s.coverage.kind is not CoverageKind.FAILED}
+    # Objects that are only read by name prove nothing about the cluster: asking for none succeeds.
     if not read.keys() & (reader.types.keys() - reader.named):
         return Captured(None, coverage, facts, error or "nothing of it can be listed")
     rows, live = [], {}
@@ -127,7 +134,7 @@ def _make_captured(facts: Facts, reader: ClusterReader, sweeps: Mapping[str, Swe
 
 
 def _list_errors(sweeps: Mapping[str, Sweep]) -> Iterator[str]:
-    """Each cause once, with the kinds that it concerns."""
+    """Yield each cause once, with the kinds that it concerns."""
     causes: dict[str, list[str]] = {}
     for kind, sweep in sorted(sweeps.items()):
         if sweep.coverage.kind is CoverageKind.FAILED:
@@ -137,13 +144,15 @@ def _list_errors(sweeps: Mapping[str, Sweep]) -> Iterator[str]:
 
 
 def compute_destination(item: Observed) -> FrozenMap:
-    """The attributes as they will be once the move that runs has ended: what drift compares."""
+    """Return the attributes as they will be when the running move has ended: these are what drift
+    compares."""
     return item.attributes.with_items(item.moving or EMPTY)
 
 
 def _make_row(item: Observed, kind: ResourceType | None, facts: Facts) -> LandedRow:
     attributes = compute_destination(item)
     if kind is not None:
+        # One spelling per value, so that equal values are equal texts in the tables.
         attributes = kind.canonical(attributes, facts)
     attrs = flatten_attributes(attributes)
     if item.details.get("internal"):

@@ -1,4 +1,4 @@
-"""What a state records and what its configuration declares, as rows."""
+"""List what a state records and what its configuration declares, as rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..state.model import State
 
 
 class WantedObject(Struct, frozen=True):
-    """A declared object with its attributes as they shall be, canonical as far as possible."""
+    """A declared object with its target attributes, canonical as far as possible."""
 
     declared: Declared
     attributes: FrozenMap
 
 
 def list_recorded_rows(state: State) -> Iterator[LandedRow]:
-    """One row for each object, with the first of the addresses that own it."""
+    """Yield one row per object, with the first of the addresses that own it."""
     for identity, row in sorted(state.objects.items()):
         yield LandedRow(
             identity.kind,
@@ -37,8 +37,10 @@ def list_recorded_rows(state: State) -> Iterator[LandedRow]:
 def list_declared_rows(
     wanted: Iterable[WantedObject], scopes: Mapping[str, str]
 ) -> Iterator[LandedRow]:
-    """One row for each object; two blocks that declare one share it, the first one names it.
-    scopes: instance -> scope id, as far as it is known."""
+    """Yield one row per object. If two blocks declare it, the first one names it.
+
+    scopes: instance -> scope id, as far as it is known.
+    """
     found: dict[object, LandedRow] = {}
     for one in wanted:
         identity, item = one.declared.identity, one.declared

@@ -1,4 +1,4 @@
-"""Many slow things at the same time, a bounded number at once."""
+"""Do many slow things at the same time, a limited number at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ T = TypeVar("T")
 
 
 def map_parallel(work: Callable[[A], T], items: Iterable[A], at_once: int) -> tuple[T, ...]:
-    """What the work makes of each item, in order; a slow one holds up nobody while others of the
-    `at_once` are free. The first error ends it: what runs by then goes on alone."""
+    """Return the result for each item, in order. The first error ends it; what runs by then goes on
+    alone."""
     pool = ThreadPoolExecutor(at_once, "fleet")
     try:
-        # Each with this context: it knows the secrets that must not be shown.
+        # Each task gets this context, which knows the secrets that must be masked.
         started = [pool.submit(copy_context().run, work, item) for item in items]
         return tuple(one.result() for one in started)
     finally:
+        # Without waiting: a cluster that does not answer must not delay the error of another.
         pool.shutdown(wait=False, cancel_futures=True)

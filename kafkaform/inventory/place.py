@@ -1,5 +1,6 @@
-"""Where landing files are put: a folder, or a prefix of an object store. Nothing is changed there:
-a file is made once, wholly or not at all.
+"""Where landing files go: a folder, a prefix in an object store, or a folder in HDFS.
+
+A file is written once, completely or not at all, and never changed.
 """
 
 from __future__ import annotations
@@ -21,31 +22,31 @@ class LandingPlace(Protocol):
 
     @property
     def location(self) -> str:
-        """How messages name the place."""
+        """The name of the place in messages."""
 
     def read(self, key: str) -> StoredObject | None:
-        """The file, None if there is none."""
+        """Return the file; None: there is none."""
 
     def create(self, key: str, data: bytes) -> str:
-        """Write a file where there is none, wholly or not at all. Raises Exists."""
+        """Write a new file, completely or not at all. Raises ObjectExists."""
 
     def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
-        """The files below a folder, sorted by key; only keys > `after`."""
+        """List the files below a folder, sorted by key; only keys > `after`."""
 
 
 def open_place(root: str) -> LandingPlace:
-    """root: a folder, or a URL such as `s3://bucket/fleet`. Raises UsageError."""
+    """Open a root. root: a folder, or a URL such as `s3://bucket/fleet`. Raises UsageError."""
     return open_remote(root) if is_remote(root) else Folder(Path(root))
 
 
 def open_remote(url: str) -> Objects:
-    """A root in a store, or in HDFS, which is none for a state. Raises UsageError."""
+    """Open a root in a store or in HDFS. Raises UsageError."""
     return open_hdfs(url) if urlsplit(url).scheme == SCHEME else open_objects(url, {})
 
 
 def make_exists_error(place: LandingPlace, key: str) -> StorageError:
-    """The error for a file that is there already."""
+    """The error for a file that exists already."""
     return StorageError(
-        f"{place.location}/{key} is there already; it was not changed",
-        "Landing files are written once. Take the snapshot again: it gets a name of its own.",
+        f"{place.location}/{key} already exists; it was not changed",
+        "Landing files are written once. Take the snapshot again: it will get another name.",
     )

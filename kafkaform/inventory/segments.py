@@ -1,7 +1,7 @@
-"""Closed pieces of an audit log: lines byte for byte, each file named by its first and last one.
+"""Copy an audit log to landing files, byte for byte, in pieces named by first and last record.
 
-A log lands as far as it is proven, or not at all: neither what was changed after it was written,
-nor another log in the place of the one that landed before.
+A log lands as far as it is proven, or not at all: neither an altered log nor another log in place
+of the one that landed before is copied.
 """
 
 from __future__ import annotations
@@ -20,28 +20,34 @@ from .landing import check_part, write_new
 from .place import LandingPlace
 
 MAX_RECORDS, MAX_BYTES = 10_000, 8 << 20
-"""Of one file; a single record may have more bytes."""
+"""Limits of one file. A single record may have more bytes."""
 _NAME = re.compile(r"(\d{12})-(\d{12})" + re.escape(ROWS))
 
 
 def land_log(place: LandingPlace, lineage: str, sink: Sink, anchor: Head | None) -> tuple[str, ...]:
-    """Write what the log has and the place lacks; the keys of the new files. anchor: the head that
-    the state keeps. Raises StorageError for a log that is not what was written."""
+    """Write the records that have not landed yet; return the keys of the new files.
+
+    anchor: the head that the state keeps. Raises StorageError for a log that was altered.
+    """
     folder = f"{ROOT}/{AUDIT}/{check_part(lineage)}"
     landed = _find_last_landed(place, folder)
+    # A line that a crash cut short is no record; the next run seals it.
     sink.pass_over_torn()
     head = GENESIS
     for glance in _check_records(sink, anchor, landed):
         head = Head(glance.seq, glance.hash)
+    # Shorter than what has landed: records were removed, or it is another log.
     if head.seq < landed.seq:
         raise StorageError(
-            f"{sink.location} ends at record {head.seq}, but record {landed.seq} of it has landed",
+            f"{sink.location} ends at record {head.seq}, but record {landed.seq} has landed",
             _ADVICE,
         )
     if head == landed:
         return ()
     keys = []
+    # Read a second time: verifying comes first, so that a bad end keeps even the good start out.
     for first, lines in _split_pieces(_check_records(sink, anchor, landed), landed.seq, head.seq):
+        # Twelve digits, so that names sort by number.
         key = f"{folder}/{first:012d}-{first + len(lines) - 1:012d}{ROWS}"
         write_new(place, key, b"".join(lines))
         keys.append(key)
@@ -49,13 +55,13 @@ def land_log(place: LandingPlace, lineage: str, sink: Sink, anchor: Head | None)
 
 
 _ADVICE = (
-    "Somebody or something changed the log. Put it back from a backup, or compare it with the "
-    "landed files, which are copies of it; nothing of it was landed now."
+    "Somebody or something changed the log. Restore it from a backup, or compare it with the "
+    "landed files, which are copies of it. Nothing of it has landed now."
 )
 
 
 def _find_last_landed(place: LandingPlace, folder: str) -> Head:
-    """The last record that is there."""
+    """Return the last record that has landed."""
     found = ((_NAME.fullmatch(e.key.rpartition("/")[2]), e.key) for e in place.names(folder))
     last = max(((int(match[2]), key) for match, key in found if match), default=None)
     if last is None:
@@ -68,11 +74,14 @@ def _find_last_landed(place: LandingPlace, folder: str) -> Head:
 
 
 def _check_records(sink: Sink, anchor: Head | None, landed: Head) -> Iterator[Glance]:
-    """The records, each checked. Raises StorageError."""
+    """Yield the records, each verified. Raises StorageError."""
     for glance in read_glances(sink.lines(), sink.location, anchor):
+        # The hash chain covers all earlier records: one equal hash proves that the whole start is
+        # the same.
         if glance.seq == landed.seq and glance.hash != landed.hash:
             raise StorageError(
-                f"{sink.location}: record {glance.seq} is not the one that has landed", _ADVICE
+                f"{sink.location}: record {glance.seq} differs from the one that has landed",
+                _ADVICE,
             )
         yield glance
 
@@ -80,8 +89,11 @@ def _check_records(sink: Sink, anchor: Head | None, landed: Head) -> Iterator[Gl
 def _split_pieces(
     records: Iterable[Glance], after: int, last: int
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """The number of the first line, and lines with their newlines, of each file. after: the last
-    record that is there; last: the one up to which all was checked, since others may write on."""
+    """Yield the number of the first record, and lines with their newlines, for each file.
+
+    after: the last record that has landed; last: the one up to which everything was verified.
+    Others may be appending meanwhile.
+    """
     lines: list[bytes] = []
     first, size = after + 1, 0
     for record in records:

@@ -31,16 +31,16 @@ def apply_guards(
         return _block_changes(
             changes,
             lambda change: change.action is not Action.NOOP,
-            "the configuration declares nothing, but the state still has objects "
+            "the configuration declares nothing, while the state still has objects "
             f"({len(state.objects)})",
-            "To delete everything, use `kafkaform destroy`. Otherwise check the folder (--chdir) "
-            "and the variables.",
+            "If everything shall go, use `kafkaform destroy`; otherwise check the folder "
+            "(--chdir) and the variables.",
             even_protected=True,
         )
     guarded = tuple(changes)
     for guard in _GUARDS:
         caught = [change for change in changes if guard.counts(change)]
-        reason = _explain_excess(guard, caught, state, options) if caught else None
+        reason = _explain_excess(guard, caught, state, options)
         if reason is not None:
             guarded = _block_changes(guarded, guard.counts, reason, guard.advice)
     return guarded
@@ -76,15 +76,14 @@ _GUARDS = (
         lambda options: options.max_deletes,
         "--max-deletes",
         _choose_delete_verb,
-        "Check the deletions. If you want all of them, allow them with --max-deletes N.",
+        "Read the deletions; if all are meant, allow them with --max-deletes N.",
     ),
     _Guard(
         _cuts_data,
         lambda options: options.max_data_loss,
         "--max-data-loss",
         lambda _: "could destroy data of",
-        "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss "
-        "N.",
+        "Read the risks of data loss; if all are meant, allow them with --max-data-loss N.",
     ),
 )
 
@@ -96,7 +95,7 @@ def _explain_excess(
     if allowed is not None:
         if len(caught) <= allowed:
             return None
-        return f"the plan {verb} {len(caught)} objects, but {guard.flag} allows {allowed}"
+        return f"the plan {verb} {len(caught)} objects, {guard.flag} allows {allowed}"
     # Whoever runs `destroy` expects to read that everything goes.
     if options.mode is Mode.DESTROY:
         return None

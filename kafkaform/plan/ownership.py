@@ -91,10 +91,7 @@ def _make_claim(
     options: Options,
 ) -> Claim:
     row = state.objects.get(identity)
-    adopt = any(
-        item.lifecycle.adopt or any(matches(glob, str(item.address)) for glob in options.adopt)
-        for item in declared
-    )
+    adopt = _may_adopt(declared, options)
     if row and len(declared) == 1 and row.owners == (str(declared[0].address),):
         # The owner of almost every object of a large plan is unchanged, which no block can alter.
         return Claim(identity, row.owners[0], declared, row, row.owners, adopt=adopt)
@@ -109,6 +106,15 @@ def _make_claim(
         removed = min(named, key=lambda block: block.destroy)
     address = str(declared[0].address) if declared else owners[0]
     return Claim(identity, address, declared, row, owners, lost, removed, adopt=adopt)
+
+
+def _may_adopt(declared: tuple[Declared, ...], options: Options) -> bool:
+    if not options.adopt and len(declared) == 1:
+        return declared[0].lifecycle.adopt
+    return any(
+        item.lifecycle.adopt or any(matches(glob, str(item.address)) for glob in options.adopt)
+        for item in declared
+    )
 
 
 def _find_removed_block(owner: str, desired: Desired) -> Removed | None:
@@ -168,7 +174,7 @@ def _check_import_key(
         return _make_diagnostic(
             block,
             f"Import id names {key!r}, but {block.target} declares {expected!r}",
-            "Make the import id match the declared name.",
+            "Make the id and the declared name the same.",
         )
     return None
 

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from ..core.change import Blocker, BlockerKind, Change, Review
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Facts, Identity
-from ..core.risk import RiskKind
 from ..provider.contract import Provider, ResourceType
 from .observe import Look
-from .risks import join_risks
+from .risks import join_risks, list_endangered
 
 
 def check_change(
@@ -62,8 +61,8 @@ def review_changes(
         mine = [change for change in changes if change.identity.instance == instance]
         sweeps = look.collect_sweeps(instance, provider.review_needs(mine))
         review = provider.review(mine, sweeps, facts[instance])
-        named = {*review.blocks, *review.unless, *review.notes, *review.losses, *review.risks}
-        concerned = (change for change in mine if named and change.identity in named)
+        told = {*review.blocks, *review.unless, *review.notes, *review.losses, *review.risks}
+        concerned = (change for change in mine if told and change.identity in told)
         judged.update({one.identity: _apply_review(one, review, accepted) for one in concerned})
         warnings[instance] = review.warnings
     if not judged:
@@ -102,13 +101,9 @@ def add_steps(
 
 def add_impacts(changes: Sequence[Change], look: Look) -> Sequence[Change]:
     """The changes, with how much data those would destroy or move that could do so."""
-    endangered: dict[str, list[Change]] = {}
-    for change in changes:
-        if change.loses_data or change.has_risk(RiskKind.MOVE):
-            endangered.setdefault(change.identity.instance, []).append(change)
     impacts = {
         identity: impact
-        for instance, group in endangered.items()
+        for instance, group in list_endangered(changes).items()
         for identity, impact in look.assess_impacts(instance, group).items()
     }
     if not impacts:

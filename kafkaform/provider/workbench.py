@@ -196,13 +196,13 @@ class Bench:
             except KafkaformError as error:
                 return error
 
-        shown = self._poll(
+        told = self._poll(
             answer,
             lambda a: isinstance(a, FrozenMap) and question.shows(a, attributes),
-            f"shown by {question.data}",
+            f"told by {question.data}",
         )
-        assert isinstance(shown, FrozenMap)
-        return shown
+        assert isinstance(told, FrozenMap)
+        return told
 
     def _poll(self, look: Callable[[], T], accept: Callable[[T], bool], what: str) -> T:
         clock = self.fixture.clock

@@ -1,8 +1,8 @@
-"""How two plans differ, path by path: why this one is not the plan that was reviewed.
+"""Compare two plans path by path, to show why one is not the plan that was reviewed.
 
-Both sides are documents of `to_json`, so a saved plan, a plan's JSON and a plan just made can be
-compared with each other. What an approval does not cover (times, notes, measured figures) is left
-out: it is no reason to review again.
+Both sides are documents of `to_json`, so a saved plan, a plan's JSON and a new plan can be compared
+with each other. Values that no approval covers (times, notes, measured figures) are left out: they
+are no reason to review again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Data = Mapping[str, Any]
 SHOWN_ONLY = frozenset(
     ("action", "blocked", "drift", "evidence", "impact", "notes", "paths", "risks", "steps")
 )
-"""Details of a change that no approval covers, or that stand in `before`, `after` or `requests`."""
+"""Details of a change that no approval covers, or that `before`, `after` or `requests` repeat."""
 
 
 class Difference(Struct, frozen=True):
@@ -44,8 +44,7 @@ class Part(Struct, frozen=True):
 
 
 def compare_plans(first: Data, second: Data) -> tuple[Part, ...]:
-    """The parts in which two plans differ, those of the whole plan first; empty if they would do
-    the same."""
+    """The parts in which two plans differ, the whole plan first; empty if both do the same."""
     return (
         *_compare_heads(first, second),
         *_compare_named("", _index_changes(first), _index_changes(second)),
@@ -54,7 +53,7 @@ def compare_plans(first: Data, second: Data) -> tuple[Part, ...]:
 
 
 def render_comparison(parts: tuple[Part, ...]) -> Iterator[str]:
-    """The parts as lines, each value that differs on one of its own."""
+    """The parts as lines, one for each value that differs."""
     for part in parts:
         yield f"{part.symbol} {part.title}"
         for one in part.differences:
@@ -86,7 +85,7 @@ def _compare_heads(first: Data, second: Data) -> Iterator[Part]:
 
 
 def _read_head(plan: Data) -> Data:
-    """What an approval covers beside the changes."""
+    """The values that an approval covers besides the changes."""
     head = plan.get("kafkaform", {})
     scopes = {name: one.get("scope_id") for name, one in head.get("instances", {}).items()}
     removals = {one["ticket"]: one["address"] for one in head.get("removals", ())}
@@ -107,14 +106,14 @@ class _Entry(Struct, frozen=True):
     """One change or output of a plan."""
 
     data: Data
-    """What an approval covers of it."""
+    """The part of it that an approval covers."""
     units: Mapping[tuple[str, ...], str] = {}
     action: str = ""
 
 
 def _index_changes(plan: Data) -> dict[str, _Entry]:
-    """Address -> change. What a plan does not do is left out, so that a change that is blocked in
-    one of the two counts as missing there."""
+    """The changes by address."""
+    # Only those that an apply makes: a change that is blocked in one plan is missing there.
     return {
         inline(one["address"]): _read_change(one)
         for one in plan.get("resource_changes", ())
@@ -168,7 +167,7 @@ def _compare_values(
     plain = _thaw(first), _thaw(second)
     if plain[0] == plain[1]:
         return
-    # It loads for a third of a second, and only plans that differ need it.
+    # Importing deepdiff takes a third of a second, and only plans that differ need it.
     from deepdiff import DeepDiff  # noqa: PLC0415  # for startup
 
     found = DeepDiff(*plain, verbose_level=2, view="tree")
@@ -186,7 +185,7 @@ def _compare_values(
 
 
 def _thaw(value: Any) -> Any:
-    """Plain dicts and lists, which is what deepdiff compares entry by entry."""
+    """The value as plain dicts and lists, which deepdiff compares entry by entry."""
     if isinstance(value, Mapping | FrozenMap):
         return {key: _thaw(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

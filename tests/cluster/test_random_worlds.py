@@ -92,7 +92,7 @@ class Real:
 
     def _settle(self) -> None:
         kinds = [kind for kind in self.kinds if kind not in COMPOSITES]
-        session, deadline = self.others.session, time.monotonic() + 30
+        session, deadline = self.others.session, time.monotonic() + 120
         while time.monotonic() < deadline:
             one = [session.sweep(kind, Depth.FULL).items for kind in kinds]
             time.sleep(SETTLED)

@@ -197,7 +197,7 @@ def never() -> NoReturn:
 
 
 def test_nothing_that_landed_is_told_at_once(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nothing has landed") as caught:
+    with pytest.raises(UsageError, match="there are no landing files") as caught:
         run_build(never, Folder(tmp_path), str(tmp_path), DATASETS, BuildOptions("1"))
     assert "fleet snapshot" in caught.value.advice
 

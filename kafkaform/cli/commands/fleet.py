@@ -1,4 +1,4 @@
-"""`kafkaform fleet`: all clusters at once: what differs, who changed it, who may do what."""
+"""`kafkaform fleet`: examine all clusters at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..options.flags import Json, LockTimeout, Quiet, Var, VarFile
 from ..options.variable_order import InOrder
 from ..terminal.console import Console
 from ..terminal.outlet import outlive_output
-from ..terminal.progress import Bars
+from ..terminal.progress import open_bars
 
 app = typer.Typer(
     help="Examine all clusters at once: drift, access, use, history.", no_args_is_help=True
@@ -69,18 +69,19 @@ Cluster = Annotated[
     str | None, typer.Option("--cluster", metavar="NAME", help="Only this cluster.")
 ]
 Principal = Annotated[
-    str | None, typer.Option("--principal", metavar="NAME", help="Only this one, such as User:ci.")
+    str | None,
+    typer.Option("--principal", metavar="NAME", help="Only this principal, such as User:ci."),
 ]
 Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, json or csv.")]
 LOCAL = "local[*]"
 INCOMPLETE = 5
-"""Exit code where not everything is known."""
+"""Exit code if not everything is known."""
 
 
 def _check_share(value: float | None) -> float | None:
-    """`nan` is outside of no range: with it, no number of bad lines would be too many."""
+    """Refuse `nan`: typer takes it for any range, and no number of bad lines would exceed it."""
     if value is not None and isnan(value):
-        raise typer.BadParameter(f"{value} is no share.")
+        raise typer.BadParameter(f"{value} is not a share.")
     return value
 
 
@@ -92,7 +93,7 @@ def snapshot(
         list[str], typer.Option("--only", metavar="GLOB", help="Only these clusters and states.")
     ] = [],
     parallel: Annotated[
-        int, typer.Option("--parallel", metavar="N", min=1, help="Clusters to read at once.")
+        int, typer.Option("--parallel", metavar="N", min=1, help="Clusters read at once.")
     ] = 16,
     var: Var = [],
     var_file: VarFile = [],
@@ -126,7 +127,7 @@ def run(
     ] = [],
     from_topic: Annotated[
         str | None,
-        typer.Option("--from-topic", metavar="TOPIC", help="First read audit records from it."),
+        typer.Option("--from-topic", metavar="TOPIC", help="Audit topic to read first."),
     ] = None,
     max_corrupt: Annotated[
         float | None,
@@ -144,7 +145,7 @@ def run(
         typer.Option(
             "--fail-on",
             metavar="FINDING",
-            help="Exit with 8 if there are such findings; a wrong name lists the kinds.",
+            help="Exit with 8 if there are such findings. A wrong name lists all.",
         ),
     ] = [],
     keep: Annotated[
@@ -158,7 +159,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Update the tables with what has landed.
+    """Update the tables with new landing files.
 
     Exit code 8: there are findings that --fail-on names; 5: not all clusters are known.
     """
@@ -182,11 +183,11 @@ def run(
 @app.command()
 def report(
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Must end in .html, .md or .json.")
+        Path, typer.Option("--out", metavar="FILE", help="A file: .html, .md or .json.")
     ] = Path("fleet.html"),
     root: Root = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Also write all tables' rows as CSV.")] = False,
-    redact: Annotated[bool, typer.Option("--redact", help="Names instead of principals.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Also write all tables as CSV.")] = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Mask principals.")] = False,
 ) -> None:
     """Write the report of the current build."""
     from ...workflow.fleet.answers import write_report  # noqa: PLC0415  # what needs Spark is slow to load
@@ -197,7 +198,7 @@ def report(
 
 @app.command()
 def query(
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="SELECT … over the build's tables.")],
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="A SELECT over the build's tables.")],
     root: Root = None,
     form: Format = "table",
 ) -> None:
@@ -362,7 +363,7 @@ def prepare(
 
 
 def _choose_root(named: str | None) -> str:
-    """As the command line or the environment says, else fleet.hcl. Raises UsageError."""
+    """The root of the command line or environment, or else of fleet.hcl. Raises UsageError."""
     if named:
         return named
     from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other commands of the group do without
@@ -372,13 +373,13 @@ def _choose_root(named: str | None) -> str:
         if said:
             return said
     raise UsageError(
-        "nobody says where the fleet's files are",
+        "there is no root for the fleet's files",
         f"Give --root, set KAFKAFORM_FLEET_ROOT, or write root into the fleet block of {FILE}.",
     )
 
 
 def _end_if_incomplete(root: str, cluster: str | None = None) -> None:
-    """End with 5 if a cluster is not wholly known, after saying which."""
+    """Exit with 5 if a cluster is not fully known, after naming it."""
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     unknown = list(runs.list_unread_clusters(root, cluster))
@@ -389,7 +390,7 @@ def _end_if_incomplete(root: str, cluster: str | None = None) -> None:
 
 
 def _make_bars(*, quiet: bool) -> Any:
-    return Bars(sys.stderr, SystemClock(), quiet=quiet)
+    return open_bars(sys.stderr, SystemClock(), quiet=quiet)
 
 
 def _print(what: Any) -> None:

@@ -1,8 +1,8 @@
-"""The ACLs of one cluster in arrays: what each decides, and which of them reach whom.
+"""The ACLs of one cluster as arrays: what each decides, and whom it reaches.
 
-A *target* is what rows are about: a resource, or a pattern, which stands for whatever it covers and
-no narrower pattern names. A principal is reached by its own ACLs and by those of `User:*`, a host
-by its own and by those of `*`.
+A *target* is what rows are about: a resource, or a pattern, which stands for everything that it
+covers and no narrower pattern names. A principal is reached by its own ACLs and those of `User:*`,
+a host by its own and those of `*`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .pattern_cover import Ints, Pattern, Reach, Truths, spread_stretches, to_in
 Pairs = tuple[Ints, Ints]
 """(rule, target)."""
 NOTHING = -1
-"""No place, no ACL."""
+"""In place of an index: there is none."""
 
 _GIVEN: Mapping[tuple[str | None, str | None], int] = {
     (permission, operation): make_given_mask(operation, permission)
@@ -33,45 +33,56 @@ _GIVEN: Mapping[tuple[str | None, str | None], int] = {
 
 
 class Rules(Struct, frozen=True):
-    """ACLs of a cluster as arrays: what decides first stands first, so DENY, then the most special.
+    """ACLs of a cluster as arrays. What decides first comes first: DENY, then the most specific.
 
-    patterns: each once; pattern: index there; principal, host: index in `principals` and `hosts`,
-    where `User:*` and `*` are everybody and everywhere; bit: of the operation; allow, deny: what it
-    decides; closes: what it covers is open to nobody else by default; key: null for a row that is
-    no ACL: one that only asks for an answer about its principal, or stands for the ACLs of others.
-    ACLs of the cluster stand once more among those of topics, which they do not close.
+    Rows without a key are no ACLs: they only ask for an answer about their principal, or stand for
+    ACLs of others. ACLs of the cluster are repeated among those of topics, which they do not close.
     """
 
     patterns: tuple[Pattern, ...]
+    """Each pattern once."""
     pattern: Ints
+    """Index into `patterns`."""
     principal: Ints
+    """Index into `principals`."""
     host: Ints
+    """Index into `hosts`."""
     bit: Ints
+    """Of the operation."""
     allow: Ints
+    """The operations that it allows, as bits."""
     deny: Ints
+    """The operations that it denies, as bits."""
     closes: Truths
+    """What it covers is closed to everybody without an ACL."""
     principals: pa.Array
     hosts: pa.Array
     everybody: int
+    """Index of `User:*`."""
     everywhere: int
+    """Index of host `*`."""
     key: pa.Array
+    """Null for rows that are no ACLs."""
 
     @property
     def real(self) -> int:
-        """How many are ACLs; they stand before those that are none."""
+        """How many are ACLs; they come before the others."""
         return len(self.key) - int(self.key.null_count)
 
     def group(self, target: Ints, principal: Ints | int, host: Ints | int) -> Ints:
-        """One number for each target, principal and host."""
+        """Number each combination of target, principal and host."""
+        # One 64-bit number per group, so that numpy can sort and search groups without Python
+        # objects.
         return (target * len(self.principals) + principal) * len(self.hosts) + host
 
     def ungroup(self, group: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return target, principal and host of each group."""
         rest, host = np.divmod(group, len(self.hosts))
         target, principal = np.divmod(rest, len(self.principals))
         return target, principal, host
 
     def find_reaching_groups(self, group: Ints) -> tuple[Ints, ...]:
-        """The groups whose ACLs hold for this one, itself first; some of them can be the same."""
+        """Return the groups whose ACLs apply to these ones, themselves first; some may be equal."""
         target, principal, host = self.ungroup(group)
         return (
             group,
@@ -82,10 +93,14 @@ class Rules(Struct, frozen=True):
 
 
 def build_rules(acls: pa.Table) -> Rules:
-    """From the columns resource_type, name, pattern_type, principal, host, operation, permission
-    and key of rows with known words only. Of one that is no ACL operation and key are null, and
-    permission too unless it stands for ACLs of others."""
+    """Build the arrays from rows with known words only.
+
+    acls: resource_type, name, pattern_type, principal, host, operation, permission, key. For rows
+    that are no ACLs, operation and key are null, and permission too unless the row stands for ACLs
+    of others.
+    """
     acls = acls.take(_rank_acls(acls))
+    # Distinct patterns first: many ACLs share one, and coverage is computed per pattern.
     numbers: dict[Pattern, int] = {}
     columns = (acls[name].to_pylist() for name in ("resource_type", "name", "pattern_type"))
     pattern = [numbers.setdefault(one, len(numbers)) for one in zip(*columns, strict=True)]
@@ -118,6 +133,7 @@ def build_rules(acls: pa.Table) -> Rules:
 
 
 def _rank_acls(acls: pa.Table) -> pa.Array:
+    """Return the order in which the authorizer decides."""
     wild = pc.and_(pc.equal(acls["pattern_type"], LITERAL), pc.equal(acls["name"], EVERYTHING))
     flags = {
         "no_acl": pc.is_null(acls["key"]),
@@ -125,6 +141,7 @@ def _rank_acls(acls: pa.Table) -> pa.Array:
         "wild": wild,
         "prefixed": pc.equal(acls["pattern_type"], PREFIXED),
     }
+    # Longer prefixes are more specific, so they come first.
     width = {"width": pc.negate(pc.utf8_length(acls["name"]))}
     last = {
         "everybody": pc.equal(acls["principal"], EVERYBODY),
@@ -137,12 +154,12 @@ def _rank_acls(acls: pa.Table) -> pa.Array:
 
 
 def _cast_flags(flags: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:
-    """Arrow does not sort by truth."""
+    """Arrow cannot sort by booleans."""
     return {name: pc.cast(flag, pa.int8()) for name, flag in flags.items()}
 
 
 def _number_texts(column: pa.ChunkedArray, special: str) -> tuple[Ints, pa.Array]:
-    """Each text's number, and the texts; `special` is one of them even if no row has it."""
+    """Return each text's number, and the texts; `special` is among them even if no row has it."""
     texts = pa.chunked_array([*column.chunks, pa.array([special], column.type)])
     found = texts.combine_chunks().dictionary_encode()
     return to_ints(found.indices.to_numpy()[:-1]), found.dictionary
@@ -152,26 +169,30 @@ def _number_texts(column: pa.ChunkedArray, special: str) -> tuple[Ints, pa.Array
 
 
 class GroupedRules(Struct, frozen=True):
-    """group: rising, each once; its ACLs are rule[start[n] : start[n] + count[n]], in the order of
-    `Rules`; allow, deny: theirs together."""
+    """ACLs by target, principal and host. The ACLs of group n are rule[start[n] : start[n] +
+    count[n]], in the order of `Rules`."""
 
     group: Ints
+    """Rising, each once."""
     start: Ints
     count: Ints
     rule: Ints
     allow: Ints
+    """The bits of all its ACLs together."""
     deny: Ints
 
     def find(self, group: Ints) -> Ints:
-        """Where these groups are, or NOTHING."""
+        """Return where these groups are, or NOTHING."""
         if not len(self.group):
             return np.full_like(group, NOTHING)
+        # searchsorted returns the length for values beyond the end.
         place = np.minimum(np.searchsorted(self.group, group), len(self.group) - 1)
         return np.where(self.group[place] == group, place, NOTHING)
 
 
 def group_rules(rules: Rules, group: Ints, rule: Ints) -> GroupedRules:
-    """rule: rising wherever `group` is the same."""
+    """Group the ACLs. rule: rising within equal groups."""
+    # stable: keeps the order of rules within a group, which is the order of deciding.
     order = np.argsort(group, kind="stable")
     group, rule = group[order], rule[order]
     start = np.flatnonzero(np.diff(group, prepend=NOTHING))
@@ -184,7 +205,7 @@ def group_rules(rules: Rules, group: Ints, rule: Ints) -> GroupedRules:
 
 
 def merge_bits(rules: Rules, found: GroupedRules, group: Ints) -> tuple[Ints, Ints]:
-    """ALLOW and DENY bits of everything that reaches these groups."""
+    """Return the ALLOW and DENY bits of everything that reaches these groups."""
     allow, deny = np.zeros_like(group), np.zeros_like(group)
     for other in rules.find_reaching_groups(group):
         place = found.find(other)
@@ -195,20 +216,20 @@ def merge_bits(rules: Rules, found: GroupedRules, group: Ints) -> tuple[Ints, In
 
 
 def find_covering(rules: Rules, covers: Reach, first: int = 0, end: int | None = None) -> Pairs:
-    """Every ACL from the first one to before the last with every target that it covers, by rule."""
+    """Return every ACL from `first` up to `end` with every target that it covers, by rule."""
     pattern = rules.pattern[first:end]
     rule, place = spread_stretches(covers.start[pattern], covers.count[pattern])
     return rule + first, covers.target[place]
 
 
 def split_stretches(count: Ints, most: int) -> Iterator[tuple[int, int]]:
-    """Cut into pieces that add up to about `most`, over it by their last count alone: (first, end)
-    of each."""
+    """Cut the counts into pieces that add up to about `most`; yield (first, end) of each. Only its
+    last count can take a piece over `most`."""
     before = np.cumsum(count) - count
     first = np.flatnonzero(np.diff(before // most, prepend=NOTHING)).tolist()
     yield from zip(first, [*first, len(count)][1:], strict=True)
 
 
 def keep_distinct(rising: Ints) -> Ints:
-    """Each number once; `np.unique` takes ten times as long, as it does not know the order."""
+    """Return each number once. `np.unique` takes ten times as long, because it sorts again."""
     return rising[np.diff(rising, prepend=NOTHING) > 0]

@@ -1,6 +1,7 @@
-"""What the ACLs of one cluster add up to: rows about its patterns and about its resources.
+"""Merge the ACLs of one cluster into permission masks, by pattern and by resource.
 
-The rules are those of `kafkaform_kafka.authority.authorizer`; the tests compare both.
+The rules are those of `kafkaform_kafka.authority.authorizer`; tests compare the two. It runs in
+Spark's Python workers, on one cluster at a time.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from .operation_bits import ASKED, make_asked_mask
 from .pattern_cover import Ints, Pattern, Truths, compute_reach, spread_stretches, to_ints
 
 VIA = 3
-"""ACLs that a row about a resource names."""
+"""How many ACLs a row about a resource names."""
 PAIRS = 5_000_000
-"""ACLs with what they cover: so many at a time, in arrays of some hundred megabytes."""
+"""How many pairs of an ACL and what it covers are computed at a time, in arrays of some hundred
+megabytes."""
 
 _ASKED: Mapping[str, int] = {kind: make_asked_mask(kind) for kind in ASKED}
 
@@ -40,17 +42,22 @@ _ASKED: Mapping[str, int] = {kind: make_asked_mask(kind) for kind in ASKED}
 
 
 class _Patterns(Struct, frozen=True):
-    """target: of each ACL, its own pattern; own: ACLs by that; all: by every pattern that they
-    cover, of those whom the ACLs of the covered one name, and of everybody."""
+    """The ACLs of a cluster by pattern."""
 
     targets: list[Pattern]
     target: Ints
+    """Of each ACL, its own pattern."""
     own: GroupedRules
+    """The ACLs by their own pattern."""
     all: GroupedRules
+    """The ACLs by each pattern that they cover, of the principals that the covered pattern's ACLs
+    name, and of everybody."""
 
 
 def _group_by_pattern(rules: Rules, most: int) -> _Patterns:
-    """most: pairs at a time. Most of them concern nobody whom the covered pattern's ACLs name."""
+    """most: how many pairs at a time. Most pairs concern nobody whom the covered pattern's ACLs
+    name, and are dropped piece by piece."""
+    # Sorted by code point: a prefix then covers one stretch of names (`pattern_cover`).
     targets = sorted(rules.patterns)
     numbers = {pattern: number for number, pattern in enumerate(targets)}
     target = to_ints([numbers[pattern] for pattern in rules.patterns])[rules.pattern]
@@ -69,7 +76,7 @@ def _group_by_pattern(rules: Rules, most: int) -> _Patterns:
 
 
 def _select_named(rules: Rules, named: Ints, rule: Ints, covered: Ints) -> Pairs:
-    """Those whose principal the ACLs of the covered pattern name, and everybody's."""
+    """Keep the pairs whose principal the covered pattern's ACLs name, and those of everybody."""
     who = rules.principal[rule]
     asked = _find_among(covered * len(rules.principals) + who, named) | (who == rules.everybody)
     return rule[asked], covered[asked]
@@ -81,8 +88,8 @@ def _find_among(values: Ints, rising: Ints) -> Truths:
 
 
 def compute_pattern_masks(acls: pa.Table, most: int = PAIRS) -> pa.Table:
-    """A row for each pattern, principal and host of the ACLs: what holds for whatever the pattern
-    covers and no narrower one does. via: all ACLs with just these three."""
+    """Return a row per pattern, principal and host of the ACLs: what applies to everything that the
+    pattern covers and no narrower one does. via: all ACLs with exactly these three."""
     rules = build_rules(acls)
     found = _group_by_pattern(rules, most)
     own = found.own
@@ -96,10 +103,11 @@ def compute_pattern_masks(acls: pa.Table, most: int = PAIRS) -> pa.Table:
 
 
 def find_shadows(acls: pa.Table, most: int = PAIRS) -> pa.Table:
-    """The ACLs that decide nothing: key, reason (`given`: `by` says the same of at least as much;
-    `denied`: so does a DENY of all that it allows), by (of several the broadest).
+    """Return the ACLs that decide nothing: key, reason, by.
 
-    `given` has no circles, so that all of them can go at once.
+    reason: `given` if `by` says the same about at least as much, `denied` if `by` is a DENY of all
+    that it allows; by: of several the broadest. `given` has no cycles, so all of these ACLs can be
+    deleted at once.
     """
     rules = build_rules(acls)
     found = _group_by_pattern(rules, most)
@@ -112,21 +120,25 @@ def find_shadows(acls: pa.Table, most: int = PAIRS) -> pa.Table:
 
 
 def _find_givers(rules: Rules, found: _Patterns) -> Ints:
-    """For each ACL the broadest other one that makes it needless, or NOTHING."""
+    """Return for each ACL the broadest other one that makes it redundant, or NOTHING."""
     by = np.full(len(rules.pattern), NOTHING)
     given = rules.allow | rules.deny
     for rule, other in _pair_rules(rules, found):
         same = (rules.allow[rule] > 0) == (rules.allow[other] > 0)
+        # Two different ACLs never imply each other, so "redundant because of" has no cycle.
         fits = same & (rule != other) & (given[other] >> rules.bit[rule] & 1 == 1)
+        # The greatest rank is the broadest ACL.
         np.maximum.at(by, rule[fits], other[fits])
     return by
 
 
 def _find_deniers(rules: Rules, found: _Patterns) -> Ints:
-    """For each ALLOW of which nothing is left a DENY that takes from it, or NOTHING."""
+    """Return for each ALLOW of which nothing is left a DENY that takes from it, or NOTHING."""
     asked = to_ints([_ASKED[kind] for kind, _, _ in rules.patterns])[rules.pattern]
     group = rules.group(found.target, rules.principal, rules.host)
     _, deny = merge_bits(rules, found.all, group)
+    # Only operations that are ever asked of the type: `All` on a topic also allows what topics
+    # lack.
     useful = rules.allow & asked
     dead = (useful > 0) & (useful & ~deny == 0)
     by = np.full(len(rules.pattern), NOTHING)
@@ -137,7 +149,8 @@ def _find_deniers(rules: Rules, found: _Patterns) -> Ints:
 
 
 def _pair_rules(rules: Rules, found: _Patterns) -> Iterable[tuple[Ints, Ints]]:
-    """Every ACL with every one that holds wherever it does: (rule, other), some twice."""
+    """Yield every ACL with every one that applies wherever it does: (rule, other), some pairs
+    twice."""
     group = rules.group(found.target, rules.principal, rules.host)
     for reached in rules.find_reaching_groups(group):
         place = found.all.find(reached)
@@ -152,11 +165,11 @@ def _pair_rules(rules: Rules, found: _Patterns) -> Iterable[tuple[Ints, Ints]]:
 
 
 def compute_resource_masks(acls: pa.Table, resources: pa.Table) -> pa.Table:
-    """A row for each resource with each principal and host that matter there. Who has no row has
-    what `User:*` has, and a host without one what `*` has.
+    """Return a row per resource with each principal and host that matter there. A principal without
+    a row has what `User:*` has; a host without a row has what `*` has.
 
-    resources: columns resource_type and name; each of its types needs a row in `acls` that reaches
-    all names for `User:*`, which can be no ACL.
+    resources: resource_type and name. Each of its types needs a row in `acls` that reaches all
+    names for `User:*`; it need not be an ACL.
     """
     rules, targets = build_rules(acls), _list_targets(resources)
     rule, target = find_covering(rules, compute_reach(rules.patterns, targets, pattern_level=False))
@@ -172,8 +185,10 @@ def compute_resource_masks(acls: pa.Table, resources: pa.Table) -> pa.Table:
 
 
 def count_pairs(patterns: pa.Table, resources: pa.Table) -> int:
-    """How many pairs of an ACL and a resource there are. patterns: columns resource_type, name,
-    pattern_type and `acls`, how many there are of each."""
+    """Return how many pairs of an ACL and a resource there are.
+
+    patterns: resource_type, name, pattern_type and `acls`, the number of ACLs of each.
+    """
     columns = (patterns[name].to_pylist() for name in ("resource_type", "name", "pattern_type"))
     covers = compute_reach(
         list(zip(*columns, strict=True)), _list_targets(resources), pattern_level=False
@@ -187,8 +202,8 @@ def _list_targets(resources: pa.Table) -> list[Pattern]:
 
 
 def _complete_groups(rules: Rules, found: GroupedRules) -> Ints:
-    """The groups that get a row: those with ACLs, and of each principal there every host for which
-    everybody has ACLs or something that asks for them."""
+    """Return the groups that get a row: those with ACLs and, of each principal in them, every host
+    for which everybody has ACLs or an asking row."""
     target, principal, host = rules.ungroup(found.group)
     everybody = principal == rules.everybody
     shared_target, shared_host = target[everybody], host[everybody]
@@ -202,7 +217,8 @@ def _complete_groups(rules: Rules, found: GroupedRules) -> Ints:
 
 
 def _find_first_rules(rules: Rules, found: GroupedRules, group: Ints) -> tuple[Ints, Ints]:
-    """The first ACLs that reach each group, one group after the other, and how many each has."""
+    """Return the first ACLs that reach each group, group by group, and how many each has."""
+    # int32: this array has 12 numbers per row, and rows are in the millions.
     ranks = np.full((len(group), 4, VIA), rules.real, np.int32)
     earlier: list[Ints] = []
     for column, other in enumerate(rules.find_reaching_groups(group)):
@@ -229,7 +245,7 @@ def _make_table(
     via: Ints,
     count: Ints,
 ) -> pa.Table:
-    """The rows as Spark gets them. via, count: ACLs, one row's after the other's."""
+    """Return the rows as Spark gets them. via, count: ACLs, row after row."""
     target, principal, host = rules.ungroup(group)
     kinds, names, pattern_types = zip(*targets, strict=True) if targets else ((), (), ())
     ends = np.append(0, np.cumsum(count))
@@ -242,11 +258,12 @@ def _make_table(
         "allow": pa.array(allow, pa.int32()),
         "deny": pa.array(deny, pa.int32()),
         "covered": pa.array(covered, pa.bool_()),
+        # Built from offsets: Python lists of keys would take most of a worker's memory.
         "via": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), rules.key.take(via)),
     }
     return pa.table(columns)
 
 
 def add_cluster(cluster: pa.Scalar, rows: pa.Table) -> pa.Table:
-    """The rows with the cluster's name in front."""
+    """Put the cluster's name in front of the rows."""
     return rows.add_column(0, "cluster", pa.repeat(cluster.cast(pa.string()), len(rows)))

@@ -1,9 +1,8 @@
-"""grant_findings: ACLs that give more than somebody may have meant, or nothing, and principals
-that nobody knows.
+"""Find ACLs that allow more than was probably meant, or nothing, and unknown principals.
 
-What counts as broad is in `_find_broad`, how bad an operation is in `_RISK`. `matches_nothing`,
-`unknown_principal` and `no_login` say that something is not there, so they are found only where
-all of its kind were seen.
+`_find_broad` defines what is broad, `_RISK` how bad an operation is. `matches_nothing`,
+`unknown_principal` and `no_login` say that something does not exist, so they are found only if all
+of its kind were seen.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ _RISK = {
     "DescribeConfigs": LOW,
     "DescribeTokens": LOW,
 }
-"""Operation -> how bad it is if too many can do it; of all others: HIGH."""
+"""Operation -> how bad it is if too many can do it. All others: HIGH."""
 _SEEN_BY = {"Topic": TOPIC, "Group": GROUP_USAGE}
-"""Resource type -> the kind of live rows that shows which there are."""
+"""Resource type -> the kind of live rows that lists its resources."""
 _REASONS = {
     "given": "another ACL already says this: ",
     "denied": "it allows nothing, because of ",
@@ -63,7 +62,7 @@ _COLUMNS = ("cluster", "finding", "severity", "subject", "resource", "principal"
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """Inputs: live, cluster."""
+    """Return the rows of `grant_findings`. Inputs: live, cluster."""
     live, clusters, register = frames["live"], frames["cluster"], context.register
     rules = _describe_acls(select_acls(live), register)
     facts = _collect_facts(clusters, rules, live)
@@ -78,8 +77,8 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def _collect_facts(clusters: DataFrame, rules: DataFrame, live: DataFrame) -> DataFrame:
-    """A row for each cluster: super_users; logins: principals with a SCRAM credential, null if they
-    were not all seen; held: principals with ALLOWs for single hosts."""
+    """Return a row per cluster: super_users; logins, the principals with a SCRAM credential, null
+    if not all were seen; held, the principals with ALLOWs for single hosts."""
     logins = select_users(live).groupBy("cluster").agg(F.collect_set("principal").alias("logins"))
     single = (F.col("permission") == ALLOW) & (F.col("host") != EVERYTHING)
     held = rules.where(single).groupBy("cluster").agg(F.collect_set("principal").alias("held"))
@@ -94,7 +93,7 @@ def _collect_facts(clusters: DataFrame, rules: DataFrame, live: DataFrame) -> Da
 
 
 def _describe_acls(rules: DataFrame, register: Register) -> DataFrame:
-    """ACLs with `resource` as people type it, and the owner of the principal before the row's."""
+    """Add `resource`, as people write it, and the owner of the principal."""
     words = {kind: word for word, kind in SPELLED.items()}
     resource = F.concat(_choose_value("resource_type", words), F.lit("/"), render_pattern())
     owner = F.coalesce(_owner_of(register), "owner")
@@ -102,13 +101,13 @@ def _describe_acls(rules: DataFrame, register: Register) -> DataFrame:
 
 
 def _owner_of(register: Register) -> Column:
-    """Of a principal: the first that names it."""
+    """Return the owner of a principal: the first one in fleet.hcl that names it."""
     owners = {who: one.name for one in reversed(register.owners) for who in one.principals}
     return _choose_value("principal", owners)
 
 
 def _choose_value(column: str, values: dict[str, str]) -> Column:
-    """What a dictionary has for this column, or null."""
+    """Look the column up in a dictionary; null if it is not there."""
     pairs = [F.lit(text) for text in chain.from_iterable(values.items())]
     if not pairs:
         return F.lit(None).cast("string")
@@ -116,7 +115,7 @@ def _choose_value(column: str, values: dict[str, str]) -> Column:
 
 
 def _explode_cases(rows: DataFrame, subject: str, cases: Iterable[Column]) -> DataFrame:
-    """Each row once for each case that holds. rows: cluster, resource, principal, owner."""
+    """Return each row once per case that applies. rows: cluster, resource, principal, owner."""
     each = rows.withColumn("found", F.explode(F.array_compact(F.array(*cases))))
     return each.select("*", "found.*").withColumn("subject", F.col(subject)).select(*_COLUMNS)
 
@@ -124,7 +123,7 @@ def _explode_cases(rows: DataFrame, subject: str, cases: Iterable[Column]) -> Da
 def _make_case(
     finding: str, condition: Column, severity: Column | str, detail: Column | str
 ) -> Column:
-    """What is found where this holds, else null."""
+    """Return the finding if the condition is true, else null."""
     words = {"finding": finding, "severity": severity, "detail": detail}
     columns = {k: F.lit(v) if isinstance(v, str) else v for k, v in words.items()}
     return F.when(condition, F.struct(*(value.alias(name) for name, value in columns.items())))
@@ -134,9 +133,9 @@ def _make_case(
 
 
 def _find_broad(rules: DataFrame, facts: DataFrame, short: int) -> DataFrame:
-    """ALLOWs for everybody, of everything, on everything, on what begins with very little, or from
-    everywhere. An empty prefix is everything. `any_host` is only found of principals whom other
-    ALLOWs hold to single hosts: elsewhere it would be found of every ACL."""
+    """Return ALLOWs for everybody, of everything, on everything, on short prefixes, or from
+    everywhere. An empty prefix is everything. `any_host` is found only for principals that other
+    ALLOWs restrict to single hosts: otherwise it would be found for every ACL."""
     operation, name, principal = F.col("operation"), F.col("name"), F.col("principal")
     prefixed, width = F.col("pattern_type") == PREFIXED, F.length("name")
     risk = F.coalesce(_choose_value("operation", _RISK), F.lit(HIGH))
@@ -165,14 +164,16 @@ def _find_broad(rules: DataFrame, facts: DataFrame, short: int) -> DataFrame:
 
 
 def _find_shadowed(rules: DataFrame) -> DataFrame:
-    """ACLs without which everybody could do just the same."""
+    """Return ACLs that change nothing."""
+    # One cluster per call: Arrow's batch size does not bound a group, so a cluster must fit into a
+    # worker.
     rows = rules.groupBy("cluster").applyInArrow(_list_shadows, _SHADOWS)
     detail = F.concat(_choose_value("reason", _REASONS), F.col("by"))
     return _explode_cases(rows, "key", [_make_case("shadowed", F.lit(True), LOW, detail)])
 
 
 def _list_shadows(rules: pa.Table) -> pa.Table:
-    """The ACLs that decide nothing, as rows of _SHADOWS."""
+    """Return the shadowed ACLs as rows of _SHADOWS."""
     import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     found = acl_masks.find_shadows(rules)
@@ -183,17 +184,19 @@ def _list_shadows(rules: pa.Table) -> pa.Table:
 
 
 def _find_unmatched(rules: DataFrame, live: DataFrame, clusters: DataFrame) -> DataFrame:
-    """ACLs about topics or groups of which there are none. The right to create a topic is there
-    before the topic."""
+    """Return ACLs about topics or groups that do not exist. The right to create a topic comes
+    before the topic, so Create is exempt."""
     everything = F.when(F.col("pattern_type") == LITERAL, EVERYTHING).otherwise("")
     useful = (F.col("name") != everything) & (F.col("operation") != "Create")
     seen = ["cluster", "resource_type"]
+    # An unread list of topics must not turn every ACL into "matches nothing".
     judged = rules.where(useful).join(_list_seen_types(clusters), seen, how="left_semi")
     patterns = judged.select(*seen, "pattern_type", F.col("name").alias("pattern")).distinct()
     names = _add_type("Topic", select_topics(live)).unionByName(
         _add_type("Group", select_groups(live))
     )
     used = match_patterns(patterns, names).drop("name").withColumnRenamed("pattern", "name")
+    # left_anti after an equality join: patterns that matched no name.
     found = judged.join(used, [*seen, "pattern_type", "name"], how="left_anti")
     kind = F.lower("resource_type")
     detail = F.concat(F.lit("there is no "), kind, F.lit(" that it is about"))
@@ -205,7 +208,7 @@ def _add_type(resource_type: str, names: DataFrame) -> DataFrame:
 
 
 def _list_seen_types(clusters: DataFrame) -> DataFrame:
-    """cluster, resource_type of what was read whole."""
+    """Return cluster and resource_type of what was read completely."""
     types = F.array(
         *(
             F.when(_is_complete(kind), F.lit(resource_type))
@@ -223,11 +226,11 @@ def _is_complete(kind: str) -> Column:
 
 
 def _find_strangers(rules: DataFrame, facts: DataFrame, register: Register) -> DataFrame:
-    """Principals of ACLs whom nobody declares and who cannot log in by a password, and those whom
-    an owner declares and who cannot.
+    """Return principals of ACLs that nobody declares and that have no SCRAM credential, and those
+    that an owner declares but that cannot log in.
 
-    Nobody is unknown in a cluster without SCRAM users if the register names no principals: nothing
-    tells who is known. Nor has anybody no login there: its clients log in in other ways.
+    In a cluster without SCRAM users, nobody is unknown if the register names no principals, because
+    nothing tells who is known. There, `no_login` is not found either: clients log in otherwise.
     """
     owned = {who for owner in register.owners for who in owner.principals}
     declared = {*owned, *register.principals}
@@ -242,13 +245,14 @@ def _find_strangers(rules: DataFrame, facts: DataFrame, register: Register) -> D
         _make_case("no_login", scram & user, LOW, "it has ACLs, and no SCRAM user"),
     )
     named = rules.where(principal != EVERYBODY).select("cluster", "principal").distinct()
+    # array_contains is null for null logins, and `~null` drops the row: not all logins were seen.
     rows = named.join(facts, "cluster", how="inner").where(~F.array_contains("logins", principal))
     more = {"owner": _owner_of(register), "resource": F.lit("")}
     return _explode_cases(rows.withColumns(more), "principal", cases)
 
 
 def _find_open_clusters(clusters: DataFrame) -> DataFrame:
-    """Clusters in which what has no ACL is open to everybody."""
+    """Return clusters in which everybody may use what has no ACL."""
     detail = "everybody can do everything with what has no ACL"
     case = _make_case("open_by_default", F.col("allow_if_no_acl"), HIGH, detail)
     about = {"principal": F.lit(EVERYBODY), "resource": F.lit("")}

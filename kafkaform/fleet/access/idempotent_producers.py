@@ -1,7 +1,7 @@
-"""IdempotentWrite on the cluster for those who may write to a topic, whichever it is (KIP-679).
+"""Add IdempotentWrite on the cluster for principals that may write to any topic (KIP-679).
 
-That is no matter of one resource, so that masks cannot hold it: the provider's `authorize_any` is
-asked for everyone who has a row about the cluster.
+No single resource decides this, so masks cannot express it: the provider's `authorize_any` is asked
+for everyone who has a row about the cluster.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from .operation_bits import ABOVE, ON_CLUSTER, make_mask
 
 IDEMPOTENT = "IdempotentWrite"
 GIVEN = make_mask((IDEMPOTENT,)) << ABOVE
-"""Somebody may write to a topic."""
+"""The principal may write to some topic."""
 IF_OPEN = 1 << ABOVE + 1
-"""Somebody may if the cluster lets everybody in where no ACL is. No operation has this bit."""
+"""The principal may if the cluster lets everybody use what has no ACL. No operation has this
+bit."""
 WRITES = (ALL, "Write")
 SOME_BEGUN = tuple(SOME_TOPIC[:size] for size in range(len(SOME_TOPIC) + 1))
-"""The prefixes that cover the topic which brokers ask for."""
+"""The prefixes that cover the topic name that brokers ask for."""
 _NOBODY, _NOWHERE = "User:\0", "\0"
 
 
 def add_producers(rules: pa.Table, rows: pa.Table) -> pa.Table:
-    """The rows, those about the cluster with GIVEN and IF_OPEN in `allow`.
+    """Return the rows, those about the cluster with GIVEN and IF_OPEN in `allow`.
 
-    rules: as in `aclarrays.rules_of`, at least those of topics that concern these rows.
+    rules: as in `acl_arrays.build_rules`; at least those of topics that concern these rows.
     """
     places = np.flatnonzero(pc.equal(rows["resource_type"], "Cluster").to_numpy())
     if not len(places):
@@ -55,13 +56,16 @@ def add_producers(rules: pa.Table, rows: pa.Table) -> pa.Table:
 
 
 def _make_bit_reader(rules: pa.Table) -> Callable[[str, str], int]:
-    """(principal, host) -> its bits."""
+    """Return a function from (principal, host) to its bits."""
     topics = rules.filter(pc.equal(rules["resource_type"], "Topic"))
     known = index_acls((*_list_writers(topics), *_list_closing(topics)))
     closed, opened = (Access(known, frozenset(), rule) for rule in (False, True))
 
+    # Many rows share principal and host; each question walks through the ACLs.
     @cache
     def bits(principal: str, host: str) -> int:
+        # The row of `User:*` is about principals that no ACL names: ask for one with an impossible
+        # name.
         who = _NOBODY if principal == EVERYBODY else principal
         where = _NOWHERE if host == EVERYTHING else host
         question = AccessQuestion(who, where, "Write", "Topic", SOME_TOPIC)
@@ -80,7 +84,7 @@ def _list_writers(topics: pa.Table) -> list[Acl]:
 
 
 def _list_closing(topics: pa.Table) -> list[Acl]:
-    """An ACL for nobody on the topic that brokers ask for, if there is any on it."""
+    """Return an ACL of nobody on the topic that brokers ask for, if any ACL is on it."""
     literal = pc.and_(
         pc.equal(topics["pattern_type"], LITERAL),
         pc.is_in(topics["name"], pa.array((SOME_TOPIC, EVERYTHING))),

@@ -1,7 +1,7 @@
-"""Operations as bits of one number, which is how the permission tables hold them.
+"""Operations as bits of one number, as the permission tables store them.
 
-Bits are stored: a new operation gets a new number, and none is ever given again. They are the
-protocol's codes of the operations (AclOperation of Kafka 4.3).
+Bits are stored, so none is ever reused. They are the protocol's codes of the operations
+(AclOperation of Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from kafkaform_kafka.kinds.acl.resource_type import CLUSTER as CLUSTER
 from ...core.errors import UsageError
 
 BITS: Mapping[str, int] = OPERATIONS
-"""Operation -> its bit. The bit of `All` is used while masks are made, and in no table."""
+"""Operation -> its bit. The bit of `All` is used while masks are computed, and in no table."""
 ASKED: Mapping[str, tuple[str, ...]] = SUPPORTED
-"""Resource type -> the operations that are ever asked of it: what a super user may do."""
+"""Resource type -> the operations that Kafka ever asks of it: what a super user may do."""
 
 ON_CLUSTER = "Cluster:"
-"""Before an operation: an ACL of the cluster that decides about every topic. It stands among the
-ACLs of topics while masks are made, and in no table."""
+"""Prefix of the operation of an ACL of the cluster that decides about every topic. Such rows are
+among the ACLs of topics while masks are computed, and in no table."""
 ABOVE = 16
-"""By so much the bits of what the cluster decides about topics are higher. It is asked before the
-topic, so that a DENY on the topic takes none of it."""
+"""How much higher the bits are of what the cluster decides about topics. The broker asks the
+cluster first, so a DENY on the topic takes none of these."""
 
 MASKS: Mapping[str, str] = {
     "effective_mask": "effective",
@@ -33,7 +33,7 @@ MASKS: Mapping[str, str] = {
     "allow_mask": "allow",
     "deny_mask": "deny",
 }
-"""Column of bits -> what the same is called in words."""
+"""Column of bits -> the column of words."""
 
 SPELLED: Mapping[str, str] = {
     "topic": "Topic",
@@ -43,22 +43,22 @@ SPELLED: Mapping[str, str] = {
     "delegation_token": "DelegationToken",
     "user": "User",
 }
-"""Resource type as people type it -> as ACLs have it."""
+"""Resource type as people write it -> as ACLs have it."""
 
 
 def make_mask(operations: Iterable[str]) -> int:
-    """One number for these operations."""
+    """Return these operations as one number."""
     return sum(1 << BITS[name] for name in set(operations))
 
 
 def list_operations(mask: int) -> tuple[str, ...]:
-    """The operations of a mask, in the order of their bits."""
+    """Return the operations of a mask, in the order of their bits."""
     return tuple(name for name, bit in BITS.items() if mask >> bit & 1)
 
 
 def make_given_mask(operation: str, permission: str) -> int:
-    """What an ACL with this operation decides, `All` itself among it: an ALLOW implies others, a
-    DENY does not."""
+    """Return what an ACL with this operation decides, including `All` itself. An ALLOW implies
+    other operations; a DENY does not."""
     if operation.startswith(ON_CLUSTER):
         word = operation.removeprefix(ON_CLUSTER)
         return make_mask(EVERY_TOPIC if word == ALL else EVERY_TOPIC & {word}) << ABOVE
@@ -69,7 +69,7 @@ def make_given_mask(operation: str, permission: str) -> int:
 
 
 def make_asked_mask(resource_type: str) -> int:
-    """Everything that is ever asked of such a resource."""
+    """Return everything that Kafka ever asks of such a resource."""
     return make_mask(ASKED[resource_type])
 
 
@@ -81,15 +81,15 @@ def parse_resource(text: str) -> tuple[str, str]:
         return kind, CLUSTER
     if kind is None or not name:
         raise UsageError(
-            f'"{text}" names no resource',
-            f"Write TYPE/NAME, like topic/orders; types are {', '.join(SPELLED)}.",
+            f'"{text}" is not a resource',
+            f"Write TYPE/NAME, such as topic/orders. The types are {', '.join(SPELLED)}.",
         )
     return kind, name
 
 
 def parse_operation(text: str, resource_type: str) -> str:
-    """`READ`, `read` or `describe_configs` -> `Read`, `DescribeConfigs`. Raises UsageError for
-    what is never asked of such a resource."""
+    """`READ`, `read` or `describe_configs` -> `Read`, `DescribeConfigs`. Raises UsageError for an
+    operation that Kafka never asks of such a resource."""
     wanted = text.replace("_", "").lower()
     for name in ASKED[resource_type]:
         if name.lower() == wanted:
@@ -101,8 +101,11 @@ def parse_operation(text: str, resource_type: str) -> str:
 
 
 def parse_principal(text: str) -> str:
-    """`User:ci` as it is. Raises UsageError for a name without its type, which no ACL can have."""
+    """Check a principal such as `User:ci`. Raises UsageError for a name without its type, which no
+    ACL can have."""
     kind, colon, name = text.partition(":")
     if kind and colon and name:
         return text
-    raise UsageError(f'"{text}" names no principal', f"Write TYPE:NAME, like User:{name or kind}.")
+    raise UsageError(
+        f'"{text}" is not a principal', f"Write TYPE:NAME, such as User:{name or kind}."
+    )

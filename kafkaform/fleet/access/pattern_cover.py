@@ -1,7 +1,7 @@
-"""Which patterns cover which targets, for one cluster at a time, in arrays.
+"""Find which patterns cover which targets, for one cluster at a time, with arrays.
 
-Names are sorted by code point, so that a prefix covers a stretch of them, which binary search
-finds: the work grows with the number of patterns and of results, not with their product.
+Names are sorted by code point, so a prefix covers one stretch, which binary search finds. The work
+grows with the number of patterns and results, not with their product.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ Pattern = tuple[str, str, str]
 
 
 def to_ints(values: Any) -> Ints:
+    """Return the values as an array of 64-bit integers."""
     return np.asarray(values, dtype=np.int64)
 
 
 def spread_stretches(start: Ints, count: Ints) -> tuple[Ints, Ints]:
-    """Every position of every stretch: the number of its stretch, and itself."""
+    """Return every position of every stretch: the number of its stretch, and the position."""
+    # The vectorised form of two nested loops: a Python loop over millions of pairs takes minutes.
     owner = np.repeat(np.arange(len(start)), count)
     before = np.cumsum(count) - count
     return owner, np.arange(len(owner)) - before[owner] + start[owner]
 
 
 class Reach(Struct, frozen=True):
-    """The targets that each pattern covers: those of pattern n are
-    target[start[n] : start[n] + count[n]]."""
+    """The targets that each pattern covers: of pattern n they are target[start[n] : start[n] +
+    count[n]]."""
 
     target: Ints
     start: Ints
@@ -47,8 +49,11 @@ class Reach(Struct, frozen=True):
 def compute_reach(
     patterns: Sequence[Pattern], targets: list[Pattern], *, pattern_level: bool
 ) -> Reach:
-    """targets: sorted, no two the same. pattern_level: they are patterns, so that the literal `*`
-    is everything and not a name; a pattern is covered by one that covers all that it covers."""
+    """Return the targets that each pattern covers.
+
+    targets: sorted, no two equal; pattern_level: targets are patterns, so the literal `*` means
+    everything and is not a name; a pattern is covered by one that covers all that it covers.
+    """
     by_type = {
         kind: _Names(first, [name for _, name, _ in targets[first:last]], targets, pattern_level)
         for kind, first, last in _split_runs(targets)
@@ -76,15 +81,16 @@ def _split_runs(targets: list[Pattern]) -> Iterator[tuple[str, int, int]]:
 
 
 class _Names(Struct, frozen=True):
-    """The targets of one type. first: the number of the first one."""
+    """The targets of one type."""
 
     first: int
+    """The number of the first target."""
     names: list[str]
     targets: list[Pattern]
     pattern_level: bool
 
     def find_covered(self, name: str, pattern_type: str) -> Iterator[tuple[int, int]]:
-        """The targets that this pattern covers, as stretches that do not overlap."""
+        """Yield the targets that this pattern covers, as stretches that do not overlap."""
         if pattern_type == PREFIXED:
             yield self._find_prefixed(name)
         elif name == EVERYTHING:
@@ -93,8 +99,8 @@ class _Names(Struct, frozen=True):
             yield self._find_equal(name)
 
     def _find_everything(self) -> Iterator[tuple[int, int]]:
-        """Kafka's search passes over the wildcard for names that begin with its own character; nor
-        does it cover the empty prefix, which has such names in it."""
+        """Kafka's search skips the wildcard for names that begin with `*` themselves; nor does it
+        cover the empty prefix, which includes such names."""
         first_star, last_star = self._find_begun(EVERYTHING)
         yield self._find_equal("")
         yield self.first + bisect_right(self.names, ""), first_star
@@ -104,17 +110,19 @@ class _Names(Struct, frozen=True):
     def _find_prefixed(self, prefix: str) -> tuple[int, int]:
         first, last = self._find_begun(prefix)
         if self.pattern_level and prefix == EVERYTHING:
-            first = self._find_equal(prefix)[1]  # everything does not begin with a `*`
+            first = self._find_equal(prefix)[1]  # the literal `*` stands for all names
         return first, last
 
     def _find_begun(self, prefix: str) -> tuple[int, int]:
         names = self.names
         first = bisect_left(names, prefix)
+        # A search for the first name without the prefix: there is no greatest text with it to look
+        # for.
         last = bisect_left(names, True, first, key=lambda name: not name.startswith(prefix))
         return self.first + first, self.first + last
 
     def _find_equal(self, name: str) -> tuple[int, int]:
-        """The literal target of this name; the prefix of the same name comes behind it."""
+        """Return the literal target of this name; the prefix of the same name follows it."""
         first = self.first + bisect_left(self.names, name)
         kind = self.targets[self.first][0]
         found = self.targets[first : first + 1] == [(kind, name, LITERAL)]

@@ -1,4 +1,4 @@
-"""ACLs, resources and principals as they are live, and which patterns match which names."""
+"""Select ACLs, resources and principals from live rows, and match names with patterns."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _PATTERN = ["cluster", "resource_type"]
 
 
 def select_acls(live: DataFrame) -> DataFrame:
-    """cluster, key, owner and the columns of `_ATTRIBUTES`, unique by (cluster, key). As in
-    `access.index`, ACLs with words that are newer than this version are left out."""
+    """Return cluster, key, owner and the columns of `_ATTRIBUTES`, unique by (cluster, key). As in
+    `authorizer.index_acls`, ACLs with words that this version does not know are left out."""
     columns = [F.col("attrs")[attribute].alias(name) for name, attribute in _ATTRIBUTES.items()]
     rows = live.where(F.col("kind") == ACL).select("cluster", "key", "owner", *columns)
     known = (F.col(name).isin(words) for name, words in _KNOWN.items())
@@ -45,8 +45,8 @@ def select_acls(live: DataFrame) -> DataFrame:
 
 
 def select_resources(live: DataFrame, rules: DataFrame, clusters: DataFrame) -> DataFrame:
-    """cluster, resource_type, name of every resource that is known, unique. rules: `acls`;
-    clusters: with a column `cluster`."""
+    """Return cluster, resource_type, name of every known resource, each once. rules: from
+    `select_acls`; clusters: with a column `cluster`."""
     literal = (F.col("pattern_type") == LITERAL) & (F.col("name") != EVERYTHING)
     named = rules.where(literal & ~F.col("resource_type").isin("Topic", "Cluster"))
     found = (
@@ -59,19 +59,19 @@ def select_resources(live: DataFrame, rules: DataFrame, clusters: DataFrame) -> 
 
 
 def select_topics(live: DataFrame) -> DataFrame:
-    """cluster, name; unique."""
+    """Return cluster and name, each once."""
     return live.where(F.col("kind") == TOPIC).select("cluster", F.col("key").alias("name"))
 
 
 def select_groups(live: DataFrame) -> DataFrame:
-    """cluster, name of the groups that have read something; unique. The key of a row is `group
-    topic`, and a topic's name has no space in it."""
+    """Return cluster and name of the groups that have read something, each once. The key of a row
+    is `GROUP TOPIC`, and a topic's name contains no space."""
     name = F.regexp_replace("key", " [^ ]*$", "").alias("name")
     return live.where(F.col("kind") == GROUP_USAGE).select("cluster", name).distinct()
 
 
 def select_users(live: DataFrame) -> DataFrame:
-    """cluster, principal of everybody with a SCRAM credential; unique."""
+    """Return cluster and principal of everybody with a SCRAM credential, each once."""
     principal = F.concat(F.lit("User:"), F.col("attrs")["username"]).alias("principal")
     found = live.where(F.col("kind") == SCRAM).select("cluster", principal)
     return found.where(F.col("principal").isNotNull()).distinct()
@@ -82,18 +82,22 @@ def _add_type(resource_type: str, names: DataFrame) -> DataFrame:
 
 
 def match_patterns(patterns: DataFrame, names: DataFrame) -> DataFrame:
-    """cluster, resource_type, pattern_type, pattern, name: every name with every pattern that it
-    matches, the wildcard left out.
+    """Return cluster, resource_type, pattern_type, pattern, name: every name with every pattern
+    that matches it, except the wildcard.
 
     patterns: cluster, resource_type, pattern_type, pattern, each once; names: cluster,
-    resource_type, name, each once. A name is cut to the lengths that prefixes of its cluster have,
-    and no others, so that all is joined by equality.
+    resource_type, name, each once. Names are cut to the lengths that prefixes of their cluster
+    have, so that everything is an equality join.
     """
     literal = patterns.where(F.col("pattern_type") == LITERAL)
+    # Equality joins scale by shuffle. `startswith` in the condition would be a nested loop,
+    # quadratic for a large cluster.
     exact = names.withColumn("pattern", F.col("name")).join(
         literal.where(F.col("pattern") != EVERYTHING), [*_PATTERN, "pattern"], how="inner"
     )
     prefixes = patterns.where(F.col("pattern_type") == PREFIXED)
+    # Only lengths that occur: cutting at every length multiplied the rows and took six times as
+    # long.
     lengths = prefixes.groupBy(*_PATTERN).agg(F.collect_set(F.length("pattern")).alias("lengths"))
     fitting = F.filter("lengths", lambda length: length <= F.length("name"))
     cut = names.join(lengths, _PATTERN, how="inner").select(
@@ -107,6 +111,6 @@ def match_patterns(patterns: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def render_pattern(name: str = "name") -> Column:
-    """A pattern as the tables show it: a prefix has a `*` behind it."""
+    """Return a pattern as the tables show it: a prefix ends with `*`."""
     prefix = F.concat(F.col(name), F.lit(EVERYTHING))
     return F.when(F.col("pattern_type") == PREFIXED, prefix).otherwise(F.col(name))

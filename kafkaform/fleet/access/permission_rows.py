@@ -1,7 +1,7 @@
-"""Permissions as people and programs read them: which rows are wanted, and operations as words.
+"""Select and word permission rows for people and programs.
 
-Without Spark: rows about patterns come from `effective_permissions` as a build has made it; what
-`permissions.expand_permissions` makes of them is worded alike.
+Without Spark: rows about patterns come from `effective_permissions` as a build made it. What
+`permissions.expand_permissions` computes is worded alike.
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ KEY = TABLES["effective_permissions"].key
 COLUMNS = (*KEY, *MASKS.values(), "via")
 """What is shown of a row."""
 KEPT = (*COLUMNS, *MASKS)
-"""What a file for programs has of it."""
+"""What a file for programs contains."""
 _PIECE = 50_000
-"""Rows of one batch of a file."""
+"""Rows per batch of a Parquet file."""
 
 
 class PermissionFilter(Struct, frozen=True):
-    """What is wanted, None: everything. resource: like `topic/orders`, or a glob: `topic/orders.*`.
-    A name need not be there yet; a glob is of names that are."""
+    """Which rows are wanted. None: all."""
 
     cluster: str | None = None
     principal: str | None = None
     resource: str | None = None
+    """Such as `topic/orders`, or a glob such as `topic/orders.*`. A name need not exist yet; a glob
+    matches names that do."""
 
 
 def get_stem(glob: str) -> str:
-    """What a glob begins with: all of it, if it stands for itself alone."""
+    """Return the text before the first wildcard of a glob."""
     return re.split(r"[*?]", glob, maxsplit=1)[0]
 
 
 def make_where(only: PermissionFilter) -> str:
-    """SQL for the rows about patterns that are wanted, and maybe some more. Those of `User:*` hold
-    for any principal. Raises UsageError: `only` names no resource."""
+    """Return SQL for the rows about patterns that are wanted, and maybe some more. Rows of `User:*`
+    apply to any principal. Raises UsageError: `only` is no resource."""
     conditions = ["pattern_level"]
     if only.cluster is not None:
         conditions.append(f"cluster = {quote_text(only.cluster)}")
@@ -56,6 +57,8 @@ def make_where(only: PermissionFilter) -> str:
     if only.resource is not None:
         kind, glob = parse_resource(only.resource)
         begin = get_stem(glob)
+        # Every shorter prefix may cover the resource: they are listed, so that the engine can skip
+        # files.
         wider = (f"{begin[:length]}{EVERYTHING}" for length in range(len(begin) + 1))
         listed = ", ".join(map(quote_text, sorted({EVERYTHING, *wider})))
         conditions.append(f"resource_type = {quote_text(kind)}")
@@ -64,7 +67,7 @@ def make_where(only: PermissionFilter) -> str:
 
 
 def select_wanted(rows: Iterable[Row], only: PermissionFilter) -> Iterator[Row]:
-    """Of `where`'s rows those whose pattern can cover what is asked about."""
+    """Keep the rows whose pattern can cover what is asked for."""
     if only.resource is None:
         yield from rows
         return
@@ -81,7 +84,7 @@ def select_wanted(rows: Iterable[Row], only: PermissionFilter) -> Iterator[Row]:
 
 
 def can_begin(glob: str, prefix: str) -> bool:
-    """Whether the glob stands for any name with this prefix."""
+    """True if the glob matches some name with this prefix."""
     for sign, char in zip(glob, prefix, strict=False):
         if sign == "*":
             return True
@@ -91,22 +94,23 @@ def can_begin(glob: str, prefix: str) -> bool:
 
 
 def add_words(row: Row) -> dict[str, Any]:
-    """A row of effective_permissions with operations in words, too: KEPT."""
+    """Return the row with operations in words as well: KEPT."""
     named = {name: list(list_operations(row[mask])) for mask, name in MASKS.items()}
     return {name: named[name] if name in named else row[name] for name in KEPT}
 
 
 def render_row(row: Row) -> tuple[Any, ...]:
-    """COLUMNS of a worded row for people, operations on one line."""
+    """Return COLUMNS of a row for people, with operations on one line."""
     lines = set(MASKS.values())
     return tuple(", ".join(row[name]) if name in lines else row[name] for name in COLUMNS)
 
 
 def write_parquet(path: Path, rows: Iterable[Row]) -> None:
-    """Worded rows as one file."""
+    """Write the rows to one file."""
     import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     import pyarrow.parquet as pq  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
+    # The schema is given: a first batch of empty lists would fix the wrong type for all others.
     types = {**dict.fromkeys(KEY, pa.string()), **dict.fromkeys(MASKS, pa.int32())}
     schema = pa.schema([(name, types.get(name, pa.list_(pa.string()))) for name in KEPT])
     left = iter(rows)

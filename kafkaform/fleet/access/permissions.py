@@ -1,16 +1,16 @@
-"""effective_permissions: who may do what, as the authorizer of each cluster would decide.
+"""Compute effective_permissions: who may do what, as the authorizer of each cluster would decide.
 
-The table is about patterns: a row for each pattern, principal and host that ACLs name, with what
-holds for whatever the pattern covers and no narrower pattern names, so that DENYs of broader ones
-are in it. `expand_permissions` gives the same for each resource, which is many times as much. Who
-has no row there has what `User:*` has, and a host without one what `*` has.
+The table is about patterns: a row per pattern, principal and host that ACLs name, with what applies
+to everything that the pattern covers and no narrower pattern names; DENYs of broader patterns are
+included. `expand_permissions` computes the same per resource, which is many times as many rows. A
+principal without a row has what `User:*` has; a host without a row has what `*` has.
 
-Super users have a row for all resources of a type (the prefix that is empty), without ACLs. What
-holds where no ACL is belongs to no pattern: `grant_findings` has it, as `open_by_default`. All
-rests on the ACLs that were seen; `cluster` tells whether these are all.
+Super users have a row for all resources of a type (the empty prefix), without ACLs. What applies
+where there is no ACL belongs to no pattern: `grant_findings` has it, as `open_by_default`.
+Everything rests on the ACLs that were seen; `cluster` tells whether these are all.
 
-A build holds one cluster's patterns in a worker's memory at a time; an expansion, which is of
-resources, cuts large clusters by their principals.
+A build computes one cluster at a time in a worker's memory. An expansion cuts large clusters by
+principal.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _MASKS = (
 
 
 def build(frames: Frames, _: BuildContext) -> DataFrame:
-    """Inputs: live, cluster."""
+    """Return the rows of `effective_permissions`. Inputs: live, cluster."""
     rules = select_acls(frames["live"]).select(*_RULE)
     clusters = _add_closed_flags(frames["cluster"], rules)
     asking = _make_asking_rules(clusters, _list_super_users())
@@ -83,6 +83,8 @@ def build(frames: Frames, _: BuildContext) -> DataFrame:
         DataFrame.unionByName,
         (_add_cluster_rules(rules), asking, _make_producer_rules(rules), *if_open),
     )
+    # Arrow instead of joins: three to four times as fast, as most work is array look-ups. One call
+    # gets a whole cluster; maxRecordsPerBatch does not bound groups.
     found = every.groupBy("cluster").applyInArrow(_compute_patterns, _MASKS)
     return _decide_rows(found, clusters, pattern_level=True)
 
@@ -90,10 +92,10 @@ def build(frames: Frames, _: BuildContext) -> DataFrame:
 def expand_permissions(
     frames: Frames, only: PermissionFilter, most: int = acl_masks.PAIRS
 ) -> DataFrame:
-    """A row for each resource with each principal and host that matter there.
+    """Return a row per resource with each principal and host that matter there.
 
-    Inputs: live, cluster. most: pairs of an ACL and a resource that a worker has at a time; of a
-    cluster with more each gets some of the principals. Raises UsageError: `only` names no resource.
+    Inputs: live, cluster. most: how many pairs of an ACL and a resource a worker computes at a
+    time; a cluster with more is split by principal. Raises UsageError: `only` is no resource.
     """
     live, clusters = frames["live"], frames["cluster"]
     if only.cluster is not None:
@@ -108,16 +110,19 @@ def expand_permissions(
         mine = F.col("principal").isin(only.principal, EVERYBODY)
         rules = rules.where(mine)
         asking = _make_asking_rules(clusters, _list_names(EVERYBODY, only.principal))
-        # All others' ACLs are one part, nobody's.
+        # The other principals' ACLs are in no part; closing rows stand for all of them.
         parts = clusters.select("cluster", F.lit(1).alias("parts"))
         others = patterns
     else:
+        # Skew: one huge cluster would be one long task, and might not fit into a worker.
         parts = _count_parts(patterns, names, most)
         others = patterns.join(parts.where(F.col("parts") > 1), "cluster", how="left_semi")
     more = _make_producer_rules(rules)
     every = rules.unionByName(asking).unionByName(more).unionByName(_make_closing_rules(others))
     left = _spread_rules(every, parts).groupBy(*_PART)
     right = _repeat_names(names, parts).groupBy(*_PART)
+    # Workers import kafkaform to run the function, which travels by name: they need the same
+    # version of it (docs/fleet/running.md).
     found = left.cogroup(right).applyInArrow(_make_resource_reader(only.principal), _MASKS)
     return _decide_rows(found, clusters, pattern_level=False)
 
@@ -125,7 +130,7 @@ def expand_permissions(
 def _select_about(
     rules: DataFrame, names: DataFrame, clusters: DataFrame, resource: str | None
 ) -> tuple[DataFrame, DataFrame]:
-    """The ACLs and resources that are asked about, and maybe more of the ACLs."""
+    """Return the ACLs and resources that are asked about, and maybe more ACLs."""
     if resource is None:
         return rules, names
     kind, glob = parse_resource(resource)
@@ -140,7 +145,7 @@ def _select_about(
 
 
 def _may_cover(begin: str) -> Column:
-    """Whether an ACL can be about a name that begins so."""
+    """True if an ACL can be about a name that begins like this."""
     pattern = F.col("name")
     literal = (F.col("pattern_type") == LITERAL) & (
         (pattern == EVERYTHING) | pattern.startswith(begin)
@@ -154,7 +159,7 @@ def _may_cover(begin: str) -> Column:
 
 
 def _add_cluster_rules(rules: DataFrame) -> DataFrame:
-    """The ACLs, those of the cluster that decide about topics once more among the topics' own."""
+    """Repeat the cluster's ACLs that decide about topics among the topics' own."""
     decides = F.col("operation").isin(ALL, *sorted(EVERY_TOPIC))
     more = rules.where(_is_of_cluster() & decides).withColumns(
         {
@@ -168,8 +173,8 @@ def _add_cluster_rules(rules: DataFrame) -> DataFrame:
 
 
 def _add_closed_flags(clusters: DataFrame, rules: DataFrame) -> DataFrame:
-    """The clusters with `closed`: whether there is an ACL on the cluster itself; and `shut`:
-    whether there is one on the topic that brokers ask for on behalf of idempotent producers."""
+    """Add `closed`, whether the cluster itself has an ACL, and `shut`, whether the topic has one
+    that brokers ask for on behalf of idempotent producers."""
     flags = {"closed": _is_of_cluster(), "shut": _is_of_some_topic()}
     found = rules.groupBy("cluster").agg(
         *(F.coalesce(F.bool_or(flag), F.lit(False)).alias(name) for name, flag in flags.items())
@@ -197,8 +202,8 @@ def _is_write() -> Column:
 
 
 def _make_producer_rules(rules: DataFrame) -> DataFrame:
-    """A rule about the cluster, which gives nothing, for everyone of whom an ACL says whether he
-    may write to a topic."""
+    """Return a row about the cluster, which allows nothing, for each principal whose right to write
+    to a topic some ACL decides."""
     nothing = {name: F.lit(None).cast("string") for name in ("operation", "permission", "key")}
     every = {"name": F.lit(""), "pattern_type": F.lit(PREFIXED), "resource_type": F.lit("Cluster")}
     writers = rules.where((F.col("resource_type") == "Topic") & _is_write())
@@ -210,13 +215,14 @@ def _make_producer_rules(rules: DataFrame) -> DataFrame:
 
 
 def _count_parts(patterns: DataFrame, names: DataFrame, most: int) -> DataFrame:
-    """cluster, parts: into how many a cluster is cut."""
+    """Return cluster and parts: into how many parts a cluster is split."""
     both = patterns.groupBy("cluster").cogroup(names.groupBy("cluster"))
     return both.applyInArrow(_make_part_counter(most), "cluster string, parts int")
 
 
 def _make_closing_rules(patterns: DataFrame) -> DataFrame:
-    """Rows for ACLs that are elsewhere: what has ACLs is closed to all whom they do not name."""
+    """Return rows that stand for ACLs in other parts: a resource with ACLs is closed to everybody
+    whom they do not name."""
     nothing = {name: F.lit(None).cast("string") for name in ("operation", "key")}
     anybody = {"principal": EVERYBODY, "host": EVERYTHING, "permission": ALLOW}
     own = patterns.where(F.col("own") > 0)
@@ -225,7 +231,8 @@ def _make_closing_rules(patterns: DataFrame) -> DataFrame:
 
 
 def _spread_rules(rules: DataFrame, parts: DataFrame) -> DataFrame:
-    """A principal's rows are all in one part; everybody's are in each."""
+    """Put all rows of a principal into one part, and those of everybody into each."""
+    # By hash, so that each worker gets its principals' rows without a shuffle of names.
     one = F.array(F.pmod(F.xxhash64("principal"), "parts").cast("int"))
     every = F.sequence(F.lit(0), F.col("parts") - 1)
     part = F.when(F.col("principal") == EVERYBODY, every).otherwise(one)
@@ -235,7 +242,7 @@ def _spread_rules(rules: DataFrame, parts: DataFrame) -> DataFrame:
 
 def _repeat_names(names: DataFrame, parts: DataFrame) -> DataFrame:
     part = F.explode(F.sequence(F.lit(0), F.col("parts") - 1)).alias("part")
-    # Under a new identity: Spark could not tell this column from that of the ACLs.
+    # A new alias: both sides of the cogroup come from `live`, and Spark confuses their columns.
     cluster = F.col("cluster").alias("cluster")
     joined = names.join(F.broadcast(parts), "cluster", how="inner")
     return joined.select(cluster, "resource_type", "name", part)
@@ -245,7 +252,7 @@ def _repeat_names(names: DataFrame, parts: DataFrame) -> DataFrame:
 
 
 def _list_super_users(*others: str) -> Column:
-    """The principals of a cluster who can do everything, and these."""
+    """Return the super users of a cluster, and these principals."""
     declared = F.coalesce("super_users", F.array().cast("array<string>"))
     return F.array_union(declared, _list_names(*others)) if others else declared
 
@@ -255,8 +262,8 @@ def _list_names(*principals: str | None) -> Column:
 
 
 def _make_asking_rules(clusters: DataFrame, principals: Column) -> DataFrame:
-    """What makes sure that somebody gets an answer about every resource: a rule for each type that
-    is no ACL and gives nothing."""
+    """Return a row per resource type that allows nothing, so that these principals get an answer
+    about every resource."""
     nothing = {name: F.lit(None).cast("string") for name in ("operation", "permission", "key")}
     every = {"name": F.lit(""), "pattern_type": F.lit(PREFIXED), "host": F.lit(EVERYTHING)}
     types = F.explode(F.array(*(F.lit(kind) for kind in ASKED))).alias("resource_type")
@@ -281,7 +288,7 @@ def _make_resource_reader(principal: str | None) -> Callable[[Any, pa.Table, pa.
         found = add_producers(rules, acl_masks.compute_resource_masks(rules, names))
         if principal is not None:
             found = found.filter(pc.equal(found["principal"], principal))
-        elif part.as_py():  # the first part has everybody's rows
+        elif part.as_py():  # only the first part keeps the rows of everybody
             found = found.filter(pc.not_equal(found["principal"], EVERYBODY))
         return acl_masks.add_cluster(cluster, found)
 
@@ -302,12 +309,12 @@ def _make_part_counter(most: int) -> Callable[[Any, pa.Table, pa.Table], pa.Tabl
 
 
 def add_words(rows: DataFrame) -> DataFrame:
-    """KEPT of the rows: each mask also as a list of operations."""
+    """Return KEPT of the rows: each mask also as a list of operations."""
     return rows.withColumns({name: _list_words(mask) for mask, name in MASKS.items()}).select(*KEPT)
 
 
 def _list_words(mask: str) -> Column:
-    """As `access_bits.words`."""
+    """Like `operation_bits.list_operations`."""
     some = (
         F.when(F.col(mask).bitwiseAND(F.lit(1 << bit)) != 0, F.lit(name))
         for name, bit in BITS.items()
@@ -319,14 +326,17 @@ def _list_words(mask: str) -> Column:
 
 
 def _decide_rows(found: DataFrame, clusters: DataFrame, *, pattern_level: bool) -> DataFrame:
-    """Masks as rows of the table: `access.decide` for every operation at once."""
+    """Turn masks into rows of the table: `authorizer.decide` for every operation at once."""
+    # Three values throughout: undeclared super users or rules make an operation unknown, never
+    # denied.
     declared = clusters.select("cluster", "super_users", "allow_if_no_acl", "closed")
     asked = F.element_at(_map_asked_masks(), F.col("resource_type"))
     root = F.array_contains("super_users", F.col("principal"))
+    # null if the rule is undeclared: `when` takes null for false, and `unknown_mask` gets the rest.
     open_ = ~F.col("covered") & F.col("allow_if_no_acl")
     of_topic, of_cluster = (F.col("resource_type") == kind for kind in ("Topic", "Cluster"))
     every = F.when(of_topic, make_mask(EVERY_TOPIC)).when(of_cluster, GIVEN >> ABOVE).otherwise(0)
-    # What decides elsewhere where no ACL is: about every topic, and about idempotent producers.
+    # Without an ACL, the rule decides about every topic and about idempotent producers, too.
     no_acl = F.when(of_topic, ~F.col("closed")).otherwise(
         of_cluster & (F.col("allow").bitwiseAND(F.lit(IF_OPEN)) != 0)
     )
@@ -336,6 +346,7 @@ def _decide_rows(found: DataFrame, clusters: DataFrame, *, pattern_level: bool) 
     given = F.col("allow_mask").bitwiseAND(F.bitwise_not("deny_mask")).bitwiseOR(first)
     effective = F.when(root, asked).when(open_, asked).otherwise(given)
     undeclared = F.col("allow_if_no_acl").isNull()
+    # If super users are undeclared, anybody may be one.
     unsure = F.col("super_users").isNull() | (~root & undeclared & ~F.col("covered"))
     unsure_first = ~root & undeclared & no_acl
     rest = asked.bitwiseAND(F.bitwise_not("effective_mask"))
@@ -353,6 +364,6 @@ def _decide_rows(found: DataFrame, clusters: DataFrame, *, pattern_level: bool) 
 
 
 def _map_asked_masks() -> Column:
-    """Resource type -> everything that is ever asked of it."""
+    """Return resource type -> everything that Kafka ever asks of it."""
     pairs = ((F.lit(kind), F.lit(make_asked_mask(kind))) for kind in ASKED)
     return F.create_map(*chain.from_iterable(pairs))

@@ -1,3 +1,4 @@
-"""In: the tables of a build. Out: answers to `fleet history`, `fleet status`, `fleet query` and
-`fleet who-can`, without a JVM. Must not know: Spark, command lines.
+"""Answer `fleet history`, `fleet status`, `fleet query` and `fleet who-can` without a JVM.
+
+In: the tables of a build. Out: rows and text. Must not know: Spark, command lines.
 """

@@ -1,4 +1,4 @@
-"""What `fleet history` and `fleet status` answer, from the tables of the newest build."""
+"""Answer `fleet history` and `fleet status` from the tables of the newest build."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..tables.reader import Build, Gold, Row, quote_text
 SENSITIVE = "(sensitive)"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _KEYS = 10_000
-"""Keys that are looked through for one that is like a wrong one."""
+"""How many keys are searched for one that resembles a wrong one."""
 
 VERDICTS: Mapping[str, str] = {
     "applied": "applied",
     "out_of_band": "OUT OF BAND",
-    "unclear": "unclear: the outcome of the apply is not known",
+    "unclear": "unclear: the outcome of the apply is unknown",
     "not_effective": "applied, without effect",
 }
 OUTCOMES: Mapping[str, str] = {
@@ -36,7 +36,7 @@ OUTCOMES: Mapping[str, str] = {
     "skipped": "skipped",
 }
 UNSEEN = "applied, in no snapshot"
-"""Before the first one, or set back or changed again before the next."""
+"""Before the first snapshot, or undone or changed again before the next one."""
 
 
 _WHOLE = {
@@ -44,21 +44,23 @@ _WHOLE = {
     ("present", "absent"): "gone",
     ("present", "present"): "replaced",
 }
-"""Before and after of a change of an object as a whole -> what it was."""
+"""Before and after of a change of the whole object -> what happened."""
 
 
 class HistoryEntry(Struct, frozen=True):
-    """One line of an object's history. at: when it was done or, if nobody knows, first seen;
-    not_before: the last snapshot without it, None if `at` is exact or there is none; path: empty
-    for the object as a whole; mark: whether kafkaform did it."""
+    """One line of an object's history."""
 
     at: datetime
+    """When it was done or, if nobody knows, first seen."""
     what: str
     path: str
+    """Empty: the object as a whole."""
     before: str | None
     after: str | None
     mark: str
+    """Whether kafkaform did it."""
     not_before: datetime | None = None
+    """The last snapshot without it. None: `at` is exact, or there is no such snapshot."""
     actor: str | None = None
     run: str | None = None
     commit: str | None = None
@@ -68,10 +70,10 @@ _NAMES = HistoryEntry.__struct_fields__
 
 
 def parse_span(text: str) -> timedelta:
-    """`90m`, `12h`, `30d` or `2w`. Raises UsageError."""
+    """Parse `90m`, `12h`, `30d` or `2w`. Raises UsageError."""
     match = re.fullmatch(r"(\d{1,5})([mhdw])", text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is not a length of time", "Write it as 90m, 12h, 30d or 2w.")
+        raise UsageError(f"{text!r} is not a duration", "Write it as 90m, 12h, 30d or 2w.")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
@@ -79,17 +81,18 @@ def parse_span(text: str) -> timedelta:
 
 
 def read_history(tables: Gold, cluster: str, key: str, since: timedelta | None = None) -> Sheet:
-    """What happened to one object, the oldest first. key: `topic/orders`, with the kind as the
-    configuration has it, or without its `kafka_`; since: back from the newest capture; if nothing
-    happened since then, the last thing before.
+    """Return what happened to one object, the oldest first.
 
-    Raises UsageError: no such cluster or object; StorageError.
+    key: `topic/orders`, with the kind as in a configuration, with or without `kafka_`; since: back
+    from the newest capture; if nothing has happened since, the last entry before. Raises
+    UsageError: no such cluster or object; StorageError.
     """
     tables.require("history")
     kind, slash, name = key.partition("/")
     if not slash or not name:
         raise UsageError(
-            f"{key!r} names no object", "Write kind and key: topic/orders, quota/user=ci."
+            f"{key!r} is not an object",
+            "Write kind and key, such as topic/orders or quota/user=ci.",
         )
     kinds = f"({quote_text(kind)}, {quote_text('kafka_' + kind)})"
     where = f"cluster = {quote_text(cluster)} and kind in {kinds} and key = {quote_text(name)}"
@@ -112,9 +115,10 @@ def _make_sheet(entries: Iterable[HistoryEntry]) -> Sheet:
 def build_timeline(
     intervals: Sequence[Row], attributed: Sequence[Row], events: Sequence[Row]
 ) -> tuple[HistoryEntry, ...]:
-    """Rows of `history`, `change_attribution` and `event` of one object as one line of time.
+    """Merge rows of `history`, `change_attribution` and `event` of one object into one line of
+    time.
 
-    A change of which an event tells stands once, at the event's time.
+    A change that has an event appears once, at the event's time.
     """
     by_id = {event["event_id"]: event for event in events}
     told = {row["event_id"] for row in attributed}
@@ -146,7 +150,7 @@ def _make_attributed_entry(row: Row, event: Row | None) -> HistoryEntry:
 
 
 def _list_tries(event: Row, newest: datetime | None) -> Iterator[HistoryEntry]:
-    """One entry for each attribute that a step was to change; one if it names none. newest: the
+    """Yield one entry per attribute that a step was to change; one if it names none. newest: the
     time of the last snapshot."""
     mark = OUTCOMES.get(event["outcome"], event["outcome"])
     if event["outcome"] == "applied" and newest is not None and event["ts"] <= newest:
@@ -171,7 +175,8 @@ def _list_tries(event: Row, newest: datetime | None) -> Iterator[HistoryEntry]:
 
 
 def _list_intervals(rows: Sequence[Row]) -> Iterator[HistoryEntry]:
-    """What snapshots alone show: the first sight of the object, and every change after it."""
+    """Yield what only snapshots show: when the object was first seen, and every change after
+    that."""
     mark, before = "not judged", None
     for row in sorted(rows, key=lambda row: row["valid_from"]):
         at, since = row["valid_from"], row["seen_before"]
@@ -200,7 +205,7 @@ def _not_found_error(tables: Gold, cluster: str, kind: str, name: str, kinds: st
     where = f"cluster = {quote_text(cluster)}"
     if not tables.read_rows(f"select 1 from history where {where} limit 1"):
         known = [r["cluster"] for r in tables.read_rows("select distinct cluster from history")]
-        return _wrong_name_error(f"no snapshot of a cluster {cluster!r} is known", cluster, known)
+        return _wrong_name_error(f"there is no snapshot of cluster {cluster!r}", cluster, known)
     keys = tables.read_rows(
         f"select distinct key from history where {where} and kind in {kinds} order by key"
         f" limit {_KEYS}"
@@ -208,10 +213,8 @@ def _not_found_error(tables: Gold, cluster: str, kind: str, name: str, kinds: st
     if not keys:
         found = tables.read_rows(f"select distinct kind from history where {where} order by kind")
         names = [row["kind"].removeprefix("kafka_") for row in found]
-        return _wrong_name_error(
-            f"cluster {cluster} shows nothing of the kind {kind!r}", kind, names
-        )
-    message = f"cluster {cluster} never showed {kind}/{name}"
+        return _wrong_name_error(f"cluster {cluster} has no objects of kind {kind!r}", kind, names)
+    message = f"cluster {cluster} never had {kind}/{name}"
     return _wrong_name_error(message, name, [row["key"] for row in keys])
 
 
@@ -224,16 +227,18 @@ def _wrong_name_error(message: str, wrong: str, known: Sequence[str]) -> UsageEr
 
 
 class FleetStatus(Struct, frozen=True):
-    """complete: every registered cluster was read whole and every configuration is known, None:
-    the build has no table that says so; parts: title -> rows."""
+    """What `fleet status` shows."""
 
     build: Build
     complete: bool | None
+    """Every registered cluster was read completely and every configuration is known. None: the
+    build lacks the tables to tell."""
     parts: Mapping[str, Sheet]
+    """Title -> rows."""
 
 
 def read_status(root: str) -> FleetStatus:
-    """Which builds there are, how much of the fleet the newest knows, and what went wrong.
+    """Return which builds exist, how much of the fleet the newest one knows, and what went wrong.
 
     Raises UsageError: there is no build; StorageError.
     """
@@ -260,7 +265,7 @@ def read_status(root: str) -> FleetStatus:
 
 
 def render_status(state: FleetStatus) -> str:
-    """All parts that have rows, as tables with titles."""
+    """Render all parts that have rows, as tables with titles."""
     known = {True: "complete", False: "not complete", None: "unknown"}[state.complete]
     head = f"Build {state.build.name}: coverage {known}\n"
     shown = (f"\n{title}\n{render_table(part)}" for title, part in state.parts.items() if part.rows)
@@ -268,7 +273,7 @@ def render_status(state: FleetStatus) -> str:
 
 
 def _list_builds(build: Build) -> Sheet:
-    """All of them, the newest first."""
+    """All builds, the newest first."""
     found = [reader.read_build(build.root, name) for name in reader.list_builds(build.root)]
     found.sort(key=lambda one: (one.ended, one.name), reverse=True)
     rows = tuple(

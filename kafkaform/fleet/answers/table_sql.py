@@ -1,6 +1,6 @@
-"""SQL over the tables of a build, as DataFusion understands it, without a JVM.
+"""Run SQL over the tables of a build with DataFusion, without a JVM.
 
-Only queries: DataFusion also knows statements that write files (`COPY`) or change its settings.
+Only queries: DataFusion also has statements that write files (`COPY`) or change its settings.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ _INTO = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\binto\b)", re.IGNORECA
 
 
 def run_query(gold: Gold, sql: str) -> Sheet:
-    """What a query finds. Raises UsageError: it is no query, or names what is not there;
-    StorageError: the tables cannot be read."""
+    """Return the result of a query.
+
+    Raises UsageError: it is no query, or names something that does not exist; StorageError: the
+    tables cannot be read.
+    """
     import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
@@ -35,7 +38,7 @@ def run_query(gold: Gold, sql: str) -> Sheet:
     except DeltaError as error:
         raise _explain_error(gold, sql, describe_error(error)) from None
     except Exception as error:
-        if type(error) is not Exception:  # what fails while rows flow comes without a class
+        if type(error) is not Exception:  # errors during execution have no class of their own
             raise
         text = describe_error(error)
         if _LOST in text:
@@ -46,18 +49,20 @@ def run_query(gold: Gold, sql: str) -> Sheet:
 
 
 def _require_query(sql: str) -> None:
+    """Raises UsageError for anything but a query."""
     bare = _COMMENT.sub(" ", sql).strip().lstrip("( \n\t")
     word = re.match(r"\w*", bare)
     if word is None or word[0].lower() not in ("select", "with"):
         raise UsageError(
-            "only queries are run here", "Begin with SELECT or WITH; nothing can be changed."
+            "only queries can be run here",
+            "Begin with SELECT or WITH. The tables cannot be changed.",
         )
     if any(match[1] for match in _INTO.finditer(bare)):
-        raise UsageError("SELECT … INTO would make a table", "Leave INTO and its name out.")
+        raise UsageError("SELECT … INTO would create a table", "Leave out INTO and its name.")
 
 
 def _explain_error(gold: Gold, sql: str, text: str) -> UsageError:
-    """The error of the engine in words that help."""
+    """Turn the engine's error into advice."""
     if missing := _NO_TABLE.search(text):
         return _no_table_error(gold, missing[1])
     if missing := _NO_COLUMN.search(text):
@@ -72,7 +77,7 @@ def _explain_error(gold: Gold, sql: str, text: str) -> UsageError:
 def _no_table_error(gold: Gold, name: str) -> UsageError:
     short = name.rpartition(".")[2].lower()
     if short in gold.build.parts:
-        return UsageError(f"there is no table {name}", f"Write {short}, without a layer before it.")
+        return UsageError(f"there is no table {name}", f"Write {short}, without the layer.")
     if short in TABLES:
         return UsageError(
             f"build {gold.build.name} has no table {short}",
@@ -92,6 +97,6 @@ def _no_column_error(gold: Gold, sql: str, name: str) -> UsageError:
     bare = name.rpartition(".")[2].strip('"')
     close = difflib.get_close_matches(bare.lower(), columns, 3)
     advice = f"Did you mean {' or '.join(close)}? " if close else ""
-    text = "" if "." in name else f"Text stands in single quotes: {quote_text(bare)}. "
+    text = "" if "." in name else f"Write text in single quotes: {quote_text(bare)}. "
     known = "; ".join(f"{table} has {', '.join(TABLES[table].names)}" for table in tables)
     return UsageError(f"there is no column {name}", f"{advice}{text}{known}.".strip(". ") + ".")

@@ -1,7 +1,7 @@
-"""`who-can READ topic/orders`, from the tables of a build, without Spark.
+"""Answer `who-can READ topic/orders` from the tables of a build, without Spark.
 
-Rows of effective_permissions name their ACLs, so that the ACLs about a resource are made from them
-again and the provider's own `access.decide` answers. An answer is certain or it is not: what hangs
+Rows of effective_permissions name their ACLs, so the ACLs about a resource are rebuilt from them,
+and the provider's own `authorizer.decide` answers. An answer is certain or it is not: what depends
 on undeclared super users, on an undeclared rule, on the host, or on ACLs that were not all seen is
 unknown.
 """
@@ -37,7 +37,7 @@ from ..access.operation_bits import BITS, parse_operation, parse_principal, pars
 
 ACL_KIND = "kafka_acl"
 ACLS = "acls"
-"""What is missing where not all ACLs were seen, or only long ago."""
+"""The need of an answer for which not all ACLs were seen, or only long ago."""
 _FRESH = ("read", "partial")
 """Statuses of a cluster whose rows tell how it is now."""
 _PERMISSIONS = {
@@ -46,55 +46,60 @@ _PERMISSIONS = {
     AccessVerdict.UNKNOWN: (ALLOW, DENY),
 }
 _CERTAIN = (DecisionRule.SUPER_USER, DecisionRule.OWN)
-"""What holds whatever ACLs there are."""
+"""Rules whose decision holds whatever ACLs there are."""
 SOMEBODY = "User:\0"
-"""Whom no ACL and nothing declared names; names have no NUL."""
+"""A principal that no ACL and no declaration names. Names cannot contain NUL."""
 
 Row = Mapping[str, Any]
 
 
 class WhoCanQuery(Struct, frozen=True):
-    """principal: None for everybody who can; host: as brokers see it, None: it is not known."""
+    """A question."""
 
     operation: str
     resource_type: str
     resource_name: str
     principal: str | None = None
+    """None: everybody who can."""
     host: str | None = None
+    """As the broker sees it. None: not known."""
 
 
 class WhoCanAnswer(Struct, frozen=True):
-    """principal: `User:*` for everybody whom nothing names; verdict: allowed, denied or unknown;
-    rule: what decided, in words; via: keys of the ACLs that allow or deny it, or might, the most
-    special first; needs: what would have to be known, as in `access.Need`, or ACLS; as_of: the
-    time of the snapshot, None: there is none."""
+    """The answer for one cluster and principal."""
 
     cluster: str
     principal: str
+    """`User:*` stands for everybody whom nothing names."""
     verdict: str
+    """allowed, denied or unknown."""
     rule: str
+    """What decided, in words."""
     via: tuple[str, ...]
+    """Keys of the ACLs that allow or deny it, or might, the most specific first."""
     needs: tuple[str, ...]
+    """What would have to be known, as in `authorizer.Need`, or ACLS."""
     as_of: datetime | None
+    """When the snapshot was taken. None: there is none."""
 
 
 def parse_query(
     operation: str, resource: str, principal: str | None = None, host: str | None = None
 ) -> WhoCanQuery:
-    """`READ`, `topic/orders` as a question. Raises UsageError."""
+    """Parse `READ`, `topic/orders`. Raises UsageError."""
     kind, name = parse_resource(resource)
     if kind == "Topic" and any(sign in name for sign in "*?"):
         raise UsageError(
-            f"{resource} names no single topic",
-            f"`kafkaform fleet permissions --resource '{resource}'` tells of several.",
+            f"{resource} is not a single topic",
+            f"`kafkaform fleet permissions --resource '{resource}'` shows several.",
         )
     who = None if principal is None else parse_principal(principal)
     return WhoCanQuery(parse_operation(operation, kind), kind, name, who, host)
 
 
 def list_needed_rows(asked: WhoCanQuery) -> tuple[tuple[str, str, Any], ...]:
-    """Which rows of effective_permissions a question needs, as (column, operator, value): all must
-    hold. They are those of the patterns that cover the resource, and maybe some more."""
+    """Return conditions on effective_permissions, as (column, operator, value), all of which must
+    hold: the rows of the patterns that cover the resource, and maybe some more."""
     question = _make_question(asked, SOMEBODY)
     if to_topics_question(question) is not None:
         return (("resource_type", "in", ["Cluster", "Topic"]), ("pattern_level", "=", True))
@@ -112,11 +117,11 @@ def list_needed_rows(asked: WhoCanQuery) -> tuple[tuple[str, str, Any], ...]:
 def who_can(
     permissions: Iterable[Row], clusters: Iterable[Row], asked: WhoCanQuery
 ) -> list[WhoCanAnswer]:
-    """The answers of every cluster, by name and principal: all for one principal, else all who can
-    or might.
+    """Return the answers of every cluster, by name and principal: everything about one principal,
+    or else all who can or might.
 
-    permissions: rows of effective_permissions, at least `list_needed_rows`; clusters: rows of
-    `cluster`, those that are asked about.
+    permissions: rows of effective_permissions, at least those of `list_needed_rows`; clusters: rows
+    of `cluster` to answer for.
     """
     found: dict[str, list[Row]] = {}
     for row in permissions:
@@ -134,6 +139,7 @@ def _answer_cluster(
         question = _make_question(asked, who)
         decision = decide(access, question)
         needs = tuple(map(str, decision.needs))
+        # An ACL that was not seen could be a DENY, so even "allowed" is uncertain.
         if not seen and decision.rule not in _CERTAIN:
             needs = (*needs, ACLS)
             decision = Decision(
@@ -167,7 +173,7 @@ def _build_access(cluster: Row, rows: Sequence[Row]) -> Access:
 
 
 def parse_acls(row: Row) -> Iterator[Acl]:
-    """The ACLs that a row about a pattern names."""
+    """Yield the ACLs that a row about a pattern names."""
     via = frozenset(row["via"])
     name, pattern_type = row["resource"], row["pattern_type"]
     if pattern_type == PREFIXED:
@@ -183,12 +189,13 @@ def parse_acls(row: Row) -> Iterator[Acl]:
                 name,
                 pattern_type,
             )
+            # A key is not parsed back: each possible ACL of the row is built and its key compared.
             if acl.key in via:
                 yield acl
 
 
 def _is_seen(cluster: Row) -> bool:
-    """Whether all ACLs of the cluster were seen, not too long ago."""
+    """True if all ACLs of the cluster were seen, and not too long ago."""
     coverage = dict(cluster["coverage"])  # Arrow gives a map as pairs
     return cluster["status"] in _FRESH and coverage.get(ACL_KIND) == "complete"
 
@@ -201,7 +208,7 @@ def _list_people(access: Access, asked: WhoCanQuery) -> tuple[str, ...]:
 
 
 def _find_via(access: Access, question: AccessQuestion, decision: Decision) -> tuple[str, ...]:
-    """The ACLs that decide so, or that could."""
+    """Return the ACLs that decide, or that could."""
     if decision.rule in _CERTAIN:
         return ()
     permissions = _PERMISSIONS[decision.verdict]
@@ -221,7 +228,7 @@ def _find_via(access: Access, question: AccessQuestion, decision: Decision) -> t
 def _find_deciding(
     access: Access, question: AccessQuestion, decision: Decision
 ) -> Iterator[tuple[Acl, str]]:
-    """The ACLs of whatever the decision rests on, each with the operation that is asked there."""
+    """Yield the ACLs that the decision rests on, each with the operation that is asked there."""
     unsure = decision.verdict is AccessVerdict.UNKNOWN
     first, later = to_cluster_question(question), to_topics_question(question)
     elsewhere = decision.on_cluster or decision.on_topic

@@ -1,3 +1,5 @@
-"""In: landing files, options of a run. Out: the tables of a build on Delta Lake, made in the order
-of the datasets. Must not know: how answers and reports read them, command lines.
+"""Run one build: read what has landed, recompute the tables that it changes, publish the manifest.
+
+In: landing files, options of a run. Out: the tables of a build on Delta Lake, made in the order of
+their inputs. Must not know: how answers and reports read them, command lines.
 """

@@ -1,9 +1,9 @@
-"""Which clusters something new is about: their rows are made anew, all others stay.
+"""Find the clusters that have new input. Only their rows are recomputed.
 
-Two things that a build makes depend on its time (`Context.as_of`) and not on rows alone: whether a
-snapshot is stale, which `cluster` says, a table that every build makes anew; and whether a waiver
-still holds. All else about a cluster is judged as of its own newest snapshot. `as_of` in the drift
-of a cluster that cannot be read is the time at which it was judged last.
+Two results depend on the build's time (`BuildContext.as_of`) and not on new rows alone: whether a
+snapshot is stale (table `cluster`, which every build recomputes) and whether a waiver still counts.
+Everything else about a cluster is judged as of its own newest snapshot. The `as_of` in the drift of
+an unreadable cluster is the time at which it was last judged.
 """
 
 from __future__ import annotations
@@ -25,29 +25,33 @@ from .inputs import get_source, get_subject
 Row = Mapping[str, Any]
 Rows = Mapping[str, Row]
 Views = tuple[DataFrame, DataFrame]
-"""A table as the build before left it, and as this one has made it."""
+"""A table as the previous build left it, and as this build has made it."""
 _BEGIN = "run_begin"
 
 
 class ChangedClusters(Struct, frozen=True):
-    """clusters: rows about them are made anew; renamed: old records may be about other clusters
-    now, since a name or an id is new or gone, or two names share an id."""
+    """What a build has to recompute."""
 
     clusters: Clusters
+    """Their rows are recomputed."""
     renamed: bool
+    """Old audit records may belong to other clusters now: a name or an id is new or gone, or two
+    names have the same id."""
 
 
 def find_changed_clusters(
     files: Iterable[str], clusters: Views, lineages: Views, lines: DataFrame, ended: DataFrame
 ) -> ChangedClusters:
-    """files: new ones, below the landing folder; lines: of `audit_raw`, those that no build before
-    has seen; ended: of `policy_findings`, those whose waiver has ended since.
+    """Compare the tables `cluster` and `lineage` with those of the previous build.
 
-    A cluster is touched by a snapshot of it; by a change in what is known of it as a whole, such
-    as its status, or of another one with the same id; by a new state or configuration of a lineage
-    that has to do with it, also if that was so before only; by a record that is about it; and by
-    the end of a waiver. A lineage that may have to do with any cluster touches all when it begins
-    to be so, and when it ends.
+    files: new ones, below the landing folder; lines: rows of `audit_raw` that no earlier build has
+    seen; ended: rows of `policy_findings` whose waiver has ended since.
+
+    A cluster has new input if it has a new snapshot; if its row changes, such as its status, or
+    that of another cluster with the same id; if a lineage that concerns it (now or before) has a
+    new state or configuration; if a record is about it; or if a waiver has ended. A lineage that
+    may concern any cluster causes all clusters to be recomputed when it becomes, or stops being,
+    such a lineage.
     """
     before, now, were, are, told, waived = _collect_parts(
         *(_select_rows(view, "cluster") for view in clusters),
@@ -56,19 +60,24 @@ def find_changed_clusters(
         _select_part(ended.select("cluster").distinct(), F.col("cluster")),
     )
     changed, renamed = _find_changes(were, are), _is_renamed(before, now)
+    # Only the transition: while a lineage stays unread, the clusters' rows already say "unknown".
     if any(_reaches_all(old) != _reaches_all(new) for old, new in changed.values()):
         return ChangedClusters(ALL, renamed)
     views = (before, now)
     found = _find_changes(before, now).keys() | waived.keys()
+    # A new snapshot counts even if no column of `cluster` changes: its rows may be other ones.
     found |= {get_subject(key) for key in files if get_source(key) == LIVE}
     found |= _find_names(views, found, {*_list_lineage_scopes(changed), *_list_line_scopes(told)})
     if changed:
         # Any unread state may be about a cluster that never said which one it is.
         found |= {name for name in now if not _list_ids(views, name)}
+    # ALL instead of a list of every name: a table is then overwritten, which is cheaper than
+    # replacing all of its clusters one by one.
     return ChangedClusters(ALL if found >= now.keys() else frozenset(found), renamed)
 
 
 def _is_renamed(before: Rows, now: Rows) -> bool:
+    """True if names and ids are paired differently now, or if two names share an id."""
     named = [
         sorted((row["cluster_id"], name) for name, row in view.items() if row.get("cluster_id"))
         for view in (before, now)
@@ -78,8 +87,8 @@ def _is_renamed(before: Rows, now: Rows) -> bool:
 
 
 def _find_names(views: Sequence[Rows], changed: Iterable[str], scopes: Iterable[str]) -> set[str]:
-    """Names of these scopes, and all that share an id with a changed cluster: rows may go over
-    from one name to the other."""
+    """Return the names of these scopes and all names that share an id with a changed cluster, since
+    rows may move from one name to the other."""
     names: dict[str, set[str]] = defaultdict(set)
     for name in {name for view in views for name in view}:
         for scope in _list_ids(views, name):
@@ -94,15 +103,15 @@ def _list_ids(views: Sequence[Rows], name: str) -> frozenset[str]:
 
 
 def _find_changes(before: Rows, now: Rows) -> Mapping[str, tuple[Row, Row]]:
-    """Key -> the row as it was and as it is; empty: there is none."""
+    """Return key -> the row before and after; empty: there is none."""
     keys = before.keys() | now.keys()
     pairs = {key: (before.get(key, {}), now.get(key, {})) for key in keys}
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _reaches_all(lineage: Row) -> bool:
-    """Whether what no cluster's rows can tell, because it was not read, may be about any cluster:
-    the same as `drift` takes for doubtful."""
+    """True if the lineage could not be read and may concern any cluster. `drift` uses the same rule
+    to call an object `unknown`."""
     if not lineage or (lineage["desired_known"] and lineage.get("state_at")):
         return False
     scopes = lineage["scopes"].values()
@@ -116,7 +125,7 @@ def _list_lineage_scopes(changed: Mapping[str, tuple[Row, Row]]) -> Iterator[str
 
 
 def _list_line_scopes(told: Iterable[str]) -> Iterator[str]:
-    """Steps name one scope, the beginning of a run all that it may change."""
+    """Yield the scope of each step, and all scopes of each run that begins."""
     for text in told:
         step, run = json.loads(text)
         if step is not None:
@@ -126,6 +135,7 @@ def _list_line_scopes(told: Iterable[str]) -> Iterator[str]:
 
 
 def _scopes_column() -> Column:
+    # A run may have changed clusters of which no step was recorded, so all of its scopes count.
     run = F.when(F.col("kind") == _BEGIN, F.get_json_object("body", "$.scopes"))
     return F.to_json(F.array("scope_id", run))
 
@@ -134,7 +144,7 @@ def _scopes_column() -> Column:
 
 
 def _select_rows(view: DataFrame, key: str) -> DataFrame:
-    """Rows as text, because that is compared alike however it was read."""
+    """Return whole rows as JSON: two reads of a table can differ in types, but not in that text."""
     return _select_part(view, F.col(key), F.to_json(F.struct("*")))
 
 
@@ -143,7 +153,9 @@ def _select_part(rows: DataFrame, key: Column, row: Column | None = None) -> Dat
 
 
 def _collect_parts(*parts: DataFrame) -> tuple[Rows, ...]:
-    """Each part's rows by their key."""
+    """Return the rows of each part by key. One query for all parts: planning six would take
+    longer."""
+    # The driver may collect here: one small row per cluster, lineage and distinct scope.
     numbered = (part.withColumn("part", F.lit(n)) for n, part in enumerate(parts))
     found: tuple[dict[str, Row], ...] = tuple({} for _ in parts)
     for key, row, part in reduce(DataFrame.unionByName, numbered).collect():

@@ -1,4 +1,4 @@
-"""Every table that is made of others: of which, and by which function."""
+"""Every computed table: its inputs and the function that computes it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from ..datasets import (
 from ..tables.dataset import Dataset
 
 _OWNED = ("desired", "recorded")
-"""What says whose an object is."""
+"""Tables that name the owner of an object."""
 _LANDED = ("snapshot", "snapshot_raw")
+"""What snapshots bring."""
 
 DATASETS = (
     Dataset("run", ("audit_raw",), runs.build_run),

@@ -1,6 +1,7 @@
-"""One build: takes in what has landed, makes the tables that it changes, and publishes them.
+"""Run one build: read what has landed, recompute the tables that it changes, publish the manifest.
 
-Until the last step readers see the build before. A build that dies is taken back by the next one.
+Readers see the previous build until the manifest is published. What a dead build has written is
+taken back by the next one.
 """
 
 from __future__ import annotations
@@ -31,56 +32,66 @@ from .workspace import BuildWorkspace, explain_errors, make_table, take_rows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOBODY: Clusters = frozenset()
+"""No clusters."""
 
 Follow = Callable[[TableStore, str], None]
-"""Adds to `audit_raw` what a topic has new, in the name of a build."""
+"""Appends what is new in a topic to `audit_raw`. It gets the store and the name of the build."""
 
 
 class BuildOptions(Struct, frozen=True):
-    """code: the version of kafkaform; only: tables, none: all; max_corrupt: instead of the
-    register's; follow: a topic to be read first; held: raises Locked if the root's lock is not
-    ours any more."""
+    """What a run was asked for."""
 
     code: str
+    """The version of kafkaform."""
     only: tuple[str, ...] = ()
+    """Tables to make, with their inputs. Empty: all."""
     max_corrupt: float | None = None
+    """Overrides the register's."""
     follow: Follow | None = None
+    """Reads a topic first."""
     held: Callable[[], None] = lambda: None
+    """Raises Locked if the root's lock is no longer ours."""
 
 
 class BuildResult(Struct, frozen=True):
-    """manifest: of the current build; made: the tables that this run has written, empty: there
-    was nothing to do; clusters: the touched ones."""
+    """What a run has done."""
 
     manifest: Manifest
+    """Of the build that is current now."""
     made: tuple[str, ...] = ()
+    """The tables that this run wrote. Empty: there was nothing to do."""
     clusters: Clusters = NOBODY
+    """The clusters that were recomputed."""
 
 
 class _Plan(Struct, frozen=True):
-    """What there is to do. files: path below the landing folder -> bytes, of all; new: those that
-    the build before does not know; died: builds since then that did not end; stale: it knows
-    nothing that counts any more; reworded: fleet.hcl says something else than it did then."""
+    """What a run has to do."""
 
     before: Manifest | None
+    """The current build, if any."""
     files: Mapping[str, int]
+    """Path below the landing folder -> size, of every landing file that is complete."""
     new: tuple[str, ...]
+    """Files that the previous build does not know."""
     died: tuple[str, ...]
+    """Builds since then that died."""
     chosen: tuple[Dataset, ...]
     register: Register
     stale: bool
+    """Nothing of the previous build can be kept: there is none, or another version made it."""
     reworded: bool
+    """fleet.hcl has changed, so every cluster is judged anew."""
 
     @property
     def landed(self) -> LandedBytes:
-        """Tables about the whole fleet are made of all there is, others of what is new, unless
-        nothing counts any more that was made before."""
+        """How much this build computes its tables from, by which Spark is tuned."""
         everything = sum(self.files.values())
         anew = self.stale or self.reworded
         return LandedBytes(everything, everything if anew else sum(self.files[n] for n in self.new))
 
     @property
     def nothing(self) -> bool:
+        """True if there is nothing to compute."""
         owed = self.before.owed.keys() if self.before else ()
         return not (self.stale or self.new or any(d.table in owed for d in self.chosen))
 
@@ -93,12 +104,14 @@ def run_build(
     options: BuildOptions,
     report: Reporter = ignore_event,
 ) -> BuildResult:
-    """Make the tables of what has landed. start: is not called if there is nothing to do.
-    objects: those of the root, whose lock the caller holds.
+    """Make the tables of what has landed.
 
-    Raises UsageError: nothing has landed, or `only` names no table; KafkaformError: too much of
-    it is corrupt; StorageError: a table cannot be made or breaks its own rules, or a later
-    version has written the root.
+    start: starts Spark; it is not called if there is nothing to do. objects: those of the root,
+    whose lock the caller holds.
+
+    Raises UsageError: nothing has landed, or `only` names no table; KafkaformError: too many lines
+    are bad; StorageError: a table cannot be made or breaks its own rules, or a later version has
+    written the root.
     """
     plan = _make_plan(objects, datasets, options)
     if plan.before and plan.nothing and not (options.follow or plan.died):
@@ -106,18 +119,16 @@ def run_build(
     started = datetime.now(UTC)
     report(Progress("fleet", "starting Spark", 0, None))
     store = TableStore(start(plan.landed), root)
-    print_ = inputs.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
-    # What topics bring is no file, so that files alone would give two builds one name.
+    fingerprint = inputs.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
+    # A topic's records are in no file, so the files alone would give two builds the same name.
     timed = options.follow or plan.nothing
-    build = f"{started:%Y%m%dT%H%M%S}-{print_[:12]}" if timed else print_[:16]
+    build = f"{started:%Y%m%dT%H%M%S}-{fingerprint[:12]}" if timed else fingerprint[:16]
     work = BuildWorkspace(store, build, plan.before)
     if plan.before:
         work.versions.update({name: w.version for name, w in plan.before.tables.items()})
+    # Before the first write: a build that dies must be known as dead, or its rows would stay.
     if manifest.begin_build(objects, build):
-        for name in plan.died:
-            manifest.forget_build(objects, name)
-        with explain_errors("what an earlier build has left cannot be taken back"):
-            work.versions.update(store.recover(plan.before, plan.died))
+        _take_back_dead_builds(objects, work, plan)
     brought = _follow_topic(work, plan, options.follow)
     if plan.before and plan.nothing and not brought:
         manifest.end_build(objects)
@@ -125,6 +136,7 @@ def run_build(
     _take_in_files(work, plan, started, brought)
     context = BuildContext(plan.register, _find_as_of(work), build)
     clusters, owed = _make_all(work, plan, datasets, context, options.held, report)
+    # A lease may have been lost while Spark worked. Without this check, two builds could publish.
     options.held()
     made = Manifest(
         build,
@@ -132,21 +144,34 @@ def run_build(
         started.isoformat(),
         datetime.now(UTC).isoformat(),
         context.as_of.isoformat(),
-        print_,
+        fingerprint,
         options.code,
         owed,
     )
+    # The only step that readers notice. Everything before it can be repeated.
     manifest.publish(objects, made, plan.files)
     manifest.end_build(objects)
     return BuildResult(made, tuple(name for name in TABLES if name in work.written), clusters)
 
 
+def _take_back_dead_builds(objects: Objects, work: BuildWorkspace, plan: _Plan) -> None:
+    """Restore the tables that dead builds have written. Raises StorageError."""
+    # A build may have died between its manifest and `current`: that manifest names versions that
+    # are about to be taken back.
+    for name in plan.died:
+        manifest.forget_build(objects, name)
+    with explain_errors("the tables of a dead build cannot be restored"):
+        work.versions.update(work.store.recover(plan.before, plan.died))
+
+
 def _make_plan(objects: Objects, datasets: Sequence[Dataset], options: BuildOptions) -> _Plan:
     before = manifest.read_current(objects)
     listed = inputs.list_inputs(objects)
+    # Rows without their `.meta.json` are left out, so that the next run finds them as new.
     files = {name: listed[name] for name in intake.list_ready(listed, ())}
     register = inputs.read_current_register(objects, files)
     known = manifest.read_inputs(objects, before.build) if before else frozenset()
+    # A new version of kafkaform may compute other rows from the same input.
     stale = before is None or (before.code, before.schema_version) != (options.code, SCHEMA_VERSION)
     new = intake.list_ready(listed, known)
     resaid = any(inputs.get_source(name) == REGISTER for name in new)
@@ -169,13 +194,15 @@ def _limit_corrupt(register: Register, max_corrupt: float | None) -> Register:
 
 
 def _follow_topic(work: BuildWorkspace, plan: _Plan, follow: Follow | None) -> bool:
-    """Whether a topic has brought lines that are in no build: just now, or to one that died."""
+    """True if `audit_raw` has lines of a topic that no build has: from now, or from a build that
+    died."""
     if follow is None and not plan.died:
         return False
-    with explain_errors("what a topic brings cannot be read"):
+    with explain_errors("new lines of the topic cannot be read"):
         if follow is not None:
             follow(work.store, work.build)
         latest = work.store.latest("audit_raw")
+        # Compare rows, not versions: a stream that brings nothing may commit an empty version.
         if latest is None or work.store.has_same_rows(
             "audit_raw", latest, work.versions.get("audit_raw")
         ):
@@ -185,22 +212,26 @@ def _follow_topic(work: BuildWorkspace, plan: _Plan, follow: Follow | None) -> b
 
 
 def _take_in_files(work: BuildWorkspace, plan: _Plan, now: datetime, topic: bool) -> None:
-    """New landing files, and what is bad of what a topic has brought."""
+    """Read new landing files into the bronze tables, and judge bad lines of topics."""
+    # Read before the new files are appended: only lines of topics are judged again here.
     seen = {name: work.read(name) for name in ("audit_raw", "quarantine")} if topic else {}
 
     def write(table: str, rows: DataFrame) -> DataFrame:
+        # An empty append is a commit and a job; without a table, it creates one.
         if table not in work.versions or topic or _may_have(table, plan.new):
             take_rows(work, table, rows)
+        # What was written is read back: Spark would otherwise compute the files' rows again for
+        # each use.
         return work.read(table, {"_build": [work.build]}).where(F.col("_build") == work.build)
 
     stamp = intake.BuildStamp(work.build, now)
     limit, store = plan.register.settings.max_corrupt, work.store
-    with explain_errors("what has landed cannot be taken in"):
+    with explain_errors("landing files cannot be read"):
         intake.take_in(store.spark, store.landing, plan.new, stamp, limit, seen, write)
 
 
 def _may_have(table: str, files: Sequence[str]) -> bool:
-    """Whether these files can have rows for a bronze table; any file can have bad lines."""
+    """True if these files can bring rows for a bronze table. Any file can have bad lines."""
     wanted = _SOURCES.get(table)
     return wanted is None or any(inputs.get_source(name) in wanted for name in files)
 
@@ -211,14 +242,16 @@ _SOURCES: Mapping[str, Sequence[str]] = {
     "snapshot": SOURCES,
     "snapshot_raw": SOURCES,
 }
+"""Bronze table -> the landing folders that it is read from."""
 
 
 def _find_as_of(work: BuildWorkspace) -> datetime:
-    """The newest time at which anything was captured: now, or when the build before was made."""
+    """Return the newest time of a snapshot or register: of this build, or of the previous one."""
     mine = F.col("_build") == work.build
     snapshots = work.read("snapshot").where(mine).select(F.col("captured_at").alias("at"))
     taken = work.read("register_raw").where(mine).select(F.col("taken").alias("at"))
     # As a number: how Python would take a timestamp depends on the machine's time zone.
+    # The build's now is a capture, never the clock: the same files give the same tables on any day.
     both = snapshots.unionByName(taken).agg(F.max(F.unix_micros("at")).alias("at"))
     newest = EPOCH + timedelta(microseconds=both.collect()[0]["at"] or 0)
     return max(newest, datetime.fromisoformat(work.before.as_of)) if work.before else newest
@@ -232,7 +265,9 @@ def _make_all(
     held: Callable[[], None],
     report: Reporter,
 ) -> tuple[Clusters, Mapping[str, Clusters]]:
-    """The touched clusters, and what this build owes to the tables that it was told to leave."""
+    """Make the tables. Return the clusters that were recomputed, and the clusters that each table
+    left out by `--only` still needs."""
+    # Before `cluster` and `lineage` are made: those two depend on `run`, which is made by lineage.
     lineages = ALL if plan.stale else _find_lineages(work, plan)
     owed = dict(plan.before.owed if plan.before else {})
     early, total = _count_early(plan.chosen), len(plan.chosen)
@@ -255,11 +290,15 @@ def _make_all(
 
         make_together(some, one, begins, work.store.spark.interruptAll)
 
+    # `cluster` and `lineage` come first, for all clusters: only their difference from the previous
+    # build tells which clusters the others are recomputed for.
     make_all(plan.chosen[:early], ChangedClusters(ALL, True), 0)
     news = ChangedClusters(ALL, True) if plan.stale else _find_changed_clusters(work, plan, context)
     make_all(plan.chosen[early:], news, early)
     report(Progress("fleet", "tables made", total, total, "tables", finished=True))
     made = {dataset.table for dataset in plan.chosen}
+    # A table that `--only` leaves out owes its readers these clusters. The debt is in the manifest,
+    # so that the next full run pays it even if nothing new lands.
     for left in (dataset for dataset in datasets if dataset.table not in made):
         more = _select_clusters(left, news, lineages)
         owed[left.table] = _unite_clusters(more, owed.get(left.table, NOBODY))
@@ -267,12 +306,13 @@ def _make_all(
 
 
 def _count_early(chosen: Sequence[Dataset]) -> int:
-    """How many come before it can be told which clusters are touched."""
+    """Return how many datasets come before the changed clusters can be determined."""
     return max((n for n, each in enumerate(chosen, 1) if each.table in FIRST), default=0)
 
 
 def _select_clusters(dataset: Dataset, news: ChangedClusters, lineages: Clusters) -> Clusters:
-    """What of a table is to be made anew."""
+    """Return the clusters or lineages of a table that are recomputed."""
+    # Such a table says what logs say, under the names of clusters.
     if dataset.of_records and not (lineages is ALL or lineages or news.renamed):
         return NOBODY
     scope = TABLES[dataset.table].scope
@@ -286,12 +326,13 @@ def _select_clusters(dataset: Dataset, news: ChangedClusters, lineages: Clusters
 
 
 def _find_lineages(work: BuildWorkspace, plan: _Plan) -> Clusters:
-    """The logs that have new lines."""
+    """Return the lineages of logs that have new lines."""
     found = _select_new_lines(work, plan).select("lineage").where(F.col("lineage").isNotNull())
     return frozenset(row["lineage"] for row in found.distinct().collect())
 
 
 def _select_new_lines(work: BuildWorkspace, plan: _Plan) -> DataFrame:
+    """Return the lines that no published build has."""
     builds = (work.build, *plan.died)
     return work.read("audit_raw", {"_build": builds}).where(F.col("_build").isin(*builds))
 
@@ -304,8 +345,9 @@ def _find_changed_clusters(
     views = {name: (work.read_before(name), work.read(name)) for name in FIRST}
     lines = _select_new_lines(work, plan)
     today = F.lit(context.as_of.date())
+    # A waiver that ended changes findings without any new file.
     ended = work.read_before("policy_findings").where(F.col("waived_until") < today)
-    with explain_errors("it cannot be told what is new"):
+    with explain_errors("the clusters with new input cannot be determined"):
         return find_changed_clusters(plan.new, views["cluster"], views["lineage"], lines, ended)
 
 

@@ -1,4 +1,4 @@
-"""What has landed, and the name of the build that is made of it."""
+"""List what has landed, and compute the name of the build that is made of it."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from ..tables.definitions import SCHEMA_VERSION
 
 
 def list_inputs(objects: Objects) -> Mapping[str, int]:
-    """Path below the landing folder -> bytes."""
+    """Return path below the landing folder -> size in bytes."""
     return {e.key.removeprefix(f"{ROOT}/"): e.size for e in objects.names(f"{ROOT}/")}
 
 
 def get_source(file: str) -> str:
-    """register, live, state, desired or audit."""
+    """Return the folder of a file: register, live, state, desired or audit."""
     return file.split("/", 1)[0]
 
 
 def get_subject(file: str) -> str:
-    """The cluster or lineage that a file is about."""
+    """Return the cluster or lineage that a file is about."""
     return file.split("/", 2)[1]
 
 
 def compute_fingerprint(files: Mapping[str, int], options: Iterable[object]) -> str:
-    """SHA-256 of all that decides what a build makes. Files never change, so that a name and a
-    size stand for the bytes."""
+    """Return the SHA-256 of everything that decides what a build makes. Landing files never change,
+    so name and size stand for their bytes."""
     lines = sorted(f"{name} {size}" for name, size in files.items())
     about = (f"schema {SCHEMA_VERSION}", *map(str, options))
     return sha256("\n".join((*lines, *about)).encode()).hexdigest()
 
 
 def read_newest_register(objects: Objects, files: Iterable[str]) -> Register | None:
-    """What fleet.hcl said when the last of these snapshots was taken, None: it is not there."""
+    """Return the newest register among these files; None: there is none."""
+    # Names are times of equal width, so they sort by time.
     names = sorted(name for name in files if get_source(name) == REGISTER)
     found = objects.read(f"{ROOT}/{names[-1]}") if names else None
     return None if found is None else read_register(found.data.decode())
 
 
 def read_current_register(objects: Objects, files: Iterable[str]) -> Register:
-    """The newest one. Raises UsageError: nothing has landed."""
+    """Return the newest register. Raises UsageError: nothing has landed."""
     found = read_newest_register(objects, files)
     if found is None:
         raise UsageError(
-            f"{objects.location}: nothing has landed",
-            "Run `kafkaform fleet snapshot` first; it reads the clusters and lands what they show.",
+            f"{objects.location}: there are no landing files",
+            "Run `kafkaform fleet snapshot` first; it reads the clusters and writes landing files.",
         )
     return found

@@ -1,7 +1,8 @@
-"""Landing files become rows of the bronze tables: each file once, and nothing typed away.
+"""Read landing files into the bronze tables: each file once, without interpreting values.
 
-Files are read as bytes: a checksum is of bytes, and a line keeps its number. What cannot be read
-goes to `quarantine` and is left out; where that is too much, nothing is taken in at all.
+Files are read as bytes, because a checksum covers bytes, and so that a line keeps its number. A
+line that cannot be read goes to `quarantine` and is left out. If too many lines are bad, the build
+fails.
 """
 
 from __future__ import annotations
@@ -26,32 +27,38 @@ from .parallel import run_at_once
 
 BRONZE = ("audit_raw", "snapshot_raw", "snapshot", "register_raw", "quarantine")
 LONGEST = 2048
-"""Characters of a bad line that are shown."""
+"""How many characters of a bad line `quarantine` keeps."""
 _NO_FILES = "SELECT CAST(NULL AS STRING) AS _file, CAST(NULL AS BINARY) AS content WHERE false"
 _PARTS: Mapping[str, int] = {REGISTER: 2}
-"""How many parts the path of a file below the landing folder has, if it is not 3."""
+"""Landing folder -> number of parts of a path below the landing root, if it is not 3."""
 Write = Callable[[str, DataFrame], DataFrame]
-"""Adds rows to a table; gives back those that this build has added to it."""
+"""Adds rows to a table; returns the rows that this build has added to it."""
 
 
 class BuildStamp(Struct, frozen=True):
-    """On every new row. now: when it was taken in (UTC)."""
+    """What every new row is marked with."""
 
     build: str
     now: datetime
+    """When the row was read (UTC)."""
 
 
 def list_ready(listed: Iterable[str], known: Container[str]) -> tuple[str, ...]:
-    """The files to take in, sorted, of all that are listed: paths below the landing folder.
-    known: those taken in before. Rows come with the `.meta.json` beside them: without it they
-    are not there yet, and must be listed again."""
+    """Return the files to read, sorted: paths below the landing folder.
+
+    listed: all files; known: those that were read before. Rows come with their `.meta.json`:
+    without it the snapshot is not finished, and the rows must be listed again.
+    """
     there = set(listed)
+    # Files that are known are never read again: they cannot change.
     new = {name for name in there if name not in known and _is_closed(name)}
     rows = {name.removesuffix(META) + ROWS for name in new if name.endswith(META)}
     return tuple(sorted(new | (rows & there)))
 
 
 def _is_closed(name: str) -> bool:
+    """True for a file that is complete by itself. Files of rows are not: their `.meta.json` comes
+    last."""
     folder = name.partition("/")[0]
     wanted = {AUDIT: ROWS, REGISTER: ".json", **dict.fromkeys(SOURCES, META)}
     return folder in wanted and name.endswith(wanted[folder])
@@ -66,17 +73,18 @@ def take_in(
     bronze: Frames,
     write: Write,
 ) -> None:
-    """Write the new rows of each table in BRONZE.
+    """Write the new rows of each bronze table.
 
-    landing: path or URL of the landing folder; files: what `list_ready` says; max_corrupt: largest
-    share of bad lines; bronze: `audit_raw` and `quarantine` as they stand, of which the lines are
-    judged that a topic has brought since (empty: no topic is read).
+    landing: path or URL of the landing folder; files: from `list_ready`; max_corrupt: the largest
+    share of bad lines that is allowed; bronze: `audit_raw` and `quarantine`, if a topic has brought
+    lines that must be judged, else empty.
 
-    A snapshot whose rows are not what its checksum says, or have a bad line, counts as failed.
-    Each file is read once; those that turn out to have bad lines once more, to tell why.
-    Raises KafkaformError, naming the worst file, where too many lines are bad: what is written
-    by then is to be taken back.
+    A snapshot fails as a whole if its rows do not match their checksum or have a bad line. Each
+    file is read once; files with bad lines are read again to find the reasons. Raises
+    KafkaformError, naming the worst file, if too many lines are bad. By then some tables are
+    written; the next build takes that back.
     """
+    # Each file once, even if it is listed twice, or its rows would be doubled.
     read = _Files(spark, landing, tuple(dict.fromkeys(files)))
 
     def written(**tables: DataFrame) -> list[DataFrame]:
@@ -87,12 +95,14 @@ def take_in(
         Snapshots.from_files(read.read_metas(), read.read_rows()),
         parse_registers(read.read_folder(REGISTER)),
     )
+    # Side by side: most of the time goes into planning, which uses one core.
     lines, rows, _ = written(
         audit_raw=_make_printable(parse_records(_read_audit_lines(read.read_folder(AUDIT)))),
         snapshot_raw=snapshots.select_rows(),
         register_raw=taken.where(F.col("reason").isNull()),
     )
     lines = lines.where(F.col("origin") == FILE)
+    # The verdict comes from the rows that were written. Verifying first would read all files twice.
     refused = snapshots.find_refused(_count_rows(rows)) if read.has(META) else ()
     none = lines.where(F.col("seq").isNull()).select("_file").distinct()
     holed = tuple(row["_file"] for row in none.collect()) if read.has(AUDIT) else ()
@@ -105,6 +115,7 @@ def take_in(
         _select_bad(taken),
         *_select_bad_of_topics(bronze),
     )
+    # `snapshot` last: it must say `failed` for files whose rows were refused.
     kept, _ = written(
         quarantine=reduce(DataFrame.unionByName, bad), snapshot=snapshots.make_metas(refused)
     )
@@ -112,7 +123,7 @@ def take_in(
 
 
 def make_audit_rows(lines: DataFrame, stamp: BuildStamp) -> DataFrame:
-    """`audit_raw` of judged lines."""
+    """Return the rows of `audit_raw` for parsed lines."""
     return _stamp_rows("audit_raw", _make_printable(lines), stamp)
 
 
@@ -126,7 +137,7 @@ class _Files(Struct, frozen=True):
     names: tuple[str, ...]
 
     def has(self, part: str) -> bool:
-        """Whether there are files in this folder, or with this ending."""
+        """True if there are files in this folder, or with this ending."""
         return any(n.startswith(f"{part}/") or n.endswith(part) for n in self.names)
 
     def read_folder(self, folder: str) -> DataFrame:
@@ -141,12 +152,16 @@ class _Files(Struct, frozen=True):
         return self._read([n for n in self.names if n.startswith(mine) and n.endswith(ROWS)])
 
     def _read(self, names: Sequence[str], parts: int = 3) -> DataFrame:
-        """_file, content. Spark names files with all that stands before the landing folder."""
+        """Return _file and content. Spark reports absolute paths; `_file` is below the landing
+        folder."""
         if not names:
             return self.spark.sql(_NO_FILES)
         base = self.landing.rstrip("/")
         paths = [escape_pattern(f"{base}/{name}") for name in names]
+        # Not the text reader: it accepts any line ending and replaces bad bytes, so no checksum
+        # would match.
         found = self.spark.read.format("binaryFile").load(paths)
+        # Counted from the right: schemes and mounts give the same file several absolute forms.
         below = F.substring_index("path", "/", -parts)
         return found.select(below.alias("_file"), "content")
 
@@ -157,36 +172,38 @@ def _read_audit_lines(files: DataFrame) -> DataFrame:
 
 
 def _count_rows(rows: DataFrame) -> DataFrame:
-    """_file, n: how many rows there are of each file that has any."""
+    """Return _file and n, the number of rows, for each file that has any."""
     return rows.groupBy("_file").agg(F.count(F.lit(1)).alias("n"))
 
 
 def _weigh_bad(
     quarantine: DataFrame, lines: DataFrame, rows: DataFrame, max_corrupt: float
 ) -> None:
-    """Raises KafkaformError: too many of the lines are bad. A file that is not what was written
-    is another matter: it counts as a snapshot that failed."""
+    """Raises KafkaformError: too many of the lines are bad. Files that fail their checksum do not
+    count here, since such a snapshot counts as failed."""
     of_files = (F.col("source") != "topic") & (F.col("reason") != CHANGED)
+    # The share is of lines, so that one cut file in a large fleet does not stop the build.
     files = quarantine.where(of_files).groupBy("_file").agg(F.count(F.lit(1)).alias("bad"))
+    # At most one row per file with bad lines, and usually none: safe to collect.
     listed = files.orderBy(F.desc("bad"), "_file").collect()
     if not listed:
         return
     bad = sum(row["bad"] for row in listed)
-    # Bad lines of logs stand in their table, too; others do not.
+    # `audit_raw` has the bad lines of logs, too; the other tables have good lines only.
     others = sum(row["bad"] for row in listed if not row["_file"].startswith(f"{AUDIT}/"))
     total = lines.count() + rows.count() + others
     if bad > max_corrupt * total:
         raise KafkaformError(
-            f"{bad} of {total} landed lines cannot be read, which is more than the share of "
-            f"{max_corrupt:g} that may be; {listed[0]['bad']} of them are in {listed[0]['_file']}",
-            "Find out what changed that file and put it back, or raise max_corrupt: then the "
-            "lines are kept apart in the table `quarantine`, and the rest is taken in.",
+            f"{bad} of {total} landed lines cannot be read, more than the allowed share of "
+            f"{max_corrupt:g}; {listed[0]['bad']} of them are in {listed[0]['_file']}",
+            "Find out what changed that file and restore it. Or raise max_corrupt: then the bad "
+            "lines go to the table `quarantine`, and the rest is used.",
         )
 
 
 def _select_bad(frame: DataFrame) -> DataFrame:
-    """What goes to quarantine. frame: with reason, position, line and _file, in a folder that is
-    named after what it is."""
+    """Return the rows for `quarantine`. frame: with reason, position, line and _file; the first
+    part of the path names the source."""
     return _set_aside(frame, F.split_part(F.col("_file"), F.lit("/"), F.lit(1)))
 
 
@@ -197,19 +214,21 @@ def _set_aside(frame: DataFrame, source: Column) -> DataFrame:
 
 
 def _select_bad_of_topics(bronze: Frames) -> list[DataFrame]:
-    """What topics have brought that is no record, and that is not in quarantine yet."""
+    """Return the rejected lines of topics that are not in quarantine yet."""
     if not bronze:
         return []
     raw = bronze["audit_raw"].where(F.col("seq").isNull() & F.col("origin").startswith(TOPIC))
     offset = F.element_at(F.split("origin", "/"), -1).cast("bigint")
     lines = judge_lines(raw.select("line", "lineage", "origin", "_file", offset.alias("position")))
     known = bronze["quarantine"].where(F.col("source") == "topic")
+    # A retried batch may have brought an offset twice.
     bad = _set_aside(lines.dropDuplicates(["_file", "position"]), F.lit("topic"))
     return [bad.join(known, ["_file", "position"], how="left_anti")]
 
 
 def _printable(text: Column) -> Column:
-    """Text that every reader of the tables can read; what is not is in the landing file still."""
+    """Make the text valid UTF-8: delta-rs and Arrow refuse a whole table because of one bad byte.
+    The landing file keeps the original bytes."""
     return F.make_valid_utf8(text)
 
 

@@ -1,8 +1,8 @@
-"""New lines of an audit log's copy in a Kafka topic go into `audit_raw`, each once.
+"""Append new records of an audit log's topic to `audit_raw`, each once.
 
-Spark notes the offsets that it is about to read before it reads them, and Delta Lake notes the
-batch with its rows. A run that dies between the two reads the same offsets again, and Delta Lake
-sees that it has them.
+Spark's checkpoint records which offsets it is about to read, and Delta Lake records the batch with
+its rows. A run that dies between the two reads the same offsets again, and Delta Lake skips the
+batch that it already has.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ _ADVICE = (
     "`checkpoints` below the root, and run again: what is read twice counts once."
 )
 _ELSEWHERE = (
-    "What is set here reaches no worker of a Spark cluster and no Connect server: set it in their "
-    "own environment, as docs/fleet/running.md says, or land the log with `fleet snapshot`."
+    "The environment of this process reaches neither the workers of a Spark cluster nor a Connect "
+    "server. Set the variable there, as docs/fleet/running.md says, or land the log with "
+    "`kafkaform fleet snapshot`."
 )
-"""Where a worker does not know how to reach the brokers."""
+"""Advice if a worker does not know how to reach the brokers."""
 
 _SLOW = "Python worker failed to connect back"
-"""What Spark says when a worker takes more than 10 s to start, as on a busy machine. That limit is
-fixed; to try again is safe, since nothing is taken in twice."""
+"""Spark's error if a worker takes more than 10 s to start, as on a busy machine. The limit is
+fixed. Trying again is safe, because no batch is added twice."""
 _TRIES = 4
 
 
 def make_follower(topic: str) -> Callable[[TableStore, str], None]:
-    """What adds to `audit_raw` what the topic has new, in the name of a build.
+    """Return a function that appends what is new in the topic to `audit_raw`, for a build.
 
-    How to reach the brokers is in topicsource.SETTINGS, which must be in the environment before
-    the session starts, and in that of every worker. Raises KafkaformError: the topic cannot be
-    read, or has lost records that were not read yet.
+    The connection is in `topic_source.SETTINGS`, which must be in the environment before the
+    session starts, and in that of every worker. Raises KafkaformError: the topic cannot be read, or
+    has lost records that were not read yet.
     """
 
     def follow(store: TableStore, build: str) -> None:
@@ -57,12 +58,14 @@ def make_follower(topic: str) -> Callable[[TableStore, str], None]:
 
 
 def checkpoint_path(root: str, topic: str) -> str:
-    """Where it is noted how far the topic was read."""
+    """Return where Spark records how far the topic was read."""
     return f"{hadoop_address(root)}/checkpoints/topic-{topic}"
 
 
 def _stream_lines(spark: SparkSession, topic: str) -> DataFrame:
-    """line, lineage, origin, _file."""
+    """Return line, lineage, origin and _file."""
+    # Workers of a cluster, and a Connect server, need not have kafkaform: the module travels with
+    # the query. By reference, they would have to import it.
     cloudpickle.register_pickle_by_value(topic_source)  # type: ignore[no-untyped-call]  # has no types
     spark.dataSource.register(topic_source.TopicSource)
     stream = spark.readStream.format(topic_source.NAME).option("topic", topic).load()
@@ -77,7 +80,11 @@ def _stream_lines(spark: SparkSession, topic: str) -> DataFrame:
 
 def _append_rows(rows: DataFrame, table: str, noted: str, topic: str) -> None:
     for left in reversed(range(_TRIES)):
+        # One checkpoint per topic, below the root: two topics in one would mix their offsets. To
+        # delete it is safe but slow: the topic is read again, and a repeated line counts once.
         writer = rows.writeStream.format("delta").option("checkpointLocation", noted)
+        # availableNow ends when the offsets of the start are reached. `foreachBatch` is not used:
+        # through Connect, its function runs on the server.
         query = writer.outputMode("append").trigger(availableNow=True).start(table)
         try:
             query.awaitTermination()
@@ -88,7 +95,7 @@ def _append_rows(rows: DataFrame, table: str, noted: str, topic: str) -> None:
 
 
 def _make_refusal(topic: str, said: str) -> KafkaformError:
-    """In our own words where it is our own message, which Spark wraps."""
+    """Use our own message if there is one; Spark wraps it in its own."""
     told = re.search(rf"{re.escape(topic_source.TOLD)}[^\n]*", said)
     why = told[0] if told else f"{topic_source.TOLD}{topic}: {said.strip().splitlines()[0]}"
     return KafkaformError(why, _ELSEWHERE if topic_source.SETTINGS in why else _ADVICE)

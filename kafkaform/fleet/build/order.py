@@ -1,4 +1,4 @@
-"""In which order datasets are made, and which of them."""
+"""Select the datasets to make, and sort them by their inputs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from ...core.errors import UsageError
 from ..tables.dataset import Dataset
 
 FIRST = ("cluster", "lineage")
-"""Tables that tell which clusters the others are made anew for."""
+"""Tables that tell which clusters have new input."""
 
 
 def order_datasets(datasets: Iterable[Dataset]) -> tuple[Dataset, ...]:
-    """Each after its inputs; FIRST, and what they need, before all others."""
+    """Sort each dataset after its inputs, and FIRST with its inputs before all others."""
     by_name = {dataset.table: dataset for dataset in datasets}
     early = _find_needed(by_name, [name for name in FIRST if name in by_name])
     graph = {
+        # A table that reads its own previous rows is no cycle: it reads the previous build's
+        # version.
         name: [i for i in dataset.inputs if i in by_name and i != name]
         for name, dataset in by_name.items()
     }
@@ -26,8 +28,11 @@ def order_datasets(datasets: Iterable[Dataset]) -> tuple[Dataset, ...]:
 
 
 def select_datasets(datasets: Sequence[Dataset], only: Iterable[str]) -> tuple[Dataset, ...]:
-    """The datasets of these tables and all that they are made from, in order; all if there is no
-    name. Raises UsageError: a name is none of a table that is made."""
+    """Return the datasets of these tables and of all their inputs, in order; all if no name is
+    given.
+
+    Raises UsageError: a name is not that of a computed table.
+    """
     by_name = {dataset.table: dataset for dataset in datasets}
     wanted = tuple(only)
     for name in wanted:
@@ -37,11 +42,13 @@ def select_datasets(datasets: Sequence[Dataset], only: Iterable[str]) -> tuple[D
                 f"--only {name}: there is no such table",
                 f"Did you mean {near[0]}?" if near else f"There are {', '.join(sorted(by_name))}.",
             )
+    # FIRST is always made: without it, nothing tells which clusters to recompute.
     chosen = _find_needed(by_name, [*wanted, *FIRST]) if wanted else by_name.keys()
     return order_datasets(by_name[name] for name in chosen)
 
 
 def _find_needed(by_name: dict[str, Dataset], names: Iterable[str]) -> frozenset[str]:
+    """Return these tables and everything that they are computed from."""
     found: set[str] = set()
     ahead = [name for name in names if name in by_name]
     while ahead:

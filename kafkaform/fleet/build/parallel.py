@@ -1,6 +1,6 @@
-"""Makes tables side by side, each after those that it is made from.
+"""Make several tables at the same time, each after its inputs.
 
-Most of making a small table is planning it, which keeps one core busy and the others idle.
+Most of the time of a small table goes into planning it in the driver, which keeps one core busy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..tables.dataset import Dataset
 
 T = TypeVar("T")
 WIDTH = min(3, os.cpu_count() or 1)
-"""How many tables are made at the same time."""
+"""How many tables are made at the same time. More only compete for the driver's memory."""
 
 
 def make_together(
@@ -25,10 +25,13 @@ def make_together(
     begins: Callable[[Sequence[str], int], None],
     stop: Callable[[], object],
 ) -> None:
-    """make: makes one table, in any thread; begins: told in this thread which tables are being
-    made and how many are done; stop: ends whatever is being made, after the first error.
+    """Make all tables.
 
-    Raises the first error, when nothing is being made any more.
+    make: makes one table, in any thread; begins: called in this thread with the tables that are
+    being made and the number of finished ones; stop: aborts whatever is being made, after the first
+    error.
+
+    Raises the first error, once nothing is being made any more.
     """
     by_name = {dataset.table: dataset for dataset in datasets}
     graph = TopologicalSorter({d.table: _list_before(d, by_name) for d in datasets})
@@ -36,6 +39,7 @@ def make_together(
     ready: deque[str] = deque()
     running: dict[Future[None], str] = {}
     done = 0
+    # Threads are enough: they wait for the JVM, so the GIL is free.
     with ThreadPoolExecutor(WIDTH, "table") as pool:
         try:
             while graph.is_active():
@@ -49,12 +53,14 @@ def make_together(
                     graph.done(running.pop(each))
                     done += 1
         except BaseException:
+            # Spark does not notice that a Python thread gave up: its jobs must be interrupted, or
+            # leaving the pool would wait for them.
             stop()
             raise
 
 
 def run_at_once(tasks: Sequence[Callable[[], T]], stop: Callable[[], object]) -> list[T]:
-    """What each of few tasks gives, which do not need one another. Raises as `make_together`."""
+    """Run a few independent tasks; return their results. Raises like `make_together`."""
     with ThreadPoolExecutor(WIDTH, "task") as pool:
         try:
             return [each.result() for each in [pool.submit(task) for task in tasks]]

@@ -1,4 +1,4 @@
-"""Old builds are forgotten, and the files that only they needed are removed."""
+"""Forget old builds, and remove the files that only they needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .workspace import explain_errors
 
 
 def prune(objects: Objects, root: str, keep: int) -> int:
-    """Keep the newest builds; how many are forgotten. The current one always stays.
+    """Keep the newest builds and the current one; return how many were forgotten.
 
     keep: at least 1. The caller holds the root's lock. Raises StorageError.
     """
@@ -19,9 +19,11 @@ def prune(objects: Objects, root: str, keep: int) -> int:
     old = [each for each in builds if each not in kept and (now is None or each.build != now.build)]
     if not old or now is None:
         return 0
-    # A manifest without its files would be worse than files without a manifest.
+    # Manifests first: a manifest whose files are gone is an error for readers, while a file without
+    # a manifest only takes space.
     for each in old:
         manifest.forget_build(objects, each.build)
+    # Vacuum works by age: everything since the start of the oldest build that is kept must stay.
     first = min((*kept, now), key=lambda each: each.started)
     with explain_errors("old files cannot be removed"):
         vacuum(root, first)

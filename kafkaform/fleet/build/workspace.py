@@ -1,4 +1,4 @@
-"""What a build has done so far, and how it reads and writes one table."""
+"""The progress of one build, and how it reads and writes a table."""
 
 from __future__ import annotations
 
@@ -24,37 +24,41 @@ from ..tables.delta_files import Among
 from ..tables.manifest import ALL, Clusters, Manifest, Written
 
 _SHOWN = 500
-"""Characters of what Spark says."""
+"""How many characters of Spark's message an error shows."""
 
 
 class BuildWorkspace(Struct):
-    """versions: of all tables as they are now; written: by this build; before: None if this is
-    the first one."""
+    """What a build has done so far."""
 
     store: TableStore
     build: str
+    """Its name."""
     before: Manifest | None
+    """The current build; None: this is the first."""
     versions: dict[str, int] = field(default_factory=dict)
+    """Table -> its version now."""
     written: dict[str, Written] = field(default_factory=dict)
+    """The tables that this build has written."""
 
     def read(self, table: str, among: Among | None = None) -> DataFrame:
-        """among: as `Store.read` has it."""
+        """Read a table at its version now. among: as in `TableStore.read`."""
         return self.store.read(table, self.versions.get(table), among)
 
     def read_before(self, table: str) -> DataFrame:
-        """As the build before left it."""
+        """Read a table as the previous build left it."""
         old = self.before.tables.get(table) if self.before else None
         return self.store.read(table, old.version if old else None)
 
 
 def take_rows(work: BuildWorkspace, table: str, rows: DataFrame) -> None:
-    """Add rows to a bronze table."""
+    """Append rows to a bronze table. Raises StorageError."""
     began = time.monotonic()
     with explain_errors(f"table {table} cannot be written"):
-        # What is there without being in a build is of a first build that died.
+        # Rows that belong to no build were left by a first build that died: overwrite them.
         fresh = table not in work.versions and table not in KEPT_WHEN_A_BUILD_DIES
         add = work.store.overwrite if fresh else work.store.append
         work.versions[table] = add(table, conform_rows(table, rows), work.build)
+        # Appended rows are checked against the whole table: a key may repeat across builds.
         if TABLES[table].key:
             check_rows(table, work.read(table))
         count = work.store.count(table, work.versions[table])
@@ -64,7 +68,7 @@ def take_rows(work: BuildWorkspace, table: str, rows: DataFrame) -> None:
 def make_table(
     work: BuildWorkspace, dataset: Dataset, wanted: Clusters, context: BuildContext
 ) -> None:
-    """Make a table anew: of these clusters or lineages, or all of it. Raises StorageError."""
+    """Recompute a table for these clusters or lineages, or all of it. Raises StorageError."""
     began, table = time.monotonic(), dataset.table
     with explain_errors(f"table {table} cannot be made"):
         part = _make_part(dataset, wanted, context) if table in work.versions else None
@@ -73,6 +77,8 @@ def make_table(
         if part is None:
             work.versions[table] = work.store.overwrite(table, rows, work.build)
         else:
+            # The dataset may compute rows of other clusters on the way; `replaceWhere` would reject
+            # those.
             kept = rows.where(part)
             work.versions[table] = work.store.replace(table, kept, work.build, part)
         count = _count_rows(work, table, part, wanted)
@@ -80,7 +86,7 @@ def make_table(
 
 
 def _make_part(dataset: Dataset, wanted: Clusters, context: BuildContext) -> str | None:
-    """SQL for the rows that are made anew, None: all."""
+    """Return SQL for the rows that are replaced; None: all."""
     about = TABLES[dataset.table]
     if about.scope in _NAMED and wanted is not ALL:
         return f"`{about.scope}` IN ({', '.join(map(quote_text, sorted(wanted)))})"
@@ -94,10 +100,13 @@ def _render_day(day: date) -> str:
 
 
 def _read_inputs(work: BuildWorkspace, dataset: Dataset, wanted: Clusters) -> Frames:
+    """Read the inputs of a dataset; of `snapshot_raw`, only the builds that it needs."""
     frames = {n: _read_input(work, n, dataset, wanted) for n in dataset.inputs if n != _ROWS}
     if _ROWS in dataset.inputs:
         among: Among = {}
         if dataset.builds and work.before:
+            # The driver collects a few names of builds, so that whole folders of old rows are not
+            # even listed.
             among = {"_build": [row["_build"] for row in dataset.builds(frames).collect()]}
         frames[_ROWS] = _read_input(work, _ROWS, dataset, wanted, among)
     return frames
@@ -106,7 +115,7 @@ def _read_inputs(work: BuildWorkspace, dataset: Dataset, wanted: Clusters) -> Fr
 def _read_input(
     work: BuildWorkspace, name: str, dataset: Dataset, wanted: Clusters, among: Among | None = None
 ) -> DataFrame:
-    """All rows, or those that have to do with these clusters or lineages."""
+    """Read the rows of one input that concern these clusters or lineages."""
     scope = TABLES[dataset.table].scope
     if scope not in _NAMED or wanted is ALL:
         return _read_among(work, name, among or {})
@@ -117,7 +126,8 @@ def _read_input(
         return _read_among(work, name, {"scope_id": _list_ids(work, names)})
     rows = _read_among(work, name, among or {})
     if name in (_ROWS, "snapshot"):
-        # Of an instance that was not reached yet only its snapshot may tell which cluster it is.
+        # A row without a scope id may still belong to one of these clusters: only the scopes of its
+        # snapshot tell.
         theirs = F.lit(True)
         if name == _ROWS:
             theirs = F.col("scope_id").isNull() | F.col("scope_id").isin(*_list_ids(work, names))
@@ -128,24 +138,28 @@ def _read_input(
 
 def _read_among(work: BuildWorkspace, name: str, among: Among) -> DataFrame:
     rows = work.read(name, among)
+    # The store skips whole files only, so rows of other clusters in the same file remain to be
+    # filtered.
     for column, values in among.items():
         rows = rows.where(F.col(column).isin(*values))
     return rows
 
 
 def _list_ids(work: BuildWorkspace, names: Sequence[str]) -> list[str]:
-    """Scope ids of these clusters; one that is in no register is named after its own."""
+    """Return these clusters' scope ids. A cluster that no register names is called by its scope
+    id."""
     known = work.read("cluster").where(F.col("cluster").isin(*names)).select("cluster_id")
+    # A semi join would do the same, but literals let Delta skip files by their statistics.
     return [*names, *(row[0] for row in known.collect() if row[0] is not None)]
 
 
 _ROWS = "snapshot_raw"
 _NAMED = (RebuildScope.CLUSTER, RebuildScope.LINEAGE)
-"""Scopes that are also the name of the column which tells what a row is about."""
+"""Scopes that are also the name of the column by which rows are replaced."""
 
 
 def _count_rows(work: BuildWorkspace, table: str, part: str | None, wanted: Clusters) -> int:
-    """Rows of the whole table. Checked are those that are new."""
+    """Check the rows that were written; return the number of rows of the whole table."""
     if part is None:
         return check_rows(table, work.read(table))
     among = {TABLES[table].scope.value: sorted(wanted)} if wanted is not ALL else {}
@@ -159,16 +173,18 @@ def _note_table(work: BuildWorkspace, table: str, rows: int, began: float) -> No
 
 
 def _describe_error(error: Exception) -> str:
-    """One line. Of what Java raised, the first only says that Java was called."""
+    """Return the line of a message that tells the cause. The first line of a Py4J error only says
+    that Java was called."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return next((line[2:] for line in lines if line.startswith(": ")), lines[0])[:_SHOWN]
 
 
 @contextmanager
 def explain_errors(task: str) -> Iterator[None]:
-    """What Spark and Delta's readers raise becomes a StorageError."""
+    """Turn what Spark and delta-rs raise into a StorageError."""
     try:
         yield
+    # Constraint violations and lost JVMs arrive as plain Py4JError, not as PySparkException.
     except (PySparkException, Py4JError, DeltaError) as error:
         raise StorageError(
             f"{task}: {_describe_error(error)}",

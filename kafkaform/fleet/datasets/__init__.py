@@ -1,3 +1,6 @@
-"""In: rows that landed and other datasets. Out: a module for each dataset: the function that makes
-its rows. Must not know: when and in which order datasets are made, how rows are stored or shown.
+"""Compute the silver and gold tables, except permissions: one module per table.
+
+In: rows of other tables, and the register. Out: rows of one table. Must not know: files, sessions,
+the clock; `BuildContext.as_of` is the only "now". No function collects, counts or caches; each ends
+with the columns that `tables.txt` defines.
 """

@@ -1,4 +1,4 @@
-"""What was sent, and what came of it: each intent together with the record that ends it."""
+"""Pair each intent in the audit log with the record that ends it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ _SENDER = ("ts", "run", "actor", "commit")
 
 
 def select_tries(event: DataFrame) -> DataFrame:
-    """The rows of `event` that end an intent, and the intents that nothing ended yet.
+    """Return the rows of `event` that end an intent, and the intents that nothing has ended.
 
-    run, actor, commit: of whoever sent it, which is not who recovered it later; since: when it
-    was sent; until: when its end was recorded, null: it has none; outcome: `unknown` for an open
-    intent, because what is unknown gets no outcome record.
+    run, actor, commit: of the run that sent the request, not of one that recovered it later; since:
+    when it was sent; until: when its end was recorded, null if it has none; outcome: `unknown` for
+    an open intent, because unknown results get no outcome record.
     """
+    # By plan, not by run: a recovery in a later run continues the same plan. event_id breaks ties.
     order = Window.partitionBy("lineage", "plan", "step", "attempt").orderBy("seq", "event_id")
     before = F.lag(F.struct("record", *_SENDER)).over(order)
     paired = event.withColumns({"_intent": before, "_next": F.lead("record").over(order)})
+    # `eqNullSafe`: the last row of a window has no next one, and `null <> x` would drop open
+    # intents.
     is_open = (F.col("record") == INTENT) & ~F.col("_next").eqNullSafe(OUTCOME)
     is_open &= ~F.col("_next").eqNullSafe(RECOVER)
     ended = F.col("record") != INTENT
@@ -34,7 +37,7 @@ def select_tries(event: DataFrame) -> DataFrame:
 
 
 def _sender_value(name: str) -> Column:
-    """The intent's value, if an intent came right before."""
+    """Return the intent's value if the previous row is the intent."""
     return F.when(F.col("_intent.record") == INTENT, F.col(f"_intent.{name}")).otherwise(
         F.col(name)
     )

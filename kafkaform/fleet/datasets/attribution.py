@@ -1,12 +1,12 @@
-"""Which change was ours: what the snapshots show to have changed, against what the logs say.
+"""Attribute each change that snapshots show to the apply that made it, or to nobody.
 
-A change lies somewhere between two snapshots. It is ours if something of the same effect was sent
-in that window, give or take the skew of the clocks. Work that goes on after its answer, and
-intents that only a later run closed, count for the first change that shows their effect.
+A change lies between two snapshots. It is ours if a request with the same effect was sent in that
+window, give or take the skew of the clocks. Work that continues after its answer, and intents that
+a later run closed, count for the first change that shows their effect.
 
-What was applied and no later snapshot shows had no effect, or was undone before anybody looked:
-snapshots cannot tell these two apart. Nor can they tell who made a change that another one of the
-same effect followed in the same window, or what was there before the first snapshot.
+What was applied and is in no later snapshot had no effect or was undone before anybody looked:
+snapshots cannot tell which. Nor can they tell who made a change that another one with the same
+effect followed in the same window, or what existed before the first snapshot.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from .attempts import UNKNOWN, select_tries
 
 KEY = ("cluster", "kind", "key")
 PRESENT, ABSENT = "present", "absent"
-"""before and after of a change at the empty path. Both present: another object of that name."""
+"""Values of `before` and `after` at the empty path. Both present: another object of the same
+name."""
 
 APPLIED, OUT_OF_BAND, UNCLEAR = "applied", "out_of_band", "unclear"
 NOT_EFFECTIVE = "not_effective"
 VERDICTS = {"applied": APPLIED, "started": APPLIED, UNKNOWN: UNCLEAR}
-"""Outcome -> verdict on a change that it fits; the others changed nothing."""
+"""Outcome -> verdict on a change that it fits. Other outcomes changed nothing."""
 
 INTERNAL = "details.internal"
 """Attribute of Kafka's own objects."""
 
 _DETAILS = "details."
-"""Attributes that are shown and never compared begin so."""
+"""Prefix of attributes that are shown but never compared."""
 
 _EFFECT = "array<struct<path:string,before:string,after:string,sensitive:boolean>>"
 _CHANGE = (
@@ -43,12 +44,14 @@ _SENDER = ("event_id", "run", "actor", "commit")
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """The rows of `change_attribution`: one of each change that snapshots show, but for what the
-    first one shows and nobody says to have made; and one of each effect that was applied and is
-    not to be seen.
+    """Return the rows of `change_attribution`: one per change that snapshots show, except what the
+    first snapshot shows and no apply made; and one per effect that was applied and that no snapshot
+    shows.
 
     Inputs: history, event, snapshot.
     """
+    # Clocks of runners and of brokers differ; too small a skew turns applies into out-of-band
+    # changes.
     skew = F.make_dt_interval(secs=F.lit(context.register.settings.skew_seconds))
     looks = _list_looks(frames["snapshot"])
     sent = _list_effects(select_tries(frames["event"]))
@@ -61,8 +64,8 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def _list_looks(snapshot: DataFrame) -> DataFrame:
-    """cluster, kind, started_at, captured_at and `previous` of each snapshot that shows all of
-    that kind; previous: captured_at of the one before."""
+    """Return cluster, kind, started_at, captured_at and previous (captured_at of the look before)
+    for each snapshot that read all of the kind."""
     order = Window.partitionBy("cluster", "kind").orderBy("captured_at")
     return (
         snapshot.where(F.col("source") == LIVE)
@@ -72,7 +75,9 @@ def _list_looks(snapshot: DataFrame) -> DataFrame:
             "captured_at",
             F.explode("coverage").alias("kind", "coverage"),
         )
+        # A partial look proves nothing about what it does not show, so it cannot end a window.
         .where(F.col("coverage") == "complete")
+        # A file that was read twice has two rows; one moment must be one look.
         .groupBy("cluster", "kind", "captured_at")
         .agg(F.min("started_at").alias("started_at"))
         .withColumn("previous", F.lag("captured_at").over(order))
@@ -80,14 +85,17 @@ def _list_looks(snapshot: DataFrame) -> DataFrame:
 
 
 def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
-    """KEY, is_kafkas, path, before, after and window of each change. An object that went was last
-    seen in the snapshot before, or at least in the one that first showed it so."""
+    """Return KEY, is_kafkas, path, before, after and the window of each change. A deleted object
+    was last seen in the snapshot before, or at the earliest in the one that first showed it like
+    this."""
+    # An object has one interval per valid_from, so this order is total.
     order = Window.partitionBy(*KEY).orderBy("valid_from")
     last = F.lag(F.struct("attrs", "valid_to", "incarnation")).over(order)
     previous = looks.select("cluster", "kind", F.col("captured_at").alias("valid_to"), "previous")
     found = (
         history.withColumn("_last", last)
         .join(previous, ["cluster", "kind", "valid_to"], how="left")
+        # Null-safe: an open interval has no valid_to, and the first one has no predecessor.
         .withColumn("_follows", F.col("_last.valid_to").eqNullSafe(F.col("valid_from")))
     )
     rows = F.concat(_arrival_rows(), _replacement_rows(), _value_rows(), _departure_rows())
@@ -96,11 +104,13 @@ def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
 
 
 def _arrival_rows() -> Column:
+    """The object appeared."""
     change = _make_change(F.lit(""), F.lit(ABSENT), F.lit(PRESENT))
     return _rows_if(~F.col("_follows"), F.array(change))
 
 
 def _replacement_rows() -> Column:
+    """The object was deleted and created again between two snapshots: its incarnation differs."""
     change = _make_change(F.lit(""), F.lit(PRESENT), F.lit(PRESENT))
     return _rows_if(
         F.col("_follows") & (F.col("incarnation") != F.col("_last.incarnation")), F.array(change)
@@ -108,12 +118,16 @@ def _replacement_rows() -> Column:
 
 
 def _value_rows() -> Column:
+    """Attributes that changed."""
     before, after = F.col("_last.attrs"), F.col("attrs")
     paths = F.filter(
         F.array_union(F.map_keys(before), F.map_keys(after)), lambda p: ~p.startswith(_DETAILS)
     )
     differing = F.filter(
-        paths, lambda p: ~F.try_element_at(before, p).eqNullSafe(F.try_element_at(after, p))
+        # A missing attribute is null, and so is a removed one: only the null-safe comparison sees a
+        # removal.
+        paths,
+        lambda p: ~F.try_element_at(before, p).eqNullSafe(F.try_element_at(after, p)),
     )
     changes = F.transform(
         differing,
@@ -123,6 +137,7 @@ def _value_rows() -> Column:
 
 
 def _departure_rows() -> Column:
+    """The object was deleted."""
     change = F.struct(
         F.lit(""),
         F.lit(PRESENT),
@@ -145,8 +160,8 @@ def _rows_if(condition: Column, rows: Column) -> Column:
 
 
 def _list_effects(sent: DataFrame) -> DataFrame:
-    """One row per try and path: KEY, path, before, after, sensitive, verdict, since, until and
-    who sent it. An object that is made or deleted is an effect at the empty path."""
+    """Return one row per try and path: KEY, path, before, after, sensitive, verdict, since, until
+    and the sender. Creating or deleting an object is an effect at the empty path."""
     whole = {"create": (ABSENT, PRESENT), "delete": (PRESENT, ABSENT)}
     made = F.array().cast(_EFFECT)
     for action, (before, after) in whole.items():
@@ -154,6 +169,7 @@ def _list_effects(sent: DataFrame) -> DataFrame:
         made = F.when(F.col("action") == action, F.array(one).cast(_EFFECT)).otherwise(made)
     removes = F.col("action").isin("delete", "forget")
     values = F.when(removes, F.array().cast(_EFFECT)).otherwise(F.col("changes").cast(_EFFECT))
+    # These may take effect after their end was recorded, so the window is open to later changes.
     is_long = F.col("outcome").isin("started", UNKNOWN) | (F.col("record") == "recover")
     return sent.where(F.col("outcome").isin(*VERDICTS)).select(
         *KEY,
@@ -174,8 +190,8 @@ def _list_effects(sent: DataFrame) -> DataFrame:
 
 
 def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataFrame:
-    """Each change with what explains it best: what was applied before what is unclear, the last
-    one first."""
+    """Join each change with the effect that explains it best: applied before unclear, then the
+    latest."""
     about = [*KEY, "path", "window_end"]
     effects = sent.select(
         *KEY,
@@ -187,13 +203,19 @@ def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataF
         "lands_by",
         *_SENDER,
     )
+    # The log does not contain sensitive values: there, path and time are all there is.
     fits = F.col("sensitive") | F.col("after").eqNullSafe(F.col("_after"))
     fits &= F.col("since") <= F.col("window_end") + skew
     started = F.col("window_start").isNull() | F.col("lands_by").isNull()
     fits &= started | (F.col("lands_by") > F.col("window_start") - skew)
+    # One effect explains one change, the earliest that fits. Otherwise a single apply would excuse
+    # somebody who makes the same change again later.
     first = Window.partitionBy(*KEY, "path", "event_id").orderBy("window_end")
+    # "applied" sorts before "unclear". event_id makes the order total, so that builds agree.
     best = Window.partitionBy(*about).orderBy("verdict", F.col("since").desc(), "event_id")
     found = (
+        # Equality on four columns; the time window is a filter afterwards. As a range join it would
+        # compare every change with every effect.
         changes.join(effects, [*KEY, "path"], how="inner")
         .where(fits)
         .withColumn("_rank", F.row_number().over(first))
@@ -202,7 +224,8 @@ def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataF
         .where(F.col("_rank") == 1)
         .select(*about, "verdict", *_SENDER)
     )
-    # Kafka's own topics come by themselves.
+    # Kafka creates its own topics: nobody has to apply them.
+    # Without an earlier look, the object may have existed for years: nothing is out of band.
     is_news = F.col("window_start").isNotNull() & ~F.col("is_kafkas")
     unexplained = F.when(is_news, F.lit(OUT_OF_BAND))
     return (
@@ -215,9 +238,9 @@ def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataF
 
 
 def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: Column) -> DataFrame:
-    """The effects that were applied and that no later snapshot shows. They are judged by the
-    first complete snapshot that began after them, unless something else of ours touched the same
-    path by then; and only at what a snapshot can show."""
+    """Return the effects that were applied and that no later snapshot shows. An effect is judged by
+    the first complete snapshot that began after it, unless another request of ours changed the same
+    path by then, and only if snapshots can show its attribute."""
     judged = _add_next_look(_add_successor(sent), looks, skew)
     is_last = F.col("_successor").isNull()
     is_last |= F.col("_successor") > F.col("window_end") + skew
@@ -232,6 +255,7 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
     later = seen & (F.col("valid_to").isNull() | (F.col("valid_to") > F.col("since") - skew))
     at_look = seen & (F.col("valid_from") <= F.col("window_end"))
     at_look &= F.col("valid_to").isNull() | (F.col("valid_to") > F.col("window_end"))
+    # Only topics have incarnations. Where either is unknown, take it for the same object.
     same = F.col("_live").isNull() | F.col("incarnation").isNull()
     same |= F.col("_live") == F.col("incarnation")
     value = F.try_element_at("attrs", "path")
@@ -258,15 +282,17 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
 
 
 def _shows(path: Column) -> Column:
-    """True if the live object says something about the path's attribute."""
+    """True if the live object shows the path's attribute."""
     head = F.substring_index(path, ".", 1)
     heads = F.transform(F.map_keys("attrs"), lambda p: F.substring_index(p, ".", 1))
     return (head == "config") | F.array_contains(heads, head)
 
 
 def _add_successor(sent: DataFrame) -> DataFrame:
-    """_successor: when something was sent next that touches the same path, or makes or deletes
-    the object. At one instant the order of the log counts; the empty path comes first."""
+    """Add _successor: when the next request was sent that changes the same path, or creates or
+    deletes the object. At the same time, the order of the log decides; the empty path comes first.
+    """
+    # Descending, so that the successor is a row that the window has already seen.
     newest_first = (F.col("since").desc(), "lineage", F.col("seq").desc(), F.col("path").desc())
     earlier = (Window.unboundedPreceding, -1)
     same = Window.partitionBy(*KEY, "path").orderBy(*newest_first)
@@ -278,20 +304,20 @@ def _add_successor(sent: DataFrame) -> DataFrame:
 
 
 def _add_next_look(sent: DataFrame, looks: DataFrame, skew: Column) -> DataFrame:
-    """window_end: captured_at of the first snapshot that shows all of the kind and began after
-    the effect; window_start: of the one before. Null: there is none yet.
-
-    Both sorted into one line, since joining each effect with each snapshot grows with both.
-    """
+    """Add window_end, captured_at of the first complete snapshot that began after the effect, and
+    window_start, that of the snapshot before. Null: there is none yet."""
     marks = looks.select(
         "cluster",
         "kind",
         F.col("started_at").alias("_at"),
         F.struct("captured_at", "previous").alias("_look"),
     )
+    # Effects and looks sorted into one sequence: joining each effect with each later look would
+    # grow with the product of the two.
     line = sent.withColumn("_at", F.col("until") + skew).unionByName(
         marks, allowMissingColumns=True
     )
+    # At the same time, the effect comes first here: a look that began with it may have missed it.
     newest_first = (F.col("_at").desc(), F.col("_look").isNull().desc())
     order = Window.partitionBy("cluster", "kind").orderBy(*newest_first)
     order = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)

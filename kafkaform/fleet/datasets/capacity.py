@@ -1,4 +1,4 @@
-"""How much each cluster, broker and owner holds, how it grows, and what it costs."""
+"""Compute how much each cluster, broker and owner holds, how it grows, and what it costs."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from ..tables.definitions import TABLES
 from .owners import add_owner
 
 WINDOW_DAYS = 30
-"""How far growth looks back."""
+"""How many days growth looks back."""
 LEAST_DAYS = 7
-"""With fewer days no line is drawn."""
+"""With fewer days, growth is unknown."""
 HORIZON_DAYS = 5 * 365
-"""A breach that is farther away is not in sight."""
+"""A breach farther away than this is not reported."""
 GIGABYTE = 10**9
 _TOPIC = "kafka_topic"
 _SUBJECT = ("cluster", "as_of", "subject")
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """`capacity` from `live`, `history`, `cluster`, `desired` and `recorded`.
+    """Return the rows of `capacity`, from `live`, `history`, `cluster`, `desired` and `recorded`.
 
-    A row for each cluster whose topics were ever read, each owner there (`unowned`: topics that
-    nobody owns) and each broker that lives or is assigned a replica. A broker's partitions are
-    those whose preferred leader it is, its topics all of which it has a replica. Topics of Kafka's
-    own count.
+    One row for each cluster whose topics were ever read, for each of its owners (`unowned`: topics
+    without one) and for each broker that is alive or has a replica. A broker's partitions are those
+    whose preferred leader it is; its topics are all of which it has a replica. Kafka's own topics
+    count.
 
     `bytes` is null unless all topics of the row were measured, `below_rf` if the cluster's default
-    is not known; a broker's bytes are not known. `growth_per_day`, `limit_replicas` and
-    `breach_on` are the cluster's alone: the slope of the least-squares line through the replicas
+    is unknown; a broker's bytes and cost are unknown. `growth_per_day`, `limit_replicas` and
+    `breach_on` are for the cluster only: the slope of the least-squares line through the replicas
     at the end of each of the last WINDOW_DAYS days, null for fewer than LEAST_DAYS; and the first
-    day on which the line, set at today's number, is over the limit. The cost of a broker is null.
+    day on which that line, starting at today's number, exceeds the limit.
     """
     clusters = _select_clusters(frames["cluster"], frames["live"])
     topics = _select_topics(frames, context.register).join(clusters, ["cluster"], "inner")
@@ -55,7 +55,7 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def _select_topics(frames: Frames, register: Register) -> DataFrame:
-    """One row for each topic: cluster, owner, counts, assignment and factor."""
+    """Return one row per topic: cluster, owner, counts, assignment and replication factor."""
     attrs, live = F.col("attrs"), frames["live"]
     rows = add_owner(live.where(F.col("kind") == _TOPIC), frames, register).select(
         *("cluster", F.col("key").alias("topic"), "owner"),
@@ -66,8 +66,10 @@ def _select_topics(frames: Frames, register: Register) -> DataFrame:
     )
     measured = live.where(F.col("kind") == TOPIC_USAGE).select(
         *("cluster", F.col("key").alias("topic")),
+        # Attributes are text from a file: try_cast, because one odd value must not fail the build.
         attrs["bytes"].try_cast("bigint").alias("bytes"),
     )
+    # left: a topic whose size was not measured still counts; its bytes are null, which is not zero.
     return rows.join(measured, ["cluster", "topic"], "left")
 
 
@@ -76,6 +78,7 @@ def _parse_assignment(attrs: Column) -> Column:
 
 
 def _count_replicas(attrs: Column) -> Column:
+    """Count the assignment, or multiply partitions and replication factor if it is not shown."""
     placed = F.size(F.flatten(_parse_assignment(attrs))).cast("bigint")
     counts = [attrs[name].try_cast("bigint") for name in ("partitions", "replication_factor")]
     known = F.when(attrs["replica_assignment"].isNotNull(), placed)
@@ -83,14 +86,14 @@ def _count_replicas(attrs: Column) -> Column:
 
 
 def _find_factor(attrs: Column) -> Column:
-    """Replicas of the partition that has the fewest."""
+    """Return the number of replicas of the partition that has the fewest."""
     sizes = F.transform(_parse_assignment(attrs), lambda replicas: F.size(replicas))
     return F.coalesce(F.array_min(sizes), attrs["replication_factor"].try_cast("int"))
 
 
 def _select_clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
-    """cluster, as_of and default (replicas of a new topic, null: not known) of those whose topics
-    were ever read."""
+    """Return cluster, as_of and default (the replication factor of a new topic; null: unknown) of
+    the clusters whose topics were ever read."""
     kind = F.col("kind")
     factor = F.col("attrs")["default_replication_factor"].try_cast("int")
     told = live.where(kind.isin(CLUSTER, _TOPIC)).groupBy("cluster")
@@ -98,6 +101,8 @@ def _select_clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
         F.max(F.when(kind == CLUSTER, factor)).alias("default"),
         F.max(kind == _TOPIC).alias("holds"),
     )
+    # A cluster whose topics could not be read has no row at all: zeros would look like an empty
+    # cluster.
     how = F.try_element_at("coverage", F.lit(_TOPIC))
     read = F.coalesce(how != "failed", F.lit(False)) | F.coalesce("holds", F.lit(False))
     rows = clusters.where(F.col("captured_at").isNotNull()).join(about, ["cluster"], "left")
@@ -108,8 +113,9 @@ def _select_clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def _explode_shares(topics: DataFrame) -> DataFrame:
-    """Each topic once for its cluster, for its owner, and for each of its brokers."""
+    """Return each topic once for its cluster, for its owner, and for each of its brokers."""
     flat = F.flatten("assignment")
+    # `get`, not `[0]`: an empty array is an error under ANSI.
     first = F.transform("assignment", lambda replicas: F.get(replicas, 0))
     brokers = F.transform(
         F.coalesce(F.array_distinct(flat), F.array().cast("array<int>")),
@@ -139,16 +145,17 @@ def _make_share(subject: Column, partitions: Column, replicas: Column, size: Col
 
 
 def _count_times(brokers: Column, broker: Column) -> Column:
+    """Count how often the broker is in the array."""
     return F.size(F.filter(brokers, lambda other: other == broker))
 
 
 def _make_empty_clusters(clusters: DataFrame) -> DataFrame:
-    """So that a cluster without topics is known to hold nothing."""
+    """A row for each cluster, so that one without topics is known to hold nothing."""
     return _make_empty_rows(clusters.withColumn("subject", F.lit("cluster")), F.lit(0))
 
 
 def _make_idle_brokers(live: DataFrame, clusters: DataFrame) -> DataFrame:
-    """So that a broker without replicas is told of."""
+    """A row for each broker, so that one without replicas is in the table."""
     names = F.from_json(F.col("attrs")["nodes"], "array<string>")
     rows = live.where(F.col("kind") == CLUSTER).select("cluster", F.explode(names).alias("broker"))
     subject = F.concat(F.lit("broker "), F.col("broker"))
@@ -164,7 +171,7 @@ def _make_empty_rows(rows: DataFrame, size: Column) -> DataFrame:
 
 
 def _sum_columns() -> list[Column]:
-    """Of what is not known of every topic there is no sum."""
+    """Sum up. A sum of which one part is unknown is unknown."""
     return [
         F.sum("partitions").alias("partitions"),
         F.sum("replicas").alias("replicas"),
@@ -175,6 +182,7 @@ def _sum_columns() -> list[Column]:
 
 
 def _all_known(column: str) -> Column:
+    # count(column) passes over nulls, so the two are equal only if no value is missing.
     return F.count(column) == F.count(F.lit(1))
 
 
@@ -182,10 +190,10 @@ def _all_known(column: str) -> Column:
 
 
 def _compute_growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
-    """cluster and growth_per_day, null where there are too few days.
+    """Return cluster and growth_per_day; null where there are too few days.
 
-    Each interval adds its replicas on its first day and takes them away on its last one: so the
-    work grows with what changed, not with topics times days.
+    Each interval adds its replicas on its first day and subtracts them on its last: the work grows
+    with the changes, not with topics times days.
     """
     replicas = _count_replicas(F.col("attrs"))
     steps = F.array(
@@ -194,6 +202,7 @@ def _compute_growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
     )
     changes = history.where(F.col("kind") == _TOPIC).select("cluster", F.inline(steps))
     last, day = F.to_date("as_of"), F.col("day")
+    # Everything before the window starts on its first day, so the line begins at the right height.
     first = F.date_sub(last, WINDOW_DAYS - 1)
     known = changes.where(day.isNotNull()).join(clusters, ["cluster"], "inner")
     daily = known.groupBy("cluster", last.alias("last"), F.greatest(day, first).alias("day")).agg(
@@ -203,14 +212,18 @@ def _compute_growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
 
 
 def _fit_slopes(daily: DataFrame) -> DataFrame:
-    """daily: cluster, day, more (replicas that came on that day), last (day of the capture)."""
+    """daily: cluster, day, more (replicas added on that day), last (the day of the capture)."""
     begins = daily.groupBy("cluster", "last").agg(F.min("day").alias("first"))
+    # Days without changes are points of the line, too; joining only the days of changes would tilt
+    # it.
     days = begins.select(
         "cluster", "first", F.explode(F.sequence("first", F.greatest("first", "last"))).alias("day")
     )
     counted = (
         Window.partitionBy("cluster")
         .orderBy("day")
+        # `rows`, written out: the default frame is `range`, which also includes later rows of equal
+        # order.
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
     more = F.coalesce("more", F.lit(0))
@@ -224,6 +237,7 @@ def _fit_slopes(daily: DataFrame) -> DataFrame:
 
 
 def _judge_rows(rows: DataFrame, register: Register) -> DataFrame:
+    """Add growth, limit, breach and cost."""
     whole = F.col("subject") == "cluster"
     growth, limit = F.when(whole, F.col("growth")), F.when(whole, _find_limit(register))
     rates = register.rates
@@ -238,23 +252,26 @@ def _judge_rows(rows: DataFrame, register: Register) -> DataFrame:
 
 
 def _find_limit(register: Register) -> Column:
-    """One text for all clusters: thousands of literals would be slow to plan."""
+    """Return the cluster's limit. The limits travel as one JSON literal: thousands of literals make
+    a plan that takes longer than the query."""
     limits = {c.name: c.limit_replicas for c in register.clusters if c.limit_replicas is not None}
     known = F.from_json(F.lit(json.dumps(limits)), "map<string,bigint>")
     return F.try_element_at(known, F.col("cluster"))
 
 
 def _compute_breach() -> Column:
-    """The first day that is over the limit."""
+    """Return the first day that exceeds the limit."""
+    # From today's number, not from the fitted one: a cluster over its limit must be reported today.
     left = F.col("limit_replicas") - F.col("replicas")
     days = F.when(left < 0, F.lit(0.0)).when(
         F.col("growth_per_day") > 0, F.floor(left / F.col("growth_per_day")) + 1
     )
+    # Compare before the cast: a tiny slope gives more days than an int holds, an error under ANSI.
     return F.when(days <= HORIZON_DAYS, F.date_add(F.to_date("as_of"), days.cast("int")))
 
 
 def _compute_cost(rates: Rates | None) -> Column:
-    """Per month, rounded to cents; null if a rate counts what was not measured."""
+    """Return the cost per month, rounded to cents; null if a rate counts what was not measured."""
     if rates is None:
         return F.lit(None).cast("double")
     counted = {

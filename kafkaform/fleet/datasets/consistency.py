@@ -1,4 +1,4 @@
-"""What is odd when all clusters, states and logs are seen together."""
+"""Find what is inconsistent across clusters, states and logs."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ SEVERITY = {
     "renamed": "medium",
 }
 TOPIC, CLUSTER, STATE, EVENT = "kafka_topic", "cluster", "state", "event"
-"""kind of what a finding is about; the last two are in no cluster: theirs is empty."""
+"""`kind` of what a finding is about. States and events are in no cluster; their `cluster` is
+empty."""
 
 MOST_NAMED = 20
-"""Clusters that one finding names at most, the first ones by name."""
+"""A finding names at most this many clusters, the first by name."""
 
 _INTERNAL = "__"
 _READ = ("read", "partial")
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """The rows of `fleet_consistency`.
+    """Return the rows of `fleet_consistency`.
 
-    Inputs: live, desired, recorded, cluster, lineage, run, event_conflict; of all clusters.
+    Inputs: live, desired, recorded, cluster, lineage, run, event_conflict, for all clusters.
     """
     found = (
         _find_unlike(frames),
@@ -53,7 +54,7 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     severity = F.create_map(*(F.lit(word) for pair in SEVERITY.items() for word in pair))
     return (
         rows.withColumn("severity", F.element_at(severity, F.col("finding")))
-        # Two rules with one pattern may be about the same clusters.
+        # Two naming rules with the same pattern may cover the same cluster.
         .dropDuplicates([*TABLES["fleet_consistency"].key])
         .select(*TABLES["fleet_consistency"].names)
     )
@@ -68,8 +69,8 @@ def _make_finding(
     clusters: Column,
     cluster: Column | None = None,
 ) -> DataFrame:
-    """rows: with `owner`, and `cluster` unless that is given; finding, kind, key: a column, or the
-    text itself."""
+    """rows: with `owner`, and with `cluster` unless it is given; finding, kind, key: a column, or
+    the text itself."""
     return rows.select(
         _to_column(finding).alias("finding"),
         (F.col("cluster") if cluster is None else cluster).alias("cluster"),
@@ -93,20 +94,24 @@ def _take_some(clusters: Column) -> Column:
 
 
 def _find_unlike(frames: Frames) -> DataFrame:
-    """Topics of one name that are not alike in all clusters of one env: per path, those that do
-    not have what most of them have, or all of them where no value has most.
+    """Return topics of one name that differ between clusters of one env: for each path, those that
+    do not have the value that most have, or all of them if no value is the most frequent.
 
-    Clusters without an env are compared with each other. Partitions and config are compared, of
+    Clusters without an env are compared with each other. Partitions and config are compared, on
     clusters that are readable now.
     """
+    # A stale cluster would make all others look odd.
     cluster = frames["cluster"].where(F.col("status").isin(*_READ)).select("cluster", "env")
     topics = frames["live"].where(F.col("kind") == TOPIC).where(~F.col("key").startswith(_INTERNAL))
     of_name = Window.partitionBy("env", "key")
     attrs = F.map_filter("attrs", lambda p, _: (p == "partitions") | p.startswith("config."))
+    # A map cannot be compared or grouped, and its order is that of the file: sort the entries
+    # first.
     form = F.to_json(F.array_sort(F.map_entries(attrs)))
     named = (
         topics.join(cluster, "cluster", how="inner")
         .select("cluster", "env", "key", "owner", attrs.alias("attrs"), form.alias("_form"))
+        # Equal minimum and maximum: all alike. Most names end here, before any path is looked at.
         .withColumn("_least", F.min("_form").over(of_name))
         .withColumn("_most", F.max("_form").over(of_name))
         .where(F.col("_least") != F.col("_most"))
@@ -138,8 +143,9 @@ def _find_unlike(frames: Frames) -> DataFrame:
 
 
 def _find_odd(rows: DataFrame) -> DataFrame:
-    """Of rows with env, key, path, value: those whose value is not the usual one. _all: clusters;
-    _top: of them with the most frequent value; _tops: values as frequent; _usual: that one."""
+    """Return the rows whose value is not the usual one. rows: with env, key, path, value. _all:
+    number of clusters; _top: how many have the most frequent value; _tops: how many values are that
+    frequent; _usual: that value."""
     path, value = ("env", "key", "path"), ("env", "key", "path", "value")
     of_path = Window.partitionBy(*path)
     is_top = F.col("_count") == F.col("_top")
@@ -150,6 +156,7 @@ def _find_odd(rows: DataFrame) -> DataFrame:
         .where(F.col("_count") < F.col("_all"))
     )
     tops = F.size(F.collect_set(F.when(is_top, F.struct("value"))).over(of_path))
+    # In a struct, because null (not set) is a value here, and aggregates pass over nulls.
     usual = F.max(F.when(is_top, F.struct("value"))).over(of_path)
     return (
         counted.withColumn("_tops", tops)
@@ -166,12 +173,13 @@ def _render_value(value: str) -> Column:
 
 
 def _find_misnamed(frames: Frames, rule: NamingRule) -> DataFrame:
-    """Objects, live or declared, whose whole key does not match. Kafka's own topics are left out;
-    the pattern is Java's, as Spark reads it."""
+    """Return live or declared objects whose whole key does not match the rule. Kafka's own topics
+    are exempt. The pattern is Java's, as Spark runs it."""
     columns = ("cluster", "kind", "key", "owner")
     rows = frames["live"].select(*columns).unionByName(frames["desired"].select(*columns))
     wrong = (
         rows.where(F.col("kind") == rule.kind)
+        # `rlike` searches anywhere in the text, hence the anchors in both patterns.
         .where(F.col("cluster").rlike(to_regex(rule.cluster)))
         .where(~F.col("key").startswith(_INTERNAL))
         .where(~F.col("key").rlike(rf"\A(?:{rule.pattern})(?![\s\S])"))
@@ -186,7 +194,8 @@ def _find_misnamed(frames: Frames, rule: NamingRule) -> DataFrame:
 
 
 def _find_broken_chains(frames: Frames) -> DataFrame:
-    """Logs that are not sound: one row per log and fault, with the first run that it shows in."""
+    """Return logs that are not sound: one row per log and fault, with the first run that shows
+    it."""
     first = F.min_by("run", F.struct("started_at", "run"))
     faulty = (
         frames["run"]
@@ -206,9 +215,13 @@ def _find_broken_chains(frames: Frames) -> DataFrame:
 
 
 def _list_states(frames: Frames) -> DataFrame:
-    """lineage, name, owner and the names of the clusters that it reaches."""
+    """Return lineage, name, owner and the names of the clusters that it reaches."""
     reached = frames["lineage"].select(
-        "lineage", "name", "owner", F.explode_outer(F.map_values("scopes")).alias("cluster_id")
+        # outer: a state that reaches no known cluster must not vanish from the findings.
+        "lineage",
+        "name",
+        "owner",
+        F.explode_outer(F.map_values("scopes")).alias("cluster_id"),
     )
     names = frames["cluster"].select("cluster_id", "cluster")
     return (
@@ -223,7 +236,7 @@ def _list_states(frames: Frames) -> DataFrame:
 
 
 def _find_conflicts(frames: Frames) -> DataFrame:
-    """Records that are in the logs in more than one form: somebody changed one."""
+    """Return records of which the logs have several versions: somebody changed one."""
     forms = (
         frames["event_conflict"]
         .groupBy("event_id", "lineage")
@@ -244,7 +257,8 @@ def _find_conflicts(frames: Frames) -> DataFrame:
 
 
 def _find_silent_clusters(cluster: DataFrame) -> DataFrame:
-    """Clusters that tell nothing now, and those that fleet.hcl does not name."""
+    """Return clusters that are stale, failed or never read, and those that fleet.hcl does not
+    name."""
     stale, failed = F.col("status") == "stale", F.col("status").isin("failed", "never")
     is_missing = failed & F.col("registered")
     findings = F.array_compact(
@@ -285,7 +299,8 @@ def _render_time(name: str) -> Column:
 
 
 def _find_two_owners(frames: Frames) -> DataFrame:
-    """Objects that more than one state has recorded: each would undo what the other one does."""
+    """Return objects that several states have recorded: each state would undo the other's
+    changes."""
     states = frames["lineage"].select("lineage", F.coalesce("name", "lineage").alias("name"))
     held = (
         _find_recorded_twice(frames["recorded"])
@@ -305,8 +320,9 @@ def _find_two_owners(frames: Frames) -> DataFrame:
 
 
 def _find_recorded_twice(recorded: DataFrame) -> DataFrame:
-    """The rows of objects that are recorded more than once, and of others that happen to have the
-    same number: texts are gathered of those alone, which are few of millions."""
+    """Return the rows of objects that are recorded more than once, and some whose hash collides."""
+    # Grouping by a number instead of three texts: of millions of objects, few are recorded twice. A
+    # collision only adds rows, which the exact count afterwards removes.
     rows = recorded.withColumn("_object", F.xxhash64("cluster", "kind", "key"))
     counted = rows.groupBy("_object").agg(F.count(F.lit(1)).alias("rows"))
     several = counted.where(F.col("rows") > 1).select("_object")
@@ -314,7 +330,9 @@ def _find_recorded_twice(recorded: DataFrame) -> DataFrame:
 
 
 def _find_renamed(cluster: DataFrame) -> DataFrame:
-    """Names that stand for one and the same cluster."""
+    """Return names that belong to the same cluster."""
+    # Null ids were removed: a window puts all nulls into one partition, as if they were one
+    # cluster.
     same = Window.partitionBy("cluster_id")
     rows = (
         cluster.where(F.col("cluster_id").isNotNull())

@@ -1,17 +1,18 @@
-"""Declared, recorded and live, object by object: what differs, in which way, since when.
+"""Compare what is declared, recorded and live, object by object: what differs, how, since when.
 
-The class of an object follows from who has it, where all three have it from which of them are
-equal. Who has it is three-valued: a live object is absent only where a complete sweep of its kind
-did not show it, and unmanaged only if no state or configuration that could not be read may hold
-it. Everything else is `unknown`, which is never counted as in sync or as gone.
+The class of an object follows from who has it and, if all three have it, from which of them are
+equal. Having is three-valued: a live object is absent only if a complete sweep of its kind did not
+show it, and unmanaged only if no unread state or configuration may own it. Everything else is
+`unknown`, which never counts as in sync or as deleted.
 
 An attribute is compared where both sides show it: blocks have switches that no cluster shows
-(`config_mode`), and clusters do not show all that was sent. Where one side is silent, the other
-speaks for it. Entries of `config` are always compared: an empty map leaves no trace in a row.
-What a block's lifecycle leaves to others is not in the tables, so it counts as any attribute.
+(`config_mode`), and clusters do not show everything that was sent. Where one side does not show it,
+the other's value is used. Entries of `config` are always compared, because an empty map leaves no
+trace in a row. The tables do not say which attributes a block's lifecycle ignores; a snapshot lands
+those with their live value (`workflow.fleet.states`).
 
-If several states have an object, it is judged by one of them: by one that declares and records
-it, else one that declares it, else one whose configuration is known; by name among equals.
+If several states have an object, one of them decides: first one that declares and records it, then
+one that declares it, then one whose configuration is known; by name among equals.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from .owners import owner_by_name
 
 KEY = ("cluster", "kind", "key")
 PRESENT, ABSENT = "present", "absent"
-"""desired, state and live of the row that is about the object as a whole; null: unknown."""
+"""Values of desired, state and live in the row about the whole object. Null: unknown."""
 
 NEVER_DECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 READ = ("read", "partial")
-"""Status of clusters whose rows tell how things are now."""
+"""Status of clusters whose rows tell how they are now."""
 
 IN_SYNC, UNKNOWN, UNDECLARED = "in_sync", "unknown", "undeclared_override"
 BY_PRESENCE = {
@@ -45,7 +46,7 @@ BY_PRESENCE = {
     (False, False, True): "unmanaged",
     (False, True, False): "stale_state",
 }
-"""(declared, recorded, live) -> class. All three: `_classify_values`; none of them: no object."""
+"""(declared, recorded, live) -> class. All three: `_classify_values`. None of them: no object."""
 
 _ROWS = "array<struct<path:string,desired:string,state:string,live:string,drift_class:string>>"
 _JUDGED = (
@@ -55,18 +56,19 @@ _JUDGED = (
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """The rows of `drift`: one of each object (path ""), one of each path that differs, and one of
-    each live override outside of its block.
+    """Return the rows of `drift`: one per object (path ""), one per path that differs, and one per
+    live override that its block does not declare.
 
-    Inputs: desired, recorded, live, cluster, lineage, and drift as the build before made it, whose
-    first_seen lasts as long as the class does; a build with `unknown` between is a break. as_of:
-    the newest capture that the row rests on; of a cluster that is not readable now, the build's.
+    Inputs: desired, recorded, live, cluster, lineage, and the previous drift. first_seen stays as
+    long as the class does; a build with `unknown` in between is a break. as_of: the newest capture
+    that the row rests on; for a cluster that is not readable now, the build's.
     """
     objects = _join_objects(frames, context).withColumn("_paths", _find_differing())
     rows = objects.withColumn("drift_class", _classify_object()).withColumn(
         "_row", F.explode(F.concat(_make_object_rows(), _make_path_rows(), _make_undeclared_rows()))
     )
     rows = rows.drop("drift_class").select("*", "_row.*")
+    # By class: an object that was `unknown` meanwhile starts anew, since nobody saw it drift.
     before = frames["drift"].select(*KEY, "path", "drift_class", F.col("first_seen").alias("_was"))
     dated = rows.join(before, [*KEY, "path", "drift_class"], how="left")
     return dated.withColumn("first_seen", F.coalesce("_was", "as_of")).select(
@@ -75,14 +77,14 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def build_daily(frames: Frames, context: BuildContext) -> DataFrame:
-    """The rows of `drift_daily` for the day of as_of, from `drift`: objects of each class, and
-    objects with undeclared overrides. oldest: the first first_seen among them.
+    """Return the rows of `drift_daily` for the day of as_of: objects per class, and objects with
+    undeclared overrides. oldest: the first first_seen among them.
 
-    Given the drift of all clusters, it counts them all, whichever something new is about; a
-    second build on the same day replaces the rows of that day.
+    `drift` must be that of all clusters, even if few have new input. A second build on the same day
+    replaces the day's rows.
     """
     is_object, is_override = F.col("path") == "", F.col("drift_class") == UNDECLARED
-    # An object has one row of its own, but may have several overrides.
+    # An object has one row of its own but maybe several overrides: count it once.
     overridden = F.count_distinct(F.when(is_override, F.col("key")))
     return (
         frames["drift"]
@@ -101,14 +103,19 @@ def build_daily(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
-    """One row per object. has_d, has_s, has_l: declared, recorded, live, null: unknown; d, s, l:
-    the attributes of each that certainly has it."""
+    """Return one row per object. has_d, has_s, has_l: whether it is declared, recorded, live (null:
+    unknown); d, s, l: the attributes on each side that certainly has it."""
     live = frames["live"].where(~F.col("kind").isin(*NEVER_DECLARED))
     live = live.select(*KEY, F.col("attrs").alias("l"), F.col("owner").alias("l_owner"))
+    # One row per cluster. left: objects of clusters that no table knows become `unknown`, not lost.
     facts = F.broadcast(_select_clusters(frames, context))
+    # full: an object that exists on one side only is exactly what drift looks for. The keys are
+    # never null, so the join needs no null-safe comparison.
     joined = _join_ours(frames).join(live, [*KEY], how="full").join(facts, "cluster", how="left")
     own = F.coalesce(F.try_element_at("l", F.lit(INTERNAL)) == "true", F.lit(False))
+    # Kafka's own topics are drift only if somebody declares or records them.
     joined = joined.where(F.col("lineage").isNotNull() | ~own)
+    # A cluster that was not read is no cluster without objects: absence needs a complete sweep.
     is_read, coverage = F.coalesce("is_read", F.lit(False)), F.try_element_at("coverage", "kind")
     is_free = F.col("lineage").isNull() & ~F.coalesce("doubtful", F.lit(False))
     shown = is_read & coverage.isin("complete", "visible_only")
@@ -120,9 +127,11 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
         F.when(is_read, F.greatest("d_at", "s_at", "captured_at"))
         .otherwise(F.lit(context.as_of))
         .alias("as_of"),
+        # `unmanaged` says that nobody owns the object, so all states that might must be known.
         _has_side("d", F.col("desired_known") | is_free).alias("has_d"),
         _has_side("s", F.col("state_at").isNotNull() | is_free).alias("has_s"),
         F.when(F.col("l").isNotNull(), F.when(shown, F.lit(True)))
+        # Otherwise null: `visible_only` may hide the object, `failed` says nothing at all.
         .when(is_read & (coverage == "complete"), F.lit(False))
         .alias("has_l"),
         "d",
@@ -132,17 +141,20 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def _has_side(side: str, known: Column) -> Column:
+    """True: it has the object; false: it certainly has not; null: unknown."""
     return F.when(F.col(side).isNotNull(), F.lit(True)).when(known, F.lit(False))
 
 
 def _join_ours(frames: Frames) -> DataFrame:
-    """Declared and recorded objects, each from one state."""
+    """Return declared and recorded objects, each from one state."""
     desired = frames["desired"].select(*KEY, "lineage", *_rename_columns("d"))
     recorded = frames["recorded"].select(*KEY, "lineage", *_rename_columns("s"))
     known = F.broadcast(frames["lineage"].select("lineage", "desired_known", "state_at"))
+    # By lineage as well: two states with the same object are two rows here, of which one decides.
     both = desired.join(recorded, [*KEY, "lineage"], how="full").join(known, "lineage", how="left")
     has_d, has_s = F.col("d").isNotNull(), F.col("s").isNotNull()
     rank = F.when(has_d & has_s, 0).when(has_d, 1).when(F.col("desired_known"), 2).otherwise(3)
+    # The lineage breaks ties, or the row could change from build to build.
     order = Window.partitionBy(*KEY).orderBy(rank, "lineage")
     return (
         both.withColumn("_rank", F.row_number().over(order))
@@ -163,8 +175,8 @@ def _rename_columns(side: str) -> tuple[Column, ...]:
 
 
 def _select_clusters(frames: Frames, context: BuildContext) -> DataFrame:
-    """Per cluster: is_read, coverage, captured_at; doubtful: what nobody is seen to hold may be
-    held by a state or configuration that could not be read."""
+    """Return for each cluster: is_read, coverage, captured_at; doubtful: an object that nobody is
+    known to own may belong to a state or configuration that could not be read."""
     cluster = frames["cluster"]
     doubtful = _find_doubtful(cluster, frames["lineage"], context.register)
     return cluster.select(
@@ -173,12 +185,14 @@ def _select_clusters(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def _find_doubtful(cluster: DataFrame, lineage: DataFrame, register: Register) -> DataFrame:
-    """Names of the clusters that an unread state or configuration may reach. One without scopes
-    may reach all, and so may a state that was never read."""
+    """Return the clusters that an unread state or configuration may reach. One without scopes may
+    reach all of them, and so may a state that was never read."""
     if any(state.lineage is None for state in register.states):
         return cluster.select("cluster")
     unread = lineage.where(~F.col("desired_known") | F.col("state_at").isNull())
     reach = unread.select(F.explode_outer(F.map_values("scopes")).alias("scope")).distinct()
+    # A join on `or` is a nested loop; both sides are one row per cluster or scope, so it stays
+    # small.
     hit = F.col("scope").isNull() | F.col("cluster_id").isNull()
     hit |= F.col("scope") == F.col("cluster_id")
     return cluster.join(reach, hit, how="left_semi").select("cluster")
@@ -188,11 +202,11 @@ def _find_doubtful(cluster: DataFrame, lineage: DataFrame, register: Register) -
 
 
 def _find_differing() -> Column:
-    """The compared paths on which two sides differ: path, the three values as they are, and
-    whether they count as equal.
+    """Return the paths on which two sides differ, with the three values and whether they count as
+    equal.
 
-    What is written alike is not looked at twice: looking into maps costs a hundred times as much
-    as comparing whole arrays, and almost all objects are in sync.
+    Objects that are written alike on all sides are skipped: searching maps costs a hundred times as
+    much as comparing whole arrays, and almost all objects are in sync.
     """
     of_declared = F.filter(
         _list_keys("d"), lambda p: _is_unlike("d", "s", p) | _is_unlike("d", "l", p)
@@ -209,13 +223,14 @@ def _find_differing() -> Column:
 
 
 def _is_alike(one: str, other: str) -> Column:
-    """True if one of them does not have the object, or both have the same in the same order."""
+    """True if one side lacks the object, or both have the same attributes in the same order."""
     keys = F.map_keys(one) == F.map_keys(other)
     return F.coalesce(keys & (F.map_values(one) == F.map_values(other)), F.lit(True))
 
 
 def _is_unlike(one: str, other: str, path: Column) -> Column:
-    """True if both have the object, with another text at this path."""
+    """True if both sides have the object but not the same text at this path."""
+    # Unset on both sides is equal; `=` would give null and hide it in the filter.
     same = F.try_element_at(one, path).eqNullSafe(F.try_element_at(other, path))
     return F.col(one).isNotNull() & F.col(other).isNotNull() & ~same
 
@@ -242,7 +257,7 @@ def _list_keys(side: str) -> Column:
 
 
 def _shows(side: str, path: Column) -> Column:
-    """True if this side has the object and says something about the path's attribute."""
+    """True if this side has the object and shows the path's attribute."""
     heads = F.transform(_list_keys(side), _get_head)
     is_shown = (_get_head(path) == "config") | F.array_contains(heads, _get_head(path))
     return F.col(side).isNotNull() & is_shown
@@ -255,6 +270,7 @@ def _get_head(path: Column) -> Column:
 def _classify_object() -> Column:
     all_three = F.col("has_d") & F.col("has_s") & F.col("has_l")
     ds, dl, sl = (_holds_everywhere(name) for name in ("ds", "dl", "sl"))
+    # all_three is null where one side is unknown; `when` takes null for false, but say so.
     by_values = F.when(F.coalesce(all_three, F.lit(False)), _classify_values(ds, dl, sl))
     return reduce(
         lambda chain, item: chain.when(_is_so(item[0]), F.lit(item[1])),
@@ -268,6 +284,8 @@ def _holds_everywhere(name: str) -> Column:
 
 
 def _is_so(presence: tuple[bool, bool, bool]) -> Column:
+    # eqNullSafe: an unknown side must match neither true nor false, so that the chain ends in
+    # UNKNOWN.
     sides = zip(("has_d", "has_s", "has_l"), presence, strict=True)
     return reduce(Column.__and__, (F.col(side).eqNullSafe(F.lit(has)) for side, has in sides))
 
@@ -295,7 +313,7 @@ def _presence_word(has: str) -> Column:
 
 
 def _make_path_rows() -> Column:
-    """Where all three have the object, each path has the class of its own values."""
+    """If all three have the object, each path has the class of its own values."""
     has_all = F.coalesce(F.col("has_d") & F.col("has_s") & F.col("has_l"), F.lit(False))
     return F.transform(
         "_paths",
@@ -310,7 +328,7 @@ def _make_path_rows() -> Column:
 
 
 def _make_undeclared_rows() -> Column:
-    """Live overrides of a declared object that its block does not name."""
+    """Live overrides of a declared object that its block does not declare."""
     foreign = F.filter(
         _list_keys("l"),
         lambda path: (
@@ -329,7 +347,8 @@ def _make_undeclared_rows() -> Column:
 
 
 def _make_row(path: Column, values: tuple[Column, Column, Column], drift_class: Column) -> Column:
-    """All of one type: a cast of each row would take longer than all the rest."""
+    """Build the same struct type everywhere: a cast per row takes longer than everything else
+    here."""
     desired, state, live = values
     return F.struct(
         path.alias("path"),

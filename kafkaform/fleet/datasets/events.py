@@ -1,4 +1,4 @@
-"""What runs were about to do to objects, and what came of it: one row a record that tells of it."""
+"""Read the steps of runs from the audit log: one row per record about a step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BODY = (
     "paths array<struct<path:string,before:variant,after:variant,sensitive:boolean>>, "
     "phase string, plan string, scope_id string, step string"
 )
-"""Values are variants: as texts, numbers would get exponents."""
+"""Values are variants: read as strings, numbers would get exponents."""
 _SAME = (
     *("action", "address", "adopts", "approval", "attempt", "duration_ms", "incarnation"),
     *("instance", "key", "kind", "outcome", "phase", "plan", "scope_id", "step"),
@@ -26,14 +26,17 @@ _ID = ("lineage", "seq")
 
 
 def build_event(frames: Frames, context: BuildContext) -> DataFrame:
-    """frames: audit_raw, event_conflict, cluster, run. One row a record, however often it landed.
+    """Return one row per record, however often it landed. Inputs: audit_raw, event_conflict,
+    cluster, run.
 
-    What two different records claim to be is neither of them (`event_conflict`). run is the one
-    whose step it is: a recovery tells what became of an earlier run's. A large record of which a
-    topic has no body tells nothing, until the log itself lands.
+    If two different records claim the same place, neither is used (`event_conflict`). run: the run
+    whose step it is, since a recovery reports on an earlier run's. A large record whose copy in a
+    topic has no body is ignored until the log itself lands.
     """
     raw = frames["audit_raw"].where(F.col("kind").isin(*STEPS))
     told = raw.select(*_ID, "time", "run", "actor", "kind", F.from_json("body", _BODY).alias("b"))
+    # A file and a topic may both have brought the record; the copies are equal, except for the
+    # body.
     steps = select_newest(told.where(F.col("b.step").isNotNull()), _ID, F.asc("time"))
     flat = steps.select(
         _make_event_id().alias("event_id"),
@@ -48,6 +51,7 @@ def build_event(frames: Frames, context: BuildContext) -> DataFrame:
         *(F.col(f"b.{name}") for name in _SAME),
     )
     doubted = frames["event_conflict"].select("event_id").distinct()
+    # left_anti keeps what has no conflict. `NOT IN` would drop every row as soon as one id is null.
     sure = flat.join(doubted, "event_id", how="left_anti")
     commits = frames["run"].select("lineage", "run", "commit")
     with_commit = sure.join(commits, ["lineage", "run"], how="left")
@@ -64,12 +68,13 @@ def _make_change(path: Column) -> Column:
 
 
 def build_event_conflict(frames: Frames, context: BuildContext) -> DataFrame:
-    """Records that have the place of another one, and that one: the same lineage and seq, another
-    hash. frames: audit_raw. One row a line."""
+    """Return records that share lineage and seq but not the hash: one row per line. Input:
+    audit_raw."""
     sound = frames["audit_raw"].where(F.col("seq").isNotNull())
+    # Two hashes, not two lines: a repeated line is no conflict. min and max need no list per group.
     rivals = sound.groupBy(*_ID).agg(F.min("hash").alias("_low"), F.max("hash").alias("_high"))
     doubted = rivals.where(F.col("_low") != F.col("_high")).select(*_ID)
-    # There are none as a rule: then no line is looked at.
+    # Usually there are none: Spark then skips the join, and no line is read.
     lines = sound.join(F.broadcast(doubted), list(_ID), how="inner").select(
         _make_event_id().alias("event_id"),
         "lineage",

@@ -1,8 +1,8 @@
-"""Since when each object was as it is: intervals between snapshots (SCD2, gaps and islands).
+"""Compute since when each object has been as it is: intervals between snapshots (SCD type 2).
 
-An object is there as long as snapshots show it with the same attributes and incarnation. It is
-gone at the first snapshot that read its kind completely and does not have it: one that could not
-see everything proves what it shows, and nothing of what it does not show.
+An object exists as long as snapshots show it with the same attributes and incarnation. It is
+deleted at the first snapshot that read its kind completely and does not show it. A snapshot that
+could not see everything proves what it shows, and nothing about what it does not show.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 
 LEFT_OUT = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
-"""Kinds that are counters, not objects: they differ in each snapshot."""
+"""Kinds that are counters, not objects: they differ in every snapshot."""
 _OBJECT = ("cluster", "kind", "key")
 _COMPLETE, _FAILED = "complete", "failed"
 _MADE = (*_OBJECT, "incarnation", "attrs", "seen_before", "valid_from", "valid_to", "deleted")
 
 
 def build_history(frames: Frames, context: BuildContext) -> DataFrame:
-    """frames: snapshot, snapshot_raw, history (what the build before made of these clusters).
+    """Return the rows of `history`. Inputs: snapshot, snapshot_raw, and the previous history.
 
-    Only snapshots that are new are read, and what was so until then goes on from there. Where one
-    has landed that is older than one that is known, that cluster's history is made anew. Of two
-    snapshots of one moment, the one whose name comes last counts.
+    Only new snapshots are read; open intervals continue from the previous rows. If a snapshot lands
+    that is older than one that is known, its cluster's history is computed anew. Of two snapshots
+    with the same time, the one with the greater name counts.
     """
     before, good = frames["history"], _select_good(frames["snapshot"])
     known = F.broadcast(_select_known(before, good))
+    # Clusters with late snapshots are not among them: their old intervals may be wrong now.
     kept = before.join(known.select("cluster"), "cluster", how="left_semi")
     times = _select_unread(_build_timeline(good), known)
     standing = _carry_over(kept.where(F.col("valid_to").isNull()), times)
@@ -43,21 +44,22 @@ def build_history(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def find_new_builds(frames: Frames) -> DataFrame:
-    """The builds that took in what is new."""
+    """Return the builds that read the new snapshots."""
     good = _select_good(frames["snapshot"])
     known = F.broadcast(_select_known(frames["history"], good))
     return _select_unread(good, known).select("_build").distinct()
 
 
 def _select_unread(good: DataFrame, known: DataFrame) -> DataFrame:
-    """What has landed since."""
+    """Return the snapshots that the previous history does not cover."""
     all_of_them = good.join(known, "cluster", how="left")
+    # null: the cluster has no history yet, or must be computed anew.
     unread = F.col("known_until").isNull() | (F.col("at") > F.col("known_until"))
     return all_of_them.where(unread).drop("known_until")
 
 
 def _select_good(snapshot: DataFrame) -> DataFrame:
-    """Of clusters, those that have rows."""
+    """Return the clusters' snapshots that have rows."""
     good = snapshot.where((F.col("source") == LIVE) & F.col(GOOD).isNotNull())
     at = F.col("captured_at").alias("at")
     name = F.col("subject").alias("cluster")
@@ -65,17 +67,20 @@ def _select_good(snapshot: DataFrame) -> DataFrame:
 
 
 def _make_marks(good: DataFrame) -> DataFrame:
-    """cluster, known_until, known_snapshots: what a history is made of; one row a cluster."""
+    """Return cluster, known_until, known_snapshots: what the new history covers. One row per
+    cluster."""
     return good.groupBy("cluster").agg(
         F.max("at").alias("known_until"), F.count_distinct("snapshot").alias("known_snapshots")
     )
 
 
 def _select_known(before: DataFrame, good: DataFrame) -> DataFrame:
-    """cluster, known_until: where nothing has landed late; one row a cluster."""
+    """Return cluster and known_until of the clusters for which nothing landed late. One row per
+    cluster."""
     marks = before.groupBy("cluster").agg(
         F.max("known_until").alias("known_until"), F.max("known_snapshots").alias("_then")
     )
+    # The number of snapshots up to the known end tells whether one has landed late.
     old = good.join(marks, "cluster", how="inner").where(F.col("at") <= F.col("known_until"))
     now = old.groupBy("cluster", "known_until", "_then").agg(
         F.count_distinct("snapshot").alias("_now")
@@ -84,17 +89,21 @@ def _select_known(before: DataFrame, good: DataFrame) -> DataFrame:
 
 
 def _build_timeline(good: DataFrame) -> DataFrame:
-    """cluster, kind, snapshot, at of each snapshot that read the kind, with the complete ones
-    next to it: previous, following. One row a kind and moment."""
+    """Return cluster, kind, snapshot, at of each snapshot that read the kind, with the times of the
+    complete ones around it: previous, following. One row per kind and moment."""
+    # One snapshot per moment, or an object would have two forms at the same time.
     once = select_newest(good, ["cluster", "at"], F.desc("snapshot"), F.asc("_file"))
     kinds = once.select("cluster", "snapshot", "at", F.explode("coverage").alias("kind", "how"))
     read = kinds.where((F.col("how") != _FAILED) & ~F.col("kind").isin(*LEFT_OUT))
     in_time = Window.partitionBy("cluster", "kind").orderBy("at")
+    # Only a complete look can prove that something is missing.
     proof = F.when(F.col("how") == _COMPLETE, F.col("at"))
     earlier = in_time.rowsBetween(Window.unboundedPreceding, -1)
     later = in_time.rowsBetween(1, Window.unboundedFollowing)
     beside = {
         "proof": proof,
+        # Frames are written out: the default one includes the current row, which proves nothing
+        # about itself.
         "previous": F.max(proof).over(earlier),
         "following": F.min(proof).over(later),
     }
@@ -102,7 +111,7 @@ def _build_timeline(good: DataFrame) -> DataFrame:
 
 
 def _list_seen(snapshot_raw: DataFrame, times: DataFrame) -> DataFrame:
-    """The objects of these snapshots, each once: _OBJECT, at, incarnation, attrs, previous,
+    """Return the objects of these snapshots, each once: _OBJECT, at, incarnation, attrs, previous,
     following."""
     rows = snapshot_raw.where(F.col("source") == LIVE).withColumn("cluster", F.col("subject"))
     objects = rows.select(*_OBJECT, "snapshot", "incarnation", "attrs", "_file")
@@ -111,8 +120,8 @@ def _list_seen(snapshot_raw: DataFrame, times: DataFrame) -> DataFrame:
 
 
 def _carry_over(standing: DataFrame, times: DataFrame) -> DataFrame:
-    """What still was so, as if it were seen when that began; the first new snapshot that could
-    prove that it is gone comes next."""
+    """Return open intervals as if the object had been seen at their start; following: the first new
+    snapshot that could prove its deletion."""
     proofs = times.groupBy("cluster", "kind").agg(F.min("proof").alias("following"))
     rows = standing.join(proofs, ["cluster", "kind"], how="left")
     about = {"at": F.col("valid_from"), "carried": F.lit(True)}
@@ -122,17 +131,22 @@ def _carry_over(standing: DataFrame, times: DataFrame) -> DataFrame:
 
 
 def _build_intervals(seen: DataFrame) -> DataFrame:
-    """seen: unique by _OBJECT and at."""
+    """Merge sightings into intervals (gaps and islands). seen: unique by _OBJECT and at."""
     of_object = Window.partitionBy(*_OBJECT)
     by_time = of_object.orderBy("at")
     formed = seen.withColumn("form", F.struct("incarnation", sort_entries(F.col("attrs"))))
+    # Only topics have an incarnation: a plain comparison of nulls would begin an interval every
+    # time.
     same = F.col("form").eqNullSafe(F.lag("form").over(by_time))
+    # A complete look between two sightings did not show it: it was deleted and came back the same.
     was_gone = F.coalesce(F.lag("following").over(by_time) < F.col("at"), F.lit(False))
     begins = F.lag("at").over(by_time).isNull() | ~same | was_gone
     numbered = formed.withColumn("begins", begins.cast("int")).withColumn(
         "island", F.sum("begins").over(by_time)
     )
     first = ("incarnation", "attrs", "previous", "seen_before", "carried")
+    # min_by and max_by take the value of the first or last sighting; `first` would depend on row
+    # order.
     islands = numbered.groupBy(*_OBJECT, "island").agg(
         F.min("at").alias("valid_from"),
         F.max_by("following", "at").alias("gone"),
@@ -149,7 +163,8 @@ def _build_intervals(seen: DataFrame) -> DataFrame:
 
 
 def _close_intervals(islands: DataFrame) -> DataFrame:
-    """A snapshot that shows the next form at once is no proof that it was gone between."""
+    """Add the end of each interval. A snapshot that already shows the next form does not prove that
+    the object was deleted in between."""
     deleted = F.col("gone").isNotNull() & (
         F.col("next_from").isNull() | (F.col("gone") < F.col("next_from"))
     )
@@ -164,5 +179,5 @@ def _close_intervals(islands: DataFrame) -> DataFrame:
 
 
 def sort_entries(attrs: Column) -> Column:
-    """A map as what can be compared: the same for the same, in whatever order it was written."""
+    """Return a map as a sorted array, which can be compared: map order is the order of writing."""
     return F.array_sort(F.map_entries(attrs))

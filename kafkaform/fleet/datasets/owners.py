@@ -1,5 +1,5 @@
-"""Who owns an object: as its row says, else as a configuration or state says, else as the register
-says by the topic's name."""
+"""Determine the owner of an object: from its row, from a configuration or state, or from
+fleet.hcl."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ..tables.dataset import Frames
 
 OBJECT = ("cluster", "kind", "key")
 DECLARED_IN = ("desired", "recorded")
-"""Tables that name owners, the one to be believed first."""
+"""Tables that name owners, the most trusted first."""
 _NAMED_AS_TOPIC = ("kafka_topic", "kafka_topic_config", "topic_usage")
 """Kinds whose key is a topic's name."""
 
 
 def add_owner(rows: DataFrame, frames: Frames, register: Register) -> DataFrame:
-    """The rows with `owner` filled in where somebody names one.
+    """Fill in `owner` where somebody names one.
 
-    rows: of `live` or of a table like it (OBJECT and owner). `frames` holds DECLARED_IN, of which
-    at most one owner for an object is taken: no row is multiplied.
+    rows: of `live` or a similar table (OBJECT and owner). frames: with DECLARED_IN, of which one
+    owner per object is used, so that no row is multiplied.
     """
     declared = _list_declared(frames).withColumnRenamed("owner", "_declared")
     owner = F.coalesce("owner", "_declared", owner_by_name(register))
@@ -29,23 +29,26 @@ def add_owner(rows: DataFrame, frames: Frames, register: Register) -> DataFrame:
 
 
 def _list_declared(frames: Frames) -> DataFrame:
-    """OBJECT and owner, one row each. Where lineages differ, the first of the first table wins."""
+    """Return OBJECT and owner, one row each. If lineages differ, the first of the first table
+    wins."""
     named = [
         frames[name].select(*OBJECT, F.lit(rank).alias("rank"), "lineage", "owner")
         for rank, name in enumerate(DECLARED_IN)
     ]
+    # The minimum of a struct compares field by field: the row with the lowest rank, then lineage.
     first = F.min(F.struct("rank", "lineage", "owner")).getField("owner")
     rows = named[0].unionByName(named[1]).where(F.col("owner").isNotNull())
     return rows.groupBy(*OBJECT).agg(first.alias("owner"))
 
 
 def owner_by_name(register: Register) -> Column:
-    """The owner whose globs match a row's key, the first in the register if several do; null for
-    what is no topic."""
+    """Return the owner whose globs match the row's key, the first one in the register; null for
+    anything but topics."""
     key, topic = F.col("key"), F.col("kind").isin(*_NAMED_AS_TOPIC)
     found = [
         F.when(topic & matches(key, glob), F.lit(owner.name))
         for owner in register.owners
         for glob in owner.topics
     ]
+    # Evaluated in order, so the first owner in fleet.hcl wins, as documented.
     return F.coalesce(*found, F.lit(None).cast("string"))

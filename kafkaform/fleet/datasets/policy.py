@@ -1,4 +1,4 @@
-"""Which rules of the register each object breaks, in one pass over the rows."""
+"""Find the rules of fleet.hcl that each object breaks, in one pass over the rows."""
 
 from __future__ import annotations
 
@@ -17,28 +17,32 @@ from ..landed.register import PolicyRule, Waiver
 from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 from .owners import add_owner
-from .policy_conditions import ATTRS, COLUMNS, ConditionFault, Term, parse_condition
+from .policy_conditions import parse_condition
+from .policy_terms import ATTRS, COLUMNS, ConditionFault, Term
 
 SOURCES = ("live", "desired")
 KEY = ("rule", "cluster", "kind", "key", "path")
 NUMBER = "decimal(38,6)"
+"""The type in which conditions compute: exact, and wide enough for any config value."""
 _UNDECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 _COLUMNS = ("source", *COLUMNS, ATTRS, "captured_at")
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """`policy_findings` from `live`, `desired`, `recorded`, `cluster` and itself.
+    """Return the rows of `policy_findings`, from `live`, `desired`, `recorded`, `cluster` and
+    itself.
 
-    A condition that gives NULL finds nothing. A waiver counts until the end of its last day. An
-    object that several lineages declare is one finding. Kinds that nobody can declare are judged
-    only by rules that name them. `path` is empty: a rule is about the object as a whole. `owner`
-    is the rule's, else the object's.
+    A condition that is NULL finds nothing. A waiver counts until the end of its last day. An object
+    that several lineages declare is one finding. Kinds that nobody can declare are judged only by
+    rules that name them in full. `path` is empty: a rule is about the whole object. `owner` is the
+    rule's, or else the object's.
 
-    Raises ConfigurationError: a rule's condition cannot be read, or its name is there twice.
+    Raises ConfigurationError: a condition cannot be read, or two rules have the same name.
     """
     rules = context.register.rules
     conditions = parse_conditions(rules)
     rows = _select_rows(frames, context)
+    # All rules in one array per row: one pass over the objects, however many rules there are.
     broken = F.array_compact(F.array(*_find_broken(rules, conditions, context.as_of.date())))
     found = rows.select("cluster", "kind", "key", "owner", "captured_at", F.inline(broken))
     return _keep_first_seen(found, frames["policy_findings"]).select(
@@ -47,7 +51,7 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def parse_conditions(rules: tuple[PolicyRule, ...]) -> tuple[Term, ...]:
-    """The conditions of the rules. Raises ConfigurationError."""
+    """Parse the conditions of the rules. Raises ConfigurationError."""
     names = [rule.name for rule in rules]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -65,13 +69,14 @@ def _parse_condition(rule: PolicyRule) -> Term:
         return parse_condition(rule.where)
     except ConditionFault as fault:
         raise ConfigurationError(
-            f"rule {rule.name}: where cannot be read: {fault.message}",
-            fault.advice or f"Mend this condition in fleet.hcl: {rule.where}",
+            f'rule {rule.name}: "where" cannot be read: {fault.message}',
+            fault.advice or f"Correct this condition in fleet.hcl: {rule.where}",
         ) from fault
 
 
 def _select_rows(frames: Frames, context: BuildContext) -> DataFrame:
-    """All that can be judged, with _COLUMNS; of a declared object a row for each lineage."""
+    """Return all rows that can be judged, with _COLUMNS; a declared object has a row for each
+    lineage."""
     sources = [
         frames[name].select(
             F.lit(name).alias("source"), "cluster", "kind", "key", "owner", ATTRS, "captured_at"
@@ -89,12 +94,13 @@ def _select_rows(frames: Frames, context: BuildContext) -> DataFrame:
 def _find_broken(
     rules: tuple[PolicyRule, ...], conditions: tuple[Term, ...], today: date
 ) -> list[Column]:
-    """For each rule a struct of what a finding says, or null."""
+    """Return for each rule a struct of what a finding says, or null."""
     none = F.lit(None).cast(
         "struct<rule:string,severity:string,message:string,answers:string,"
         "waiver:string,waived_until:date>"
     )
     found = (
+        # A condition that is null is not true, so `when` makes it no finding.
         F.when(_concerns(rule) & to_column(condition), _make_finding(rule, today))
         for rule, condition in zip(rules, conditions, strict=True)
     )
@@ -102,6 +108,7 @@ def _find_broken(
 
 
 def _concerns(rule: PolicyRule) -> Column:
+    """True for rows that the rule is about."""
     kind = F.col("kind")
     named = F.lit(rule.kind in _UNDECLARED) | ~kind.isin(*_UNDECLARED)
     return (F.col("source") == rule.source) & named & matches(kind, rule.kind)
@@ -121,14 +128,15 @@ def _make_finding(rule: PolicyRule, today: date) -> Column:
 
 
 def _describe_ended(valid: list[Waiver], ended: list[Waiver]) -> Column:
-    """What the message says of the waiver that ended last, unless another still counts."""
+    """Return what the message says about the waiver that ended last, unless another one still
+    counts."""
     said = _take_first(ended[::-1], lambda waiver: F.lit(f" (its waiver ended on {waiver.until})"))
     counts = reduce(or_, map(_covers, valid), F.lit(False))
     return F.when(counts, F.lit("")).otherwise(F.coalesce(said, F.lit("")))
 
 
 def _take_first(waivers: list[Waiver], what: Callable[[Waiver], Column]) -> Column:
-    """Of the first waiver that covers the row; null if none does."""
+    """Return the value for the first waiver that covers the row; null: none does."""
     found = (F.when(_covers(waiver), what(waiver)) for waiver in waivers)
     return F.coalesce(*found, F.lit(None))
 
@@ -139,8 +147,9 @@ def _covers(waiver: Waiver) -> Column:
 
 
 def _keep_first_seen(found: DataFrame, before: DataFrame) -> DataFrame:
-    """One row for each object and rule, as old as the same finding of the build before."""
+    """Return one row per object and rule; first_seen is kept from the previous build."""
     known = before.select(*KEY, F.col("first_seen").alias("known"))
+    # `min` of values that are the same in every row of a group: `first` would depend on row order.
     rows = found.groupBy("rule", "cluster", "kind", "key").agg(
         F.lit("").alias("path"),
         F.min("owner").alias("owner"),
@@ -162,7 +171,7 @@ _SAME_FOR_ALL = ("severity", "message", "answers", "waiver", "waived_until")
 
 
 def to_column(term: Term) -> Column:
-    """The term over rows with the columns that conditions may name."""
+    """Translate the term to a Spark column over rows with the columns that conditions may name."""
     if term.op in _VALUES:
         return _VALUES[term.op](term)
     return _OPERATIONS[term.op](*map(to_column, term.args))
@@ -174,6 +183,7 @@ def _number_literal(text: str) -> Column:
 
 def _cast_term(term: Term) -> Column:
     kind = NUMBER if term.value == "decimal" else term.value
+    # try_cast, try_add, …: under ANSI mode, `'x' + 1` of a single topic would fail the whole build.
     return to_column(term.args[0]).try_cast(kind)
 
 
@@ -184,6 +194,7 @@ _VALUES: Mapping[str, Callable[[Term], Column]] = {
     "nothing": lambda _: F.lit(None),
     "column": lambda term: F.col(term.value),
     "attrs": lambda _: F.col(ATTRS),
+    # A missing attribute is NULL, which no comparison turns into a finding.
     "attr": lambda term: F.try_element_at(F.col(ATTRS), F.lit(term.value)),
     "cast": _cast_term,
     "rlike": lambda term: to_column(term.args[0]).rlike(term.value),

@@ -1,79 +1,35 @@
-"""The language of a rule's `where`: a small part of SQL, read here and never passed on as text.
+"""Parse the condition of a policy rule: a small part of SQL, never passed to Spark as text.
 
-So no condition can reach files, classes or other tables, and none can fail while it runs: text
-becomes a number (38 digits, 6 of them behind the point) where it meets one, and what cannot be
-computed is NULL, which is no finding. A quote in a text is written twice; a backslash is itself.
+So no condition can reach files, Java classes or other tables, and none can fail at run time: text
+becomes a number (38 digits, 6 of them decimals) where it meets one, and what cannot be computed is
+NULL, which is no finding. A quote inside a text is doubled; a backslash is an ordinary character.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from enum import StrEnum
 from typing import Any, NoReturn
 
 from msgspec import Struct
 
 from ...core.diagnostics import suggest
+from .policy_terms import (
+    ATTRS,
+    CASTS,
+    COLUMNS,
+    COMPARISONS,
+    FUNCTIONS,
+    MOST_CHARACTERS,
+    MOST_DEPTH,
+    MOST_DIGITS,
+    ConditionFault,
+    Term,
+    TermKind,
+)
 
-MOST_CHARACTERS, MOST_DEPTH, MOST_DIGITS = 4_000, 40, 30
-COLUMNS = ("kind", "key", "owner", "cluster", "env", "region")
-ATTRS = "attrs"
-
-
-class TermKind(StrEnum):
-    """What a term is; NULL may stand for any."""
-
-    NUMBER = "a number"
-    TEXT = "text"
-    BOOL = "true or false"
-    MAP = "the map attrs"
-    NULL = "null"
-
-
-class Term(Struct, frozen=True):
-    """One node: `op` with its arguments. value: of a literal, a column or an attribute."""
-
-    op: str
-    kind: TermKind
-    args: tuple[Term, ...] = ()
-    value: Any = None
-    depth: int = 1
-
-
-class ConditionFunction(Struct, frozen=True):
-    """takes: kinds of the arguments; more: the last may come again and again."""
-
-    gives: TermKind
-    takes: tuple[TermKind, ...]
-    more: bool = False
-
-
-FUNCTIONS: Mapping[str, ConditionFunction] = {
-    "abs": ConditionFunction(TermKind.NUMBER, (TermKind.NUMBER,)),
-    "coalesce": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,), more=True),
-    "concat": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,), more=True),
-    "contains": ConditionFunction(TermKind.BOOL, (TermKind.TEXT, TermKind.TEXT)),
-    "endswith": ConditionFunction(TermKind.BOOL, (TermKind.TEXT, TermKind.TEXT)),
-    "length": ConditionFunction(TermKind.NUMBER, (TermKind.TEXT,)),
-    "lower": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,)),
-    "map_contains_key": ConditionFunction(TermKind.BOOL, (TermKind.MAP, TermKind.TEXT)),
-    "replace": ConditionFunction(TermKind.TEXT, (TermKind.TEXT, TermKind.TEXT, TermKind.TEXT)),
-    "size": ConditionFunction(TermKind.NUMBER, (TermKind.MAP,)),
-    "startswith": ConditionFunction(TermKind.BOOL, (TermKind.TEXT, TermKind.TEXT)),
-    "trim": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,)),
-    "upper": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,)),
-}
-CASTS: Mapping[str, TermKind] = {
-    "bigint": TermKind.NUMBER,
-    "boolean": TermKind.BOOL,
-    "decimal": TermKind.NUMBER,
-    "double": TermKind.NUMBER,
-    "int": TermKind.NUMBER,
-    "string": TermKind.TEXT,
-}
-COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 _SAME = {"!=": "<>", "==": "="}
+"""Other spellings of operators."""
 _LITERALS, _CASTING = ("true", "false", "null"), ("cast", "try_cast")
 _WORDS = frozenset(
     ("and", "or", "not", "is", "in", "between", "like", "rlike", "as", *_LITERALS, *_CASTING)
@@ -81,6 +37,7 @@ _WORDS = frozenset(
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<text>'(?:[^']|'')*')|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<sign><=>|<>|!=|<=|>=|==|[=<>+\-*/%(),\[\]])|(?P<end>$))",
+    # Java's `\d` and `\w` are ASCII as well; a name in other letters can be no column.
     re.ASCII,
 )
 
@@ -88,42 +45,36 @@ _TOKEN = re.compile(
 _OTHERWISE = re.compile(
     r"\\[0NU]|\{(?!\d+(,\d*)?\})|\[[^\]]*(\[|&&|--|\|\||~~)|\(\?(P|\(|#|[a-zA-Z]*[aL])"
 )
-"""In a pattern: what Python reads and Java does not, or not in the same way."""
-
-
-class ConditionFault(ValueError):
-    """A condition cannot be read. message: what and at which character, from 1; advice: or ''."""
-
-    def __init__(self, message: str, advice: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.advice = advice
+"""Parts of patterns that Python accepts and Java does not, or reads differently."""
 
 
 class _Token(Struct, frozen=True):
-    """kind: number, text, name, word, sign or end; at: character, from 1."""
+    """One token of a condition."""
 
     kind: str
+    """number, text, name, word, sign or end."""
     text: str
     at: int
+    """Its first character, counted from 1."""
 
 
 def parse_condition(where: str) -> Term:
-    """The meaning of a condition. Raises ConditionFault."""
+    """Parse a condition. Raises ConditionFault."""
     if len(where) > MOST_CHARACTERS:
         raise ConditionFault(f"the condition has more than {MOST_CHARACTERS} characters")
     parser = _Parser(list(_split_tokens(where)))
     term = parser.parse_or()
     if parser.token.kind != "end":
-        parser.fail(f"AND, OR or the end must stand, not {parser.token.text},")
+        parser.fail(f"expected AND, OR or the end, not {parser.token.text},")
     return parser.as_kind(term, TermKind.BOOL)
 
 
 def find_pattern_fault(pattern: str) -> str:
-    """What is wrong with a regular expression that Python and Java are to read alike, or ''."""
+    """Return what is wrong with a regular expression that Python and Java must read alike, or
+    ''."""
     odd = _OTHERWISE.search(re.sub(r"\\[^0NU]", "", pattern))
     if odd:
-        return f"has {odd[0]}, which Java does not read as others do,"
+        return f"has {odd[0]}, which Java reads differently,"
     try:
         re.compile(pattern)
     except re.error as error:
@@ -138,7 +89,7 @@ def _split_tokens(where: str) -> Iterator[_Token]:
         if match is None:
             rest = where[at:].lstrip()
             at = len(where) - len(rest) + 1
-            what = "the quote is not closed" if rest[0] == "'" else f"{rest[0]} means nothing"
+            what = "the quote is not closed" if rest[0] == "'" else f"unexpected {rest[0]}"
             raise ConditionFault(f"{what} at character {at}")
         kind = match.lastgroup or ""
         text, start = match[kind], match.start(kind) + 1
@@ -151,7 +102,7 @@ def _split_tokens(where: str) -> Iterator[_Token]:
 
 
 class _Parser:
-    """Recursive descent; each method reads one rule of the grammar, the loosest first."""
+    """A recursive-descent parser; each method reads one rule of the grammar, the loosest first."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self.tokens = tokens
@@ -170,7 +121,7 @@ class _Parser:
         raise ConditionFault(f"{message} at character {self.token.at}", advice)
 
     def take(self, *texts: str) -> str:
-        """The next token if it is one of these words or signs, else ''."""
+        """Return the next token if it is one of these words or signs, and move on; else ''."""
         token = self.token
         if token.kind not in ("word", "sign") or token.text not in texts:
             return ""
@@ -182,6 +133,7 @@ class _Parser:
             self.fail(f"{text.upper()} is missing")
 
     def parse_or(self) -> Term:
+        # Checked while parsing: Python's own recursion limit would end in a traceback.
         self.open += 1
         if self.open > MOST_DEPTH:
             self.fail("the condition is nested too deeply")
@@ -202,6 +154,7 @@ class _Parser:
     def parse_not(self) -> Term:
         inverse = False
         while self.take("not"):
+            # A loop, because `NOT NOT NOT …` of 4,000 characters would recurse a thousand deep.
             inverse = not inverse
         return self.negate_if(inverse, self.parse_predicate())
 
@@ -224,7 +177,7 @@ class _Parser:
         if word:
             return self.negate_if(inverse, _TAILS[word](self, left))
         if inverse:
-            self.fail("after NOT must stand IN, BETWEEN, LIKE or RLIKE")
+            self.fail("expected IN, BETWEEN, LIKE or RLIKE after NOT")
         return left
 
     def parse_in(self, left: Term) -> Term:
@@ -242,7 +195,10 @@ class _Parser:
 
     def parse_like(self, left: Term) -> Term:
         pattern = "".join(
-            {"%": ".*", "_": "."}.get(c) or re.escape(c) for c in self.parse_pattern()
+            # LIKE becomes a regular expression: Spark's LIKE treats backslashes as escapes, this
+            # language does not.
+            {"%": ".*", "_": "."}.get(c) or re.escape(c)
+            for c in self.parse_pattern()
         )
         return self.make_match(left, rf"(?s)\A{pattern}(?!.)")
 
@@ -255,7 +211,7 @@ class _Parser:
 
     def parse_pattern(self) -> str:
         if self.token.kind != "text":
-            self.fail("a pattern is a text in quotes: none stands")
+            self.fail("expected a pattern in single quotes")
         return str(self.parse_primary().value)
 
     def make_match(self, left: Term, pattern: str) -> Term:
@@ -263,6 +219,7 @@ class _Parser:
         return self.term("rlike", TermKind.BOOL, text, value=pattern)
 
     def compare(self, sign: str, left: Term, right: Term) -> Term:
+        # A number on either side makes it a comparison of numbers: as texts, '10' < '9' is true.
         kinds = {left.kind, right.kind} - {TermKind.NULL}
         kind = next((k for k in (TermKind.NUMBER, TermKind.BOOL) if k in kinds), TermKind.TEXT)
         return self.term(sign, TermKind.BOOL, self.as_read(left, kind), self.as_read(right, kind))
@@ -296,7 +253,7 @@ class _Parser:
         if word := self.take(*_LITERALS, *_CASTING):
             return self.parse_word(word)
         if token.kind not in ("number", "text", "name"):
-            self.fail(f"a value must stand, not {token.text or 'the end'},")
+            self.fail(f"expected a value, not {token.text or 'the end'},")
         self.at += 1
         if token.kind == "number" and len(token.text) > MOST_DIGITS:
             raise ConditionFault(f"a number has at most {MOST_DIGITS} digits")
@@ -316,11 +273,11 @@ class _Parser:
         self.require("as")
         name = self.token.text.lower()
         if name not in CASTS:
-            self.fail(f"{name} is no type of {', '.join(CASTS)}")
+            self.fail(f"{name} is not one of the types {', '.join(CASTS)}")
         self.at += 1
         self.require(")")
         if term.kind is TermKind.MAP:
-            raise ConditionFault(f"{term.kind} stands where a value is needed {self.before}")
+            raise ConditionFault(f"expected a value, not {term.kind}, {self.before}")
         return self.term("cast", CASTS[name], term, value=name)
 
     def parse_named(self, name: str) -> Term:
@@ -336,7 +293,9 @@ class _Parser:
         if not self.take("["):
             return self.term("attrs", TermKind.MAP)
         if self.token.kind != "text":
-            self.fail("attrs['partitions'] has a text in quotes: none stands")
+            self.fail(
+                "expected the name of an attribute in single quotes, as in attrs['partitions'],"
+            )
         key = self.parse_primary().value
         self.require("]")
         return self.term("attr", TermKind.TEXT, value=key)
@@ -362,20 +321,20 @@ class _Parser:
         return self.term(name, function.gives, *terms)
 
     def as_kind(self, term: Term, kind: TermKind) -> Term:
-        """The term as this kind: text becomes a number, nothing else changes. Text is no condition
-        by itself, so that a forgotten comparison is seen."""
+        """Return the term as this type: text becomes a number, nothing else is converted. Text is
+        no condition, so that a forgotten comparison is noticed."""
         if term.kind in (kind, TermKind.NULL):
             return term
         if kind is TermKind.NUMBER:
             return self.as_read(term, kind)
-        raise ConditionFault(f"{term.kind} stands where {kind} is needed {self.before}")
+        raise ConditionFault(f"expected {kind}, not {term.kind}, {self.before}")
 
     def as_read(self, term: Term, kind: TermKind) -> Term:
-        """The term as this kind, text read as that if need be."""
+        """Return the term as this type; text is cast if necessary."""
         if term.kind is TermKind.TEXT and kind in _READS:
             return self.term("cast", kind, term, value=_READS[kind])
         if term.kind not in (kind, TermKind.NULL):
-            raise ConditionFault(f"{term.kind} stands where {kind} is needed {self.before}")
+            raise ConditionFault(f"expected {kind}, not {term.kind}, {self.before}")
         return term
 
     def term(self, op: str, kind: TermKind, *args: Term, value: Any = None) -> Term:
@@ -386,7 +345,7 @@ class _Parser:
 
 
 _READS = {TermKind.NUMBER: "decimal", TermKind.BOOL: "boolean"}
-"""What text becomes where another kind is wanted -> the type that reads it."""
+"""Type that text is read as -> the cast that does it."""
 _TAILS: Mapping[str, Callable[[_Parser, Term], Term]] = {
     "in": _Parser.parse_in,
     "between": _Parser.parse_between,

@@ -1,7 +1,7 @@
-"""Which quota limits whom: Kafka's eight levels, for every user and client id that is known.
+"""Compute which quota limits whom: Kafka's eight levels, for every known user and client id.
 
-The order of the levels and who spends from one limit are `quota_levels`'. Quotas of `ip` are no
-part of it: they count connections, whoever makes them.
+The provider's `kinds.quota.levels` defines the order of the levels and who shares a limit. Quotas
+of `ip` are not included: they limit connections, whoever makes them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ _ASKED = ("cluster", "user", "client_id", "quota_key")
 
 
 def build(frames: Frames, _: BuildContext) -> DataFrame:
-    """`effective_quotas` from `live` and `cluster`.
+    """Return the rows of `effective_quotas`, from `live` and `cluster`.
 
-    A row for each user (of a SCRAM credential, a quota or an ACL), each client id (of a quota) and
-    each quota key that some quota of the cluster sets; an empty name stands for any other user or
-    client id. `entity` and `shared_scope` are empty where nothing limits, and where a callback of
-    the brokers decides: then value and level are null too.
+    One row for each user (of a SCRAM credential, a quota or an ACL), each client id (of a quota)
+    and each quota key that some quota of the cluster sets. An empty name stands for any other user
+    or client id. `entity` and `shared_scope` are empty if nothing limits, and if a callback in the
+    brokers decides; then value and level are null, too.
     """
     live = frames["live"]
     quotas = _select_quotas(live)
+    # Users by client ids by keys: within one cluster these are few, so the product stays small.
     pairs = _select_users(live, quotas).join(_select_client_ids(quotas), ["cluster"], "inner")
     asked = pairs.join(_select_keys(quotas), ["cluster"], "inner")
     callbacks = frames["cluster"].select("cluster", "quota_callback")
@@ -43,8 +44,8 @@ def build(frames: Frames, _: BuildContext) -> DataFrame:
 
 
 def _select_quotas(live: DataFrame) -> DataFrame:
-    """cluster, key, user, client_id, limits (quota key -> value): one row for each entity, whose
-    names are attributes and whose default parts show in the key alone."""
+    """Return cluster, key, user, client_id and limits (quota key -> value), one row per entity.
+    Names are attributes; default parts appear in the key only."""
     key, attrs = F.col("key"), F.col("attrs")
     address = (key == "ip") | key.startswith("ip=")
     return live.where((F.col("kind") == _QUOTA) & ~address).select(
@@ -59,14 +60,16 @@ def _select_quotas(live: DataFrame) -> DataFrame:
 def _select_limits(attrs: Column) -> Column:
     kept = F.map_filter(attrs, lambda name, _: name.startswith(_CONFIG))
     short = F.transform_keys(kept, lambda name, _: F.substring(name, len(_CONFIG) + 1, 1_000))
+    # try_cast: a value that is no number limits nobody, and must not fail the build.
     return F.transform_values(short, lambda _, value: value.try_cast("double"))
 
 
 def _select_users(live: DataFrame, quotas: DataFrame) -> DataFrame:
-    """cluster and user, each once, with the one that stands for any other."""
+    """Return cluster and user, each once, and the one that stands for any other."""
     attrs, kind = F.col("attrs"), F.col("kind")
     principal = F.when(kind == _ACL, attrs["acl_principal"])
     name = F.when(kind == _SCRAM, attrs["username"]).when(
+        # `User:*` is no user: quotas of everybody are the default entity.
         principal.startswith(_PRINCIPAL) & (principal != f"{_PRINCIPAL}*"),
         F.substring(principal, len(_PRINCIPAL) + 1, 1_000_000),
     )
@@ -84,7 +87,7 @@ def _add_nobody(names: DataFrame, quotas: DataFrame, column: str) -> DataFrame:
 
 
 def _select_keys(quotas: DataFrame) -> DataFrame:
-    """cluster and quota_key, each once."""
+    """Return cluster and quota_key, each once."""
     key = F.explode(F.map_keys("limits")).alias("quota_key")
     return quotas.select("cluster", key).distinct()
 
@@ -93,15 +96,18 @@ def _select_keys(quotas: DataFrame) -> DataFrame:
 
 
 def _find_applying(pairs: DataFrame, quotas: DataFrame) -> DataFrame:
-    """_ASKED and `win`, the level that applies: one row each, none where nothing limits. An entity
-    is one object with one key, so a level is found at most once."""
+    """Return _ASKED and `win`, the level that applies: one row each, none if nothing limits. An
+    entity is one object with one key, so a level is found at most once."""
     level = F.explode(F.array(*map(_make_level, LEVELS))).alias("level")
     limits = quotas.select("cluster", "key", F.explode("limits").alias("quota_key", "value"))
     found = (
         pairs.select("*", level)
         .withColumn("key", F.col("level.key"))
+        # Eight keys are computed per pair and joined by equality. Eight left joins, one per level,
+        # would read the quotas eight times.
         .join(limits.where(F.col("value").isNotNull()), ["cluster", "key"], "inner")
     )
+    # The minimum of a struct goes by its first field: the lowest level wins, as in Kafka.
     first = F.min(F.struct("level.level", "value", "level.entity", "level.shared_scope"))
     return found.groupBy(*_ASKED).agg(first.alias("win"))
 
@@ -121,7 +127,7 @@ def _list_parts(level: Level) -> list[tuple[str, EntityPart]]:
 
 
 def _make_key(level: Level) -> Column:
-    """The key of this level's entity, as providers write it: `user=ci|client-id`."""
+    """Return the key of this level's entity, as the provider writes it: `user=ci|client-id`."""
     words = [
         F.lit(kind)
         if part is EntityPart.DEFAULT
@@ -132,12 +138,13 @@ def _make_key(level: Level) -> Column:
 
 
 def _escape_name(kind: str) -> Column:
+    # Keys escape `\` and `|` as the provider does, or users with such names would never match.
     doubled = F.replace(F.col(_SIDES[kind]), F.lit("\\"), F.lit("\\\\"))
     return F.replace(doubled, F.lit("|"), F.lit("\\|"))
 
 
 def _describe_entity(level: Level) -> Column:
-    """As `quota_levels.entity_text` words it."""
+    """Worded like `levels.entity_text`."""
     words = [
         F.lit(f"default {kind}")
         if part is EntityPart.DEFAULT
@@ -148,8 +155,8 @@ def _describe_entity(level: Level) -> Column:
 
 
 def _describe_sharers(level: Level) -> Column:
-    """As `quota_levels.sharers_text` words it. A default entity is a template: each name that it
-    stands for has a limit of its own."""
+    """Worded like `levels.sharers_text`. A default entity is a template: each name that it stands
+    for has a limit of its own."""
     user, client_id = _describe_one(USER), _describe_one(CLIENT_ID)
     if level.user is EntityPart.NONE:
         return F.concat(F.lit("anybody with "), client_id)
@@ -165,8 +172,9 @@ def _describe_one(kind: str) -> Column:
 
 
 def _describe_rows(rows: DataFrame) -> DataFrame:
-    """The rows with what is said of the level that won."""
+    """Add what is said about the level that won."""
     evaluable = F.col("quota_callback").isNull()
+    # A callback replaces Kafka's rules altogether; a limit computed by them would be wrong.
     judged = rows.withColumn("win", F.when(evaluable, F.col("win")))
     return judged.select(
         *(*_ASKED, "win.value", "win.level"),

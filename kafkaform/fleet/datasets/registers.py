@@ -1,4 +1,4 @@
-"""Which clusters and which states there are, and how much is known of each."""
+"""List the clusters and states of the fleet, and how much is known about each."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _STATES = "lineage string, name string, owner string"
 
 
 def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
-    """Every cluster of fleet.hcl, every one that has landed, and every scope id that a state, a
-    configuration or a log speaks of and that is none of theirs.
+    """Return every cluster of fleet.hcl, every one that has landed, and every other scope id that a
+    state, a configuration or a log mentions.
 
-    frames: snapshot, snapshot_raw, run. One row a name. A cluster's id is the one that it
-    answered with last, or else what fleet.hcl says.
+    Inputs: snapshot, snapshot_raw, run. One row per name. A cluster's id is the one that it
+    answered with last, or else the one in the register.
     """
     tries = frames["snapshot"].where(F.col("source") == LIVE)
     last = select_latest_snapshots(tries, ["subject"]).select(
@@ -34,6 +34,8 @@ def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
         F.col("error").alias("last_error"),
     )
     good = _select_newest(frames)
+    # Any snapshot with an id, even a failed one: a cluster that answered but could not be read is
+    # known.
     ids = select_latest_snapshots(tries.where(F.col("scope_id").isNotNull()), ["subject"])
     seen = (
         last.join(_select_shown(good), "cluster", how="left")
@@ -41,9 +43,13 @@ def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
         .join(_count_brokers(frames["snapshot_raw"]), ["cluster", "snapshot"], how="left")
     )
     declared = _list_declared(frames["snapshot"], context)
+    # full: a cluster that was removed from fleet.hcl still has data, and one that never answered
+    # has none.
     known = declared.join(seen, "cluster", how="full").withColumn(
         "cluster_id", F.coalesce("scope_id", "declared_id")
     )
+    # left_anti on an id that can be null on the right: rows without an id match nothing, as
+    # intended.
     strangers = _list_mentioned(frames).join(
         known.select("cluster_id"), "cluster_id", how="left_anti"
     )
@@ -53,7 +59,7 @@ def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def find_newest_builds(frames: Frames) -> DataFrame:
-    """The builds that took in the newest snapshot of each cluster."""
+    """Return the builds that read the newest snapshot of each cluster."""
     return _select_newest(frames).select("_build").distinct()
 
 
@@ -68,16 +74,18 @@ def _fill_columns(rows: DataFrame, context: BuildContext) -> DataFrame:
         "status": _judge_status(context),
         "coverage": F.coalesce("coverage", F.create_map().cast(_MAP)),
         "error": F.col("last_error"),
+        # The attribute is text; ANSI mode would fail the build for a bad one.
         "brokers": F.expr("try_cast(brokers AS INT)"),
     }
     return rows.withColumns(filled).select(*TABLES["cluster"].names)
 
 
 def _judge_status(context: BuildContext) -> Column:
-    """What went wrong last counts more than how old the rest is."""
+    """A failure of the newest snapshot counts more than the age of the last good one."""
     oldest = context.as_of - timedelta(hours=context.register.settings.stale_after_hours)
     return (
         F.when(F.col("failed"), "failed")
+        # Never read is not empty: every later table treats the cluster as unknown.
         .when(F.col("captured_at").isNull(), "never")
         .when(F.col("captured_at") < F.lit(oldest), "stale")
         .when(F.col("complete"), "read")
@@ -91,7 +99,7 @@ def _select_shown(good: DataFrame) -> DataFrame:
 
 
 def _count_brokers(snapshot_raw: DataFrame) -> DataFrame:
-    """cluster, snapshot, brokers, quota_callback: one row a snapshot."""
+    """Return cluster, snapshot, brokers, quota_callback: one row per snapshot."""
     about = snapshot_raw.where((F.col("source") == LIVE) & (F.col("kind") == CLUSTER))
     return about.groupBy(F.col("subject").alias("cluster"), "snapshot").agg(
         F.max(F.col("attrs")["brokers"]).alias("brokers"),
@@ -100,11 +108,12 @@ def _count_brokers(snapshot_raw: DataFrame) -> DataFrame:
 
 
 def _list_declared(like: DataFrame, context: BuildContext) -> DataFrame:
-    """What fleet.hcl says. like: a frame of the session to make it in."""
+    """Return what fleet.hcl declares. like: a frame of the session to create it in."""
     rows = [
         (c.name, c.cluster_id, c.env, c.region, c.owner, _to_list(c.super_users), c.allow_if_no_acl)
         for c in context.register.clusters
     ]
+    # With a DDL schema: an empty list, or a column of nulls, has no type to infer.
     made = like.sparkSession.createDataFrame(rows, _DECLARED)
     return made.withColumn("registered", F.lit(True))
 
@@ -114,7 +123,7 @@ def _to_list(names: tuple[str, ...] | None) -> list[str] | None:
 
 
 def _list_mentioned(frames: Frames) -> DataFrame:
-    """cluster_id: each once. A run says at its begin which clusters it is about."""
+    """Return cluster_id, each once. A run records at its start which clusters it is about."""
     told = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
     landed = frames["snapshot"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
     both = told.unionByName(landed).where(F.col("cluster_id").isNotNull())
@@ -122,12 +131,13 @@ def _list_mentioned(frames: Frames) -> DataFrame:
 
 
 def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
-    """Every state of fleet.hcl whose lineage is known, and every one that has landed.
+    """Return every state of fleet.hcl whose lineage is known, and every one that has landed.
 
-    frames: snapshot, audit_raw. One row a lineage. A configuration that could not be read the last
-    time is not known, whatever was known before; a state is known as it was read last.
+    Inputs: snapshot, audit_raw. One row per lineage. A configuration that could not be read the
+    last time is unknown, whatever was known before; a state is known as it was last read.
     """
     snapshot = frames["snapshot"]
+    # All tries, not only the good ones: a configuration that fails now must be unknown now.
     tries = select_latest_snapshots(snapshot.where(F.col("source") == DESIRED), ["subject"])
     states = snapshot.where((F.col("source") == STATE) & F.col(GOOD).isNotNull())
     desired = tries.select(
@@ -161,8 +171,9 @@ def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def _merge_maps(first: Column, second: Column) -> Column:
-    """One map of two that may be null; where both have a key, the second one's."""
+    """Merge two maps, which may be null. If both have a key, the second wins."""
     empty = F.create_map().cast(_MAP)
     one, two = F.coalesce(first, empty), F.coalesce(second, empty)
+    # `map_concat` of maps with a common key is an error by default (spark.sql.mapKeyDedupPolicy).
     rest = F.map_filter(one, lambda key, _: ~F.map_contains_key(two, key))
     return F.map_concat(rest, two)

@@ -1,4 +1,4 @@
-"""How applies end: of each day, cluster and kind, and of each error that they met."""
+"""Count how applies end, per day, cluster and kind, and per error that they met."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ from ..tables.definitions import TABLES
 from .attempts import OUTCOME, select_tries
 
 STEP = ("lineage", "run", "step")
+"""The columns that identify a step."""
 GOOD = ("applied", "started")
+"""Outcomes that count as done."""
 ALL = ""
-"""error_code of the row about all steps of that day, cluster and kind."""
+"""`error_code` of the row about all steps of a day, cluster and kind."""
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """The rows of `apply_reliability`.
+    """Return the rows of `apply_reliability`.
 
-    Inputs: event, run; of all clusters. A step counts on the day of its last try and ends as that
-    one did; an intent that nothing ended is `unknown`. Steps less applied, failed, unknown and
-    skipped are those that started work which goes on. The row of an error is about the steps that
-    met it in any try, however they ended; its durations are those of the tries that met it.
-    Durations are measured from send to answer, so what was skipped, is open or was closed by a
-    later run has none. retries: tries after the first. partial_runs: runs in which some step was
-    applied and another one was not, or which did not come to their end. validated_then_failed:
-    failed steps of runs in which the dry run refused none.
+    Inputs: event, run, for all clusters. A step counts on the day of its last try and ends as that
+    one did; an intent without an end is `unknown`. Steps minus applied, failed, unknown and skipped
+    are those that started work which continues. The row of an error is about the steps that met it
+    in any try, however they ended; its durations are those of the tries that met it. Durations run
+    from send to answer, so a step that was skipped, is open or was closed by a later run has none.
+    retries: tries after the first. partial_runs: runs that applied some step and not another, or
+    did not reach their end. validated_then_failed: failed steps of runs whose dry run rejected
+    none.
     """
     run = frames["run"].select("lineage", "run", "refused", "complete", F.lit(True).alias("_seen"))
     steps = _add_end(select_tries(frames["event"])).join(run, ["lineage", "run"], how="left")
+    # Each step is in the row for all and in the row of each error it met.
     met = F.array_distinct(F.array(F.lit(ALL), F.coalesce("error_code", F.lit(ALL))))
     rows = _add_run(steps).withColumn("error_code", F.explode(met))
     group = ["day", "cluster", "kind", "error_code"]
+    # A step with several tries counts once per group.
     once = Window.partitionBy(*group, *STEP).orderBy("seq")
     first = rows.withColumn("_once", F.row_number().over(once) == 1)
     return first.groupBy(*group).agg(*_count_figures()).select(*TABLES["apply_reliability"].names)
@@ -48,6 +52,7 @@ def _count_figures() -> tuple[Column, ...]:
         F.count_distinct(this_run).alias("runs"),
         F.count_distinct(F.when(F.col("_partial"), this_run)).alias("partial_runs"),
         F.count_if(once & clean & (end == "failed")).alias("validated_then_failed"),
+        # Exact, not `approx_percentile`: the same input must give the same table.
         F.percentile("_measured", 0.5).alias("p50_ms"),
         F.percentile("_measured", 0.95).alias("p95_ms"),
     )
@@ -57,8 +62,10 @@ _ENDS = ("applied", "failed", "unknown", "skipped")
 
 
 def _add_end(sent: DataFrame) -> DataFrame:
-    """Each try with how its step ended, on which day, after how many tries."""
+    """Add to each try how its step ended, on which day, and after how many tries."""
     step = Window.partitionBy(*STEP)
+    # The whole partition as frame: the default one ends at the current row, so `last` would be
+    # itself.
     in_order = step.orderBy("attempt", "seq").rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )
@@ -74,9 +81,10 @@ def _add_end(sent: DataFrame) -> DataFrame:
 
 
 def _add_run(steps: DataFrame) -> DataFrame:
-    """Each try with whether its run did some of its steps and others not."""
+    """Add to each try whether its run applied only some of its steps."""
     whole = Window.partitionBy("lineage", "run")
     good = F.col("_end").isin(*GOOD)
+    # A run that is not in the table `run` is unknown, not cut off.
     cut_off = F.col("_seen") & ~F.coalesce("complete", F.lit(False))
     undone = F.max(~good | F.coalesce(cut_off, F.lit(False))).over(whole)
     return steps.withColumn("_partial", F.max(good).over(whole) & undone)

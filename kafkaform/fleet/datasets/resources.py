@@ -1,4 +1,4 @@
-"""What there is now: of clusters, of states and of configurations, each as it landed last."""
+"""Select what exists now: the newest rows of clusters, of states and of configurations."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ FAILED = "failed"
 
 
 def build_live(frames: Frames, context: BuildContext) -> DataFrame:
-    """The objects that each cluster showed last. frames: snapshot, snapshot_raw.
+    """Return the objects that each cluster showed last. Inputs: snapshot, snapshot_raw.
 
-    Kind by kind: where the newest snapshot could not read one, the newest that could counts; a
-    snapshot that failed as a whole never does. A kind that no coverage speaks of was read whenever
-    anything was.
+    Per kind: if the newest snapshot could not read the kind, the newest one that could is used. A
+    snapshot that failed as a whole is never used. A kind that no coverage mentions was read
+    whenever anything was.
     """
+    # Not `complete` ones: a snapshot with one failed kind still shows all others.
     good = _select_good(frames, LIVE)
     kinds = _explode_kinds(good)
     by_kind = _select_covered(kinds).select(
@@ -31,9 +32,11 @@ def build_live(frames: Frames, context: BuildContext) -> DataFrame:
     )
     chosen = known.join(by_kind, ["subject", "kind"], how="left").withColumn("_known", F.lit(True))
     rows = frames["snapshot_raw"].where(F.col("source") == LIVE)
+    # One row per cluster and kind on the right: broadcasting it keeps the large side unshuffled.
     found = rows.join(F.broadcast(chosen), ["subject", "kind"], how="left").join(
         F.broadcast(last), "subject", how="inner"
     )
+    # A kind whose every look failed is known and has no `_of`: null equals no snapshot, so no rows.
     wanted = F.when(F.col("_known"), F.col("_of")).otherwise(F.col("_last"))
     kept = found.where(F.col("snapshot") == wanted)
     kept = kept.withColumn("cluster", F.col("subject"))
@@ -41,14 +44,14 @@ def build_live(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def find_live_builds(frames: Frames) -> DataFrame:
-    """The builds that took in what `live` is made of."""
+    """Return the builds that read the rows of `live`."""
     good = _select_good(frames, LIVE)
     last = select_latest_snapshots(good, ["subject"]).select("_build")
     return last.unionByName(_select_covered(_explode_kinds(good)).select("_build")).distinct()
 
 
 def _select_good(frames: Frames, source: str) -> DataFrame:
-    """Snapshots that have rows."""
+    """Return the snapshots that have rows."""
     return frames["snapshot"].where((F.col("source") == source) & F.col(GOOD).isNotNull())
 
 
@@ -58,16 +61,17 @@ def _explode_kinds(good: DataFrame) -> DataFrame:
 
 
 def _select_covered(kinds: DataFrame) -> DataFrame:
-    """The newest snapshot of each cluster and kind that could read it."""
+    """Return the newest snapshot of each cluster and kind that could read it."""
     return select_latest_snapshots(kinds.where(F.col("value") != FAILED), ["subject", "key"])
 
 
 def build_recorded(frames: Frames, context: BuildContext) -> DataFrame:
-    """The objects that each state has. frames: snapshot, snapshot_raw, cluster."""
+    """Return the objects that each state records. Inputs: snapshot, snapshot_raw, cluster."""
     return _select_rows(_select_states(frames), frames, "recorded")
 
 
 def find_recorded_builds(frames: Frames) -> DataFrame:
+    """Return the builds that read the newest states."""
     return _select_states(frames).select("_build").distinct()
 
 
@@ -76,25 +80,28 @@ def _select_states(frames: Frames) -> DataFrame:
 
 
 def build_desired(frames: Frames, context: BuildContext) -> DataFrame:
-    """The objects that each configuration declares; none of one that could not be read the last
-    time (`lineage.desired_known`). frames: snapshot, snapshot_raw, cluster."""
+    """Return the objects that each configuration declares; none for a configuration that could not
+    be read the last time (`lineage.desired_known`). Inputs: snapshot, snapshot_raw, cluster."""
     return _select_rows(_select_configurations(frames), frames, "desired")
 
 
 def find_desired_builds(frames: Frames) -> DataFrame:
+    """Return the builds that read the newest configurations."""
     return _select_configurations(frames).select("_build").distinct()
 
 
 def _select_configurations(frames: Frames) -> DataFrame:
     mine = frames["snapshot"].where(F.col("source") == DESIRED)
+    # First the newest, then whether it is good: an older configuration would hide that it is
+    # unreadable.
     return select_latest_snapshots(mine, ["subject"]).where(F.col(GOOD).isNotNull())
 
 
 def _select_rows(snapshots: DataFrame, frames: Frames, table: str) -> DataFrame:
-    """The rows of these snapshots of states or configurations, one a lineage.
+    """Return the rows of these snapshots of states or configurations, one snapshot per lineage.
 
-    What is in a cluster that nobody has reached yet is left out: there is nothing to compare it
-    with, and no name to tell it by.
+    Objects in a cluster that nobody has reached yet are left out: there is nothing to compare them
+    with, and no name for the cluster.
     """
     chosen = snapshots.select("source", "subject", "snapshot", "scopes")
     rows = frames["snapshot_raw"].join(
@@ -103,6 +110,8 @@ def _select_rows(snapshots: DataFrame, frames: Frames, table: str) -> DataFrame:
     placed = rows.withColumns(
         {
             "lineage": F.col("subject"),
+            # A row that was written before the cluster answered has no scope id; its snapshot may
+            # know it.
             "scope_id": F.coalesce("scope_id", F.try_element_at("scopes", F.col("instance"))),
         }
     )
@@ -112,6 +121,6 @@ def _select_rows(snapshots: DataFrame, frames: Frames, table: str) -> DataFrame:
 
 
 def _keep_once(rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    """A file that was taken in twice has each row twice; and two instances may lead to one
-    cluster, of which the first one counts."""
+    """Keep one row per key. A file that was read twice has each row twice; and two provider
+    instances may lead to one cluster, of which the first counts."""
     return select_newest(rows, keys, F.asc_nulls_last("instance"), F.asc("_file"))

@@ -1,4 +1,4 @@
-"""Runs, and whether the log that tells of them is whole."""
+"""List runs, and judge whether the audit log that contains them is complete and unchanged."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 
 GENESIS = "0" * 64
-"""What the first record says that it follows."""
+"""`prev` of the first record."""
 _OUTSIDE = ("state", "recover")
-"""Records that are also written without a run: edits of the state, and seals of torn appends."""
+"""Kinds of records that are also written outside of runs: edits of the state, seals of torn
+appends."""
 _ERRORS = "steps array<struct<error:struct<code:string>>>"
 _BEGUN = (
     *(("command", "command"), ("host", "host"), ("commit", "commit")),
@@ -21,20 +22,21 @@ _BEGUN = (
 )
 """Member of a `run_begin` -> column."""
 _CHAIN = ("sound", "gap", "broken")
-"""The worst counts."""
+"""Verdicts, the worst last."""
 _SOUND, _GAP, _BROKEN = range(3)
 
 
 def build_run(frames: Frames, context: BuildContext) -> DataFrame:
-    """frames: audit_raw. One row a run that began, planned, tried or ended something.
+    """Return one row per run that began, planned, tried or ended something. Input: audit_raw.
 
-    A run that was resumed under its own name has ended if it did so after its last begin. The
-    chain is broken where a record is not what was written, does not follow the one before it, or
-    has a rival for its place; where one is only missing, it has a gap.
+    A run that was resumed under its own name has ended if its last end comes after its last begin.
+    The chain is broken if a record was altered, does not follow its predecessor, or has a rival for
+    its place; if a record is missing, the chain has a gap.
     """
     raw = frames["audit_raw"].where(F.col("lineage").isNotNull())
     records = raw.where(F.col("seq").isNotNull())
     runs = records.groupBy("lineage", "run").agg(
+        # A struct as order: of two rival records with one number, every build picks the same.
         F.min_by("actor", F.struct("seq", "hash")).alias("actor"),
         F.min(_parse_time("time")).alias("started_at"),
         F.max("seq").alias("last"),
@@ -46,6 +48,7 @@ def build_run(frames: Frames, context: BuildContext) -> DataFrame:
         _take_last("run_begin", _parse_scopes()).alias("scopes"),
         F.max(~F.col("kind").isin(*_OUTSIDE)).alias("ran"),
     )
+    # The begin may be in an older log that never landed.
     over = F.col("ended") > F.coalesce("begun", F.lit(0))
     ended = {
         "ended_at": F.when(over, _parse_time("end_time")),
@@ -60,9 +63,11 @@ def build_run(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def _judge_chains(raw: DataFrame) -> DataFrame:
-    """lineage, seq, chain: what the log is worth up to each record. One row a number."""
+    """Return lineage, seq, chain: whether the log is sound up to each record. One row per
+    number."""
     columns = ("lineage", "seq", "hash", "prev")
-    # Apart, since whole lines are most of the table and few of them are looked at.
+    # Separately: `line` is most of the table's bytes, and only rejected lines need it.
+    # An altered line keeps its place: without it, the log would only seem to lack a record.
     bad = raw.where(F.col("seq").isNull()).withColumn("seq", parse_claimed_seq())
     claimed = raw.where(F.col("seq").isNotNull()).select(*columns).union(bad.select(*columns))
     places = (
@@ -75,15 +80,18 @@ def _judge_chains(raw: DataFrame) -> DataFrame:
         )
     )
     in_order = Window.partitionBy("lineage").orderBy("seq")
+    # One task per log. A log is read in one sequence anyway, and its columns here are small.
     before, follows = F.lag("seq", 1, 0).over(in_order), F.lag("hash").over(in_order)
     expected = F.when(F.col("seq") == 1, F.lit(GENESIS)).otherwise(follows)
     worth = (
         F.when(F.col("hash").isNull() | (F.col("hash") != F.col("_high")), _BROKEN)
+        # After a gap the next `prev` cannot be checked, so the gap is the verdict, not `broken`.
         .when(F.col("seq") != before + 1, _GAP)
         .when(~F.col("prev").eqNullSafe(expected), _BROKEN)
         .otherwise(_SOUND)
     )
     judged = places.withColumn("worth", worth)
+    # The worst up to here: nothing after a break can be trusted, everything before it can.
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     worst = F.max("worth").over(so_far)
     name = F.element_at(F.array(*map(F.lit, _CHAIN)), worst + 1)
@@ -91,8 +99,8 @@ def _judge_chains(raw: DataFrame) -> DataFrame:
 
 
 def _take_last(kind: str, value: Column) -> Column:
-    """The value in the last record of this kind of a group. A copy without its body tells less
-    than the record itself."""
+    """Return the value in the group's last record of this kind. A copy without its body tells less
+    than the record itself, so the longer one counts."""
     mine = F.col("kind") == kind
     return F.max_by(F.when(mine, value), F.when(mine, F.struct("seq", "hash", F.length("body"))))
 
@@ -110,7 +118,8 @@ def _parse_time(name: str) -> Column:
 
 
 def _count_refused(records: DataFrame) -> DataFrame:
-    """lineage, run, refused: how many steps dry runs refused. One row a run that had any."""
+    """Return lineage, run, refused: how many steps dry runs rejected. One row per run that had
+    any."""
     tried = records.where(F.col("kind") == "validate")
     once = select_newest(tried, ["lineage", "seq", "hash"], F.desc(F.length("body")), F.asc("body"))
     steps = F.from_json("body", _ERRORS)["steps"]

@@ -1,7 +1,7 @@
-"""Which topics nobody seems to use: several signals, and a verdict only where they were watched.
+"""Find topics that nobody seems to use, by several signals, and only where these were observed.
 
-A candidate is no more than that. Readers that commit no offsets leave no trace in a snapshot, and
-so does a group that came and went between two of them and left its offsets as they were.
+A candidate is no proof. Readers that commit no offsets leave no trace in a snapshot, nor does a
+group that came and went between two snapshots and left its offsets as they were.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ from .usage import COMPLETE, KEY, VISIBLE, build_usage
 
 _TOPIC, _ACL = "kafka_topic", "kafka_acl"
 _ACCESS = ("Read", "Write", "All")
+"""Operations that use a topic."""
 SIGNALS = ("written", "read", "empty", "granted", "aged")
+"""Columns that count for the confidence, if they can be judged."""
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """`unused_topics` from `live`, `history`, `cluster`, `snapshot`, `snapshot_raw`, `desired`,
-    `recorded` and itself.
+    """Return the rows of `unused_topics`, from `live`, `history`, `cluster`, `snapshot`,
+    `snapshot_raw`, `desired`, `recorded` and itself.
 
-    One row for each topic that is not Kafka's own. All is judged as of the newest snapshot of its
-    cluster. `in_use`: written or read within the grace days. `too_new`: it appeared within them.
-    `candidate`: neither written nor read, and both were watched all the time. All else is
-    `insufficient_evidence`. Emptiness, grants and age are told, and count for the confidence.
+    One row per topic that is not Kafka's own, judged as of its cluster's newest snapshot. `in_use`:
+    written or read within the grace days. `too_new`: it appeared within them. `candidate`: neither
+    written nor read, and both were observed all the time. Everything else is
+    `insufficient_evidence`. Emptiness, grants and age are shown, and count for the confidence.
     """
+    # Several signals: an empty topic may be a queue that is read quickly, and a full one an old
+    # archive.
     usage = build_usage(frames, context.build)
     rows = (
         _select_topics(frames, context.register)
@@ -48,9 +52,10 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
 
 
 def _select_topics(frames: Frames, register: Register) -> DataFrame:
-    """KEY, owner, partitions, incarnation, what its log holds now, and what is known of the
-    cluster: as_of, coverage, allow_if_no_acl."""
+    """Return KEY, owner, partitions, incarnation, what the log holds now, and what is known about
+    the cluster: as_of, coverage, allow_if_no_acl."""
     live, attrs = frames["live"], F.col("attrs")
+    # By prefix as well: only some of the topics that begin with `__` are internal to the broker.
     internal = F.col("key").startswith("__") | attrs["details.internal"].eqNullSafe("true")
     topics = live.where((F.col("kind") == _TOPIC) & ~internal)
     named = add_owner(topics, frames, register).select(
@@ -71,15 +76,15 @@ def _select_topics(frames: Frames, register: Register) -> DataFrame:
 
 
 def _collect_past(history: DataFrame) -> DataFrame:
-    """KEY and past: the beginnings of all that the topic has been."""
+    """Return KEY and past: the start of each interval of the topic."""
     form = F.struct("incarnation", "valid_from", "seen_before")
     rows = history.where(F.col("kind") == _TOPIC).groupBy("cluster", "key")
     return rows.agg(F.collect_list(form).alias("past")).withColumnRenamed("key", "topic")
 
 
 def _find_birth() -> Column:
-    """at: when the topic that is there now was first shown; before: a time at which it certainly
-    was not there, null: none is known."""
+    """Return at, when the present topic was first shown, and before, a time at which it certainly
+    did not exist (null: none is known)."""
     mine = F.filter("past", lambda form: form["incarnation"].eqNullSafe(F.col("incarnation")))
     begins = F.transform(mine, _make_beginning)
     return F.array_min(begins)
@@ -93,9 +98,8 @@ def _make_beginning(form: Column) -> Column:
 
 
 def _find_principals(live: DataFrame) -> DataFrame:
-    """KEY and principals: who may read or write the topic by an ACL that allows it, an empty array
-    if all ACLs of the topic are about something else; no row: there is no ACL of the topic. What
-    is denied is not looked at."""
+    """Return KEY and principals: who may read or write the topic by an ALLOW. An empty array: all
+    ACLs of the topic are about something else. No row: the topic has no ACL. DENYs are ignored."""
     names = live.where(F.col("kind") == _TOPIC).select("cluster", F.col("key").alias("topic"))
     patterns = _select_patterns(live)
     everybody = F.array_distinct(F.flatten(F.collect_list("principals")))
@@ -104,7 +108,7 @@ def _find_principals(live: DataFrame) -> DataFrame:
 
 
 def _select_patterns(live: DataFrame) -> DataFrame:
-    """cluster, pattern, name, principals: each pattern once, since many ACLs share one."""
+    """Return cluster, pattern, name, principals: each pattern once, since many ACLs share one."""
     attrs = F.col("attrs")
     acls = live.where((F.col("kind") == _ACL) & (attrs["resource_type"] == "Topic"))
     allows = (attrs["acl_permission_type"] == "Allow") & attrs["acl_operation"].isin(*_ACCESS)
@@ -116,11 +120,13 @@ def _select_patterns(live: DataFrame) -> DataFrame:
 
 
 def _find_covering(names: DataFrame, patterns: DataFrame) -> DataFrame:
-    """KEY, pattern, name: each pattern that would cover the topic, if it were there. Names are cut
-    at those lengths alone that some prefix of their cluster has."""
+    """Return KEY, pattern, name: each pattern that covers the topic if an ACL has it. Names are cut
+    only to the lengths that some prefix in their cluster has."""
     size = F.when(F.col("pattern") == "Prefixed", F.length("name"))
     lengths = patterns.groupBy("cluster").agg(F.collect_set(size).alias("lengths"))
     topic = F.col("topic")
+    # An equality join on cut names. `startswith` as a join condition would compare each topic with
+    # each pattern of its cluster.
     fitting = F.filter("lengths", lambda length: length <= F.length(topic))
     prefixes = F.transform(fitting, lambda n: _make_pattern("Prefixed", F.left(topic, n)))
     literals = F.array(_make_pattern("Literal", topic), _make_pattern("Literal", F.lit("*")))
@@ -133,8 +139,9 @@ def _make_pattern(kind: str, name: Column) -> Column:
 
 
 def _is_granted(register: Register) -> Column:
-    """Null: not all ACLs are known, or what holds without any."""
+    """Null: not all ACLs are known, or the rule for topics without any."""
     own = {owner.name: list(owner.principals) for owner in register.owners}
+    # One literal for all owners, since a literal for each makes plans that take minutes.
     known = F.from_json(F.lit(json.dumps(own)), "map<string,array<string>>")
     mine = F.coalesce(F.try_element_at(known, F.col("owner")), F.array().cast("array<string>"))
     others = F.size(F.array_except("principals", mine)) > 0
@@ -147,9 +154,11 @@ def _is_granted(register: Register) -> Column:
 
 
 def _add_signals(rows: DataFrame, grace_days: int) -> DataFrame:
-    """The rows with SIGNALS, each null if it cannot be judged, and what follows from them."""
+    """Add SIGNALS, each null if it cannot be judged, and what follows from them."""
     since = F.col("as_of") - F.make_dt_interval(F.lit(grace_days))
     idle = [
+        # True as soon as a use is seen. False only if the whole grace period was observed up to the
+        # newest snapshot. Otherwise null: unread is not unused.
         F.when(F.col(last) > since, F.lit(True)).when(
             (F.col(first) <= since) & (F.col(newest) == F.col("as_of")), F.lit(False)
         )
@@ -183,14 +192,16 @@ def _judge_verdict() -> Column:
     used = F.col("written") | F.col("read")
     return (
         F.when(used, "in_use")
+        # `~null` is null, and `when` passes it over: a topic of unknown age is not "too new".
         .when(~F.col("aged"), "too_new")
+        # `written | read` is null if one is unknown and the other is not true.
         .when(used.isNull(), "insufficient_evidence")
         .otherwise("candidate")
     )
 
 
 def _describe_evidence() -> Column:
-    """What is known of each signal, in words."""
+    """Say in words what is known about each signal."""
     return F.array(
         _describe_signal("written", "written", "nothing written", "written_at", "offsets_since"),
         _describe_signal("read", "read", "nothing read", "read_at", "groups_since"),
@@ -209,7 +220,7 @@ def _describe_evidence() -> Column:
 
 
 def _describe_signal(signal: str, yes: str, no: str, last: str, first: str) -> Column:
-    """`no` holds from the last sign on, or as long as anybody has looked."""
+    """Say when the signal was last seen, or since when its absence was observed."""
     return (
         F.when(F.col(signal), F.concat(F.lit(f"{yes}, as shown on "), _render_day(last)))
         .when(~F.col(signal), F.concat(F.lit(f"{no} since "), _render_day(F.greatest(last, first))))

@@ -1,3 +1,4 @@
-"""In: rows. Out: aligned text, JSON, and CSV that no spreadsheet runs.
-Must not know: where rows come from, terminals.
+"""Render rows as aligned text, as JSON, and as CSV that no spreadsheet executes.
+
+In: rows. Out: text and files. Must not know: where rows come from, terminals.
 """

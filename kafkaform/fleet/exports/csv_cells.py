@@ -1,7 +1,7 @@
-"""Cells of CSV that no spreadsheet runs, one by one or a batch of Arrow at a time.
+"""Render CSV cells that no spreadsheet executes, one by one or a batch of Arrow at a time.
 
-Both ways give the same text. A batch goes column by column: Arrow finds the texts that may need a
-change, which are few, and leaves these to Python.
+Both ways give the same text. A batch is rendered by column: Arrow finds the few texts that may need
+a change, and only those are handled in Python.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SUSPECT = r"""^[ "']*[=+\-@|%]|[^\x20-\x7e]|##"""
-"""What has nothing of this stays as it is in a cell (RE2)."""
+"""A text without a match stays as it is in a cell (RE2 syntax)."""
 _QUOTED = r"""[^\x20-\x7e]|["\\]|##"""
-"""What has nothing of this stays as it is in JSON, within a cell."""
+"""A text without a match stays as it is inside of JSON in a cell."""
 _SECOND = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def to_text(value: object) -> str:
-    """One value on one line: times in UTC, collections as canonical JSON, nothing for null."""
+    """Render a value on one line: times in UTC, collections as canonical JSON, null as nothing."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -39,13 +39,13 @@ def to_text(value: object) -> str:
 
 
 def render_utc(time: datetime) -> str:
-    """RFC 3339 with Z, to the second; a time without a zone is UTC."""
+    """RFC 3339 with Z, to the second. A time without a zone is UTC."""
     aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return aware.strftime(_SECOND)
 
 
 def to_jsonable(value: Any) -> Any:
-    """The same in JSON's types; what is not a number becomes null."""
+    """Return the value in JSON's types. NaN and infinity become null."""
     if isinstance(value, Mapping):
         return {str(name): to_jsonable(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -60,21 +60,22 @@ def to_jsonable(value: Any) -> Any:
 
 
 def render_cell(value: object) -> str:
-    """One value. Text that a spreadsheet would run as a formula gets an apostrophe before it;
-    numbers stay as they are."""
+    """Render a value. Text that a spreadsheet would execute gets an apostrophe in front; numbers
+    stay."""
     return to_text(value) if isinstance(value, int | float) else escape_formula(to_text(value))
 
 
 def expand_mask(column: str, value: Any) -> Any:
-    """A mask as the operations that it stands for, by the name of its column; else the value."""
+    """Return a mask as the operations that it stands for, by the name of its column; else the
+    value."""
     return (
         ", ".join(list_operations(value)) if column in MASKS and isinstance(value, int) else value
     )
 
 
 def render_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """The batch as rows for a CSV writer: text, numbers that it writes as `render_cell` would, or
-    None."""
+    """Return the batch as rows for a CSV writer: text, numbers that it writes as `render_cell`
+    would, or None."""
     columns = zip(batch.schema.names, batch.columns, strict=True)
     return zip(*(_render_column(name, column) for name, column in columns), strict=True)
 
@@ -85,6 +86,7 @@ def _render_column(name: str, column: pa.Array) -> list[Any]:
 
     kind, types = column.type, pa.types
     if name in MASKS:
+        # Few distinct masks stand for millions of rows.
         known = {value: expand_mask(name, value) for value in pc.unique(column).to_pylist()}
         return [known[value] for value in column.to_pylist()]
     if types.is_string(kind) or types.is_string_view(kind):
@@ -92,7 +94,7 @@ def _render_column(name: str, column: pa.Array) -> list[Any]:
     if types.is_list(kind) and types.is_string_view(kind.value_type):
         return _render_lists(column.cast(pa.list_(pa.string())))
     if types.is_timestamp(kind):
-        # In whole seconds, else %S has decimals.
+        # In whole seconds: Arrow's %S prints the decimals of finer units.
         column = pc.strftime(column.cast(pa.timestamp("s", "UTC"), safe=False), _SECOND)
     elif types.is_boolean(kind) or types.is_date32(kind):
         column = column.cast(pa.string())
@@ -113,7 +115,7 @@ def _render_texts(column: pa.StringArray) -> list[str | None]:
 
 
 def _render_lists(column: pa.ListArray) -> list[str | None]:
-    """Lists of texts as JSON."""
+    """Render lists of texts as JSON."""
     import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 

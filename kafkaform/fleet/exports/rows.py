@@ -1,4 +1,4 @@
-"""Rows for people and for other programs: aligned text, JSON, and CSV that no spreadsheet runs."""
+"""Write rows for people and programs: aligned text, JSON, and CSV that no spreadsheet executes."""
 
 from __future__ import annotations
 
@@ -32,21 +32,23 @@ INTERNAL: Mapping[str, frozenset[str]] = {
         + ("committed", "read_at", "groups_since", "groups_at")
     ),
 }
-"""Table -> columns from which the next build goes on, and nobody else reads."""
+"""Table -> columns that only the next build reads."""
 Mask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
-"""(table, row) -> the row as it may be shown."""
+"""Turns a row of a table into the row that may be shown."""
 
 
 class Sheet(Struct, frozen=True):
-    """names: of the columns; rows: as many values each."""
+    """A table to print."""
 
     names: tuple[str, ...]
+    """Of the columns."""
     rows: tuple[tuple[Any, ...], ...]
+    """Each with as many values."""
 
 
 def render_table(sheet: Sheet) -> str:
-    """Columns two spaces apart, numbers flush right, `-` for null, masks in words; a last line
-    counts."""
+    """Render columns two spaces apart, numbers flush right, null as `-`, masks in words. The last
+    line counts the rows."""
     rows = [tuple(map(expand_mask, sheet.names, row)) for row in sheet.rows]
     cells = [[to_text(v) or NOTHING for v in row] for row in (sheet.names, *rows)]
     columns = list(zip(*cells, strict=True))
@@ -63,7 +65,7 @@ def _pad_cell(cell: str, width: int, flush: bool) -> str:
 
 
 def _is_numeric(values: Iterable[object]) -> bool:
-    """Whether a column holds nothing but numbers."""
+    """True for a column that contains nothing but numbers."""
     known = [value for value in values if value is not None]
     return bool(known) and all(
         isinstance(value, int | float) and not isinstance(value, bool) for value in known
@@ -78,14 +80,14 @@ def render_json(sheet: Sheet) -> str:
 
 
 def render_csv(sheet: Sheet) -> str:
-    """RFC 4180 with a header, each cell as `cells.cell`."""
+    """RFC 4180 with a header; cells as in `csv_cells.render_cell`."""
     target = io.StringIO()
     write_rows(target, sheet.names, sheet.rows)
     return target.getvalue()
 
 
 def write_rows(file: IO[str], names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """The same, row by row."""
+    """Write CSV row by row."""
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(names)
     writer.writerows([render_cell(value) for value in row] for row in rows)
@@ -99,13 +101,13 @@ FORMATS: Mapping[str, Callable[[Sheet], str]] = {
 
 
 def csv_name(stem: str, table: str) -> str:
-    """What the file of one table is called."""
+    """Return the name of a table's file."""
     return f"{stem}-{table}.csv"
 
 
 def write_csv(gold: Gold, folder: Path, stem: str, mask: Mask | None = None) -> tuple[Path, ...]:
-    """Every gold table of the build as `<stem>-<table>.csv`, ordered by its key. A file is there
-    whole or not at all. mask: applied to each row.
+    """Write every gold table of the build to `<stem>-<table>.csv`, ordered by its key. A file is
+    there completely or not at all. mask: applied to each row.
 
     Raises StorageError.
     """
@@ -119,7 +121,9 @@ def write_csv(gold: Gold, folder: Path, stem: str, mask: Mask | None = None) -> 
 
 @contextmanager
 def write_whole(path: Path, task: str) -> Iterator[Path]:
-    """A place for a file or folder that then is there whole or not at all. Raises StorageError."""
+    """Yield a path for a file or folder, which gets its name only when it is complete. Raises
+    StorageError."""
+    # In the same folder: a rename across disks is a copy, which can be cut short.
     half = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield half

@@ -1,3 +1,5 @@
-"""In: landing files, and lines of audit logs. Out: rows as they landed, and what is wrong there.
-Must not know: Spark's tables, builds, answers.
+"""Parse and verify what has landed: snapshots, the register, and lines of audit logs.
+
+In: landing files as bytes. Out: rows, and the reason for each file or line that is rejected. Must
+not know: Delta tables, builds, answers.
 """

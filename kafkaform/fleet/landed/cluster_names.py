@@ -1,5 +1,4 @@
-"""By which name a cluster is known: files say scope ids, people say names. And how Spark
-takes a path for what it is."""
+"""Translate scope ids (used in files) to cluster names (used by people); select newest rows."""
 
 from __future__ import annotations
 
@@ -11,31 +10,43 @@ from pyspark.sql import Column, DataFrame, Window
 
 _GLOB = re.compile(r"([\[\]{}*?\\])")
 GOOD = "sha256"
-"""Column of `snapshot` that is null for one that has no rows to be believed."""
+"""Column of `snapshot` that is null if the snapshot failed: then it has no rows that can be
+trusted."""
 
 
 def select_newest(frame: DataFrame, keys: Sequence[str], *order: Column) -> DataFrame:
-    """The first row of each key in this order, which must be a total one."""
+    """Keep the first row of each key. order: must be total, so that each build picks the same
+    row."""
+    # Not dropDuplicates: it keeps an arbitrary row, so two builds of the same input could differ.
     ranked = Window.partitionBy(*keys).orderBy(*order)
     first = frame.withColumn("_rank", F.row_number().over(ranked)).where(F.col("_rank") == 1)
     return first.drop("_rank")
 
 
 def select_latest_snapshots(snapshot: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The last one of each key; of two of one moment, the one whose name comes last."""
+    """Keep the newest snapshot of each key. Of two with the same time, the greater name wins."""
     return select_newest(snapshot, keys, F.desc("captured_at"), F.desc("snapshot"), F.desc("_file"))
 
 
 def add_cluster_names(frame: DataFrame, cluster: DataFrame) -> DataFrame:
-    """frame with `cluster`: the name of the cluster of its scope_id, or the scope id itself.
-    cluster: the silver table."""
+    """Add the column `cluster`: the name that belongs to `scope_id`, or the scope id if there is
+    none.
+
+    cluster: the silver table.
+    """
+    # One row per cluster: small enough to broadcast at any size of fleet, which avoids a shuffle of
+    # the large side. A left join keeps rows of clusters that no register names.
     found = frame.join(F.broadcast(list_cluster_names(cluster)), "scope_id", how="left")
     return found.withColumn("cluster", F.coalesce("_name", "scope_id")).drop("_name")
 
 
 def list_cluster_names(cluster: DataFrame) -> DataFrame:
-    """scope_id, _name: one row a scope id. Where two names answer with one id, the one in
-    fleet.hcl that was read last."""
+    """Return scope_id and _name, one row per scope id.
+
+    If two clusters of fleet.hcl have the same id, the one that was read last names the rows.
+    """
+    # A cluster that never answered has no id. In a join null equals nothing, so its rows would only
+    # cost.
     known = cluster.where(F.col("cluster_id").isNotNull())
     order = (F.desc("registered"), F.desc_nulls_last("captured_at"), F.asc("cluster"))
     chosen = select_newest(known, ["cluster_id"], *order)
@@ -43,5 +54,5 @@ def list_cluster_names(cluster: DataFrame) -> DataFrame:
 
 
 def escape_pattern(path: str) -> str:
-    """Spark takes what looks like a pattern for one, unless it is written like this."""
+    """Escape glob characters, because Spark's readers expand every path that contains them."""
     return _GLOB.sub(r"\\\1", path)

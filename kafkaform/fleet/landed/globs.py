@@ -1,4 +1,4 @@
-"""Globs over names: `*` stands for any characters, `?` for one, all else for itself."""
+"""Match names against globs: `*` is any text, `?` one character, and all else is literal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ _MEANING = {"*": ".*", "?": "."}
 
 
 def to_regex(glob: str) -> str:
-    """The glob as a regular expression for a whole name, alike for Java and for Python."""
+    """Translate the glob to a regular expression for the whole name, for Java and Python alike."""
+    # `$` and `\Z` also match before a trailing newline in Java, and `\z` is new in Python: a
+    # look-ahead that nothing follows means the same in both. `(?s)` lets `*` match newlines, too.
     return r"(?s)\A" + "".join(_MEANING.get(c) or re.escape(c) for c in glob) + r"(?!.)"
 
 
 def matches(text: Column, glob: str) -> Column:
-    """Whether a text is one of those that the glob stands for. Most globs need no regular
-    expression, which would be slow."""
+    """True for texts that the glob matches. Most globs are a name or a prefix: those need no
+    regular expression, which costs Spark many times a comparison."""
     stem = glob.removesuffix("*")
     if "*" in stem or "?" in stem:
         return text.rlike(to_regex(glob))

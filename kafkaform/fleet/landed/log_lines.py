@@ -1,8 +1,9 @@
-"""Lines of audit logs, taken apart and judged: what a record says, or why a line is none.
+"""Parse and verify audit-log lines; say why a line is rejected.
 
-A record's hash is over its canonical JSON without the hash itself. Members are sorted there, so
-the hashed text is the line without the last `"hash":"…",`, which stands between body and kind.
-Whether a record follows the one before it is not asked here: that one may land later (`runs`).
+A record's hash is computed over its canonical JSON without the hash member. Members are sorted, so
+the hashed text is the line minus the last `"hash":"…",`, which stands between body and kind.
+Whether a record continues the chain is not checked here, because its predecessor may land later
+(`datasets.runs` checks it).
 """
 
 from __future__ import annotations
@@ -14,30 +15,33 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 MEMBERS = ("actor", "body", "hash", "kind", "prev", "run", "seq", "time")
+"""The members of a record, in the order of canonical JSON."""
 STEPS = ("intent", "outcome", "recover")
-"""Kinds of records that tell of a step; a `recover` without one seals a torn append."""
+"""Kinds of records that are about a step. A `recover` without a step seals a torn append."""
 KINDS = (
     *("run_begin", "plan", "approval", "validate", "intent", "outcome", "verify", "state"),
     *("obligation", "discharged", "recover", "run_end"),
 )
-"""The same as the log's own; a test compares them."""
+"""Every kind of record. The list repeats the audit log's own; a test compares the two."""
 FILE = "file"
-"""The origin of a line from a file."""
+"""`origin` of a line that was read from a landing file."""
 TOPIC = "topic "
-"""How the origin of a line from a topic begins."""
+"""Prefix of `origin` of a line that was read from a Kafka topic."""
 
 _MARK = '"hash":"'
 _HASH = 64
-"""Characters of a hash."""
-# Possessive, or a long text would overflow the stack of Java's matcher.
+"""Length of a hash in characters."""
+# Possessive (`++`, `*+`): backtracking over a long text overflows the stack of Java's matcher.
 _TEXT = r'"(?:[^"\\]++|\\.)*+"'
 _BEGIN = rf'^\{{"actor":{_TEXT},"body":'
 _REST = rf'"kind":"[a-z_]+","prev":"[0-9a-f]{{64}}","run":{_TEXT},"seq":[1-9][0-9]{{0,17}},'
 _END = rf'^[0-9a-f]{{64}}",{_REST}"time":"[^"\\]*"\}}\z'
 _CLAIM = rf'"hash":"[0-9a-f]{{64}}",{_REST}"time":"[^"\\]*"\}}\z'
 _PARTS = ("told", "tail", "head", "begin", "sound")
+"""Helper columns; see `_split_parts`."""
 _TOLD = ("seq", "time", "run", "actor", "kind", "prev", "hash")
 _NEEDED = ("action", "attempt", "instance", "key", "kind", "scope_id", "paths")
+# An explicit schema: inference costs a pass over all lines and may differ between builds.
 _RECORD = (
     "actor string, hash string, kind string, prev string, run string, seq bigint, time string, "
     "body struct<lineage:string,omitted_bytes:bigint,action:string,attempt:int,instance:string,"
@@ -46,24 +50,29 @@ _RECORD = (
 
 
 def parse_records(lines: DataFrame) -> DataFrame:
-    """lines: with line, lineage (of the place where it was found) and origin, and whatever else.
-    Adds the record's members as `audit_raw` has them, and scope_id: of a record that tells of a
-    step. All are null for a line that is no record."""
+    """Add the record's members (the columns of `audit_raw`) and the scope_id of its step.
+
+    lines: with line, lineage (of the log that it was found in), origin, and any other columns. All
+    members are null if the line is rejected.
+    """
     return _read_members(_split_parts(lines)).drop(*_PARTS)
 
 
 def judge_lines(lines: DataFrame) -> DataFrame:
-    """The same, with reason: why a line is no record, null for one. It looks at a line several
-    times: for the few that are none."""
+    """Like `parse_records`, and add `reason`: why the line is rejected, or null. It parses a line
+    several times, so call it only for the few lines that were rejected."""
     told = _read_members(_split_parts(lines))
     reason = F.when(F.col("seq").isNull(), F.coalesce(_find_reason(), F.lit("bad_value")))
     return told.withColumn("reason", reason).drop(*_PARTS)
 
 
 def _split_parts(lines: DataFrame) -> DataFrame:
-    """Adds told (the line as JSON), tail (what stands behind the mark of its hash), head (what
-    stands before), begin (where the body does) and sound."""
+    """Add told (the line as a struct), tail (the text after the last hash marker), head (the text
+    before it), begin (the length of the text before the body) and sound."""
+    # From the right: a body may contain the marker as text, but nothing after the record's own hash
+    # can.
     tail = F.substring_index("line", _MARK, -1)
+    # PERMISSIVE: a line that is no JSON gives null members instead of failing the whole job.
     split = lines.select("*", tail.alias("tail"), F.from_json("line", _RECORD).alias("told"))
     head = F.left("line", F.length("line") - F.length("tail") - len(_MARK))
     found = split.withColumn("head", head)
@@ -74,6 +83,7 @@ def _split_parts(lines: DataFrame) -> DataFrame:
 def _read_members(parts: DataFrame) -> DataFrame:
     is_sound = F.col("sound")
     size = F.length("head") - F.col("begin") - 1
+    # All or nothing: a rejected line must not leave a time or a key that later tables could use.
     members = {name: F.when(is_sound, F.col(f"told.{name}")) for name in _TOLD}
     body = F.when(is_sound, F.substring("head", F.col("begin") + 1, size))
     return parts.withColumns(
@@ -82,43 +92,54 @@ def _read_members(parts: DataFrame) -> DataFrame:
 
 
 def parse_claimed_seq() -> Column:
-    """The number that a line gives itself, believed or not; null if it gives none."""
+    """Return the sequence number that a line claims, whether or not it verifies; null if it has
+    none."""
+    # 18 digits at most, so that the ANSI cast to bigint cannot overflow and fail the job.
     seq = F.regexp_extract("line", r'"seq":([1-9][0-9]{0,17}),"time":"[^"\\]*"\}\z', 1)
     return F.when(F.col("line").rlike(_CLAIM), seq.cast("bigint"))
 
 
 def _is_sound() -> Column:
     told = F.col("told")
+    # `from_json` accepts repeated and unknown members. Counting the keys and matching the text
+    # exactly rejects both.
     conditions = (
         _has_shape(),
         F.size(F.json_object_keys("line")) == len(MEMBERS),
         _is_cut() | ~_has_wrong_hash(),
         told["kind"].isin(*KINDS),
         told["body"]["lineage"] == F.col("lineage"),
+        # `try_`: under ANSI mode, the plain cast of a bad time fails the job and takes all logs
+        # with it.
         told["seq"].isNotNull() & F.try_to_timestamp(told["time"]).isNotNull(),
         _is_cut() | ~_lacks_members(),
     )
+    # A null in any condition means that something is missing. `sound` is used without negation and
+    # negated, so it must not be null.
     return F.coalesce(reduce(and_, conditions), F.lit(False))
 
 
 def _has_shape() -> Column:
-    """Members in their order, none twice, each of its kind."""
+    """True if the members are in canonical order, each once and with a plausible value."""
     return (F.col("begin") > 0) & F.col("head").endswith("},") & F.col("tail").rlike(_END)
 
 
 def _is_cut() -> Column:
-    """A topic does not take a record of any size: of a large one its copy has no body."""
+    """True for a record whose copy in a topic lacks its body, because topics limit the size of a
+    record. Its hash cannot be recomputed."""
     omitted = F.col("told.body.omitted_bytes")
     return omitted.isNotNull() & F.col("origin").startswith(TOPIC)
 
 
 def _has_wrong_hash() -> Column:
+    # Behind the hash stand its closing quote and a comma; substring counts from 1.
+    """True if the text does not hash to the hash in the line."""
     hashed = F.concat("head", F.substring("tail", _HASH + 3, 1 << 30))
     return F.sha2(hashed, 256) != F.left("tail", F.lit(_HASH))
 
 
 def _lacks_members() -> Column:
-    """The record tells of a step, but not all that there is to a step."""
+    """True if the record is about a step but lacks members that every step has."""
     told = F.col("told")
     lacks = reduce(or_, (told["body"][name].isNull() for name in _NEEDED))
     is_step = (told["kind"] != "recover") | told["body"]["step"].isNotNull()
@@ -126,11 +147,15 @@ def _lacks_members() -> Column:
 
 
 def _find_reason() -> Column:
-    """The first thing that is wrong. What is newer than this reader is told by its names: its
-    hash is checked first where that can be done."""
+    """Return the first thing that is wrong.
+
+    The hash is checked before unknown kinds: a record of a newer version verifies, while an altered
+    one does not, and only the former is `newer_format`.
+    """
     keys, told = F.json_object_keys("line"), F.col("told")
     missing = F.size(F.array_except(F.array(*map(F.lit, MEMBERS)), keys)) > 0
     return (
+        # `json_object_keys` is null for anything but an object, so valid JSON needs a second look.
         F.when(keys.isNull() & F.try_parse_json("line").isNull(), "not_json")
         .when(keys.isNull(), "not_a_record")
         .when(missing, "missing_key")

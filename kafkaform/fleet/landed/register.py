@@ -1,4 +1,4 @@
-"""What fleet.hcl says, as it landed: who and what there is, and by which numbers it is judged."""
+"""Read the register: what fleet.hcl declared when a snapshot was taken."""
 
 from __future__ import annotations
 
@@ -13,51 +13,60 @@ from ...core.value import FrozenMap
 
 
 class FleetSettings(Struct, frozen=True):
-    """stale_after_hours: age from which on a snapshot tells nothing any more; skew_seconds: how
-    far the clocks of a runner and of a snapshot may lie apart; grace_days: how long a topic may
-    be idle; max_corrupt: share of bad lines from which on a build fails; short_prefix: characters
-    up to which a prefix is said to be short."""
+    """Numbers by which clusters and files are judged."""
 
     stale_after_hours: float = 36.0
+    """A snapshot older than this no longer tells how a cluster is."""
     skew_seconds: float = 120.0
+    """How far the clocks of the runner and of the snapshot may differ."""
     grace_days: int = 60
+    """How long a topic may be idle before it counts as unused."""
     max_corrupt: float = 0.001
+    """A build fails if more than this share of the lines is bad."""
     short_prefix: int = 3
+    """A prefix of at most this many characters is reported as short."""
 
 
 class RegisteredCluster(Struct, frozen=True):
-    """super_users, allow_if_no_acl: as the brokers' configuration has them, None: not said;
-    limit_replicas: how many it is meant to hold."""
+    """A cluster of fleet.hcl."""
 
     name: str
     cluster_id: str | None = None
+    """None: it never answered."""
     env: str | None = None
     region: str | None = None
     owner: str | None = None
     super_users: tuple[str, ...] | None = None
+    """As in the brokers' configuration. None: not declared, which is not the same as none."""
     allow_if_no_acl: bool | None = None
+    """The brokers' `allow.everyone.if.no.acl.found`. None: not declared."""
     limit_replicas: int | None = None
+    """How many replicas the cluster should hold at most."""
 
 
 class RegisteredState(Struct, frozen=True):
-    """lineage: None if it could not be read yet; folder: of its configuration, None: not said."""
+    """A state of fleet.hcl."""
 
     name: str
     lineage: str | None = None
+    """None: the state could not be read yet."""
     folder: str | None = None
+    """The folder of its configuration. None: not declared."""
     owner: str | None = None
 
 
 class Owner(Struct, frozen=True):
-    """topics: globs over names; principals: as ACLs write them."""
+    """A team and what belongs to it."""
 
     name: str
     topics: tuple[str, ...] = ()
+    """Globs over topic names."""
     principals: tuple[str, ...] = ()
+    """As ACLs write them, such as `User:orders`."""
 
 
 class Rates(Struct, frozen=True):
-    """Cost per month, each of one; None: not counted."""
+    """Cost of one of each per month. None: not counted."""
 
     currency: str
     topic: float | None = None
@@ -67,43 +76,51 @@ class Rates(Struct, frozen=True):
 
 
 class Waiver(Struct, frozen=True):
-    """cluster, key: globs; until: the last day."""
+    """An exception from a policy rule."""
 
     until: date
+    """The last day on which it counts."""
     reason: str
     cluster: str = "*"
+    """A glob over names of clusters."""
     key: str = "*"
+    """A glob over keys of objects."""
 
 
 class PolicyRule(Struct, frozen=True):
-    """where: SQL condition over a row of `live` (with attrs['…']) or `desired` that is true for
-    what breaks the rule; source: live or desired; kind: glob over kinds."""
+    """A rule that objects must not break."""
 
     name: str
     severity: str
     kind: str
+    """A glob over kinds."""
     where: str
+    """A condition (`datasets.policy_conditions`) that is true for objects that break the rule."""
     message: str
     source: str = "live"
+    """`live` or `desired`: the table whose rows are judged."""
     owner: str | None = None
     waivers: tuple[Waiver, ...] = ()
 
 
 class NamingRule(Struct, frozen=True):
-    """pattern: regular expression that a whole key must match; cluster: glob."""
+    """A pattern for the names of a kind."""
 
     kind: str
     pattern: str
+    """A regular expression that must match the whole key."""
     cluster: str = "*"
+    """A glob over names of clusters."""
 
 
 class Register(Struct, frozen=True):
-    """principals: known ones that no owner names."""
+    """Everything that fleet.hcl declares."""
 
     clusters: tuple[RegisteredCluster, ...] = ()
     states: tuple[RegisteredState, ...] = ()
     owners: tuple[Owner, ...] = ()
     principals: tuple[str, ...] = ()
+    """Known principals that belong to no owner."""
     rates: Rates | None = None
     rules: tuple[PolicyRule, ...] = ()
     naming: tuple[NamingRule, ...] = ()
@@ -111,10 +128,10 @@ class Register(Struct, frozen=True):
 
 
 def read_register(text: str) -> Register:
-    """The register of this JSON. Raises StorageError: a later version wrote it, or it is not what
-    a snapshot wrote."""
+    """Parse the register. Raises StorageError: a later version wrote it, or it is no register."""
     try:
         data = parse_json(text)
+        # `type() is int`, because `true` is an int for isinstance and would pass as format 1.
         if not isinstance(data, FrozenMap) or type(data.get("format")) is not int:
             raise Misfit("has no format")
         if data["format"] > FORMAT:
@@ -122,8 +139,12 @@ def read_register(text: str) -> Register:
                 f"the register has format {data['format']}; this kafkaform reads up to {FORMAT}",
                 "Use the version of kafkaform that took the snapshot, or a later one.",
             )
+        # A default in place of a lost member would turn "no clusters" into an empty fleet, which
+        # looks sound.
         if missing := [name for name in Register.__struct_fields__ if name not in data]:
             raise Misfit(f"lacks {', '.join(missing)}")
+        # Members that this version does not know are ignored, as a later minor version may add
+        # some.
         return from_data(Register, FrozenMap({n: data[n] for n in Register.__struct_fields__}))
     except Misfit as error:
         raise StorageError(

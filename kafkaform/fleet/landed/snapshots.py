@@ -1,7 +1,8 @@
-"""Snapshots and registers as they landed: rows, what stands beside them, and what is wrong there.
+"""Parse and verify snapshots and registers; say why a file is rejected.
 
-The checksum is of the bytes that were written, so rows that fail it were changed afterwards, or
-are half a file: none of them is believed, or what is missing would look deleted.
+A snapshot is a file of rows and a `.meta.json` beside it with the rows' checksum. Rows that do not
+match were changed after they were written, or the file is cut short. Then none of them is used:
+rows that are missing would look like deleted objects.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pyspark.sql import Column, DataFrame
 
 from ...core.landing import FORMAT, META, ROWS
 
+# Explicit schemas: inference reads every file twice, and a build could see other types than the
+# last.
 _ROW = (
     "kind string, key string, instance string, scope_id string, address string, owner string, "
     "incarnation string, attrs map<string,string>"
@@ -27,21 +30,24 @@ _META = (
 _META_NEEDS = ("source", "subject", "snapshot", "started", "ended", "complete", "format")
 _REGISTER = "format bigint, taken string, clusters string"
 CHANGED = "bad_checksum"
-"""The reason where rows are not those that were written."""
-_REFUSED = "its rows are not those that were written: they are in quarantine"
+"""Reason of a file of rows that is not the one that was written."""
+_REFUSED = "its rows are damaged or were changed; they are in quarantine"
 _NO_MAP = "map<string,string>"
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
+"""Checksum of a file without bytes."""
 
 
 def split_lines(files: DataFrame) -> DataFrame:
-    """_file, position (from 1), line. files: _file, content."""
+    """Return _file, position (counted from 1) and line. files: _file, content."""
     split = F.split(F.col("content").cast("string"), "\n")
+    # The position makes a finding useful: an editor can jump to the line.
     lines = files.select("_file", F.posexplode(_drop_last_empty(split)).alias("at", "line"))
     return lines.select("_file", (F.col("at") + 1).cast("bigint").alias("position"), "line")
 
 
 def parse_registers(files: DataFrame) -> DataFrame:
-    """taken, body, _file, and reason, position, line as `split_lines` has them: one row a file."""
+    """Return taken, body, _file and, as in `split_lines`, position and line; reason: why the
+    register is rejected. One row per file."""
     told = _read_members(files, _REGISTER)
     reason = (
         _find_no_object()
@@ -60,15 +66,17 @@ def parse_registers(files: DataFrame) -> DataFrame:
 
 
 class Snapshots(Struct, frozen=True):
-    """metas: the files beside the rows, one row each: told (the members), reason, stem, and
-    _file, position, line; files: stem, _file, content of the rows."""
+    """The snapshots among some landing files."""
 
     metas: DataFrame
+    """The `.meta.json` files, one row each: told (the members), reason, stem, _file, position,
+    line. The stem is the path without its ending, which pairs the two files of a snapshot."""
     files: DataFrame
+    """The files of rows: stem, _file, content."""
 
     @classmethod
     def from_files(cls, metas: DataFrame, rows: DataFrame) -> Snapshots:
-        """Each: _file, content."""
+        """Pair the files. metas, rows: _file, content."""
         told = _read_members(metas, _META).withColumn("stem", _get_stem(META))
         named = F.concat_ws("/", "told.source", "told.subject", "told.snapshot")
         reason = (
@@ -79,18 +87,26 @@ class Snapshots(Struct, frozen=True):
                 _parse_time("told.started").isNull() | _parse_time("told.ended").isNull(),
                 "bad_value",
             )
+            # Members and path must agree. Otherwise a file copied to another cluster's folder would
+            # count for that cluster.
             .when(named != F.col("stem"), "bad_value")
         )
         return cls(told.withColumn("reason", reason), rows.withColumn("stem", _get_stem(ROWS)))
 
     def select_rows(self) -> DataFrame:
-        """`snapshot_raw` but for its stamps: of each file all rows, or none if it is not what was
-        written. In one pass over the files, which are most of what lands."""
+        """Return the rows for `snapshot_raw`, without stamps: all rows of a file, or none if the
+        file fails its checksum. It reads each file once; these files are most of what lands."""
+        # Inner, on broadcast metas: rows without a `.meta.json` are an unfinished snapshot, not a
+        # small one.
         both = self.files.join(
             F.broadcast(self._select_good().select("stem", "told")), "stem", "inner"
         )
         lines = _drop_last_empty(F.split(F.col("content").cast("string"), "\n"))
+        # One array per file instead of one row per line: the checksum and the count decide for the
+        # file as a whole, without a second read and without grouping its lines again.
         parsed = both.withColumn("found", F.transform(lines, lambda line: F.from_json(line, _ROW)))
+        # The count is compared as well: a checksum says nothing about how the bytes split into rows
+        # here.
         right = (F.sha2("content", 256) == F.col("told.sha256")) & (
             F.size("found") == F.col("told.rows")
         )
@@ -100,24 +116,30 @@ class Snapshots(Struct, frozen=True):
             *about,
             _parse_time("told.ended").alias("captured_at"),
             "_file",
+            # `inline` of null gives no rows, which is exactly "nothing of this file".
             F.inline(F.when(whole, F.col("found"))),
         )
 
     def find_refused(self, taken: DataFrame) -> tuple[str, ...]:
-        """Stems of what must have rows and has not, or not those. taken: _file and n (rows) of
-        what `rows` gave, without files of no rows."""
+        """Return the stems of snapshots whose rows are missing or rejected.
+
+        taken: _file and n, the number of rows that `select_rows` gave for each file that has any.
+        """
         count = taken.select(F.col("_file"), "n").withColumn("stem", _get_stem(ROWS))
         counted = self._select_good().join(F.broadcast(count.select("stem", "n")), "stem", "left")
+        # Without a checksum the cluster could not be read; its `.meta.json` says so, and no rows
+        # are due.
         wanted = counted.where(F.col("told.sha256").isNotNull())
         n = F.coalesce("n", F.lit(0))
         # What should have no rows must be of no bytes, too.
         other = (F.col("told.rows") == 0) & (F.col("told.sha256") != _OF_NOTHING)
+        # A null count would make the comparison null, and `~null` would hide the fault.
         right = F.coalesce((n == F.col("told.rows")) & ~other, F.lit(False))
         return tuple(row["stem"] for row in wanted.where(~right).select("stem").collect())
 
     def find_faults(self) -> DataFrame:
-        """What is wrong with files whose rows are refused: _file, reason, position, line; a file
-        that is not what was written is one fault. One row a line that is bad."""
+        """Return what is wrong with files whose rows were rejected: _file, reason, position, line.
+        One row per bad line; a file that fails its checksum gives a single row."""
         sums = self.files.select(
             "stem",
             "content",
@@ -135,6 +157,7 @@ class Snapshots(Struct, frozen=True):
             F.lit(None).cast("bigint").alias("position"),
             F.col("content").cast("string").alias("line"),
         )
+        # left_semi: only lines of files that pass the checksum are looked at one by one.
         sound = self.files.join(judged.where("right").select("stem"), "stem", how="left_semi")
         lines = split_lines(sound).withColumn("row", F.from_json("line", _ROW))
         reason = _find_no_object().when(_is_bad(F.col("row")), "missing_key")
@@ -142,9 +165,12 @@ class Snapshots(Struct, frozen=True):
         return changed.unionByName(bad.select("_file", "reason", "position", "line"))
 
     def make_metas(self, refused: Collection[str]) -> DataFrame:
-        """`snapshot` but for its stamps. refused: stems of those that count as failed."""
+        """Return the rows for `snapshot`, without stamps. refused: stems of snapshots that count as
+        failed."""
         bad = _is_among(refused)
         coverage = F.coalesce("told.coverage", F.create_map().cast(_NO_MAP))
+        # Every kind becomes `failed`: the rows are gone, and a kind that stays `complete` without
+        # rows would prove that all of its objects were deleted.
         failed = F.transform_values(coverage, lambda _, __: F.lit("failed"))
         return self._select_good().select(
             F.col("told.source"),
@@ -153,6 +179,7 @@ class Snapshots(Struct, frozen=True):
             _parse_time("told.started").alias("started_at"),
             _parse_time("told.ended").alias("captured_at"),
             (F.col("told.complete") & ~bad).alias("complete"),
+            # An unread cluster is never an empty one: `sha256` becomes null as well (`GOOD`).
             F.when(bad, F.lit(0)).otherwise(F.coalesce("told.rows", F.lit(0))).alias("rows"),
             F.when(~bad, F.col("told.sha256")).alias("sha256"),
             F.col("told.scope_id"),
@@ -167,14 +194,15 @@ class Snapshots(Struct, frozen=True):
 
 
 def _read_members(files: DataFrame, members: str) -> DataFrame:
-    """A file that is one line: _file, position, line, told (its members)."""
+    """Parse files of one line: _file, position, line, told (the members)."""
     line = F.rtrim(F.col("content").cast("string"), F.lit("\n"))
     lines = files.select("_file", F.lit(1).cast("bigint").alias("position"), line.alias("line"))
     return lines.withColumn("told", F.from_json("line", members))
 
 
 def _find_no_object() -> Column:
-    """The reasons why a line has no members at all."""
+    """Return the reason of a line that is no JSON object."""
+    # `from_json` gives a struct of nulls for `[]` and `3`, so the keys decide what an object is.
     keys = F.json_object_keys("line")
     return F.when(keys.isNull() & F.try_parse_json("line").isNull(), "not_json").when(
         keys.isNull(), "not_a_record"
@@ -193,18 +221,22 @@ def _is_any_null(struct: str, names: Collection[str]) -> Column:
 
 
 def _parse_time(name: str) -> Column:
+    # ANSI mode is on: a plain cast would fail the build because of one bad time.
     return F.try_to_timestamp(F.col(name))
 
 
 def _get_stem(ending: str) -> Column:
+    # `\Q…\E` quotes the dots of `.meta.json` for Java; `\z` does not match before a newline, as `$`
+    # does.
     return F.regexp_extract("_file", rf"^(.*)\Q{ending}\E\z", 1)
 
 
 def _is_among(stems: Collection[str]) -> Column:
+
     return F.col("stem").isin(*stems) if stems else F.lit(False)
 
 
 def _drop_last_empty(lines: Column) -> Column:
-    """What stands after the last newline is no line."""
+    """Drop the empty text after the last newline, which is no line."""
     ends = F.element_at(lines, -1) == ""
     return F.when(ends, F.slice(lines, F.lit(1), F.size(lines) - 1)).otherwise(lines)

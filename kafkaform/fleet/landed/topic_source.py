@@ -1,8 +1,8 @@
-"""A Kafka topic as a source that Spark can stream from, over librdkafka and without any jar.
+"""Stream a Kafka topic into Spark: a Python data source over librdkafka that needs no jar.
 
-Spark sends this module to its workers as it stands here, so it imports nothing of kafkaform. How to
-reach the brokers is in an environment variable and never an option of the source: options show in
-plans and logs. Offsets are a topic's own: for each partition, the next one to be read.
+Spark pickles this module by value and sends it to its workers, so it must not import kafkaform. The
+connection comes from an environment variable and never from an option of the source, because
+options show in query plans and logs. An offset is the next one to read, per partition.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ SETTINGS = "KAFKAFORM_TOPIC_SETTINGS"
 """Environment variable of the driver and of each worker: librdkafka's settings as a JSON object."""
 NAME = "kafkaform_topic"
 COLUMNS = "line string, lineage string, number int, place bigint"
-"""value; key; partition; offset."""
+"""The record's value, key, partition and offset."""
 TOLD = "the topic cannot be read: "
-"""What a message of ours begins with, wherever Spark puts it."""
+"""Prefix of our own error messages, by which `log_topic` finds them inside Spark's."""
 PATIENCE = 30.0
-"""Seconds without any progress after which reading is given up."""
+"""Seconds without progress after which reading fails."""
 PIECE = 100_000
-"""Offsets that one task reads."""
+"""How many offsets one task reads."""
 BATCH = 2_000
-"""Records that travel together."""
+"""How many records travel to Spark in one Arrow batch."""
 
 Offsets = Mapping[str, int]
-"""Partition, as text, because Spark keeps offsets as JSON -> the next offset to be read."""
+"""Partition -> the next offset to read. Partitions are texts because Spark stores offsets as JSON.
+"""
 
 
 class TopicUnreadable(Exception):
-    """The message is for the user."""
+    """The topic cannot be read. The message is meant for the user."""
 
     def __init__(self, topic: str, why: str) -> None:
         super().__init__(f"{TOLD}{topic}: {why}")
@@ -48,15 +49,17 @@ class TopicUnreadable(Exception):
 
 @dataclass
 class OffsetRange(InputPartition):
-    """Offsets from start (with) to end (without) of one partition."""
+    """Some offsets of one partition."""
 
     number: int
     start: int
+    """Inclusive."""
     end: int
+    """Exclusive."""
 
 
 class TopicSource(DataSource):
-    """Option: topic."""
+    """The data source. Option: topic."""
 
     @classmethod
     def name(cls) -> str:
@@ -70,10 +73,12 @@ class TopicSource(DataSource):
 
 
 class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Each record once, in the order of its partition, and only what was committed."""
+    """Read each committed record once, in the order of its partition."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
+        # The end is fixed once per run. Otherwise a busy topic would keep an `availableNow` query
+        # running.
         self.goal: Offsets | None = None
 
     def initialOffset(self) -> dict[str, int]:
@@ -86,19 +91,22 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict(self._read_ends() if self.goal is None else self.goal)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[OffsetRange]:
-        """Raises TopicUnreadable: what is to be read next is not there any more."""
+        """Cut the offsets into tasks. Raises TopicUnreadable: records were deleted before they were
+        read."""
         marks = self._read_marks()
         pieces = []
         for number in sorted({*start, *end}):
             # A partition that is new since the last time is read from its beginning.
             first, last = start.get(number, 0), end.get(number, 0)
             low, high = marks.get(number, (0, 0))
+            # Never skip silently: a gap in the log would look like a fault of the log itself.
             if last < first or (first < last and (low > first or high < last)):
                 raise TopicUnreadable(
                     self.topic,
                     f"partition {number} was read up to offset {first} and now has {low} to {high}:"
                     " records were deleted before they were read, or it is another topic",
                 )
+            # Several tasks per partition: after a long pause, one task would read everything alone.
             steps = range(first, last, PIECE)
             pieces += [OffsetRange(int(number), at, min(at + PIECE, last)) for at in steps]
         return pieces
@@ -115,7 +123,7 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {number: high for number, (_, high) in self._read_marks().items()}
 
     def _read_marks(self) -> dict[str, tuple[int, int]]:
-        """Partition -> its first offset and the one after its last."""
+        """Return partition -> its first offset and the one after its last."""
         from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415  # the client is slow to load
 
         reader = _make_consumer(self.topic)
@@ -136,7 +144,7 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _make_consumer(topic: str) -> Consumer:
-    """Raises TopicUnreadable: nobody has said how to reach the brokers."""
+    """Raises TopicUnreadable: the environment variable is not set."""
     from confluent_kafka import Consumer  # noqa: PLC0415  # the client is slow to load
 
     text = os.environ.get(SETTINGS)
@@ -144,20 +152,30 @@ def _make_consumer(topic: str) -> Consumer:
         raise TopicUnreadable(topic, f"{SETTINGS} is not set where Spark runs this")
     given = json.loads(text)
     mine = {
+        # librdkafka requires a name. Nothing is committed: Spark's checkpoint holds the offsets.
         "group.id": "kafkaform-fleet",
         "enable.auto.commit": False,
+        # Without the end-of-partition event, a range that ends in transaction markers would wait
+        # until it times out.
         "enable.partition.eof": True,
+        # Records of aborted transactions were never part of the log.
         "isolation.level": "read_committed",
         "allow.auto.create.topics": False,
+        # `earliest` or `latest` would jump over deleted records without a word.
         "auto.offset.reset": "error",
+        # librdkafka writes its log to stderr by itself; errors reach us as events anyway.
         "log_level": 0,
     }
+    # Ours come last: a user's setting must not turn off exactly-once reading.
     return Consumer({**given, **mine})
 
 
 def _read_records(reader: Consumer, topic: str, piece: OffsetRange) -> Iterator[Message]:
-    """The records of a piece. The end of the partition ends it too: its last offsets may be marks
-    of transactions, which nobody gets to see. Raises TopicUnreadable."""
+    """Yield the records of a range. Raises TopicUnreadable.
+
+    The end of the partition ends it too: the last offsets of a range may be transaction markers,
+    which a consumer never receives.
+    """
     from confluent_kafka import KafkaError, TopicPartition  # noqa: PLC0415  # the client is slow to load
 
     reader.assign([TopicPartition(topic, piece.number, piece.start)])
@@ -185,7 +203,9 @@ def _read_records(reader: Consumer, topic: str, piece: OffsetRange) -> Iterator[
         yield message
         if offset == piece.end - 1:
             return
-    raise TopicUnreadable(topic, f"partition {piece.number} gave nothing for {PATIENCE:.0f} s")
+    raise TopicUnreadable(
+        topic, f"no record of partition {piece.number} arrived for {PATIENCE:.0f} s"
+    )
 
 
 def _make_batches(records: Iterator[Message]) -> Iterator[RecordBatch]:
@@ -193,6 +213,8 @@ def _make_batches(records: Iterator[Message]) -> Iterator[RecordBatch]:
     for record in records:
         rows.append(
             (
+                # A tombstone has no value. An empty line is rejected later, with its offset as
+                # position.
                 _decode_text(record.value()) or "",
                 _decode_text(record.key()),
                 record.partition(),
@@ -209,6 +231,7 @@ def _make_batches(records: Iterator[Message]) -> Iterator[RecordBatch]:
 def _make_batch(rows: Sequence[tuple[Any, ...]]) -> RecordBatch:
     import pyarrow  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
+    # Explicit types: a batch of nulls only would become Arrow's null type, which Spark rejects.
     types = (pyarrow.string(), pyarrow.string(), pyarrow.int32(), pyarrow.int64())
     names = [part.split()[0] for part in COLUMNS.split(", ")]
     columns = zip(zip(*rows, strict=True), types, strict=True)
@@ -218,4 +241,5 @@ def _make_batch(rows: Sequence[tuple[Any, ...]]) -> RecordBatch:
 
 
 def _decode_text(data: str | bytes | None) -> str | None:
+    # Bad bytes must not fail the task: the line then fails its hash and goes to quarantine.
     return data.decode("utf-8", "replace") if isinstance(data, bytes) else data

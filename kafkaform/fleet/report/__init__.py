@@ -1,7 +1,7 @@
-"""The report: questions to the tables of a build, a model of plain data, and pages made of it.
+"""Make the report of a build: ask questions of its tables, build a model, render it.
 
     questions -> rows -> model.FleetReport -> html, markdown, data (JSON)
 
-Only `questions` reads tables; the rest are pure functions, so that the same rows make the same
-bytes.
+In: the tables of a build. Out: a report as text. Only `questions` reads tables; everything else is
+pure functions, so the same rows give the same bytes. Must not know: Spark, command lines.
 """

@@ -1,4 +1,4 @@
-"""Sections on who may do what, which rules are broken, and who may spend how much."""
+"""Sections of the report on permissions, rules and quotas."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FINDINGS: Mapping[str, str] = {
     "matches_nothing": "the ACL matches nothing",
     "unknown_principal": "nobody knows the principal",
     "no_login": "the principal has no login",
-    "open_by_default": "allowed where no ACL is",
+    "open_by_default": "allowed where there is no ACL",
 }
 _PRINCIPALS = (
     GridColumn("principal", "Principal", ColumnKind.CODE),
@@ -83,7 +83,7 @@ _QUOTAS = (
     GridColumn("user", "User", ColumnKind.CODE, "any other"),
     GridColumn("client_id", "Client", ColumnKind.CODE, "any other"),
     GridColumn("quota_key", "Quota", ColumnKind.CODE),
-    GridColumn("value", "Limit", ColumnKind.NUMBER, "not known"),
+    GridColumn("value", "Limit", ColumnKind.NUMBER, "unknown"),
     GridColumn("from", "Set by", ColumnKind.WORD),
     GridColumn("shared_scope", "Shared with"),
 )
@@ -98,7 +98,7 @@ _BY_LEVEL = (
 def chart_findings(
     rows: Sequence[Mapping[str, Any]], place: str, title: str, words: Mapping[str, str]
 ) -> Chart:
-    """Bars of findings by kind, the most severe first."""
+    """Draw a bar per kind of finding, the most severe first."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows:
         counted[row["finding"]][row["severity"]] += row["findings"]
@@ -111,6 +111,7 @@ def chart_findings(
 
 
 def show_grants(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on access findings."""
     kinds = known["grant_kinds"]
     rows = [{**row, "what": FINDINGS.get(row["finding"])} for row in known["grant_rows"]]
     high = sum_column([row for row in kinds if row["severity"] == "high"], "findings")
@@ -132,6 +133,7 @@ def show_grants(known: Known, as_of: datetime) -> SectionBlock:
 
 
 def show_rules(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on broken rules."""
     rows = known["policy_rows"]
     table = make_grid("Rules that are broken", _RULES, name_objects(rows), "policy_findings")
     if not rows:
@@ -142,6 +144,7 @@ def show_rules(known: Known, as_of: datetime) -> SectionBlock:
 
 
 def show_quotas(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on quotas."""
     levels = [{**row, "from": _name_source(row)} for row in known["quota_levels"]]
     rows = [{**row, "from": _name_source(row)} for row in known["quota_rows"]]
     pairs = sum_column(levels, "pairs")
@@ -181,6 +184,6 @@ PERMISSIONS = Outline(
 QUOTAS = Outline(
     "quotas",
     "Quotas",
-    "Which limit is in force for whom, and who spends from the same one.",
+    "Which limit applies to whom, and who shares it.",
     (SectionPiece("quotas", ("quota_levels", "quota_rows"), show_quotas),),
 )

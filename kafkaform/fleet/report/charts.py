@@ -1,7 +1,7 @@
-"""Charts as data, and the figures of their shapes: widths in per cent, heights in pixels, so that
-a chart fits any width and its letters keep their size.
+"""Charts as data, and the measures of their shapes: widths in per cent and heights in pixels, so
+that a chart fits any width and its letters keep their size.
 
-Every series has a colour, a pattern and a letter: none of them is needed to tell it from others.
+Every series has a colour, a pattern and a letter, so that none of them is needed to tell it apart.
 """
 
 from __future__ import annotations
@@ -14,36 +14,40 @@ from msgspec import Struct
 from .grids import ColumnKind, Grid, GridColumn, render_value
 
 ROW, BAR = 40, 14
-"""Pixels that a bar takes with its label, and alone."""
+"""Pixels of a bar with its label, and of the bar alone."""
 HEIGHT, FOOT = 140, 20
 """Pixels of the field of a chart by days, and of the line of days below it."""
 NAME = 26
-"""Characters of a bar's label that a telephone has room for; the table has all."""
+"""How many characters of a bar's label fit on a phone. The table has the whole label."""
 LETTER_SHARE = 4.0
-"""Per cent of the width below which a part has no room for its letter."""
+"""A part narrower than this (per cent) has no room for its letter."""
 LETTER_HEIGHT = 12
-"""Pixels; the same for columns."""
+"""A part of a column lower than this (pixels) has no room for its letter."""
 ROOM = 12
-"""Days that a chart has room for at the least, so that few columns are no walls."""
+"""A chart has room for at least this many days, so that a few columns do not become walls."""
 APART = 4
-"""Columns from which on the first day and the last one have room side by side."""
+"""From this many columns on, the first and the last day fit side by side."""
 
 
 class Series(Struct, frozen=True):
-    """key: names colour and pattern in the style sheet."""
+    """What one colour stands for."""
 
     key: str
+    """Names the colour and the pattern in the style sheet."""
     title: str
     letter: str
 
 
 class Bar(Struct, frozen=True):
-    """values: one for each series; note: beside the label; limit: where a line is drawn."""
+    """One bar or column."""
 
     label: str
     values: tuple[float, ...]
+    """One per series."""
     note: str = ""
+    """Beside the label."""
     limit: float | None = None
+    """Where a line is drawn."""
 
     @property
     def total(self) -> float:
@@ -51,7 +55,7 @@ class Bar(Struct, frozen=True):
 
 
 class ChartPart(Struct, frozen=True):
-    """One coloured piece; x, width in per cent, y, height in pixels."""
+    """One coloured piece; x and width in per cent, y and height in pixels."""
 
     series: Series
     value: float
@@ -72,17 +76,20 @@ class ChartMark(Struct, frozen=True):
 
 
 class Chart(Struct, frozen=True):
-    """days: columns side by side, one a day; else bars one below the other. label: what a bar
-    is; unit: what is counted; more: bars that were left out."""
+    """A chart."""
 
     id: str
     title: str
     unit: str
+    """What is counted."""
     label: str
+    """What a bar is."""
     series: tuple[Series, ...]
     bars: tuple[Bar, ...]
     days: bool = False
+    """Columns side by side, one per day. Otherwise bars below each other."""
     more: int = 0
+    """How many bars were left out."""
 
     @property
     def used(self) -> tuple[Series, ...]:
@@ -92,7 +99,7 @@ class Chart(Struct, frozen=True):
 
     @property
     def top(self) -> float:
-        """The value at the far end of the field; a bar alone fills it."""
+        """The value at the far end of the field. A single bar fills it."""
         far = max((_find_reach(bar) for bar in self.bars), default=0)
         return max(far if len(self.bars) == 1 and not self.days else _round_up(far), 1)
 
@@ -107,7 +114,7 @@ class Chart(Struct, frozen=True):
 
     @property
     def labels(self) -> tuple[ChartMark, ...]:
-        """Names of bars; of days the first, the middle and the last."""
+        """Names of bars; for days the first, the middle and the last one."""
         if not self.days:
             return tuple(
                 ChartMark(_shorten(bar.label), 0, ROW * n + 16) for n, bar in enumerate(self.bars)
@@ -124,7 +131,7 @@ class Chart(Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[ChartMark, ...]:
-        """Sums and remarks, flush right above each bar; of columns the scale."""
+        """Sums and remarks, flush right above each bar; for columns the scale."""
         if self.days:
             return tuple(
                 ChartMark(f"{self.top * share:,.0f}", 0, HEIGHT * (1 - share * 0.9), "start")
@@ -146,7 +153,7 @@ class Chart(Struct, frozen=True):
 
     @property
     def about(self) -> str:
-        """The chart in a sentence, for who does not see it."""
+        """The chart in a sentence, for people who cannot see it."""
         what = f"{'Columns' if self.days else 'Bars'} of {self.unit}, one a {self.label}."
         largest = sorted(self.bars, key=lambda bar: (-bar.total, bar.label))[:3]
         told = "; ".join(
@@ -209,7 +216,7 @@ class Chart(Struct, frozen=True):
 def make_day_bars(
     days: Sequence[date], values: Mapping[tuple[date, str], float], series: Sequence[Series]
 ) -> tuple[Bar, ...]:
-    """One bar for each day from the first to the last, also for those on which nothing was."""
+    """Return a bar for each day from the first to the last, including days without a value."""
     if not days:
         return ()
     span = (max(days) - min(days)).days
@@ -220,7 +227,7 @@ def make_day_bars(
 
 
 def render_tip(part: ChartPart) -> str:
-    """What a piece says when it is pointed at."""
+    """The text of a piece that is pointed at."""
     return f"{part.series.title}: {render_value(part.value, GridColumn('', '', ColumnKind.NUMBER))}"
 
 
@@ -231,7 +238,7 @@ def _render_note(bar: Bar) -> str:
 
 
 def render_amount(value: float) -> str:
-    """`1,234`, `0.36`: two decimals where there are any."""
+    """`1,234`, `0.36`: two decimals if there are any."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
@@ -244,7 +251,7 @@ def _find_reach(bar: Bar) -> float:
 
 
 def _round_up(value: float) -> float:
-    """1, 2 or 5 times a power of ten, or a half step between: 0 -> 0, 7 -> 8, 43 -> 50."""
+    """Round up to a value that reads well on a scale: 0 -> 0, 7 -> 8, 43 -> 50."""
     if value <= 0:
         return 0
     power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 1.0

@@ -1,4 +1,4 @@
-"""How much of the fleet the report knows about: what stands before everything else."""
+"""Show how much of the fleet the report knows. It comes before everything else."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _CLUSTERS = (
     GridColumn("status", "Status", ColumnKind.WORD),
     GridColumn("registered", "In fleet.hcl", ColumnKind.FLAG),
     GridColumn("captured_at", "Last read", ColumnKind.TIME, "never"),
-    GridColumn("missing", "Not read whole", missing="–"),
-    GridColumn("error", "Error of the newest try", ColumnKind.LONG),
+    GridColumn("missing", "Not fully read", missing="–"),
+    GridColumn("error", "Error of the newest snapshot", ColumnKind.LONG),
     OWNER,
 )
 _STATES = (
     GridColumn("state", "State", ColumnKind.CODE),
     GridColumn("state_at", "State landed", ColumnKind.TIME, "never"),
     GridColumn("desired_at", "Configuration landed", ColumnKind.TIME, "never"),
-    GridColumn("error", "Why it is not known", ColumnKind.LONG),
+    GridColumn("error", "Why it is unknown", ColumnKind.LONG),
     OWNER,
 )
 
@@ -43,18 +43,22 @@ _SERIES = (
 
 
 class FleetCoverage(Struct, frozen=True):
-    """expected: registered clusters, None: not known; counts: of them, by status; unknown:
-    those of which nothing in the report speaks; oldest: capture that is in use."""
+    """How much is known."""
 
     expected: int | None
+    """The number of registered clusters. None: not known."""
     counts: Mapping[str, int]
+    """Registered clusters by status."""
     unregistered: int
+    """Clusters that fleet.hcl does not name."""
     oldest: datetime | None
+    """The oldest capture in use."""
     clusters: Grid
     states: Grid
 
     @property
     def unknown(self) -> int:
+        """How many clusters are in no figure of the report."""
         return sum(self.counts[status] for status in _UNKNOWN)
 
     @property
@@ -64,13 +68,13 @@ class FleetCoverage(Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Every cluster was read whole, and every state's configuration."""
+        """Every cluster and every configuration was read completely."""
         others = sum(self.counts.values()) - self.counts["read"]
         return self.expected is not None and not others and not self.states.total
 
 
 def compute_coverage(answers: Answers) -> FleetCoverage:
-    """From the answers to `clusters`, `clusters_off` and `states_off`."""
+    """Compute it from the answers to `clusters`, `clusters_off` and `states_off`."""
     rows = answers.get("clusters")
     expected = [row for row in rows or () if row["registered"]]
     counts = dict.fromkeys(STATUSES, 0)
@@ -85,13 +89,13 @@ def compute_coverage(answers: Answers) -> FleetCoverage:
         unregistered=sum_column(rows or (), "clusters") - sum_column(expected, "clusters"),
         oldest=min(used, default=None),
         clusters=make_grid(
-            "Clusters that were not read whole, or are not in fleet.hcl", _CLUSTERS, off
+            "Clusters that were not fully read, or are not in fleet.hcl", _CLUSTERS, off
         ),
-        states=make_grid("States whose configuration is not known", _STATES, states),
+        states=make_grid("States whose configuration is unknown", _STATES, states),
     )
 
 
 def _describe_missing(row: Mapping[str, Any]) -> str | None:
-    """Kinds that were not read whole: `kafka_acl (failed)`."""
+    """Name the kinds that were not read completely: `kafka_acl (failed)`."""
     short = {kind: how for kind, how in (row["coverage"] or {}).items() if how != "complete"}
     return ", ".join(f"{kind} ({how})" for kind, how in sorted(short.items())) or None

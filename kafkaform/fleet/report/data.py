@@ -1,4 +1,4 @@
-"""The report as JSON, for other programs."""
+"""Render the report as JSON, for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def render_data(report: FleetReport) -> str:
 
 
 def _to_plain(value: Any) -> Any:
-    """Frozen data as maps and lists; tables as one map a row."""
+    """Turn structs into maps and lists, and tables into one map per row."""
     if isinstance(value, Grid):
         names = [column.name for column in value.columns]
         rows = [dict(zip(names, row, strict=True)) for row in value.rows]

@@ -1,4 +1,4 @@
-"""Sections on what differs from the code, and on who changed it."""
+"""Sections of the report on drift, and on who changed what."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ _GROUP_OF: Mapping[str, str] = {
     "unmanaged": "unmanaged",
     "unknown": "unknown",
 }
+"""Drift class -> key of the group that charts show it in."""
 _MEANING: Mapping[str, str] = {
     "in_sync": "declared, recorded and live are the same",
     "drifted": "changed on the cluster; an apply would set it back",
@@ -52,14 +53,15 @@ _MEANING: Mapping[str, str] = {
     "deleted_out_of_band": "declared and recorded, gone from the cluster",
     "undeclared_override": "set on the cluster, not declared",
     "pending_create": "declared, not created yet",
-    "pending_update": "declared otherwise, not applied yet",
+    "pending_update": "declared differently, not applied yet",
     "pending_delete": "no longer declared, not deleted yet",
-    "state_behind": "live as declared, recorded otherwise",
-    "stale_state": "recorded alone; neither declared nor live",
+    "state_behind": "live as declared, recorded differently",
+    "stale_state": "only recorded; neither declared nor live",
     "unadopted": "declared and live, not recorded",
     "unmanaged": "live, in no known state",
-    "unknown": "nobody knows: not read, or the configuration is not known",
+    "unknown": "unknown: not read, or the configuration is unknown",
 }
+"""Drift class -> what it means."""
 _VERDICTS = (
     Series("applied", "by an apply", "A"),
     Series("outside", "out of band", "O"),
@@ -72,6 +74,7 @@ _VERDICT_OF: Mapping[str, str] = {
     "unclear": "unclear",
     "not_effective": "behind",
 }
+"""Verdict -> key of its series."""
 _OBJECT = (
     CLUSTER,
     OBJECT,
@@ -101,11 +104,12 @@ _CHANGES = (
     GridColumn("verdict", "Verdict", ColumnKind.WORD),
     GridColumn("actor", "By", missing="unknown"),
     GridColumn("run", "Run", ColumnKind.CODE),
-    GridColumn("window_start", "Not yet at", ColumnKind.TIME, "no snapshot before"),
+    GridColumn("window_start", "Not yet at", ColumnKind.TIME, "no earlier snapshot"),
 )
 
 
 def show_drift_by_cluster(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on drift by cluster."""
     rows = known["drift_clusters"]
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     oldest: dict[str, datetime] = {}
@@ -142,9 +146,9 @@ def _describe_oldest(since: datetime | None, as_of: datetime) -> str:
 def _write_lead(classes: Sequence[Mapping[str, Any]], as_of: datetime, clusters: int) -> str:
     some = [row for row in classes if row["drift_class"] not in ("in_sync", "unknown")]
     unknown = sum_column([row for row in classes if row["drift_class"] == "unknown"], "objects")
-    rest = f" For {render_count(unknown, 'object')} it is not known." if unknown else ""
+    rest = f" {render_count(unknown, 'object')} could not be compared." if unknown else ""
     if not some:
-        return f"Nothing that could be compared differs from what is declared.{rest}"
+        return f"No object that could be compared differs from what is declared.{rest}"
     since = min(row["oldest"] for row in some)
     return (
         f"{render_count(sum_column(some, 'objects'), 'object')} on "
@@ -154,6 +158,7 @@ def _write_lead(classes: Sequence[Mapping[str, Any]], as_of: datetime, clusters:
 
 
 def show_drift_by_class(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on drift by class, with the rows."""
     rows = [{**row, "meaning": _MEANING[row["drift_class"]]} for row in known["drift_classes"]]
     overrides = int(known["overrides"][0]["n"]) if known["overrides"] else 0
     also = (
@@ -167,7 +172,7 @@ def show_drift_by_class(known: Known, as_of: datetime) -> SectionBlock:
         (
             make_grid("Objects by class", _CLASSES, rows, "drift"),
             make_grid(
-                "What differs: edits first, what nobody manages last",
+                "Objects that differ: edited ones first, unmanaged ones last",
                 _ROWS,
                 name_objects(known["drift_rows"]),
                 "drift",
@@ -177,6 +182,7 @@ def show_drift_by_class(known: Known, as_of: datetime) -> SectionBlock:
 
 
 def show_drift_over_time(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on drift by day."""
     bars = _count_daily(known["drift_days"], "drift_class", _GROUP_OF, "objects", GROUPS)
     title = f"Objects that differ, by day, last {DAYS} days"
     return SectionBlock(
@@ -185,16 +191,17 @@ def show_drift_over_time(known: Known, as_of: datetime) -> SectionBlock:
 
 
 def show_changes(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on changes and who made them."""
     rows = known["change_days"]
     bars = _count_daily(rows, "verdict", _VERDICT_OF, "changes", _VERDICTS)
     sums = {key: sum(bar.values[n] for bar in bars) for n, key in enumerate(_KEYS)}
     title = f"Changes seen on clusters, by day, last {DAYS} days"
     lead = (
-        f"In {DAYS} days {render_count(int(sums['outside']), 'change')} came out of band and "
+        f"In {DAYS} days, {render_count(int(sums['outside']), 'change')} came out of band and "
         f"{render_count(int(sums['applied']), 'change')} by an apply."
     )
     others = [
-        f"{render_count(int(sums['unclear']), 'change')} cannot be told apart"
+        f"{render_count(int(sums['unclear']), 'change')} could not be attributed"
         * bool(sums["unclear"]),
         f"{render_count(int(sums['behind']), 'apply', 'applies')} had no effect"
         * bool(sums["behind"]),
@@ -246,7 +253,7 @@ DRIFT = Outline(
 CHANGES = Outline(
     "changes",
     "Changes",
-    "What changed between two snapshots, and whether an apply did it. What was changed and set "
-    "back between two snapshots cannot be seen.",
+    "What changed between two snapshots, and whether an apply did it. A change that was undone "
+    "before the next snapshot cannot be seen.",
     (SectionPiece("changes", ("change_days", "change_rows"), show_changes),),
 )

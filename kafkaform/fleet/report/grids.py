@@ -1,4 +1,4 @@
-"""Tables of the report as data, and how one value of them reads."""
+"""Tables of the report as data, and how their values are written."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ...core.text.foreign import inline
 from ..exports.rows import to_jsonable, to_text
 
 CLIP = 240
-"""Characters of a foreign text in a cell."""
+"""How many characters of a foreign text a cell shows."""
 
 
 class ColumnKind(StrEnum):
-    """What a column holds, and so how it is written and aligned."""
+    """What a column contains, which decides how it is written and aligned."""
 
     TEXT = "text"
     LONG = "long"  # a sentence or more
@@ -35,15 +35,18 @@ class ColumnKind(StrEnum):
 
 
 class GridColumn(Struct, frozen=True):
-    """name: of the member of a row; missing: what null means here, and no text."""
+    """A column."""
 
     name: str
+    """The member of a row."""
     title: str
     kind: ColumnKind = ColumnKind.TEXT
     missing: str = "–"
+    """What null means here, and what an empty text means."""
 
     @property
     def right(self) -> bool:
+        """True for columns that are aligned to the right."""
         return self.kind in (
             ColumnKind.NUMBER,
             ColumnKind.SHARE,
@@ -70,23 +73,26 @@ SPENT = (
 
 
 class Grid(Struct, frozen=True):
-    """total: rows that there are; csv: the table whose file has all, empty: none has."""
+    """A table."""
 
     caption: str
     columns: tuple[GridColumn, ...]
     rows: tuple[tuple[Any, ...], ...]
     total: int
+    """How many rows there are; `rows` may be only the first of them."""
     csv: str = ""
+    """The table whose CSV file has all rows. Empty: none has."""
 
     @property
     def more(self) -> int:
+        """How many rows are not shown."""
         return self.total - len(self.rows)
 
 
 def make_grid(
     caption: str, columns: Sequence[GridColumn], rows: Sequence[Mapping[str, Any]], csv: str = ""
 ) -> Grid:
-    """The total is what the first row says, else the number of rows."""
+    """Make a table. Its total is the `total` of the first row, or else the number of rows."""
     total = int(rows[0].get("total") or len(rows)) if rows else 0
     cells = tuple(tuple(row.get(column.name) for column in columns) for row in rows)
     return Grid(caption, tuple(columns), cells, total, csv)
@@ -96,7 +102,7 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def render_value(value: Any, column: GridColumn) -> str:
-    """One value for people, on one line; null as the column says."""
+    """Write a value for people, on one line; null as the column says."""
     if value is None or value == "":
         return '""' if value == "" and column.kind is ColumnKind.VALUE else column.missing
     if column.kind is ColumnKind.FLAG:
@@ -136,7 +142,7 @@ def render_moment(time: datetime) -> str:
 
 
 def sort_key(value: Any) -> str:
-    """What a cell is sorted by: a number, or text."""
+    """Return what a cell is sorted by: a number, or text."""
     plain = to_jsonable(value)
     if isinstance(plain, bool):
         return str(int(plain))
@@ -144,5 +150,5 @@ def sort_key(value: Any) -> str:
 
 
 def sum_column(rows: Iterable[Mapping[str, Any]], name: str) -> int:
-    """The sum of a column, null counting as none."""
+    """Sum a column; null counts as 0."""
     return sum(int(row[name] or 0) for row in rows)

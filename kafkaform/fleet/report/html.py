@@ -1,8 +1,8 @@
-"""The report as one HTML file that asks for nothing: no address, no image, no font.
+"""Render the report as one HTML file that loads nothing: no address, no image, no font.
 
-Names in it are foreign. Every value is written by `inline`, then escaped; the only markup that is
-not escaped is our own. The page's policy lets no script run but ours, which is named by its hash
-and sorts tables; without it everything else works.
+Names in it are foreign text. Every value is written by `inline` and then escaped; only our own
+markup is not escaped. The page's security policy allows a single script, ours, which is named by
+its hash and sorts tables. Everything else works without it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PATTERNS: Mapping[str, str] = {
     "unclear": "M3 3H5V5H3Z",
     "failed": "M-2 6L2 10M0 0L8 8M6 -2L10 2",
 }
-"""Series -> lines over its colour, in a square of eight."""
+"""Series -> lines over its colour, in a square of eight by eight."""
 SAME: Mapping[str, str] = {
     "read": "applied",
     "partial": "unclear",
@@ -46,14 +46,14 @@ SAME: Mapping[str, str] = {
     "in_use": "applied",
     "too_new": "pending",
 }
-"""Series that look like another one, with which they never stand in one chart."""
+"""Series that look like another one, with which they are never in the same chart."""
 _CHIPS: Mapping[str, Mapping[str, str]] = {
     "severity": {"high": "bad", "medium": "warn", "low": "note"},
     "status": {"failed": "bad", "never": "bad", "stale": "warn", "partial": "warn"},
     "verdict": {"out_of_band": "bad", "not_effective": "warn", "unclear": "note"},
     "chain": {"broken": "bad", "gap": "warn"},
 }
-"""Column -> its words that stand on a coloured ground. The word says it, the colour repeats it."""
+"""Column -> words that get a coloured background. The word says it; the colour repeats it."""
 STATUSES: Mapping[str, str] = {
     "read": "Read",
     "partial": "In part",
@@ -64,7 +64,7 @@ STATUSES: Mapping[str, str] = {
 
 
 def render_html(report: FleetReport) -> str:
-    """The page. The same report makes the same bytes."""
+    """Render the page. The same report gives the same bytes."""
     pages = _make_environment()
     script = pages.get_template("sort.js.j2").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -106,7 +106,8 @@ def _make_environment() -> Environment:
 
 
 def _make_visible(value: Any) -> Any:
-    """What every expression of a template passes: foreign text without what cannot be seen."""
+    """Every expression of a template passes through this: invisible characters of foreign text
+    become visible."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return inline(value)

@@ -1,4 +1,4 @@
-"""Sections on what is used, how much there is of it, and what it costs."""
+"""Sections of the report on use, capacity and cost."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ _OWNERS = (
 
 
 def show_unused_topics(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on unused topics."""
     counts = {
         _VERDICT_OF.get(row["verdict"], row["verdict"]): int(row["topics"])
         for row in known["unused_verdicts"]
@@ -73,6 +74,7 @@ def show_unused_topics(known: Known, as_of: datetime) -> SectionBlock:
 
 
 def show_capacity(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on capacity."""
     rows = known["capacity_clusters"]
     table = make_grid("Capacity by cluster, fullest first", _CLUSTERS, rows, "capacity")
     bars = tuple(
@@ -89,7 +91,7 @@ def show_capacity(known: Known, as_of: datetime) -> SectionBlock:
         f"{render_count(soon, 'cluster')} will reach the declared limit of replicas at the "
         "present growth."
         if soon
-        else "No cluster is seen to reach a declared limit of replicas."
+        else "No cluster is expected to reach its declared limit of replicas."
     )
     chart = Chart(
         "capacity-clusters",
@@ -108,6 +110,7 @@ def _describe_breach(day: object) -> str:
 
 
 def show_cost(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on cost."""
     rows = known["capacity_owners"]
     table = make_grid("Cost by owner", _OWNERS, rows, "capacity")
     paid = [row for row in rows if row["cost"] is not None]
@@ -126,7 +129,7 @@ def show_cost(known: Known, as_of: datetime) -> SectionBlock:
 
 
 def _chart_costs(number: int, currency: str, rows: list[Mapping[str, object]]) -> Chart:
-    """number: of the currency, which may be any text, and no two charts may have one name."""
+    """number: of the currency. Names of charts must differ, and a currency may be any text."""
     series = (Series("pending", f"{currency} a month", "M"),)
     bars = tuple(
         Bar(str(row["owner"] or "none"), (float(str(row["cost"])),)) for row in rows[:CHART_ROWS]
@@ -139,7 +142,7 @@ def _chart_costs(number: int, currency: str, rows: list[Mapping[str, object]]) -
 UNUSED = Outline(
     "unused",
     "Unused topics",
-    "Topics that nobody has written or read for the grace days, by several signals. A candidate "
+    "Topics that nobody has written or read during the grace days, by several signals. A candidate "
     "is a question to its owner, never a verdict.",
     (SectionPiece("unused topics", ("unused_verdicts", "unused_rows"), show_unused_topics),),
 )

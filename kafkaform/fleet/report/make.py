@@ -1,4 +1,4 @@
-"""From a root to files: the report in the form that a file's name asks for, and CSV beside it."""
+"""Write the report of a root in the format that the file's name asks for, and CSV beside it."""
 
 from __future__ import annotations
 
@@ -25,21 +25,24 @@ FORMS: Mapping[str, Callable[[FleetReport], str]] = {
     ".md": render_markdown,
     ".json": render_data,
 }
+"""Ending of a file -> how it is rendered."""
 KEY_BYTES = 32
+"""Length of the key for redacted names."""
 
 
 class WrittenReport(Struct, frozen=True):
-    """paths: of the files that were written, the report first."""
+    """What was written."""
 
     report: FleetReport
     paths: tuple[Path, ...]
+    """The files, the report first."""
 
 
 def write_report(root: str, out: Path, *, redact: bool = False, csv: bool = False) -> WrittenReport:
-    """Write the report of the newest build to `out`: .html, .md or .json. redact: principals
-    are masked under a new key; csv: every gold table as a file beside it.
+    """Write the report of the newest build to `out`: .html, .md or .json.
 
-    Raises UsageError: no build, or another ending; StorageError.
+    redact: mask principals, under a new key; csv: write every gold table to a file beside it.
+    Raises UsageError: there is no build, or the file has another ending; StorageError.
     """
     form = FORMS.get(out.suffix)
     if form is None:
@@ -56,15 +59,15 @@ def write_report(root: str, out: Path, *, redact: bool = False, csv: bool = Fals
 
 
 def make_report(gold: Gold, *, mask: Mask | None = None, csv: str | None = None) -> FleetReport:
-    """The report of a build, compared with the one before. csv: as `FleetReport` has it."""
+    """Return the report of a build, compared with the one before. csv: as in `FleetReport`."""
     answers = ask_questions(gold, {**NUMBERS, **DETAILS}, mask)
     previous, numbers = _read_earlier(gold.build)
     return build_report(gold.build, answers, numbers, previous, redacted=mask is not None, csv=csv)
 
 
 def _read_earlier(build: Build) -> tuple[Build | None, Answers | None]:
-    """The build before and its numbers. Nothing, if its files are gone: a report of today does
-    not depend on them."""
+    """Return the build before and its numbers. If its files are gone, return nothing: today's
+    report does not depend on them."""
     try:
         previous = find_before(build)
         return previous, ask_questions(Gold(previous), NUMBERS) if previous else None
@@ -73,7 +76,7 @@ def _read_earlier(build: Build) -> tuple[Build | None, Answers | None]:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """The whole file or none."""
+    """Write the whole file or nothing."""
     half = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         half.write_text(text, "utf-8")

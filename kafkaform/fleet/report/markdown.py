@@ -1,4 +1,4 @@
-"""The report in short, as Markdown for a chat or a review, in which foreign text is only text."""
+"""Render a short report as Markdown for a chat or a review; foreign text is only text in it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ...core.text.foreign import inline
 from .coverage import STATUSES
 from .grids import ColumnKind, Grid, GridColumn, render_moment, render_value
 from .model import FleetReport, Number
-from .sections import ReportSection
+from .sections import ReportSection, render_count
 
 TOP = 5
-"""Rows of a table."""
+"""Rows per table."""
 WIDE = 7
-"""Columns of a table: the rest is for the page."""
+"""Columns per table; the page has the rest."""
 LONG = 80
-"""Characters of a cell."""
+"""Characters per cell."""
 _FOREIGN = (ColumnKind.CODE, ColumnKind.KEY, ColumnKind.VALUE, ColumnKind.TEXT, ColumnKind.LONG)
 _ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
 
 
 def render_markdown(report: FleetReport) -> str:
-    """At most a few rows of each table. The same report makes the same bytes."""
+    """Render at most a few rows per table. The same report gives the same bytes."""
     return "\n".join(_render_lines(report)) + "\n"
 
 
@@ -52,7 +52,8 @@ def _render_coverage(report: FleetReport) -> str:
     counts = ", ".join(f"{known.counts[status]:,} {status}" for status in STATUSES)
     words = f"Coverage: {known.expected:,} clusters expected; {counts}"
     extra = f", {known.unregistered:,} not in fleet.hcl" if known.unregistered else ""
-    states = f"; {known.states.total:,} configurations not known" if known.states.total else ""
+    unknown = render_count(known.states.total, "configuration")
+    states = f"; {unknown} unknown" if known.states.total else ""
     return f"{words}{extra}{states}." if known.whole else f"**{words}{extra}{states}.**"
 
 
@@ -99,12 +100,13 @@ def _render_cells(row: Sequence[Any], columns: Sequence[GridColumn]) -> Iterator
 
 
 def escape_prose(text: str) -> str:
-    """A sentence with foreign parts; what Markdown would take for its own is a reference."""
+    """Escape a sentence with foreign parts: Markdown's special characters become references."""
     return _ACTIVE.sub(lambda found: f"&#{ord(found[0])};", inline(text))
 
 
 def escape_code(text: str) -> str:
-    """A code span. A pipe after a backslash, which tables read in two ways, is written `\\x7c`."""
+    r"""Make a code span. Tables read a pipe after a backslash in two ways, so it is written
+    `\x7c`."""
     shown = inline(text)
     clipped = shown if len(shown) <= LONG else shown[: LONG - 1] + "…"
     clear = re.sub(r"(?<=\\)\|", "x7c", clipped)

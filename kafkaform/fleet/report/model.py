@@ -1,4 +1,4 @@
-"""The report as frozen data: what its pages say, in the order in which they say it."""
+"""The report as frozen data, in the order in which its pages show it."""
 
 from __future__ import annotations
 
@@ -21,33 +21,38 @@ _READ = frozenset({"read", "partial"})
 
 
 class Number(Struct, frozen=True):
-    """value: None: nobody knows; before: the build before's; least: clusters that could not be
-    read may add to it; place: the section that tells more."""
+    """One of the numbers at the top."""
 
     title: str
     value: int | None
+    """None: nobody knows."""
     before: int | None
+    """In the build before."""
     least: bool
+    """Clusters that could not be read may add to it."""
     place: str
+    """The section with the details."""
 
     @property
     def change(self) -> int | None:
-        """Since the build before; None: one of the two is not known."""
+        """Since the build before. None: one of the two is not known."""
         if self.value is None or self.before is None:
             return None
         return self.value - self.before
 
 
 class FleetReport(Struct, frozen=True):
-    """previous: when the build before was, None: there is none to read; redacted: principals are
-    masked; csv: how the names of the files with all rows begin, None: there are none."""
+    """Everything that a report shows."""
 
     build: str
     as_of: datetime
     ended: datetime
     previous: datetime | None
+    """When the build before was. None: there is none that can be read."""
     redacted: bool
+    """Principals are masked."""
     csv: str | None
+    """How the names of the CSV files begin. None: there are none."""
     coverage: FleetCoverage
     numbers: tuple[Number, ...]
     sections: tuple[ReportSection, ...]
@@ -55,12 +60,13 @@ class FleetReport(Struct, frozen=True):
 
 
 class _Count(Struct, frozen=True):
-    """live: it is counted in what clusters show, so it needs clusters that were read."""
+    """How a number is computed."""
 
     answer: str
     title: str
     place: str
     live: bool
+    """It counts what clusters show, so it needs clusters that were read."""
 
 
 _COUNTS = (
@@ -83,7 +89,7 @@ def build_report(
     redacted: bool = False,
     csv: str | None = None,
 ) -> FleetReport:
-    """answers: to all questions; before: to NUMBERS, of the build `previous`."""
+    """Build the report. answers: to all questions; before: to NUMBERS, of the build `previous`."""
     known = compute_coverage(answers)
     return FleetReport(
         build=build.name,
@@ -105,7 +111,7 @@ def _make_number(count: _Count, answers: Answers, before: Answers, known: FleetC
 
 
 def _read_value(answers: Answers, count: _Count) -> int | None:
-    """None where no table has it, or no cluster was read that it could be seen in."""
+    """None: no table has it, or no cluster was read that could show it."""
     rows, clusters = answers.get(count.answer), answers.get("clusters")
     if not rows or clusters is None:
         return None

@@ -1,5 +1,5 @@
-"""What the report asks of the tables. The engine counts, orders and cuts, so that the report of
-three thousand clusters takes no more memory than that of three."""
+"""The questions that the report asks of the tables, as SQL. The engine counts, sorts and cuts, so
+the report of three thousand clusters takes no more memory than that of three."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from ..tables.reader import Gold
 LIMIT = 500
 """Rows of a table in the report; the CSV files have all."""
 DAYS = 30
-"""How far back the report looks where it counts events."""
+"""How many days the report looks back where it counts events."""
 
 Rows = list[Mapping[str, Any]]
 Answers = Mapping[str, Rows | None]
-"""Question -> rows; None: the build has not made a table that is asked for."""
+"""Question -> rows. None: the build lacks a table that is needed."""
 
 
 class ReportQuestion(Struct, frozen=True):
-    """tables: the first is the one whose rows are shown, by which names are masked.
-    {since}, {day}: the beginning of the time that is looked at; {limit}: LIMIT."""
+    """A query. `{since}` and `{day}` are the start of the time that it covers, `{limit}` is
+    LIMIT."""
 
     tables: tuple[str, ...]
+    """The tables that it needs. The rows are shown as rows of the first, by which names are
+    masked."""
     sql: str
 
 
@@ -59,7 +61,7 @@ NUMBERS: Mapping[str, ReportQuestion] = {
         " where error_code = '' and day > {day}",
     ),
 }
-"""What is compared with the build before."""
+"""Questions whose answers are compared with the build before."""
 
 DETAILS: Mapping[str, ReportQuestion] = {
     "clusters_off": ReportQuestion(
@@ -195,7 +197,7 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " sum(skipped) as skipped from apply_reliability where error_code = '' and day > {day}"
         " group by day order by day",
     ),
-    # One run counts under each kind that it changed: of a day, the kind with the most counts.
+    # A run counts once per kind that it changed, so per day only the kind with the most counts.
     "apply_clusters": ReportQuestion(
         ("apply_reliability",),
         "select count(*) over () as total, cluster, sum(steps) as steps, sum(applied) as applied,"
@@ -240,12 +242,13 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " order by lines desc, source, reason limit {limit}",
     ),
 }
+"""The other questions."""
 
 
 def ask_questions(
     gold: Gold, questions: Mapping[str, ReportQuestion], mask: Mask | None = None
 ) -> dict[str, Rows | None]:
-    """The answers of one build, counted back from its own time. Raises StorageError."""
+    """Return the answers of one build, counted back from its own time. Raises StorageError."""
     since = gold.build.as_of - timedelta(days=DAYS)
     times = {
         "{since}": f"to_timestamp('{render_utc(since)}')",
@@ -260,6 +263,7 @@ def ask_questions(
 def _answer_question(
     gold: Gold, question: ReportQuestion, times: Mapping[str, str], mask: Mask | None
 ) -> Rows | None:
+    # A table that is missing is "unknown", never an empty answer.
     if not gold.has(*question.tables):
         return None
     sql = question.sql

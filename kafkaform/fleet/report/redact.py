@@ -1,7 +1,7 @@
-"""Principals, users and actors under names that tell nothing, the same one throughout a report.
+"""Mask principals, users and actors with other names, the same throughout a report.
 
-A name is an HMAC under the report's key: without it nobody can try names, and with another key
-the same principal has another name. What is masked: columns that hold a principal, keys of ACLs,
+A name is an HMAC with the report's key. Without the key nobody can try names, and with another key
+the same principal has another name. Masked are columns that contain a principal, keys of ACLs,
 quotas and logins, and principals inside of texts. Hosts, client ids and owners stay.
 """
 
@@ -21,7 +21,7 @@ _TEXTS = frozenset(
     | {"via", "evidence", "entity", "shared_scope", "address", "path", "text", "waiver"}
 )
 _PLACE: Mapping[str, int] = {"kafka_acl": 0, "kafka_user_scram_credential": 0, "kafka_quota": -1}
-"""Kinds whose keys name somebody; in which field, -1: in the one that begins with `user=`."""
+"""Kinds whose keys name somebody, and in which field; -1: in the field that begins with `user=`."""
 _OPEN = frozenset({"*", "", "ANONYMOUS"})
 """Names that mean everybody or nobody."""
 _SPLIT = re.compile(r"([A-Z][A-Za-z]*:)?(.*)", re.DOTALL)
@@ -38,20 +38,22 @@ NAMES: Mapping[str, str] = {
     "live": "select distinct attrs['username'] as name from live"
     " where kind = 'kafka_user_scram_credential'",
 }
-"""Table -> a query for the names that it knows."""
+"""Table -> a query for the names that it contains."""
 
 
 class Redactor(PartialRepr, frozen=True):
-    """key: of this report; names: bare ones (`ci`, not `User:ci`) that are masked in texts."""
+    """Masks rows."""
 
     _unshown = frozenset({"key"})
 
     key: bytes
+    """Of this report."""
     names: frozenset[str]
+    """Bare names (`ci`, not `User:ci`) that are masked in texts."""
     _odd: re.Pattern[str] | None
 
     def __call__(self, table: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The row with every principal under its other name."""
+        """Return the row with every principal masked."""
         kind = str(row.get("kind") or "")
         own = str(row.get("principal") or row.get("actor") or "")
         return {name: self._mask_cell(name, value, kind, own) for name, value in row.items()}
@@ -61,6 +63,7 @@ class Redactor(PartialRepr, frozen=True):
         kind, bare = _SPLIT.fullmatch(principal).groups("")  # type: ignore[union-attr]  # any text fits
         if bare in _OPEN:
             return principal
+        # A plain hash could be reversed by hashing likely names.
         digest = hmac.digest(self.key, bare.encode("utf-8", "surrogatepass"), "sha256").hex()
         return f"{kind}p-{digest[:8]}"
 
@@ -90,6 +93,8 @@ class Redactor(PartialRepr, frozen=True):
             text = text.replace(own, self.mask_name(own))
         if self._odd:
             text = self._odd.sub(lambda found: self.mask_name(found[0]), text)
+        # A name that is masked already must not be masked again, or it would differ between
+        # columns.
         text = _TYPED.sub(lambda m: m[0] if _is_made(m[2]) else self.mask_name(m[0]), text)
         return _TOKEN.sub(lambda m: self.mask_name(m[0]) if m[0] in self.names else m[0], text)
 
@@ -99,15 +104,16 @@ def _is_made(bare: str) -> bool:
 
 
 def make_redactor(key: bytes, names: Iterable[str]) -> Redactor:
-    """names: principals and users, with or without `User:`."""
+    """Make a redactor. names: principals and users, with or without `User:`."""
     bare = {name.removeprefix("User:") for name in names} - _OPEN
+    # The longest first: a name that contains another one must be masked as a whole.
     odd = sorted((name for name in bare if not _PLAIN.match(name)), key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, odd))) if odd else None
     return Redactor(key, frozenset(bare), pattern)
 
 
 def make_build_redactor(gold: Gold, key: bytes) -> Redactor:
-    """With all names that the build knows. Raises StorageError."""
+    """Make a redactor that knows all names in the build. Raises StorageError."""
     queries = [sql for table, sql in NAMES.items() if gold.has(table)]
     return make_redactor(
         key, (row["name"] for sql in queries for row in gold.read_rows(sql) if row["name"])

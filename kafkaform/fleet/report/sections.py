@@ -1,4 +1,4 @@
-"""What a section of the report is made of."""
+"""The parts of which a section of the report consists."""
 
 from __future__ import annotations
 
@@ -13,39 +13,47 @@ from .questions import Answers, Rows
 
 
 class SectionBlock(Struct, frozen=True):
-    """leads: sentences; charts: None among them is left out."""
+    """A part of a section, computed."""
 
     leads: tuple[str, ...] = ()
+    """Sentences at its top."""
     charts: tuple[Chart, ...] = ()
     grids: tuple[Grid, ...] = ()
 
 
 class ReportSection(Struct, frozen=True):
-    """id: what links lead to; about: how to read it; missing: what this build has not made."""
+    """A section, computed."""
 
     id: str
+    """The target of links."""
     title: str
     about: str
+    """How to read it."""
     leads: tuple[str, ...]
     charts: tuple[Chart, ...]
     grids: tuple[Grid, ...]
     missing: tuple[str, ...]
+    """Parts whose tables this build has not made."""
 
 
 Known = Mapping[str, Rows]
+"""Question -> rows, of the questions that a part needs."""
 Make = Callable[[Known, datetime], SectionBlock]
+"""Computes a part. It gets the answers and the time of the build."""
 
 
 class SectionPiece(Struct, frozen=True):
-    """name: what is missing without it; needs: answers that `make` reads."""
+    """A part of a section, declared."""
 
     name: str
+    """What the section lacks without it."""
     needs: tuple[str, ...]
+    """The answers that `make` reads."""
     make: Make
 
 
 class Outline(Struct, frozen=True):
-    """A section before anything is known."""
+    """A section, declared."""
 
     id: str
     title: str
@@ -54,7 +62,7 @@ class Outline(Struct, frozen=True):
 
 
 def make_section(outline: Outline, answers: Answers, as_of: datetime) -> ReportSection:
-    """The section with all of its pieces for which the build has the tables."""
+    """Compute the section with all parts for which the build has the tables."""
     blocks, missing = [], []
     for piece in outline.pieces:
         known = {name: rows for name in piece.needs if (rows := answers.get(name)) is not None}
@@ -79,7 +87,7 @@ def render_count(number: int, noun: str, plural: str = "") -> str:
 
 
 def name_objects(rows: Rows) -> Rows:
-    """The rows with `object`: `topic orders`, from kind and key."""
+    """Add `object`, such as `topic orders`, made of kind and key."""
     return [{**row, "object": _name_object(row["kind"], row["key"])} for row in rows]
 
 
@@ -94,7 +102,7 @@ def join_words(parts: Iterable[str]) -> str:
 
 
 def render_age(since: datetime | None, as_of: datetime) -> str:
-    """`12 d`, `5 h`, `20 min`; empty if it is not known."""
+    """`12 d`, `5 h`, `20 min`; empty if it is unknown."""
     if since is None:
         return ""
     minutes = max(0, int((as_of - since).total_seconds() // 60))

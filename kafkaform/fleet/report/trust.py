@@ -1,4 +1,4 @@
-"""Sections on how applies went, and on how far the data itself can be trusted."""
+"""Sections of the report on how applies ended, and on how far the data can be trusted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _APPLIES = (
     GridColumn("unknown", "Unknown", ColumnKind.NUMBER),
     GridColumn("skipped", "Skipped", ColumnKind.NUMBER),
     GridColumn("retries", "Retries", ColumnKind.NUMBER),
-    GridColumn("partial_runs", "Runs in part, at least", ColumnKind.NUMBER),
+    GridColumn("partial_runs", "Partial runs, at least", ColumnKind.NUMBER),
     GridColumn("validated_then_failed", "Failed after dry run", ColumnKind.NUMBER),
     GridColumn("p95_ms", "Slowest p95, ms", ColumnKind.NUMBER, "unknown"),
 )
@@ -77,19 +77,20 @@ _QUARANTINE = (
 )
 _FINDINGS: Mapping[str, str] = {
     "unlike": "unlike on other clusters",
-    "naming": "name against the pattern",
+    "naming": "name does not match the pattern",
     "chain_broken": "audit log altered",
     "chain_gap": "audit log with a gap",
     "stale": "cluster not read lately",
     "failed": "cluster could not be read",
     "unregistered": "cluster not in fleet.hcl",
     "two_owners": "recorded in two states",
-    "conflicting_event": "one event told in two ways",
+    "conflicting_event": "two versions of one event",
     "renamed": "two names for one cluster",
 }
 
 
 def show_applies(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on outcomes of applies."""
     days, clusters = known["apply_days"], known["apply_clusters"]
     values = {
         (row["day"], series.key): float(row[_COLUMN_OF.get(series.key, series.key)] or 0)
@@ -103,7 +104,7 @@ def show_applies(known: Known, as_of: datetime) -> SectionBlock:
     lead = (
         f"{sums['applied'] / sent:.1%} of {render_count(sent, 'step')} were applied; "
         f"{sums['failed']:,} "
-        f"failed and of {sums['unknown']:,} the outcome is not known."
+        f"failed, and the outcome of {sums['unknown']:,} is unknown."
         if sent
         else f"Nothing was applied in {DAYS} days."
     )
@@ -121,11 +122,13 @@ def show_applies(known: Known, as_of: datetime) -> SectionBlock:
 
 
 def _compute_share(row: Mapping[str, int]) -> float | None:
+    """Return the share of sent steps that were applied. Skipped ones were never sent."""
     sent = row["applied"] + row["failed"] + row["unknown"]
     return row["applied"] / sent if sent else None
 
 
 def show_chains(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on audit logs."""
     rows = known["chains"]
     bad = [
         f"{render_count(row['logs'], 'log')} {row['chain']}"
@@ -138,6 +141,7 @@ def show_chains(known: Known, as_of: datetime) -> SectionBlock:
 
 
 def show_consistency(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on consistency."""
     kinds = known["consistency_kinds"]
     rows = [
         {**row, "what": _FINDINGS.get(row["finding"])}
@@ -151,12 +155,11 @@ def show_consistency(known: Known, as_of: datetime) -> SectionBlock:
 
 
 def show_quarantine(known: Known, as_of: datetime) -> SectionBlock:
+    """The section part on lines that were rejected."""
     rows = known["quarantine"]
     lines = sum_column(rows, "lines")
     lead = (
-        f"{render_count(lines, 'line')} could not be taken in and lie in quarantine."
-        if lines
-        else ""
+        f"{render_count(lines, 'line')} could not be read and are in quarantine." if lines else ""
     )
     table = make_grid("Quarantine", _QUARANTINE, rows)
     return SectionBlock((lead or "Nothing is in quarantine.",), (), (table,))
@@ -165,13 +168,14 @@ def show_quarantine(known: Known, as_of: datetime) -> SectionBlock:
 APPLIES = Outline(
     "applies",
     "Applies",
-    "How changes went that kafkaform sent. Unknown is an outcome of its own: it may have happened.",
+    "How the changes that kafkaform sent ended. Unknown is an outcome of its own: it may have "
+    "happened.",
     (SectionPiece("applies", ("apply_days", "apply_clusters", "apply_errors"), show_applies),),
 )
 TRUST = Outline(
     "trust",
     "Audit logs, consistency and quarantine",
-    "Whether the logs are whole, whether clusters agree, and which lines could not be read.",
+    "Whether the logs are complete, whether clusters agree, and which lines could not be read.",
     (
         SectionPiece("audit logs", ("chains",), show_chains),
         SectionPiece("consistency", ("consistency_kinds", "consistency_rows"), show_consistency),

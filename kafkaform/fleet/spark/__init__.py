@@ -1,3 +1,5 @@
-"""In: a Java, jars and a root. Out: a Spark session that starts fast, and tables in Delta Lake.
-Must not know: what the tables mean.
+"""Start Spark quickly, and write tables with Delta Lake.
+
+In: a Java, jars, a root. Out: a Spark session, and tables in Delta Lake. Must not know: what the
+tables mean.
 """

@@ -1,4 +1,5 @@
-"""Spark's classes, kept for later sessions: until its first row it has Java read thousands."""
+"""Keep the classes that Java loads for Spark in an archive (CDS), so that later sessions start
+sooner."""
 
 from __future__ import annotations
 
@@ -12,18 +13,23 @@ from ...jvm import FOLDER, Archive, make_archive
 from .java import Java, find_java
 
 SPARK = "spark"
+"""Name of the archive."""
 
 
 def find_archive(cache: Path, java: Java) -> Archive:
-    """What this Java has kept, or may keep."""
+    """Return the archive of this Java and this PySpark, whether or not it exists yet."""
     spark = _find_spark()
+    # The JVM refuses an archive of another version or class path; a key of its own avoids the
+    # attempt.
     known = (java.version, version("pyspark"), str(spark))
     jars = (spark / "jars").glob("*")
     return make_archive(cache, java.home / "bin" / "java", SPARK, known, jars)
 
 
 def make_start_options(cache: Path) -> str:
-    """Words for Java to start from what it has kept; none where it has kept nothing."""
+    """Return the JVM options that use the archive; empty if there is none."""
+    # Without this look, every start would read the names of 277 jars to find that nothing was
+    # prepared.
     if not (cache / FOLDER).is_dir():
         return ""
     file = find_archive(cache, find_java(cache)).find_start_file()
@@ -31,9 +37,9 @@ def make_start_options(cache: Path) -> str:
 
 
 def make_keep_options(found: Archive, java: Java, new: Path) -> str:
-    """Words for Java to write Spark's classes into a file when it ends.
+    """Return the JVM options that write the archive when Java exits.
 
-    Raises KafkaformError: this Java cannot do that.
+    Raises KafkaformError: this Java cannot write one.
     """
     options = found.make_keep_options(new)
     if options is None:
@@ -42,14 +48,16 @@ def make_keep_options(found: Archive, java: Java, new: Path) -> str:
 
 
 def make_unable_error(java: Java) -> KafkaformError:
+    """The error for a Java that cannot write an archive."""
     return KafkaformError(
         f"Java {java.version} ({java.found}) cannot keep its classes",
-        "Set JAVA_HOME to another one; `kafkaform fleet run` works without, too.",
+        "Set JAVA_HOME to another Java. `kafkaform fleet run` also works without the archive.",
     )
 
 
 def _find_spark() -> Path:
-    """Where PySpark looks for the jars of Spark."""
+    """Return the folder in which PySpark finds Spark's jars."""
+    # Not imported: `fleet doctor` asks for it, and importing pyspark takes a second.
     spec = find_spec("pyspark")
     own = Path(spec.origin).parent if spec and spec.origin else Path()
     return Path(os.environ.get("SPARK_HOME") or own)

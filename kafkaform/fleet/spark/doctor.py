@@ -1,4 +1,4 @@
-"""Whether this computer has what the pipeline needs, and what to do where it has not."""
+"""Check whether the pipeline can run on this computer, and say what to do where it cannot."""
 
 from __future__ import annotations
 
@@ -29,30 +29,36 @@ NEEDED = (
     ("pyarrow", (18,), None),
     ("hdfs-native", (0, 14), (0, 15)),
 )
-"""Package, the first version that will do, the first that will not."""
+"""Package, first version that works, first version that does not (None: none is known)."""
 LEAST_BYTES = 2 << 30
+"""Free disk space below which a check fails."""
 _GIB = 1 << 30
 _STORAGE = "delta-storage"
-"""The other one of the two jars."""
-_SHIMMED = ", behind a script that leaves out the vector module it lacks"
+"""The second of Delta Lake's two jars."""
+_SHIMMED = ", started by a script that leaves out the vector module, which it lacks"
 _PATIENCE_SECONDS = 60
 _INSTALL = "Run `pip install 'kafkaform[fleet]'`."
 
 
 class DoctorCheck(Struct, frozen=True):
-    """good: None if it cannot be told here; told: what was found; advice: empty if all is well."""
+    """The result of one check."""
 
     name: str
     good: bool | None
+    """None: it cannot be checked here."""
     told: str
+    """What was found."""
     advice: str = ""
+    """What to do; empty if nothing."""
 
 
 def run_checks(
     place: SparkPlace, objects: Objects | None, folder: Path | None
 ) -> Iterator[DoctorCheck]:
-    """objects: of the root, None: it was not named; folder: the root, if it is one of this
-    computer's."""
+    """Yield every check.
+
+    objects: of the root, None if it was not named; folder: the root if it is a local folder.
+    """
     yield DoctorCheck("python", True, sys.version.split()[0])
     yield from _check_packages()
     yield _check_java(place)
@@ -74,6 +80,7 @@ def _check_packages() -> Iterator[DoctorCheck]:
         except PackageNotFoundError:
             yield DoctorCheck(name, False, "it is not installed", _INSTALL)
             continue
+        # Tuples of different length compare as versions do: (4, 2) < (4, 2, 1).
         numbers = _parse_version(found)
         good = first <= numbers and (end is None or numbers < end)
         yield DoctorCheck(name, good, found, "" if good else _INSTALL)
@@ -88,7 +95,7 @@ def _parse_version(text: str) -> tuple[int, ...]:
 
 def _check_java(place: SparkPlace) -> DoctorCheck:
     if place.connect:
-        return DoctorCheck("java", None, f"the Connect server's counts ({place.master})")
+        return DoctorCheck("java", None, f"the Connect server has its own ({place.master})")
     try:
         found = java.find_java(place.cache)
     except KafkaformError as error:
@@ -100,9 +107,10 @@ def _check_java(place: SparkPlace) -> DoctorCheck:
 
 
 def _find_fault(program: Path) -> str:
-    """Why this Java does not run, empty if it does: its files may be for another computer."""
+    """Return why this Java does not run, or an empty text. Its files may be for another
+    processor."""
     try:
-        # As Spark starts it: without the module there is an error, unless the script drops it.
+        # As Spark starts it: a Java without the module fails, unless the script drops the option.
         done = subprocess.run(
             [program, f"--add-modules={java.MODULE}", "-version"],
             capture_output=True,
@@ -117,7 +125,7 @@ def _find_fault(program: Path) -> str:
 
 def _check_jars(place: SparkPlace) -> DoctorCheck:
     if place.connect:
-        return DoctorCheck("jars", None, "the Connect server must have Delta Lake's")
+        return DoctorCheck("jars", None, "the Connect server must have Delta Lake's jars")
     missing = [jar for jar in place.jars if "://" not in jar and not Path(jar).is_file()]
     if missing:
         return DoctorCheck("jars", False, f"{missing[0]} is not there", "Correct --jars.")
@@ -128,7 +136,7 @@ def _check_jars(place: SparkPlace) -> DoctorCheck:
     try:
         group, name, number = name_delta_package().split(":")
     except PackageNotFoundError:
-        return DoctorCheck("jars", False, "the packages come first", _INSTALL)
+        return DoctorCheck("jars", False, "install the packages first", _INSTALL)
     folder, prefix = place.cache / "jars", ""
     if place.ivy is not None:
         folder, prefix = place.cache / "ivy" / "jars", f"{group}_"
@@ -137,39 +145,38 @@ def _check_jars(place: SparkPlace) -> DoctorCheck:
     return DoctorCheck(
         "jars",
         None,
-        f"{name} {number} will be downloaded when Spark starts first",
-        "Without a way to Maven, name the jars with --jars or a mirror with --ivy-settings.",
+        f"{name} {number} will be downloaded when Spark starts for the first time",
+        "If Maven cannot be reached, name the jars with --jars or a mirror with --ivy-settings.",
     )
 
 
 def _check_classes(place: SparkPlace) -> DoctorCheck:
-    """Without them all works, only later."""
+    """A missing archive is no fault: Spark only starts later."""
     try:
         kept = make_start_options(place.cache)
     except (KafkaformError, PackageNotFoundError):
-        return DoctorCheck("classes", None, "Java and Spark come first")
+        return DoctorCheck("classes", None, "install Java and Spark first")
     if kept:
-        return DoctorCheck(
-            "classes", True, f"Spark starts from those that are kept in {place.cache}"
-        )
-    advice = "`kafkaform fleet prepare` keeps Java's classes, so that Spark starts sooner."
-    return DoctorCheck("classes", None, "each session reads them anew", advice)
+        return DoctorCheck("classes", True, f"Spark starts from the archive in {place.cache}")
+    advice = "`kafkaform fleet prepare` archives Java's classes, so that Spark starts sooner."
+    return DoctorCheck("classes", None, "each session loads them anew", advice)
 
 
 def _check_hadoop(location: str) -> Iterator[DoctorCheck]:
-    """Spark has a way of its own to a store, which nothing else here tries; HDFS it knows."""
+    """Spark reaches a store through Hadoop's jars, which nothing else here uses. It knows HDFS by
+    itself."""
     if not location.startswith("hdfs://"):
         yield DoctorCheck(
             "hadoop",
             None,
-            f"Spark reaches {location} through jars of Hadoop's",
-            "Put them and their settings into spark-defaults.conf; for s3:// they are hadoop-aws, "
-            "of the version that Spark has of Hadoop.",
+            f"Spark reaches {location} through Hadoop's jars",
+            "Put them and their settings into spark-defaults.conf. For s3:// they are hadoop-aws, "
+            "in the version of Spark's own Hadoop.",
         )
 
 
 def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:
-    """Where much is written."""
+    """Yield the folders that Spark writes a lot to."""
     named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     for path in filter(None, named):
         yield "temporary files", Path(path)
@@ -180,6 +187,7 @@ def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:
 
 
 def _check_disk(name: str, path: Path) -> DoctorCheck:
+    # The folder may not exist yet; its nearest parent is on the same disk.
     there = next(
         folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists()
     )
@@ -187,7 +195,10 @@ def _check_disk(name: str, path: Path) -> DoctorCheck:
     told = f"{free / _GIB:.1f} GiB free in {there}"
     if not os.access(there, os.W_OK | os.X_OK):
         return DoctorCheck(
-            name, False, f"{there} cannot be written", "Change its rights or the place."
+            name,
+            False,
+            f"{there} cannot be written",
+            "Change its permissions, or use another folder.",
         )
     if free >= LEAST_BYTES:
         return DoctorCheck(name, True, told)
@@ -197,30 +208,32 @@ def _check_disk(name: str, path: Path) -> DoctorCheck:
 
 
 def _check_writes(objects: Objects) -> DoctorCheck:
-    """Whether two writers could lose each other's work in the root."""
+    """Check that the store refuses conflicting writes; without that, two builds could overwrite
+    each other."""
     key = f"{FOLDER}/probe-{secrets.token_hex(8)}"
     try:
         told = _find_broken_promise(objects, key)
     except StorageError as error:
         return DoctorCheck("writes", False, error.message, error.advice)
-    advice = "" if told is None else "Use a store whose writes can be made conditional."
+    advice = "" if told is None else "Use a store that supports conditional writes."
     return DoctorCheck(
-        "writes", told is None, told or f"{objects.location} keeps its promises", advice
+        "writes", told is None, told or f"{objects.location} refuses conflicting writes", advice
     )
 
 
 def _find_broken_promise(objects: Objects, key: str) -> str | None:
-    """The one that is broken, if any."""
+    """Return the conditional write that was not refused; None: all of them were."""
+    # A fresh key, so that a check never touches files of the root.
     first = objects.create(key, b"one")
     try:
         objects.create(key, b"two")
-        return "a write over what is there was not refused"
+        return "the store overwrote an object that already existed"
     except ObjectExists:
         pass
     try:
         objects.replace(key, b"three", objects.replace(key, b"two", first))
         objects.replace(key, b"four", first)
-        return "a write over a newer version was not refused"
+        return "the store overwrote a newer version of an object"
     except ObjectChanged:
         return None
     finally:

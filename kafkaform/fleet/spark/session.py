@@ -1,4 +1,4 @@
-"""The Spark session: on this machine, on a cluster, or behind a Connect server."""
+"""Start the Spark session: on this machine, on a cluster, or through Spark Connect."""
 
 from __future__ import annotations
 
@@ -33,86 +33,106 @@ _EXCLUDED = (
     "org.xerial.snappy:*",
     "org.scala-lang.modules:*",
 )
-"""Of what Delta's jars ask for: 2 of 33 are needed."""
+"""Dependencies of Delta's jars that are left out. Of 33 jars, 2 are needed."""
 _ALWAYS: Mapping[str, str] = {
+    # Otherwise days and parsed times depend on the time zone of the machine that runs the driver.
     "spark.sql.session.timeZone": "UTC",
+    # Errors instead of silent nulls. Where a bad value must not fail the build, use try_cast,
+    # try_element_at, try_to_timestamp.
     "spark.sql.ansi.enabled": "true",
+    # Members of JSON may differ by case only; Spark would call them ambiguous.
     "spark.sql.caseSensitive": "true",
+    # The default of 50 starts 50 tasks to read the log of a table with a few files.
     "spark.databricks.delta.snapshotPartitions": "2",
 }
-"""Can be set in a session that somebody else has started."""
+"""Settings that also work in a session that somebody else has started."""
 _AT_START: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # Else Java is told with each column where in Python it is named, for messages that we shorten.
+    # Otherwise PySpark sends the Python call site of every column to Java, for error messages that
+    # we shorten anyway.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+"""Settings that must be there when the JVM starts."""
 _HERE: Mapping[str, str] = {
     "spark.ui.enabled": "false",
+    # The default of 10,000 tasks made VACUUM of a small table take 26 s.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    # Below this many paths, the driver lists them itself instead of starting a job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    # Nobody else on the network may reach the driver; and no name of this host has to resolve.
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
-"""On one machine."""
+"""Settings for a single machine."""
 _SERIAL = "-XX:+UseSerialGC"
 _QUICK: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": f"{_SERIAL} -XX:TieredStopAtLevel=1 "
     "-XX:ReservedCodeCacheSize=256m -XX:NewSize=512m",
 }
-"""Java compiles quickly and not well, where planning takes longer than computing. It would give
-what it compiles so 48 MB, and stop to compile when they are full, which is before a build ends; and
-look for garbage, of which plans leave much, several times a second."""
+"""For small inputs, where planning takes longer than computing: compile quickly, not well.
+
+With C1 alone the JVM reserves 48 MB for compiled code and stops compiling when they are full, which
+happens before a build ends. Plans leave much garbage; a larger young generation is collected less
+often.
+"""
 _PLAIN: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Spark makes no code of its own and plans once, where that would take longer than it saves:
-planning anew after each step makes twice as many jobs."""
+"""For small inputs: no generated code, and each query is planned once. Adaptive execution plans
+again after every stage, which doubles the number of jobs."""
 _LARGE: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.extraJavaOptions": _SERIAL,
     "spark.driver.memory": "4g",
 }
+"""For large inputs."""
 _MEMORY: Mapping[str, str] = {"spark.driver.memory": "2g"}
 LARGE_BYTES = 64 * 2**20
-"""So much new makes whatever is compiled be used often enough."""
+"""From this much new input on, compiled code is used often enough to pay for compiling it well."""
 _NAMED = (
     "functions",
     "PythonUtils",
     "org.apache.spark.sql.functions",
     "org.apache.spark.sql.classic.SparkSession",
 )
-"""Java's classes that PySpark names for each column. It asks for them by name every time, and Java
-then looks through all jars, of which PySpark alone has 277."""
+"""Java classes that PySpark looks up by name for every column. Each look-up searches all jars, of
+which PySpark alone has 277."""
 WHOLE_SHARE = 6
-"""What tables about the whole fleet cost for a byte of it, where all others cost so much."""
+"""Tables of scope `whole` cost 1/6 per byte of all that has landed, compared with the cost of the
+other tables per new byte."""
 _TAIL_BYTES = 3000
+"""How much of Spark's log an error shows."""
 
 
 class LandedBytes(Struct, frozen=True):
-    """Bytes that have landed. new: of them, those that a build makes its tables of."""
+    """How much has landed."""
 
     all: int = 0
     new: int = 0
+    """Bytes of the files that this build computes its tables from."""
 
 
 class SparkPlace(Struct, frozen=True):
-    """master: `local[N]`, `spark://…`, `yarn`, `k8s://…` or `sc://…` (Spark Connect); cache: a
-    folder of the user's, for jars; jars: Delta's, by path or URL, where Maven cannot be reached;
-    ivy: a settings file of Ivy that names a company's mirror; landed: what Java is tuned for on one
-    machine; java: more words for it there, empty: to start from the classes that it has kept."""
+    """Where and how Spark runs."""
 
     master: str
+    """`local[N]`, `spark://…`, `yarn`, `k8s://…`, or `sc://…` for Spark Connect."""
     cache: Path
+    """A folder of the user's, for jars and archives."""
     jars: tuple[str, ...] = ()
+    """Delta's jars, by path or URL. Empty: Ivy downloads them."""
     ivy: Path | None = None
+    """An Ivy settings file that names a mirror."""
     landed: LandedBytes = LandedBytes()
+    """The size of the input, by which a local JVM is tuned."""
     java: str = ""
+    """More JVM options on one machine. Empty: start from the class archive, if there is one."""
 
     @property
     def connect(self) -> bool:
@@ -124,21 +144,25 @@ class SparkPlace(Struct, frozen=True):
 
 
 def build_session(place: SparkPlace) -> SparkSession:
-    """A session that has Delta; under spark-submit the one that belongs to it.
+    """Start a session that has Delta; under spark-submit, use the one that belongs to it.
 
-    Raises KafkaformError with the end of Spark's log if it does not start, UsageError if there is
-    no Java.
+    Raises KafkaformError with the end of Spark's log if Spark does not start, UsageError if there
+    is no Java.
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     builder: Any = SparkSession.builder.appName("kafkaform fleet")
     if place.connect:
+        # A Connect server has static settings (jars, extensions, memory) of its own: only session
+        # settings can be set, and only after it has started.
         session: SparkSession = _start_session(builder.remote(place.master), place.master)
         for name, value in _ALWAYS.items():
             session.conf.set(name, value)
         return session
     for name, value in build_settings(place).items():
         builder = builder.config(name, value)
+    # spark-submit has chosen the master and started the JVM already; setting them again has no
+    # effect or fails.
     if not is_submitted():
         builder = builder.master(place.master)
         _set_environment(place)
@@ -148,21 +172,22 @@ def build_session(place: SparkPlace) -> SparkSession:
 
 
 def _remember(session: Any) -> None:
+    """Cache the Java classes of _NAMED in the gateway's view."""
     view = session._jvm
     for name in _NAMED:
         setattr(view, name, getattr(view, name))
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit has started this process: its master, jars and memory then count."""
+    """True if spark-submit started this process. Then its master, jars and memory apply."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def build_settings(place: SparkPlace) -> Mapping[str, str]:
-    """What a session is started with."""
+    """Return the settings that a session starts with."""
     if is_submitted():
         return {**_AT_START, **_ALWAYS}
-    # Else every folder that somebody works in gets a folder for tables without a path.
+    # By default Spark creates spark-warehouse in the working directory.
     ours = {"spark.sql.warehouse.dir": str(place.cache / "warehouse"), **_choose_jars(place)}
     return {
         **_AT_START,
@@ -183,18 +208,21 @@ def _choose_local_settings(place: SparkPlace) -> Mapping[str, str]:
         chosen |= _MEMORY
     if words := place.java or make_start_options(place.cache):
         chosen["spark.driver.extraJavaOptions"] += f" {words}"
+    # Spark's own variable wins, so that users need no flag of ours.
     if "SPARK_DRIVER_MEMORY" in os.environ:
         del chosen["spark.driver.memory"]
     return chosen
 
 
 def name_delta_package() -> str:
-    """Delta for this Spark, as Maven names it."""
+    """Return Delta's Maven coordinates for this version of Spark."""
+    # Delta's artifact names the minor version of Spark: another one fails with NoSuchMethodError.
     minor = ".".join(version("pyspark").split(".")[:2])
     return f"io.delta:delta-spark_{minor}_2.13:{version('delta-spark')}"
 
 
 def _choose_jars(place: SparkPlace) -> Mapping[str, str]:
+    # `spark.jars` and Ivy exclude each other here: a closed network must not try Maven.
     if place.jars:
         return {"spark.jars": ",".join(place.jars)}
     ivy = place.ivy or files(__package__).joinpath("ivysettings.xml")
@@ -207,9 +235,9 @@ def _choose_jars(place: SparkPlace) -> Mapping[str, str]:
 
 
 def _set_environment(place: SparkPlace) -> None:
-    """What the Java process is to find when it starts."""
+    """Set what the Java process reads when it starts."""
     os.environ["JAVA_HOME"] = str(java.find_java(place.cache).home)
-    # Else workers for Arrow functions take the search path's Python.
+    # Otherwise the workers of Arrow functions use the `python3` of the search path.
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
     if place.local:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -222,7 +250,7 @@ def _start_session(builder: Any, master: str) -> Any:
             with _redirect_output(log), _keep_signals():
                 return builder.getOrCreate()
         except Exception as error:
-            # Spark raises whatever its parts raise: Java's, gRPC's, the system's.
+            # Any exception: Spark passes on those of Java, gRPC and the operating system.
             raise KafkaformError(
                 f"Spark does not start on {master}: {_first_line(error)}{_read_tail(log)}",
                 "`kafkaform fleet doctor` checks what Spark needs.",
@@ -231,13 +259,13 @@ def _start_session(builder: Any, master: str) -> Any:
 
 @contextmanager
 def _keep_signals() -> Iterator[None]:
-    """PySpark would take Ctrl-C for itself, and whoever started it would not be told."""
+    """Keep our handler for Ctrl-C: PySpark installs its own, which would swallow it."""
     ours = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
         here = threading.current_thread() is threading.main_thread()
-        if here and ours is not None:  # else nobody's, or not Python's
+        if here and ours is not None:  # None: a handler that was not installed by Python
             signal.signal(signal.SIGINT, ours)
 
 
@@ -255,7 +283,8 @@ def _read_tail(log: IO[bytes]) -> str:
 
 @contextmanager
 def _redirect_output(log: IO[bytes]) -> Iterator[None]:
-    """What this process and Java write meanwhile goes into the log; Java's does so for good."""
+    """Send what this process and Java write meanwhile to the log. The JVM keeps the log for
+    good."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)

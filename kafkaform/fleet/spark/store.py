@@ -1,11 +1,11 @@
-"""The tables of a root, as Delta Lake has them.
+"""Read and write the tables of a root with Delta Lake.
 
-    tables/<layer>/<table>/   one folder a table
+    tables/<layer>/<table>/   one folder per table
 
-They are written by Delta Lake, and read as the files that its log names: to ask for those through
-Spark costs more than to read a small table. Only SQL and DataFrames are used, so that it works
-behind Spark Connect too. What a build that died
-has left is taken back before the next one writes (`recover`): no build adds rows to those.
+Spark writes the tables; they are read as the Parquet files that Delta's log names, because asking
+Spark's Delta reader costs more than reading a small table. Only SQL and DataFrames are used, so
+that it works through Spark Connect, too: no RDDs, no `sparkContext`, no `DeltaTable` API. What a
+dead build has left is taken back before the next one writes (`recover`).
 """
 
 from __future__ import annotations
@@ -30,86 +30,99 @@ from ..tables.schemas import build_schema
 from .session import LandedBytes
 
 KEPT_WHEN_A_BUILD_DIES = frozenset({"audit_raw"})
-"""A topic's lines are not read twice, and who reads the table sees a repeated line once."""
+"""Tables that keep rows of dead builds. A topic is not read twice, because Spark's checkpoint has
+moved on; readers of the table see a repeated line once."""
 _SCHEMES: Mapping[str, str] = {"s3": "s3a", "gcs": "gs"}
-"""What Hadoop calls stores that others call otherwise."""
+"""Scheme -> what Hadoop calls it."""
 _SECONDS_AN_HOUR = 3600
 _FOLDERS: Mapping[str, Sequence[str]] = {"snapshot_raw": ("kind",)}
-"""Columns that have a folder for each value: who wants one kind reads no other."""
+"""Columns by which a table is partitioned: a reader of one kind skips all others."""
 _SOUGHT = ("cluster", "lineage", "scope_id", "_build")
-"""Columns by which files are passed over. To note the least and the greatest value of the others
-too, which nobody asks for, took a tenth of a small build."""
+"""Columns with statistics, by which files are skipped. Collecting statistics for all columns took a
+tenth of a small build."""
 ROWS_A_FILE = 50_000
-"""Of tables of which a part is made anew: files that hold such rows are written again."""
+"""Rows per file of tables that are recomputed in part. `replaceWhere` rewrites every file that has
+one of the replaced rows, so files must not be large."""
 
 Start = Callable[[LandedBytes], SparkSession]
-"""Makes the session, or gives the one that there is."""
+"""Returns the session, starting it if necessary."""
 
 
 class TableStore(Struct, frozen=True):
-    """root: a folder or a URL, as on the command line."""
+    """The tables of one root."""
 
     spark: SparkSession
     root: str
+    """A folder or a URL, as on the command line."""
 
     @property
     def landing(self) -> str:
-        """The landing folder as Spark names it."""
+        """The landing folder, as Spark names it."""
         return f"{hadoop_address(self.root)}/landing"
 
     def path(self, table: str) -> str:
+        """Return a table's folder, as Spark names it."""
         return f"{hadoop_address(self.root)}/tables/{TABLES[table].layer}/{table}"
 
     def read(self, table: str, version: int | None, among: Among | None = None) -> DataFrame:
-        """A table as it was at this version. None: no rows, there is no such table yet.
+        """Read a table at a version. None: no rows, since there is no such table yet.
 
-        among: files are passed over in which no row can have these values; those that are read
-        may have other rows, too.
+        among: skip files that can have no row with these values. The files that are read may have
+        other rows, too, so filter afterwards.
         """
         path = self.path(table)
         found = () if version is None else list_files(self._folder(table), version, among)
         if not found:
             return self._make_empty(table)
         reader = self.spark.read.schema(build_schema(table)).option("basePath", path)
+        # `basePath` keeps the partition columns, which are in the paths only. Files by name, not
+        # the folder: it also has files of other versions.
         rows = reader.parquet(*(escape_pattern(f"{path}/{name}") for name in found))
         return rows.select(*TABLES[table].names)
 
     def count(self, table: str, version: int) -> int:
-        """Rows of a table at this version."""
+        """Return the number of rows of a table at a version."""
         return count_rows(self._folder(table), version)
 
     def append(self, table: str, rows: DataFrame, build: str) -> int:
-        """Add rows; the table's new version."""
+        """Add rows; return the table's new version."""
+        # mergeSchema: a later version may add nullable columns to a table that exists.
         writer = _configure_new(table, rows.write.format("delta").mode("append"))
         return self._save(table, writer.option("mergeSchema", "true"), build)
 
     def overwrite(self, table: str, rows: DataFrame, build: str) -> int:
-        """Make these the only rows; the table's new version."""
+        """Replace all rows; return the table's new version."""
         writer = _configure_new(
             table, _lay_out(table, rows).write.format("delta").mode("overwrite")
         )
         return self._save(table, _limit_file_rows(writer).option("overwriteSchema", "true"), build)
 
     def replace(self, table: str, rows: DataFrame, build: str, where: str) -> int:
-        """Make these the only rows for which `where` (SQL) is true; the table's new version."""
+        """Replace the rows for which `where` (SQL) is true; return the table's new version."""
         writer = _lay_out(table, rows).write.format("delta").mode("overwrite")
+        # replaceWhere is one atomic commit, unlike DELETE and INSERT. Delta rejects rows that do
+        # not meet `where`, so a dataset cannot write into clusters that it was not asked for.
         return self._save(table, _limit_file_rows(writer).option("replaceWhere", where), build)
 
     def latest(self, table: str) -> int | None:
-        """The newest version of a table, whoever wrote it; None: there is no such table."""
+        """Return the newest version of a table, whoever wrote it; None: there is no such table."""
         return find_latest_version(self._folder(table))
 
     def has_same_rows(self, table: str, version: int, other: int | None) -> bool:
-        """Whether two versions have the same rows: to remove what nobody needs makes one too."""
+        """True if two versions consist of the same files: OPTIMIZE and VACUUM make versions without
+        new rows."""
         if other is None or version == other:
             return version == other
         folder = self._folder(table)
         return list_files(folder, version) == list_files(folder, other)
 
     def recover(self, manifest: Manifest | None, died: Sequence[str]) -> Mapping[str, int]:
-        """Take back what was written after this build; versions of tables that it concerned.
-        died: names of the builds that wrote it. Of KEPT_WHEN_A_BUILD_DIES only what they took in
-        from files goes, which is read again."""
+        """Take back what was written after this build; return the new versions of the tables
+        concerned.
+
+        died: names of the builds that wrote it. Of KEPT_WHEN_A_BUILD_DIES only rows from landing
+        files are removed, because those files will be read again.
+        """
         taken_back: dict[str, int] = {}
         for table, written in (manifest.tables if manifest else {}).items():
             if table in KEPT_WHEN_A_BUILD_DIES or self.latest(table) == written.version:
@@ -117,13 +130,15 @@ class TableStore(Struct, frozen=True):
             taken_back[table] = restore_table(self._folder(table), written.version)
         for table in KEPT_WHEN_A_BUILD_DIES if died else ():
             if self.latest(table) is not None:
+                # By build, not by version: a topic's rows may lie between two commits of files.
                 builds = ", ".join(map(quote_text, died))
                 of_files = f"origin = {quote_text(FILE)} AND _build IN ({builds})"
                 self.spark.sql(f"DELETE FROM {self._name(table)} WHERE {of_files}")
         return taken_back
 
     def _make_empty(self, table: str) -> DataFrame:
-        """In SQL, since Spark then knows that there is nothing, and joins with it cost nothing."""
+        """Return a frame without rows. Written in SQL: Spark then knows that it is empty and
+        removes joins with it."""
         columns = (f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[table].columns)
         return self.spark.sql(f"SELECT {', '.join(columns)} WHERE false")
 
@@ -131,12 +146,15 @@ class TableStore(Struct, frozen=True):
         return f"delta.`{self.path(table).replace('`', '``')}`"
 
     def _folder(self, table: str) -> str:
-        """As others than Spark name it."""
+        """Return a table's folder, as delta-rs names it."""
         return table_folder(self.root, table)
 
     def _save(self, table: str, writer: DataFrameWriter, build: str) -> int:
-        """The new version. Without new rows there may be none; then it is what it was."""
+        """Commit; return the version. Without new rows Delta may make none: then it stays the
+        same."""
+        # For people: `DESCRIBE HISTORY` shows which build made a version.
         writer.option("userMetadata", build).save(self.path(table))
+        # The lock of the root makes this safe: nobody else commits between the save and this look.
         return self._require_version(table)
 
     def _require_version(self, table: str) -> int:
@@ -150,13 +168,15 @@ class TableStore(Struct, frozen=True):
 
 
 def table_folder(root: str, table: str) -> str:
-    """A table's folder, as others than Spark name it."""
+    """Return a table's folder, as delta-rs names it."""
     return f"{root.rstrip('/')}/tables/{TABLES[table].layer}/{table}"
 
 
 def vacuum(root: str, manifest: Manifest) -> None:
-    """Remove files that this build and later ones do not need. Nobody may be reading an earlier
+    """Remove files that neither this build nor later ones need. No reader may be using an earlier
     one."""
+    # Retention is a time, but manifests name versions: an hour of margin covers clocks and long
+    # commits.
     age = datetime.now(UTC) - datetime.fromisoformat(manifest.started)
     hours = math.ceil(age.total_seconds() / _SECONDS_AN_HOUR) + 1
     for table in manifest.tables:
@@ -171,26 +191,30 @@ def hadoop_address(root: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """The text as SQL writes it."""
+    """Return the text as a Spark SQL literal."""
+    # Spark's literals have backslash escapes, unlike standard SQL (`reader.quote_text`).
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def _lay_out(table: str, rows: DataFrame) -> DataFrame:
-    """In order, so that a file holds the rows of few clusters: a reader of one cluster skips the
-    others, and a build that makes few clusters anew leaves them as they are."""
+    """Sort the rows so that each file has rows of few clusters: a reader of one cluster skips the
+    other files, and a build that replaces few clusters rewrites few files."""
     about = TABLES[table]
     first = [name for name in ("cluster", "lineage") if name in about.names][:1]
     order = [*first, *(name for name in about.key if name not in first)]
     if not order:
         return rows
+    # All rows of a cluster go to one task. A huge cluster is one long task, but never many small
+    # files: the small-file problem costs every later read.
     spread = rows.repartition(F.col(first[0])) if first else rows
     return spread.sortWithinPartitions(*order)
 
 
 def _configure_new(table: str, writer: DataFrameWriter) -> DataFrameWriter:
-    """What a table is made with where there is none."""
+    """Add what a new table is created with."""
     sought = ",".join(name for name in _SOUGHT if name in TABLES[table].names)
+    # Statistics cannot be switched off; indexing zero columns comes closest.
     noted = {"dataSkippingStatsColumns": sought} if sought else {"dataSkippingNumIndexedCols": "0"}
     options = {f"delta.{name}": value for name, value in noted.items()}
     return writer.partitionBy(*_FOLDERS.get(table, ())).options(**options)

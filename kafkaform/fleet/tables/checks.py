@@ -1,4 +1,8 @@
-"""What is checked of a table before readers see it: its columns, what is never null, its key."""
+"""Check a table before readers see it: its columns and types, required values, and its key.
+
+Delta Lake has NOT NULL and CHECK constraints but no unique keys, and a violation surfaces as a bare
+Py4J error. So all checks are made here, after the write and before the manifest names the version.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,12 @@ from .schemas import build_schema
 
 
 def conform_rows(table: str, rows: DataFrame) -> DataFrame:
-    """The rows as they are to be written. Raises StorageError: columns or types are not the
-    table's."""
+    """Return the rows with the table's columns and types. Raises StorageError: they have others."""
     wanted = [(f.name, f.dataType.simpleString()) for f in build_schema(table).fields]
+    # Nullability is left out: Spark infers it per plan, so it differs between equal results.
     found = [(f.name, f.dataType.simpleString()) for f in rows.schema.fields]
     if found == wanted:
+        # A cast to the declared type is free where types are equal.
         # Text that a Connect client has typed has a collation by name, which only Spark can read.
         return rows.select(
             *(F.col(c.name).cast(c.type).alias(c.name) for c in TABLES[table].columns)
@@ -33,8 +38,8 @@ def conform_rows(table: str, rows: DataFrame) -> DataFrame:
 
 
 def check_rows(table: str, rows: DataFrame) -> int:
-    """How many rows there are. Raises StorageError, with an example: a key occurs twice, or a
-    required column is null."""
+    """Return the number of rows. Raises StorageError, with an example: two rows have the same key,
+    or a required column is null."""
     about = TABLES[table]
     found = _count_faults(about, rows)
     suspect = found.twice or any(found.nulls.values())
@@ -49,17 +54,21 @@ def check_rows(table: str, rows: DataFrame) -> int:
 
 
 class _Found(Struct, frozen=True):
-    """twice: rows whose key another one has, too; nulls: column -> rows where it is null."""
+    """What one pass over the rows counted."""
 
     rows: int
     twice: int
+    """Rows whose key another row seems to have (by its hash)."""
     nulls: Mapping[str, int]
+    """Required column -> rows in which it is null."""
 
 
 def _count_faults(about: Table, rows: DataFrame) -> _Found:
-    """In one pass. Keys are counted by a number that stands for them, since to group by whole keys
-    takes longer. Two keys may have one number: that is a suspicion, which `_find_problem` looks
-    into."""
+    """Count rows, keys and nulls in one pass.
+
+    Keys are counted by a 64-bit hash, because grouping by whole keys shuffles all of their text.
+    Two keys with one hash raise a false suspicion, which `_find_problem` then checks exactly.
+    """
     hashed = F.count_distinct(F.xxhash64(*about.key)) if about.key else F.count(F.lit(1))
     nulls = [F.count_if(F.col(c).isNull()).alias(f"null_{c}") for c in _list_required(about)]
     row = rows.agg(F.count(F.lit(1)).alias("rows"), hashed.alias("keys"), *nulls).collect()[0]
@@ -72,9 +81,11 @@ def _list_required(about: Table) -> tuple[str, ...]:
 
 
 def _find_problem(about: Table, rows: DataFrame, found: _Found) -> str | None:
+    """Describe the first fault with an example; None: only hashes collided."""
     example = F.to_json(F.struct(*map(F.col, about.key))) if about.key else F.lit("")
     for column, count in found.nulls.items():
         if count:
+            # `max` instead of `first`: the example must not depend on the order of partitions.
             shown = rows.where(F.col(column).isNull()).select(F.max(example)).collect()[0][0]
             where = f", such as where {shown}" if shown else ""
             return f"column {column} is null in {count} rows{where}"

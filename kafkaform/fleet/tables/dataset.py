@@ -1,4 +1,4 @@
-"""What a table is made from, and by which function."""
+"""A dataset: a table, the tables that it is computed from, and the function that computes it."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Frames = Mapping[str, "DataFrame"]
-"""Table -> its rows. Of a table of scope `cluster`, those of the touched clusters alone."""
+"""Table -> its rows. For a table of scope `cluster`, only the rows of the clusters to recompute."""
 
 
 class BuildContext(Struct, frozen=True):
-    """as_of: the newest capture that landed, which is this build's now (UTC): the same inputs make
-    the same tables on any day."""
+    """What every dataset function gets besides its inputs."""
 
     register: Register
     as_of: datetime
+    """The newest capture that has landed (UTC). It is the build's "now": no dataset reads the
+    clock, so the same inputs give the same tables on any day."""
     build: str
 
 
 class Dataset(Struct, frozen=True):
-    """table: a name in TABLES; inputs: tables that it is made from; its own name among them: what
-    the build before made of the touched clusters, no rows in the first build."""
+    """How one table is computed."""
 
     table: str
+    """A name in TABLES."""
     inputs: tuple[str, ...]
+    """Tables that it reads. Its own name among them stands for what the previous build computed for
+    the same clusters: no rows in the first build."""
     build: Callable[[Frames, BuildContext], DataFrame]
     builds: Callable[[Frames], DataFrame] | None = None
-    """_build of all rows of `snapshot_raw` that it needs, from its other inputs: the builds that
-    took them in. None: it needs those of any. All that ever landed is there, and what has not
-    changed since need not be read again."""
+    """Return `_build` of all rows of `snapshot_raw` that it needs, computed from its other inputs.
+    None: it needs all of them. Everything that ever landed is in that table, so reading only the
+    builds that matter keeps an incremental build short."""
     of_records: bool = False
-    """It says what logs say, under the names that clusters have: without new lines and new names
+    """The table depends on audit records and on cluster names only. Without new lines or new names
     it stays as it is."""

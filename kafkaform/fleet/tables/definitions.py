@@ -1,5 +1,7 @@
-"""Every table of the pipeline, read from `tables.txt`: layer, columns, key. Data alone, so that
-whoever reads tables without Spark knows them too."""
+"""The definitions of all tables, read from `tables.txt`: layer, scope, key, columns.
+
+Plain data without Spark types, because `fleet query` and the reports need them without pyspark.
+"""
 
 from __future__ import annotations
 
@@ -11,49 +13,59 @@ from itertools import groupby
 from msgspec import Struct
 
 SCHEMA_VERSION = 1
-"""Of all tables; a store that a later version wrote is refused."""
+"""Version of all tables. Tables that a later version wrote are refused."""
 
 
 class Layer(StrEnum):
+    """How far rows are processed: as landed, typed and deduplicated, or answering a question."""
+
     BRONZE = "bronze"
     SILVER = "silver"
     GOLD = "gold"
 
 
 class RebuildScope(StrEnum):
-    """What of a table is made anew when something new has landed."""
+    """Which rows of a table a build recomputes."""
 
     APPENDED = "appended"
+    """None: rows are only added."""
     CLUSTER = "cluster"
+    """The rows of clusters that have new input."""
     LINEAGE = "lineage"
+    """The rows of audit logs that have new lines."""
     WHOLE = "whole"
+    """All rows."""
 
 
 class TableColumn(Struct, frozen=True):
-    """type: in Spark's words; about: empty where the name says it."""
+    """One column."""
 
     name: str
     type: str
+    """As Spark's SQL writes it."""
     required: bool
     about: str
+    """What it means; empty if the name says so."""
 
 
 class Table(Struct, frozen=True):
-    """key: what no two rows share; empty: there is no such thing."""
+    """One table."""
 
     name: str
     layer: Layer
     scope: RebuildScope
     key: tuple[str, ...]
+    """Columns that identify a row. Empty: rows may repeat."""
     columns: tuple[TableColumn, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of its columns, in order."""
         return tuple(column.name for column in self.columns)
 
     @property
     def ddl(self) -> str:
-        """The columns as Spark reads them."""
+        """The columns as Spark's SQL declares them."""
         return ", ".join(
             f"`{c.name}` {c.type}{' NOT NULL' if c.required else ''}" for c in self.columns
         )

@@ -1,13 +1,13 @@
-"""Which builds there are, and at which version each has each table.
+"""Which builds exist, and which version of each table belongs to a build.
 
-    builds/<build>.json       what a build made, written when all of it is there
-    builds/<build>.inputs.gz  the landing files that it knows, a line each
+    builds/<build>.json       what a build computed, written after all of its tables
+    builds/<build>.inputs.gz  the landing files that it knows, one per line
     builds/current            the name of the build that readers read
-    builds/unfinished         the names of builds that died while they wrote tables, a line each,
-                              and of the one that writes them now
+    builds/unfinished         the builds that died while they wrote tables, one per line, and the
+                              one that is writing now
 
-A table alone can be changed as a whole; a build changes many. So readers take the versions of one
-manifest, and a build that died has changed nothing that anybody reads.
+Delta Lake commits one table at a time, and a build changes many. So readers take all versions from
+one manifest: a build that died has changed nothing that anybody reads.
 """
 
 from __future__ import annotations
@@ -28,36 +28,40 @@ from .definitions import SCHEMA_VERSION
 FOLDER = "builds"
 CURRENT, UNFINISHED = f"{FOLDER}/current", f"{FOLDER}/unfinished"
 ALL = None
-"""Instead of names of clusters: each of them."""
+"""In place of a set of clusters: every cluster."""
 Clusters = frozenset[str] | None
 
 
 class Written(Struct, frozen=True):
-    """One table of a build. version: Delta's; seconds: that it took, 0 if it was left as it was."""
+    """One table of a build."""
 
     version: int
+    """Delta's version."""
     rows: int
     seconds: float
+    """How long the build that wrote this version took for it."""
 
 
 class Manifest(Struct, frozen=True):
-    """started, ended, as_of: RFC 3339; fingerprint: SHA-256 of all inputs; code: the version of
-    kafkaform; owed: table -> clusters of which it does not know the newest yet, because a build
-    was asked to leave it out."""
+    """What a build computed."""
 
     build: str
     tables: Mapping[str, Written]
     started: str
+    """RFC 3339, as are `ended` and `as_of`."""
     ended: str
     as_of: str
     fingerprint: str
+    """SHA-256 over all inputs."""
     code: str
+    """The version of kafkaform."""
     owed: Mapping[str, Clusters]
+    """Table -> clusters whose rows are out of date, because `--only` left the table out."""
     schema_version: int = SCHEMA_VERSION
 
 
 def read_current(objects: Objects) -> Manifest | None:
-    """The build that readers read; None: there is none yet.
+    """Return the build that readers read; None: there is none yet.
 
     Raises StorageError: it cannot be read, or a later version wrote it.
     """
@@ -70,7 +74,7 @@ def read_current(objects: Objects) -> Manifest | None:
 
 
 def load_manifest(objects: Objects, build: str) -> Manifest:
-    """Raises StorageError."""
+    """Return the manifest of a build. Raises StorageError: it is missing, damaged or newer."""
     found = objects.read(_key(build))
     if found is None:
         raise StorageError(
@@ -106,14 +110,16 @@ def _damaged_error(objects: Objects, key: str, why: str) -> StorageError:
 
 
 def publish(objects: Objects, manifest: Manifest, inputs: Iterable[str]) -> None:
-    """Make this build the current one. inputs: landing files that are in it."""
+    """Make this build the current one. inputs: the landing files that it knows."""
     listed = gzip.compress("\n".join(sorted(inputs)).encode(), mtime=0)
+    # The pointer moves last. Until then a crash leaves the previous build current and readable.
     _put(objects, _inputs(manifest.build), listed)
     _put(objects, _key(manifest.build), encode(manifest))
     _put(objects, CURRENT, manifest.build.encode())
 
 
 def encode(manifest: Manifest) -> bytes:
+    """Return the manifest as JSON."""
     members = {name: getattr(manifest, name) for name in Manifest.__struct_fields__}
     members["tables"] = {
         name: {"version": w.version, "rows": w.rows, "seconds": w.seconds}
@@ -126,7 +132,7 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def read_inputs(objects: Objects, build: str) -> frozenset[str]:
-    """The landing files that are in this build."""
+    """Return the landing files that a build knows. Raises StorageError."""
     found = objects.read(_inputs(build))
     if found is None:
         raise StorageError(
@@ -143,26 +149,30 @@ def read_inputs(objects: Objects, build: str) -> frozenset[str]:
 
 
 def list_died(objects: Objects, current: str | None) -> tuple[str, ...]:
-    """The builds that wrote tables after the current one and ended before they were published, the
-    oldest first."""
+    """Return the builds that wrote tables after the current one and died before they were
+    published, the oldest first."""
     names = _read_unfinished(objects)
+    # A build that is current was published and died just afterwards: only younger names are dead.
     return names[names.index(current) + 1 :] if current in names else names
 
 
 def begin_build(objects: Objects, build: str) -> bool:
-    """Note that tables are about to be written. True: an earlier build died while it did so."""
+    """Record that tables are about to be written. True: an earlier build died while it wrote
+    some."""
     names = _read_unfinished(objects)
+    # The name comes last even if it died before: `list_died` relies on the order.
     noted = (*(name for name in names if name != build), build)
     _put(objects, UNFINISHED, "\n".join(noted).encode())
     return bool(names)
 
 
 def end_build(objects: Objects) -> None:
+    """Record that no table is being written."""
     objects.delete(UNFINISHED)
 
 
 def list_builds(objects: Objects) -> tuple[Manifest, ...]:
-    """All builds, the oldest first."""
+    """Return all builds, the oldest first."""
     names = (entry.key for entry in objects.names(f"{FOLDER}/"))
     found = (
         load_manifest(objects, name.removeprefix(f"{FOLDER}/").removesuffix(".json"))
@@ -173,7 +183,8 @@ def list_builds(objects: Objects) -> tuple[Manifest, ...]:
 
 
 def forget_build(objects: Objects, build: str) -> None:
-    """Remove what is known of a build. Its tables' versions stay until they are vacuumed."""
+    """Remove a build's manifest. The versions of its tables stay until they are vacuumed."""
+    # The manifest goes first: a list of inputs without a manifest is harmless, the reverse is not.
     objects.delete(_key(build))
     objects.delete(_inputs(build))
 
@@ -184,7 +195,7 @@ def _read_unfinished(objects: Objects) -> tuple[str, ...]:
 
 
 def _decode_text(objects: Objects, key: str, data: bytes) -> str:
-    """Raises StorageError for what is no text."""
+    """Raises StorageError for bytes that are no text."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -200,8 +211,10 @@ def _inputs(build: str) -> str:
 
 
 def _put(objects: Objects, key: str, data: bytes) -> None:
-    """Whatever stood there. Raises StorageError: somebody else writes at the same time."""
+    """Write the object, whatever it was before. Raises StorageError: somebody else writes it,
+    too."""
     found = objects.read(key)
+    # A repeated write after a crash is no conflict.
     if found is not None and found.data == data:
         return
     try:

@@ -1,12 +1,12 @@
-"""What a build has made, read without Spark: a manifest, and each table as it was at that build.
+"""Read a build without Spark: its manifest, and each table at the version that belongs to it.
 
     <root>/builds/current               name of the newest build
     <root>/builds/<build>.json          its manifest, written after all of its tables
     <root>/tables/<layer>/<table>/      Delta tables
 
-All reading goes through delta-rs, from a folder or a store's URL. Credentials come from the
-environment. pyarrow's own reader of datasets is left alone: its threads can abort the process
-when Python ends (apache/arrow#34314).
+delta-rs does all reading, from a folder or a store's URL, with credentials from the environment.
+pyarrow's own dataset reader is not used: its threads can abort the process when Python exits
+(apache/arrow#34314).
 """
 
 from __future__ import annotations
@@ -31,22 +31,23 @@ if TYPE_CHECKING:
 FOLDER, CURRENT = "builds", "current"
 _NAME = re.compile(r"[\w.-]{1,200}")
 _WORD = re.compile(r"\w+")
-# In the generic one, and some others, `select kind, cluster` begins a CLUSTER BY.
+# In the generic dialect and some others, `select kind, cluster` begins a CLUSTER BY clause.
 _SETTINGS = {"datafusion.sql_parser.dialect": "postgres"}
 
 Row = Mapping[str, Any]
 
 
 class BuiltTable(Struct, frozen=True):
-    """One table of a build. version: Delta's."""
+    """One table of a build."""
 
     version: int
+    """Delta's version."""
     rows: int
     seconds: float
 
 
 class Build(Struct, frozen=True):
-    """A manifest. as_of: the newest capture that it has seen."""
+    """A manifest, as readers need it."""
 
     root: str
     name: str
@@ -55,10 +56,11 @@ class Build(Struct, frozen=True):
     started: datetime
     ended: datetime
     as_of: datetime
+    """The newest capture that the build has seen."""
 
 
 def read_current(root: str) -> Build:
-    """The newest build below this folder or URL.
+    """Return the newest build below this folder or URL.
 
     Raises UsageError: there is none; StorageError: it cannot be read.
     """
@@ -72,8 +74,12 @@ def read_current(root: str) -> Build:
 
 
 def read_build(root: str, name: str) -> Build:
-    """The build of this name. Raises UsageError: there is none; StorageError: a later version
-    made it, or its manifest cannot be read."""
+    """Return the build of this name.
+
+    Raises UsageError: there is none; StorageError: a later version made it, or its manifest cannot
+    be read.
+    """
+    # The name becomes part of a path, so anything else than a plain name is refused.
     text = _read_file(root, f"{name}.json") if _NAME.fullmatch(name) else None
     if text is None:
         raise UsageError(
@@ -90,7 +96,7 @@ def read_build(root: str, name: str) -> Build:
 
 
 def list_builds(root: str) -> tuple[str, ...]:
-    """The names of all builds whose manifests are still there, sorted."""
+    """Return the names of all builds whose manifests still exist, sorted."""
     from pyarrow.fs import FileSelector  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     with _refusing(root):
@@ -102,7 +108,7 @@ def list_builds(root: str) -> tuple[str, ...]:
 
 
 def find_before(build: Build) -> Build | None:
-    """The newest build that ended before this one, None if there is none."""
+    """Return the newest build that ended before this one; None: there is none."""
     others = (
         read_build(build.root, name) for name in list_builds(build.root) if name != build.name
     )
@@ -126,7 +132,7 @@ def _make_build(root: str, data: Mapping[str, Any]) -> Build:
 
 
 class Gold:
-    """The tables of one build. Each is opened when a query first names it."""
+    """The tables of one build. A table is opened when a query first names it."""
 
     def __init__(self, build: Build) -> None:
         self.build = build
@@ -134,16 +140,16 @@ class Gold:
         self._engine: QueryBuilder | None = None
 
     def has(self, *tables: str) -> bool:
-        """Whether the build has made all of these tables."""
+        """True if the build has all of these tables."""
         return self.build.parts.keys() >= set(tables)
 
     def read_table(self, name: str) -> pa.Table:
-        """All rows of one table."""
+        """Return all rows of one table."""
         self.require(name)
         return self.read_arrow(f"select * from {name}")
 
     def require(self, name: str) -> None:
-        """Raises UsageError if the build has not made this table."""
+        """Raises UsageError if the build does not have this table."""
         if not self.has(name):
             raise UsageError(
                 f"build {self.build.name} has no table {name}",
@@ -152,37 +158,39 @@ class Gold:
             )
 
     def read_rows(self, sql: str) -> list[dict[str, Any]]:
-        """The result of a query of ours; maps are dicts, times are UTC.
+        """Return the result of a query of ours; maps are dicts, times are UTC.
 
-        Raises StorageError: the files are gone or damaged.
+        Raises StorageError: files are missing or damaged.
         """
         return [row for batch in self.read_batches(sql) for row in to_rows(batch)]
 
     def read_arrow(self, sql: str) -> pa.Table:
-        """The same as one Arrow table."""
+        """Return the result as one Arrow table."""
         import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         with _refusing(self.build.root):
             return pa.table(self.execute(sql).read_all())
 
     def read_batches(self, sql: str) -> Iterator[pa.RecordBatch]:
-        """The same, piece by piece."""
+        """Yield the result batch by batch."""
         import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         with _refusing(self.build.root):
             yield from pa.RecordBatchReader.from_stream(self.execute(sql))
 
     def execute(self, sql: str) -> Any:
-        """A stream of Arrow batches for one statement, whose tables are registered at this
-        build's versions. Raises what delta-rs raises."""
+        """Return a stream of Arrow batches for one statement. Raises what delta-rs raises."""
         from deltalake import DeltaTable, QueryBuilder  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         if self._engine is None:
             self._engine = QueryBuilder(_SETTINGS)
+        # Every word of the text that is a table's name, even inside a literal: opening one too many
+        # only costs time, while parsing SQL here would be a second parser.
         wanted = {word.lower() for word in _WORD.findall(sql)} & self.build.parts.keys()
         for name in sorted(wanted - self._open):
             folder = f"{delta_address(self.build.root)}/tables/{TABLES[name].layer}/{name}"
             version = self.build.parts[name].version
+            # At the manifest's version: a build that is being written must not show.
             table = DeltaTable(folder, version=version, storage_options=make_storage_options())
             self._engine.register(name, table)
             self._open.add(name)
@@ -190,13 +198,14 @@ class Gold:
 
 
 def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows of a batch as Python values."""
+    """Return the rows of a batch as Python values."""
+    # `lossy`: a map with a repeated key keeps the last value instead of failing the whole query.
     rows: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="lossy")
     return rows
 
 
 def quote_text(text: str) -> str:
-    """Text as SQL writes it."""
+    """Return the text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -204,7 +213,7 @@ def quote_text(text: str) -> str:
 
 
 class _refusing:
-    """What delta-rs raises becomes a StorageError that names the root."""
+    """Turn what delta-rs raises into a StorageError that names the root."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -222,7 +231,8 @@ class _refusing:
 
 
 def _is_foreign(error: BaseException) -> bool:
-    """delta-rs and Arrow raise these, and Exception itself."""
+    """True for errors of delta-rs and Arrow. Some are plain `Exception` without a class of their
+    own."""
     from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from pyarrow import ArrowException  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
@@ -230,13 +240,13 @@ def _is_foreign(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """The first line of a message, without the colours that delta-rs puts into some."""
+    """Return the first line of a message, without the colours that delta-rs puts into some."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     return " ".join(text.split())[:400]
 
 
 def _read_file(root: str, name: str) -> bytes | None:
-    """A file of the folder of manifests, None if it is not there."""
+    """Return a file of the folder of manifests; None: there is no such file."""
     with _refusing(root):
         handler = _open_handler(root)
         if handler is None:
@@ -249,7 +259,7 @@ def _read_file(root: str, name: str) -> bytes | None:
 
 
 def _open_handler(root: str) -> Any:
-    """delta-rs's view of a folder or a store; None: the folder is not there."""
+    """Return delta-rs's view of a folder or store; None: the folder does not exist."""
     from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 

@@ -1,4 +1,4 @@
-"""The tables' columns as Spark's types."""
+"""The tables' columns as Spark types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIMPLE: dict[str, type[t.DataType]] = {
 
 @cache
 def build_schema(table: str) -> t.StructType:
-    """Of a table in TABLES, with what is never null."""
+    """Return the schema of a table in TABLES; required columns are not nullable."""
     return _build_struct(TABLES[table])
 
 
@@ -33,8 +33,11 @@ def _build_struct(table: Table) -> t.StructType:
 
 
 def parse_data_type(text: str) -> t.DataType:
-    """`array<struct<a:string,b:bigint>>` -> Spark's type. Spark itself reads such a text only
-    within a session. Raises KeyError: there is no such type."""
+    """Parse `array<struct<a:string,b:bigint>>` to Spark's type. Raises KeyError: there is no such
+    type.
+
+    Spark's own parser runs in the JVM, and schemas must be available without a session.
+    """
     head, _, rest = text.partition("<")
     inside = tuple(_split_parts(rest.removesuffix(">")))
     if head == "array":
@@ -48,7 +51,7 @@ def parse_data_type(text: str) -> t.DataType:
 
 
 def _split_parts(text: str) -> Iterator[str]:
-    """Split at the commas that are in no brackets."""
+    """Split at the commas that are outside of brackets."""
     depth = start = 0
     for at, sign in enumerate(text):
         depth += (sign == "<") - (sign == ">")

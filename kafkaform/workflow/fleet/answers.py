@@ -1,4 +1,4 @@
-"""`fleet report|query|who-can|history|status`: answers from a build's tables, without a JVM."""
+"""Answer `fleet report|query|who-can|history|status` from a build's tables, without a JVM."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ _OPERATORS = {"=": "=", "in": "IN"}
 
 
 def format_sheet(sheet: Sheet, form: str) -> str:
-    """Raises UsageError: there is no such format."""
+    """Render the table. Raises UsageError: there is no such format."""
     if form not in FORMATS:
         raise UsageError(f"--format {form}: there is no such format", f"Use {_join_or(FORMATS)}.")
     return FORMATS[form](sheet)
 
 
 def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path, ...]:
-    """The files that were written. Raises UsageError, StorageError."""
+    """Write the report; return the files. Raises UsageError, StorageError."""
     need_packages()
     return make.write_report(root, out, redact=redact, csv=csv).paths
 
 
 def query_build(root: str, sql: str) -> Sheet:
-    """Raises UsageError: it is no query, or names what is not there."""
+    """Run a query over the current build. Raises UsageError: it is no query, or names what does not
+    exist."""
     return run_query(_open_gold(root), sql)
 
 
@@ -46,7 +47,7 @@ def find_who_can(
     principal: str | None,
     host: str | None,
 ) -> Sheet:
-    """Who may do it, a row for each cluster and principal. Raises UsageError."""
+    """Return who can do it: a row per cluster and principal. Raises UsageError."""
     asked = parse_query(operation, resource, principal, host)
     gold = _open_gold(root)
     gold.require("effective_permissions")
@@ -54,7 +55,7 @@ def find_who_can(
     clusters = gold.read_rows(f"SELECT * FROM cluster WHERE {which}")
     if cluster and not clusters:
         raise UsageError(
-            f"build {gold.build.name} knows no cluster {cluster}",
+            f"build {gold.build.name} has no cluster {cluster}",
             "`kafkaform fleet query 'SELECT cluster FROM cluster'` lists them.",
         )
     conditions = " AND ".join((which, *map(_render_condition, list_needed_rows(asked))))
@@ -78,18 +79,18 @@ def _render_sql(value: Any) -> str:
 
 
 def find_history(root: str, key: str, cluster: str, since: str) -> Sheet:
-    """Raises UsageError: there is no such object."""
+    """Return the history of an object. Raises UsageError: there is no such object."""
     return history.read_history(_open_gold(root), cluster, key, history.parse_span(since))
 
 
 def read_status(root: str) -> history.FleetStatus:
-    """Raises UsageError: there is no build."""
+    """Return the status of the builds. Raises UsageError: there is no build."""
     need_packages()
     return history.read_status(root)
 
 
 def make_status_document(state: history.FleetStatus) -> dict[str, Any]:
-    """For programs."""
+    """Return the status for programs."""
     parts = {
         title.lower().replace(" ", "_"): [
             dict(zip(sheet.names, to_jsonable(row), strict=True)) for row in sheet.rows

@@ -1,4 +1,4 @@
-"""Where Delta Lake's jars come from: the pinned files, whatever Java Spark starts on."""
+"""Provide Delta Lake's jars: pinned files, whatever Java Spark starts on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ...sandbox.download import open_repository
 from ...sandbox.jars import Jar, ensure_jars
 
 _JARS = re.compile(r"^[ \t]*spark\.jars(?:[ \t]*[=:][ \t]*|[ \t]+)(\S.*)$", re.MULTILINE)
+"""`spark.jars` in spark-defaults.conf."""
 DELTA = (
     Jar(
         "io.delta",
@@ -32,15 +33,18 @@ DELTA = (
         113_863,
     ),
 )
+"""The jars, with checksum and size."""
 
 
 def add_jars(place: SparkPlace, report: Reporter = ignore_event) -> SparkPlace:
-    """The place with Delta's jars by path, each of which is the pinned file or refused: Maven's
-    client would take what a repository answers, and does not know the certificates of this
-    computer. Who names jars or a mirror, or has a server that has them, gets those.
+    """Return the place with the paths of Delta's jars, each of them verified.
 
-    Raises ConnectError: they cannot be downloaded; KafkaformError: they are other files.
+    Ivy would accept whatever a repository answers, and does not know this computer's certificates.
+    If the user names jars or a mirror, or Spark's server has its own jars, those are used. Raises
+    ConnectError: they cannot be downloaded; KafkaformError: a file is not the pinned one.
     """
+    # Spark's own client for Maven would accept whatever a repository answers, and does not know
+    # the certificates of this computer.
     if place.jars or place.ivy or place.connect or is_submitted():
         return place
     jars = ensure_jars(DELTA, report, open_repository, "Delta Lake")
@@ -48,8 +52,8 @@ def add_jars(place: SparkPlace, report: Reporter = ignore_event) -> SparkPlace:
 
 
 def _read_default_jars() -> tuple[str, ...]:
-    """The jars of `spark-defaults.conf`, such as those for a store: jars that are given by path
-    count before that file."""
+    """Return the jars of `spark-defaults.conf`, such as those for a store. Jars that are set in the
+    session replace that setting, so they are passed on."""
     folder = os.environ.get("SPARK_CONF_DIR", "")
     file = Path(folder, "spark-defaults.conf")
     if not folder or not file.is_file():

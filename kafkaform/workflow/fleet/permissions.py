@@ -1,4 +1,4 @@
-"""`fleet permissions`: who may do what, about patterns from a build, about resources by Spark."""
+"""Answer `fleet permissions`: by pattern from a build, or by resource with Spark."""
 
 from __future__ import annotations
 
@@ -34,25 +34,28 @@ if TYPE_CHECKING:
 
 JSON, CSV, PARQUET = "json", "csv", "parquet"
 PART = "permissions.parquet"
-"""The file in a folder that no Spark has written."""
+"""Name of the only file of a Parquet folder that was written without Spark."""
 SCREENFUL = 200
-"""Rows of an expansion that are shown; more of them need --out."""
+"""An expansion with more rows than this needs --out."""
 _TABLE = "effective_permissions"
 _SAID = 500
-"""Characters of what Spark says."""
+"""How many characters of Spark's message an error shows."""
 
 
 class PermissionsRequest(Struct, frozen=True):
-    """out: a new file, of Parquet a new folder; None: standard output."""
+    """What was asked for."""
 
     root: str
     only: PermissionFilter
+    """Which rows."""
     form: str
+    """The format."""
     out: Path | None = None
+    """A new file, or for Parquet a new folder. None: standard output."""
 
 
 def check_request(ask: PermissionsRequest) -> None:
-    """Raises UsageError for what cannot be, before anything is read."""
+    """Raises UsageError for contradictory flags, before anything is read."""
     if ask.form not in (*FORMATS, PARQUET):
         known = f"{', '.join(FORMATS)} or {PARQUET}"
         raise UsageError(f"--format {ask.form}: there is no such format", f"Use {known}.")
@@ -60,10 +63,11 @@ def check_request(ask: PermissionsRequest) -> None:
         raise UsageError(f"--format {PARQUET} needs a folder to write", "Name it with --out.")
     if ask.out is not None and ask.form not in (CSV, PARQUET):
         raise UsageError(
-            f"--out {ask.out} takes no {ask.form}", f"Add --format {CSV} or --format {PARQUET}."
+            f"--out cannot be used with --format {ask.form}",
+            f"Add --format {CSV} or --format {PARQUET}.",
         )
     if ask.out is not None and ask.out.exists():
-        raise UsageError(f"--out {ask.out} is there already", "Name another, or remove it first.")
+        raise UsageError(f"--out {ask.out} already exists", "Use another name, or remove it first.")
     if ask.only.principal is not None:
         parse_principal(ask.only.principal)
     if ask.only.resource is not None:
@@ -71,9 +75,10 @@ def check_request(ask: PermissionsRequest) -> None:
 
 
 def export_by_pattern(ask: PermissionsRequest) -> str:
-    """Rows about patterns, as the build has them: text, none if it is in a file.
+    """Write the rows about patterns that the build has; return the text, empty if it went to a
+    file.
 
-    Raises UsageError: there is no build, or no such cluster; StorageError.
+    Raises UsageError if there is no build or no such cluster, StorageError.
     """
     gold = _open_gold(ask, _TABLE)
     order = ", ".join(f'"{name}"' for name in KEY)
@@ -83,11 +88,13 @@ def export_by_pattern(ask: PermissionsRequest) -> str:
 
 
 def export_by_resource(ask: PermissionsRequest, spark: SparkOptions, report: Reporter) -> str:
-    """Rows about resources, made now. Raises as `export_by_pattern`; KafkaformError: Spark
-    fails."""
+    """Compute and write rows about resources. Raises like `export_by_pattern`, and KafkaformError:
+    Spark fails."""
     gold = _open_gold(ask, "live")
     report(Progress("fleet", "starting Spark", 0, None))
     with _start_session(spark) as session, _explain_errors():
+        # No lock: the build's versions do not change while it is read, and nothing is written to
+        # the root.
         rows = _expand_rows(gold, session, ask.only)
         report(Progress("fleet", "expanding permissions", 0, None))
         told = _write_frame(ask, rows)
@@ -102,7 +109,7 @@ def _open_gold(ask: PermissionsRequest, table: str) -> Gold:
     name = ask.only.cluster
     if name and not gold.read_rows(f"SELECT 1 FROM cluster WHERE cluster = {quote_text(name)}"):
         raise UsageError(
-            f"build {gold.build.name} knows no cluster {name}",
+            f"build {gold.build.name} has no cluster {name}",
             "`kafkaform fleet query 'SELECT cluster FROM cluster'` lists them.",
         )
     return gold
@@ -119,7 +126,7 @@ def _start_session(spark: SparkOptions) -> Iterator[SparkSession]:
 
 @contextmanager
 def _explain_errors() -> Iterator[None]:
-    """What Spark raises becomes a KafkaformError."""
+    """Turn what Spark raises into a KafkaformError."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # Spark is slow to load
     from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is slow to load
 
@@ -150,23 +157,27 @@ def _write_frame(ask: PermissionsRequest, rows: DataFrame) -> str:
     if ask.out is not None and ask.form == PARQUET:
         from ...fleet.access.permissions import add_words as in_words  # noqa: PLC0415  # what needs Spark is slow to load
 
+        # Spark's workers write in parallel; the driver never sees the rows.
         in_words(rows).write.parquet(str(ask.out.absolute()))
         return ""
     ordered = rows.orderBy(*KEY)
     if ask.out is not None:
+        # toLocalIterator: one partition at a time in the driver, where `collect` would need them
+        # all.
         return _write_rows(ask, (add_words(row.asDict()) for row in ordered.toLocalIterator()))
+    # One more than is shown, to learn that there are more without counting millions.
     some = ordered.limit(SCREENFUL + 1).collect()
     if len(some) > SCREENFUL:
         raise UsageError(
             f"there are more than {SCREENFUL} rows",
-            f"Write them with --out and --format {PARQUET} or {CSV}, or ask for less: --cluster, "
-            "--principal, --resource.",
+            f"Write them to a file with --out and --format {PARQUET} or {CSV}, or ask for less: "
+            "--cluster, --principal or --resource.",
         )
     return _write_rows(ask, (add_words(row.asDict()) for row in some))
 
 
 def _write_rows(ask: PermissionsRequest, rows: Iterable[Row]) -> str:
-    """Worded rows, in the form that is wanted."""
+    """Write the rows in the requested format."""
     if ask.out is not None:
         with write_whole(ask.out, "cannot write the permissions") as half:
             _write_file(half, rows, ask.form)

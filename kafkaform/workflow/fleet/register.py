@@ -1,4 +1,4 @@
-"""The register as it lands: plain data, which `fleet.register.read` reads."""
+"""Turn the register into the data that lands, which `fleet.landed.register.read_register` reads."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from ...fleet.landed.register import Register
 def add_identities(
     register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]
 ) -> Register:
-    """The register with what was found out. scopes: cluster -> its id; lineages: state -> its
-    own; both as far as they could be read."""
+    """Add the ids that were found out, as far as they could be read.
+
+    scopes: cluster -> its id; lineages: state -> its lineage.
+    """
     return replace(
         register,
         clusters=tuple(replace(c, cluster_id=scopes.get(c.name)) for c in register.clusters),
@@ -26,7 +28,7 @@ def add_identities(
 
 
 def make_document(register: Register) -> dict[str, Any]:
-    """Its members as JSON has them, without what is not said."""
+    """Return the register as JSON's types, without unset members."""
     found: dict[str, Any] = _drop_unset(to_builtins(register))
     return {"format": FORMAT, "rates": None, **found}
 

@@ -1,7 +1,7 @@
-"""fleet.hcl read: which clusters and states there are, and how they are judged.
+"""Read fleet.hcl: the clusters and states of a fleet, and how they are judged.
 
-Expressions are those of the configuration: functions, and variables that the environment or the
-command line gives. Every fault is told, each with its place.
+Expressions are those of configurations: functions, and variables from the environment or the
+command line. All faults are reported at once, each with its place.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
 from ...fleet.landed.globs import to_regex
 from ...language.declare.blocks import (
+    Header,
     Shape,
     find_shape_faults,
     find_single,
-    make_header,
     render_title,
 )
 from ...language.declare.declarations import ProviderBlock
@@ -46,7 +46,7 @@ from ...language.evaluate.provider_blocks import configure_provider
 from ...language.expressions.code import Context, Env
 from ...language.expressions.compilation import make_context as make_context
 from ...language.expressions.namespaces import Space
-from ...language.functions import make_function_table
+from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider, Secrets
@@ -62,45 +62,51 @@ DEFAULT_FILE = "fleet.hcl"
 PROVIDER = "kafka"
 VARIABLE = "variable"
 _DURATIONS = (("stale_after", "stale_after_hours", 3_600.0), ("skew", "skew_seconds", 1.0))
-"""Argument, the setting that it becomes, and that one's unit in seconds."""
+"""Argument, the setting that it becomes, and the unit of that setting in seconds."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 
 
 class ClusterEntry(Struct, frozen=True):
-    """name: of the block; settings: how to connect."""
+    """A `cluster` block."""
 
     name: str
     settings: ProviderConfig
+    """How to connect."""
 
 
 class StateEntry(PartialRepr, frozen=True):
-    """location: a path or URL, None: as the configuration in `folder` says; var_files: as paths
-    below the folder; variables: `NAME=TEXT`."""
+    """A `state` block."""
 
     _unshown = frozenset({"variables"})
 
     name: str
     location: str | None
+    """A path or URL. None: as the configuration in `folder` says."""
     folder: Path | None
+    """The folder of the configuration."""
     var_files: tuple[str, ...] = ()
+    """Paths relative to the folder."""
     variables: tuple[str, ...] = ()
+    """`NAME=TEXT`."""
 
 
 class Fleet(PartialRepr, frozen=True):
-    """What the file says. root: where landing files go, None: not said; provider: of all
-    clusters; warnings: what it may not mean; secrets: what the references in settings stand for,
-    raises ConfigurationError."""
+    """Everything that the file says."""
 
     _unshown = frozenset({"secrets"})
 
     file: Path
     root: str | None
+    """Where landing files go. None: not said."""
     clusters: tuple[ClusterEntry, ...]
     states: tuple[StateEntry, ...]
     register: model.Register
+    """Owners, rules and what else lands with each snapshot."""
     provider: Provider
+    """Of all clusters."""
     warnings: Diagnostics
     secrets: Callable[[ProviderConfig], Secrets]
+    """Looks up the secrets that settings refer to. Raises ConfigurationError."""
 
 
 class _FileScope(Struct, frozen=True):
@@ -113,14 +119,14 @@ class _FileScope(Struct, frozen=True):
 
 
 def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  # it is frozen
-    """Read the file. Raises UsageError if it cannot be read, ConfigurationError with every fault
-    in it."""
+    """Read the file. Raises UsageError if it cannot be read, ConfigurationError with every fault in
+    it."""
     try:
         content = path.read_bytes()
     except OSError as fault:
         raise UsageError(
             f"{path} cannot be read: {fault.strerror}",
-            f"Write the clusters and states of the fleet into {DEFAULT_FILE}, or name the file.",
+            f"Write the clusters and states of the fleet into {DEFAULT_FILE}, or give --file.",
         ) from None
     file, faults = parse(content, path.name)
     folder = path.resolve().parent
@@ -129,6 +135,7 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
     provider = configuration.registry.load(PROVIDER)
     clusters = tuple(_read_clusters(file, provider, scope))
     states = tuple(_read_states(found["state"], folder, scope))
+    # Every check runs even after faults: the user gets the whole list, not one fault per run.
     scope.faults.extend(_find_kind_faults(found, provider))
     register = _make_register(found, _read_waivers(file, scope))
     told = (*faults, *sorted(scope.faults, key=_get_place))
@@ -146,7 +153,7 @@ def _get_place(fault: Diagnostic) -> tuple[int, int]:
 
 
 def resolve_place(place: str, folder: Path) -> str:
-    """A path seen from the folder of the file; a URL is what it is."""
+    """Return a path relative to the file's folder; a URL stays as it is."""
     return place if "://" in place else str(folder / place)
 
 
@@ -161,14 +168,15 @@ def _make_lookup(configuration: Configuration) -> Callable[[ProviderConfig], Sec
 
 
 def _make_scope(file: File, folder: Path, inputs: Inputs) -> tuple[_FileScope, Configuration]:
-    """Where expressions are evaluated, and who knows the secrets of variables."""
+    """Return where expressions are evaluated, and the configuration that knows the secrets of
+    variables."""
     root = find_root(folder)
     blocks = tuple(block for block in file.body.blocks if block.type == VARIABLE)
     own = replace(file, body=replace(file.body, attributes={}, blocks=blocks))
     tree = Tree((own,), (), {})
     declared, faults = declare_blocks(tree)
-    context = make_context(make_function_table(make_confined_reader(root, folder)))
-    values = Values(inputs.environ, inputs.given)
+    context = make_context(FunctionTable(make_confined_reader(root, folder)))
+    values = Values(inputs.variables, inputs.given)
     variables = resolve_variables(tree, declared.variables, values, context)
     env = Env({"var": Space("variable", variables.values)}, {}, context.budget)
     found = _FileScope(context, env, [*faults, *variables.diagnostics])
@@ -184,11 +192,11 @@ _Blocks = Mapping[str, list[tuple[Block, FrozenMap]]]
 
 
 def _evaluate_blocks(file: File, scope: _FileScope) -> _Blocks:
-    """The sound blocks by type, with their values."""
+    """Return the sound blocks by type, with their values."""
     found: dict[str, list[tuple[Block, FrozenMap]]] = {name: [] for name in BLOCKS}
     seen: dict[tuple[str, str], Block] = {}
     for item in file.body.attributes.values():
-        scope.report(make_error(item, f'"{item.name}" stands outside of any block'))
+        scope.report(make_error(item, f'"{item.name}" is outside of any block'))
     for block in file.body.blocks:
         if block.type == VARIABLE:
             continue
@@ -196,9 +204,7 @@ def _evaluate_blocks(file: File, scope: _FileScope) -> _Blocks:
             known = (*BLOCKS, VARIABLE)
             detail, advice = f"The blocks are {', '.join(known)}.", suggest_near(block.type, known)
             scope.report(
-                make_error(
-                    make_header(block), f'There are no "{block.type}" blocks', detail, advice
-                )
+                make_error(Header(block), f'There are no "{block.type}" blocks', detail, advice)
             )
             continue
         faults = tuple(_find_label_faults(block, seen))
@@ -224,9 +230,9 @@ def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iter
     first = seen.setdefault((block.type, label), block)
     if first is not block and block.type in (*NAMED, *ONCE):
         yield make_error(
-            make_header(block),
-            f"{render_title(block)} stands there twice",
-            f"The first one is at {make_header(first).range}.",
+            Header(block),
+            f"{render_title(block)} occurs twice",
+            f"The first one is at {Header(first).range}.",
             "Rename or remove one of the two.",
         )
 
@@ -234,10 +240,10 @@ def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iter
 def _evaluate_block(
     block: Block, schema: ObjectSchema, scope: _FileScope, inner: Sequence[str] = ()
 ) -> FrozenMap | None:
-    """The values of a block; None after faults, which are reported."""
+    """Return the values of a block; None after faults, which are reported."""
     what = render_title(block)
     arguments = compile_arguments(
-        block.body, schema, scope.context, make_header(block), what, scope.report, (), tuple(inner)
+        block.body, schema, scope.context, Header(block), what, scope.report, (), tuple(inner)
     )
     try:
         return evaluate_arguments(arguments, scope.env, scope.report, what)
@@ -249,7 +255,7 @@ def _evaluate_block(
 
 
 def _read_clusters(file: File, provider: Provider, scope: _FileScope) -> Iterator[ClusterEntry]:
-    """Those with a sound connection, whatever else is wrong with them."""
+    """Yield the clusters with a sound connection, even if other arguments have faults."""
     info = ProviderInfo(provider.config, provider.check)
     for block in file.body.blocks:
         if block.type != "cluster" or len(block.labels) != 1:
@@ -260,9 +266,7 @@ def _read_clusters(file: File, provider: Provider, scope: _FileScope) -> Iterato
         if connection is None:
             advice = 'Write connection { bootstrap_servers = ["host:9092"] … }.'
             scope.report(
-                make_error(
-                    make_header(block), f"{render_title(block)} needs a connection", "", advice
-                )
+                make_error(Header(block), f"{render_title(block)} needs a connection", "", advice)
             )
             continue
         settings = configure_provider(
@@ -280,7 +284,7 @@ def _read_states(
         if place is None and home is None:
             advice = "Write location, or the folder of its configuration, or both."
             scope.report(
-                make_error(make_header(block), f"{render_title(block)} says no place", "", advice)
+                make_error(Header(block), f"{render_title(block)} has no place", "", advice)
             )
         given = values["vars"] if values["vars"] is not None else EMPTY
         if not isinstance(given, FrozenMap):
@@ -297,9 +301,10 @@ def _read_states(
 
 
 def _render_variable(value: Value) -> str:
-    """A value as --var takes it: a text as it is, all else as an expression."""
+    """Return a value as --var takes it: a text as it is, everything else as an expression."""
     if isinstance(value, str):
         return value
+    # JSON is HCL except for templates, which would be evaluated.
     return dumps(value).replace("${", "$${").replace("%{", "%%{")
 
 
@@ -307,7 +312,7 @@ def _render_variable(value: Value) -> str:
 
 
 def _find_kind_faults(found: _Blocks, provider: Provider) -> Iterator[Diagnostic]:
-    """Kinds of rules and names that there are no objects of."""
+    """Yield a fault for each kind, in a rule or naming block, of which there are no objects."""
     declared = tuple(provider.types)
     shown = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
     for block, values in (*found["rule"], *found["naming"]):
@@ -350,7 +355,7 @@ def _make_register(
 
 
 def _select_set(values: FrozenMap) -> dict[str, Any]:
-    """What was written."""
+    """Return the arguments that were written."""
     return {name: _plain_number(value) for name, value in values.items() if value is not None}
 
 
@@ -359,7 +364,7 @@ def _plain_number(value: Any) -> Any:
 
 
 def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
-    """Durations in the units that judge: hours and seconds."""
+    """Return durations in the units of the settings: hours and seconds."""
     given = _select_set(fleet.without(["root", "principals"]))
     for name, into, unit in _DURATIONS:
         if name in given:
@@ -368,7 +373,7 @@ def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
 
 
 def _read_waivers(file: File, scope: _FileScope) -> Mapping[Block, tuple[model.Waiver, ...]]:
-    """Of each rule, whatever else is wrong with it."""
+    """Return the waivers of each rule, even if the rule has faults."""
     rules = [block for block in file.body.blocks if block.type == "rule"]
     inner = {rule: [one for one in rule.body.blocks if one.type == "waiver"] for rule in rules}
     read = {

@@ -1,4 +1,4 @@
-"""The blocks of fleet.hcl: what may stand in each, and what no value may be."""
+"""The schema of fleet.hcl: which arguments each block has, and which values are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ...core.schema import (
     list_of,
     make_schema,
 )
-from ...fleet.datasets.policy_conditions import ConditionFault, find_pattern_fault, parse_condition
+from ...fleet.datasets.policy_conditions import find_pattern_fault, parse_condition
+from ...fleet.datasets.policy_terms import ConditionFault
 from ..stores import parse_duration
 
 _DAYS = re.compile(r"(\d+(?:\.\d+)?)d")
@@ -27,7 +28,7 @@ _CATEGORY = re.compile(r"(\\\\)|\\[pP]\{[CLMNPSZ][a-z]?\}")
 
 
 def parse_seconds(text: str) -> float:
-    """`36h`, `2m`, `3d` in seconds. Raises UsageError."""
+    """Parse `36h`, `2m` or `3d`; return seconds. Raises UsageError."""
     match = _DAYS.fullmatch(text.strip())
     return float(match[1]) * _DAY_SECONDS if match else parse_duration(text, "The value")
 
@@ -43,19 +44,23 @@ def _check_date(value: Any) -> Iterator[tuple[str, str]]:
     try:
         date.fromisoformat(value)
     except ValueError:
-        yield f"{value!r} is not a date", "Write it as 2026-12-31: the last day on which it holds."
+        yield (
+            f"{value!r} is not a date",
+            "Write the last day on which it counts, such as 2026-12-31.",
+        )
 
 
 def _check_condition(value: Any) -> Iterator[tuple[str, str]]:
     try:
         parse_condition(value)
     except ConditionFault as fault:
-        advice = fault.advice or "docs/fleet/register.md says what can stand in a condition."
+        advice = fault.advice or "docs/fleet/register.md explains conditions."
         yield f'"where" cannot be read: {fault.message}', advice
 
 
 def _check_pattern(value: Any) -> Iterator[tuple[str, str]]:
-    """Spark's workers read it, which are Java; `re` knows all that is meant but categories."""
+    r"""Spark runs the pattern in Java. `re` understands everything that Java does here except
+    categories such as `\p{L}`."""
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # few registers have such a rule
 
     fault = find_pattern_fault(_CATEGORY.sub(lambda found: found[1] or ".", value))
@@ -66,13 +71,16 @@ def _check_pattern(value: Any) -> Iterator[tuple[str, str]]:
     if fault:
         yield (
             f"{value!r} is not a regular expression: it {fault.rstrip(',')}",
-            r"Use what Python and Java read alike, and \p{L} or \p{Lu} for kinds of characters.",
+            r"Use only what Python and Java read alike, and \p{L} or \p{Lu} for character classes.",
         )
 
 
 def _check_share(value: Any) -> Iterator[tuple[str, str]]:
     if not 0 <= value <= 1:
-        yield f"{value} is no share", "Write a number from 0 to 1: 0.001 is one line in a thousand."
+        yield (
+            f"{value} is not a share",
+            "Write a number from 0 to 1: 0.001 is one line in a thousand.",
+        )
 
 
 def _check_not_negative(value: Any) -> Iterator[tuple[str, str]]:
@@ -95,54 +103,54 @@ def _make_rate(name: str) -> AttributeSchema:
 
 
 FLEET = make_schema(
-    "Where the landing files and tables are, and the numbers by which everything is judged.",
+    "Where the landing files and tables are, and the limits by which everything is judged.",
     AttributeSchema("root", STRING, "A folder, or a URL such as s3://bucket/fleet."),
-    _make_duration("stale_after", "Age from which on a snapshot tells nothing any more."),
-    _make_duration("skew", "How far the clocks of a runner and of a snapshot may lie apart."),
+    _make_duration("stale_after", "A snapshot older than this counts as stale."),
+    _make_duration("skew", "How far the clocks of a runner and of a snapshot may differ."),
     _make_count("grace_days", "How many days a topic may be idle before it counts as unused."),
     AttributeSchema(
         "max_corrupt",
         NUMBER,
-        "Share of bad lines from which on a build fails.",
+        "A build fails if more than this share of the lines is bad.",
         refuses=_check_share,
     ),
-    _make_count("short_prefix", "Characters up to which the prefix of an ACL is said to be short."),
-    AttributeSchema("principals", list_of(STRING), "Known principals that no owner names."),
+    _make_count(
+        "short_prefix", "An ACL prefix of at most this many characters is reported as short."
+    ),
+    AttributeSchema("principals", list_of(STRING), "Known principals that belong to no owner."),
 )
 CLUSTER = make_schema(
-    "A cluster that snapshots are taken of.",
+    "A cluster of the fleet.",
     AttributeSchema("env", STRING, "Its environment, such as prod."),
     AttributeSchema("region", STRING, "Where it is."),
     AttributeSchema("owner", STRING, "Who runs it."),
     AttributeSchema(
         "super_users",
         list_of(STRING),
-        "The brokers' super.users, which they do not tell. Left out: not known, which is not none.",
+        "The brokers' super.users, which they do not reveal. Default: unknown, which is not none.",
     ),
     AttributeSchema(
         "allow_if_no_acl",
         BOOL,
-        "The brokers' allow.everyone.if.no.acl.found. Left out: not known.",
+        "The brokers' allow.everyone.if.no.acl.found. Default: unknown.",
     ),
-    _make_count("limit_replicas", "How many replicas the cluster is meant to hold."),
+    _make_count("limit_replicas", "How many replicas the cluster should hold at most."),
 )
 STATE = make_schema(
     "A state of kafkaform, and the folder of its configuration.",
     AttributeSchema(
         "location",
         STRING,
-        "Where it is, as --state says it. Left out: as the folder's configuration says.",
+        "Where it is, as for --state. Default: as the configuration in `folder` says.",
     ),
-    AttributeSchema(
-        "folder", STRING, "The folder of its configuration. Left out: nobody knows it."
-    ),
-    AttributeSchema("var_files", list_of(STRING), "Variable files, as --var-file from the folder."),
-    AttributeSchema("vars", ANY, "Variables by name, which win over the files."),
+    AttributeSchema("folder", STRING, "The folder of its configuration. Default: unknown."),
+    AttributeSchema("var_files", list_of(STRING), "Variable files, relative to the folder."),
+    AttributeSchema("vars", ANY, "Variables by name. They override those of the files."),
     AttributeSchema("owner", STRING, "Who answers for it."),
 )
 OWNER = make_schema(
-    "Whose topics and principals are whose.",
-    AttributeSchema("topics", list_of(STRING), "Names, in which * stands for any text."),
+    "The topics and principals of a team.",
+    AttributeSchema("topics", list_of(STRING), "Names of topics; * is any text."),
     AttributeSchema("principals", list_of(STRING), "As ACLs write them, such as User:orders."),
 )
 RATES = make_schema(
@@ -151,40 +159,40 @@ RATES = make_schema(
     *map(_make_rate, ("topic", "partition", "replica", "gigabyte")),
 )
 RULE = make_schema(
-    "A condition that nothing should meet.",
+    "A rule that objects must not break.",
     AttributeSchema(
         "severity", STRING, "How bad it is.", required=True, choices=("high", "medium", "low")
     ),
-    AttributeSchema(
-        "kind", STRING, "Which kinds it is about; * stands for any text.", required=True
-    ),
+    AttributeSchema("kind", STRING, "The kinds that it is about; * is any text.", required=True),
     AttributeSchema(
         "where",
         STRING,
-        "SQL condition over a row that is true for what breaks the rule.",
+        "An SQL condition that is true for an object that breaks the rule.",
         required=True,
         refuses=_check_condition,
     ),
-    AttributeSchema("message", STRING, "What people are told.", required=True),
-    AttributeSchema("source", STRING, "Which rows.", default="live", choices=("live", "desired")),
-    AttributeSchema("owner", STRING, "Who answers for it, if not the object's owner."),
+    AttributeSchema("message", STRING, "The message of its findings.", required=True),
+    AttributeSchema(
+        "source", STRING, "The rows to judge.", default="live", choices=("live", "desired")
+    ),
+    AttributeSchema("owner", STRING, "Who is responsible. Default: the object's owner."),
 )
 WAIVER = make_schema(
-    "Where a rule does not count, and until when.",
+    "An exception from a rule.",
     AttributeSchema("cluster", STRING, "Which clusters; * stands for any text.", default="*"),
-    AttributeSchema("key", STRING, "Which objects; * stands for any text.", default="*"),
+    AttributeSchema("key", STRING, "The objects; * is any text.", default="*"),
     AttributeSchema(
-        "until", STRING, "The last day, as 2026-12-31.", required=True, refuses=_check_date
+        "until", STRING, "The last day, such as 2026-12-31.", required=True, refuses=_check_date
     ),
-    AttributeSchema("reason", STRING, "Why.", required=True),
+    AttributeSchema("reason", STRING, "The reason.", required=True),
 )
 NAMING = make_schema(
-    "How keys of a kind must look.",
+    "A pattern for the names of a kind.",
     AttributeSchema("kind", STRING, "Such as kafka_topic.", required=True),
     AttributeSchema(
         "pattern",
         STRING,
-        "Regular expression that the whole key must match.",
+        "A regular expression that must match the whole key.",
         required=True,
         refuses=_check_pattern,
     ),
@@ -200,7 +208,8 @@ BLOCKS: Mapping[str, ObjectSchema] = {
     "naming": NAMING,
 }
 NAMED = ("cluster", "state", "owner", "rule")
-"""Blocks with one label; each label stands for one block of its type."""
+"""Blocks with one label, which must be unique for the type."""
 ONCE = ("fleet", "rates")
+"""Blocks that may occur once."""
 INNER: Mapping[str, tuple[str, ...]] = {"cluster": ("connection",), "rule": ("waiver",)}
-"""Blocks inside them that are read on their own."""
+"""Blocks inside of these blocks, which are read separately."""

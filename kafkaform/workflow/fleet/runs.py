@@ -1,4 +1,4 @@
-"""`fleet run` and `fleet doctor`: where things are, who holds the lock, what the exit code is."""
+"""Run `fleet run`, `fleet prepare` and `fleet doctor`: the lock, the session, findings, results."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
 _MARKS = {True: "ok", False: "bad", None: "?"}
 LEASE_SECONDS = 60.0
-"""For how long the lock must be ours before a table is written."""
+"""How long the lock must still be ours before a table is written."""
 LOCK = "lock"
-"""The folder of the lock in a store, where it is an object as builds are."""
+"""The folder of the lock in a store, where it is an object, as builds are."""
 
 
 class SparkOptions(Struct, frozen=True):
-    """As on the command line; see `session.SparkPlace`."""
+    """The options of Spark, as on the command line; see `session.SparkPlace`."""
 
     master: str = LOCAL
     jars: tuple[str, ...] = ()
@@ -62,20 +62,25 @@ class SparkOptions(Struct, frozen=True):
 
 
 class BuildRequest(Struct, frozen=True):
-    """only: tables; topic: to read first; fail_on: names in FINDINGS; keep: builds that stay, None:
-    all; patience: seconds to wait for the lock."""
+    """What `fleet run` was asked for."""
 
     root: str
     only: tuple[str, ...] = ()
+    """Tables."""
     max_corrupt: float | None = None
+    """The share of bad lines from which on the build fails."""
     topic: str | None = None
+    """The topic to read first."""
     fail_on: tuple[str, ...] = ()
+    """Names in FINDINGS."""
     keep: int | None = None
+    """How many builds to keep. None: all."""
     patience: float = 0.0
+    """How many seconds to wait for the lock."""
 
 
 def read_spark_options(master: str, jars: str, ivy: Path | None) -> SparkOptions:
-    """jars: paths between commas."""
+    """Parse the flags. jars: paths separated by commas."""
     named = tuple(part for part in (piece.strip() for piece in jars.split(",")) if part)
     return SparkOptions(master, named, ivy)
 
@@ -114,12 +119,12 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
     },
     "corrupt": ("quarantine", "true"),
 }
-"""What --fail-on can name -> the table, and which of its rows (SQL)."""
+"""What --fail-on can name -> the table, and SQL for the rows."""
 _TOKENS = "OAUTHBEARER"
 
 
 def need_packages() -> None:
-    """Raises UsageError: the extra is not installed."""
+    """Raises UsageError if the fleet extra is not installed."""
     if any(find_spec(name) is None for name in PACKAGES):
         raise UsageError(
             "the fleet pipeline is not installed", "Run `pip install 'kafkaform[fleet]'`."
@@ -127,14 +132,14 @@ def need_packages() -> None:
 
 
 def open_root(root: str) -> Objects:
-    """Raises UsageError: it is no place for a fleet."""
+    """Open a root. Raises UsageError: it is not a place for a fleet."""
     return open_remote(root) if is_remote(root) else Folder(Path(root).absolute(), shared=True)
 
 
 def make_build(
     ask: BuildRequest, spark: SparkOptions, connect: Callable[[], Connection], report: Reporter
 ) -> BuildResult:
-    """Make a build. Raises KafkaformError; UsageError before anything is started."""
+    """Make a build. Raises KafkaformError; UsageError before anything starts."""
     need_packages()
     check_findings(ask.fail_on)
     from ...fleet.build.datasets import DATASETS  # noqa: PLC0415  # what needs Spark is slow to load
@@ -142,6 +147,7 @@ def make_build(
     from ...fleet.build.driver import run_build as build  # noqa: PLC0415  # what needs Spark is slow to load
     from ...fleet.build.pruning import prune  # noqa: PLC0415  # what needs Spark is slow to load
 
+    # The root as a text for Spark and delta-rs, and as objects for everything else.
     objects = open_root(ask.root)
     root = ask.root if is_remote(ask.root) else str(Path(ask.root).absolute())
     with _lock_root(root, ask.patience) as lease, _prepare_session(spark) as start:
@@ -151,6 +157,7 @@ def make_build(
             ask.only,
             ask.max_corrupt,
             follow,
+            # A lease can be lost while Spark works; a build without the lock must not publish.
             lambda: lease.ensure(LEASE_SECONDS),
         )
         done = build(start, objects, root, DATASETS, options, report)
@@ -161,12 +168,13 @@ def make_build(
 
 @contextmanager
 def _prepare_session(spark: SparkOptions) -> Iterator[Start]:
-    """What starts Spark when it is needed; then it is stopped, too."""
+    """Yield a function that starts Spark when it is needed. Spark is stopped at the end."""
     with ExitStack() as stack:
         found: list[SparkSession] = []
 
         def start(landed: LandedBytes) -> SparkSession:
             if not found:
+                # One session for all of the run: starting a JVM takes seconds.
                 found.append(build_session(add_jars(replace(spark.place, landed=landed))))
                 stack.callback(found[0].stop)
             return found[0]
@@ -176,10 +184,10 @@ def _prepare_session(spark: SparkOptions) -> Iterator[Start]:
 
 @contextmanager
 def _lock_root(root: str, patience: float) -> Iterator[Lease]:
-    """One build at a time writes a root. Raises Locked after so many seconds."""
+    """Hold the root's lock: one build at a time. Raises Locked after `patience` seconds."""
     backend: Backend
     if is_remote(root):
-        # No command ends it by hand: that of a dead build is free after two minutes.
+        # A lease: that of a dead build expires after two minutes, so no command has to break it.
         backend = ObjectBackend(open_remote(f"{root.rstrip('/')}/{LOCK}"), by_hand="")
     else:
         folder = Path(root) / FOLDER
@@ -193,8 +201,8 @@ def _lock_root(root: str, patience: float) -> Iterator[Lease]:
 
 
 def _make_follower(topic: str, connect: Callable[[], Connection], place: SparkPlace) -> Follow:
-    """Reads a topic. How to connect goes into the environment, where Spark's workers find it; those
-    of a Connect server have an environment of their own."""
+    """Return the reader of a topic. The connection goes into the environment, where Spark's workers
+    find it; workers of a Connect server have an environment of their own."""
     from kafkaform_kafka.connection.clients import native_config  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.connection.settings import read_settings  # noqa: PLC0415  # the clients are slow to load
 
@@ -206,11 +214,12 @@ def _make_follower(topic: str, connect: Callable[[], Connection], place: SparkPl
         given = read_settings(found.settings.instance, found.settings.config, found.secrets)
         if given.mechanism == _TOKENS:
             raise UsageError(
-                f"the topic {topic} cannot be read with a login by tokens ({_TOKENS}): Spark's "
-                "workers read it, and nobody gives them new tokens",
-                "Give the topic a login by SCRAM or by a client certificate, or land the logs "
+                f"the topic {topic} cannot be read with a token login ({_TOKENS}): Spark's "
+                "workers read it, and they cannot renew tokens",
+                "Use a SCRAM login or a client certificate for the topic, or land the logs "
                 "themselves with `kafkaform fleet snapshot`.",
             )
+        # Never a Spark setting: those show in logs, on its web page and in query plans.
         os.environ[SETTINGS] = json.dumps(native_config(given))
     return make_follower(topic)
 
@@ -219,18 +228,18 @@ def _make_follower(topic: str, connect: Callable[[], Connection], place: SparkPl
 
 
 def render_result(done: BuildResult) -> Iterator[str]:
-    """For people."""
+    """Yield the result for people."""
     if not done.made:
         yield f"Nothing new: build {done.manifest.build} is current."
         return
     who = "all clusters" if done.clusters is ALL else render_count(len(done.clusters), "cluster")
     yield f"Build {done.manifest.build}: {render_count(len(done.made), 'table')} for {who}."
     for name in done.manifest.owed:
-        yield f"{name} was left out; the next build without --only makes up for it."
+        yield f"{name} was left out; the next run without --only will update it."
 
 
 def make_document(done: BuildResult) -> dict[str, Any]:
-    """For programs."""
+    """Return the result for programs."""
     made = {name: done.manifest.tables[name] for name in done.made}
     return {
         "format_version": "1.0",
@@ -244,7 +253,7 @@ def make_document(done: BuildResult) -> dict[str, Any]:
 
 
 def check_findings(names: Sequence[str]) -> None:
-    """Raises UsageError: one of them is no finding."""
+    """Raises UsageError: one of the names is no finding."""
     for name in names:
         if name not in FINDINGS:
             raise UsageError(
@@ -253,7 +262,7 @@ def check_findings(names: Sequence[str]) -> None:
 
 
 def refuse_findings(root: str, names: Sequence[str]) -> None:
-    """Raises Blocked if the current build has any of them."""
+    """Raises Blocked if the current build has any of these findings."""
     gold = Gold(read_current(root))
     found = {name: _count_rows(gold, *FINDINGS[name]) for name in names}
     bad = [f"{name}: {number}" for name, number in found.items() if number]
@@ -270,7 +279,7 @@ def _count_rows(gold: Gold, table: str, where: str) -> int:
 
 
 def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]:
-    """Clusters of fleet.hcl that are not wholly known, a line each."""
+    """Yield the clusters of fleet.hcl that are not fully known, a line each."""
     which = f" AND cluster = {quote_text(cluster)}" if cluster else ""
     sql = "SELECT cluster, status, error FROM cluster WHERE registered AND status <> 'read'"
     for row in Gold(read_current(root)).read_rows(f"{sql}{which} ORDER BY cluster"):
@@ -282,27 +291,27 @@ def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]
 
 
 def prepare_spark(spark: SparkOptions, report: Reporter) -> str:
-    """What `fleet prepare` has done. Raises KafkaformError."""
+    """Run `fleet prepare`; return what it did. Raises KafkaformError."""
     need_packages()
     from ...fleet.spark.preparation import prepare  # noqa: PLC0415  # what needs Spark is slow to load
 
     file = prepare(add_jars(spark.place, report), report)
     size = f"{file.stat().st_size / 1_000_000:.0f} MB"
-    return f"Kept Java's classes in {file} ({size}): Spark starts from them here."
+    return f"Archived Java's classes in {file} ({size}). Spark will start from this archive here."
 
 
 # ── doctor ──────────────────────────────────────────────────────────────────────────────
 
 
 def examine_computer(root: str | None, spark: SparkOptions) -> tuple[doctor.DoctorCheck, ...]:
-    """What `fleet doctor` finds."""
+    """Run all checks of `fleet doctor`."""
     folder = Path(root) if root and not is_remote(root) else None
     objects = open_root(root) if root else None
     return tuple(doctor.run_checks(spark.place, objects, folder))
 
 
 def render_checks(found: Sequence[doctor.DoctorCheck]) -> Iterator[str]:
-    """For people: what was found, and below it what to do."""
+    """Yield the checks for people, with advice below each."""
     width = max(len(check.name) for check in found)
     for check in found:
         yield f"{_MARKS[check.good]:4}  {check.name:{width}}  {inline(check.told)}"
@@ -311,6 +320,6 @@ def render_checks(found: Sequence[doctor.DoctorCheck]) -> Iterator[str]:
 
 
 def make_checks_document(found: Sequence[doctor.DoctorCheck]) -> dict[str, Any]:
-    """For programs."""
+    """Return the checks for programs."""
     checks = [{"name": c.name, "good": c.good, "found": c.told, "advice": c.advice} for c in found]
     return {"format_version": "1.0", "checks": checks}

@@ -1,5 +1,6 @@
-"""`fleet snapshot`: clusters, states, configurations and logs of a fleet, read side by side and
-laid down as landing files. Reads only; what fails is told and holds up nothing else.
+"""Take a snapshot: read clusters, states, configurations and logs at the same time, and land them.
+
+It only reads. A failure is recorded and delays nothing else.
 """
 
 from __future__ import annotations
@@ -36,17 +37,20 @@ from .states import KnownState, describe_error, list_wanted, read_known
 from .summary import FAILED, PARTIAL, READ, ClusterResult, StateResult, Summary
 
 PARALLEL = 16
+"""How many clusters or states are read at the same time by default."""
 NAMED = frozenset({"kafka_topic_config"})
-"""Kinds that no listing shows: each object belongs to one of another kind, unless a block says
-otherwise. Those that a state records or a configuration declares are read by name."""
+"""Kinds that no listing shows: unless a block says otherwise, each object is part of one of another
+kind. Those that a state records or a configuration declares are read by name."""
 
 
 class _Snapshot(Struct, frozen=True):
-    """One snapshot: where it goes, what it is called, and who is told how far it is."""
+    """One snapshot: where it goes, its name, and who is told about progress."""
 
     fleet: Fleet
     place: LandingPlace
+    """Where the landing files are written."""
     name: str
+    """The name of the snapshot there."""
     clock: Clock
     report: Reporter
 
@@ -72,10 +76,11 @@ def take_snapshot(
     report: Reporter = ignore_event,
     clock: Clock | None = None,
 ) -> Summary:
-    """Take a snapshot. root: a folder or a URL, None: as the file says; only: globs over names of
-    clusters and states, none means all; parallel: how many are read at the same time.
+    """Take a snapshot.
 
-    Raises UsageError, and StorageError if the landing files cannot be written.
+    root: a folder or URL, None: as the file says; only: globs over names of clusters and states,
+    empty: all; parallel: how many are read at the same time. Raises UsageError, and StorageError if
+    landing files cannot be written.
     """
     clock = clock or SystemClock()
     place, taken = open_place(_choose_root(fleet, root)), clock.now()
@@ -83,6 +88,7 @@ def take_snapshot(
     chosen = _choose_names(fleet, only)
     clusters = [entry for entry in fleet.clusters if entry.name in chosen]
     states = [entry for entry in fleet.states if entry.name in chosen]
+    # States first: they name the objects that can only be read by name.
     known = _drop_repeated_states(
         map_parallel(lambda entry: read_known(entry, run.clock), states, parallel)
     )
@@ -94,6 +100,7 @@ def take_snapshot(
     results = map_parallel(lambda one: _land_state(run, one, seen, scopes), known, parallel)
     found = {entry.name: scope for entry, scope in scopes}
     lineages = {one.entry.name: one.lineage for one in known if one.lineage}
+    # The register comes last, with the ids that the clusters answered with.
     land_register(
         place, taken, make_document(_complete_register(place, fleet.register, found, lineages))
     )
@@ -104,7 +111,7 @@ def _choose_root(fleet: Fleet, root: str | None) -> str:
     where = root or fleet.root
     if where is None:
         raise UsageError(
-            "nobody says where the landing files go",
+            "there is no root for the landing files",
             f'Write root = "…" into the fleet block of {fleet.file.name}, or give --root.',
         )
     return where
@@ -122,7 +129,7 @@ def _choose_names(fleet: Fleet, only: Sequence[str]) -> frozenset[str]:
 
 
 class _Counter:
-    """Tells how many clusters are done."""
+    """Reports how many clusters are done."""
 
     def __init__(self, report: Reporter, total: int) -> None:
         self._report, self._total, self._done = report, total, 0
@@ -147,12 +154,14 @@ class _Counter:
 def _land_cluster(
     run: _Snapshot, entry: ClusterEntry, states: Iterable[KnownState]
 ) -> _SeenCluster:
-    """Read one cluster and land it. Raises StorageError alone."""
+    """Read a cluster and land it. Raises only StorageError."""
     started = run.clock.now()
     captured = _capture_cluster(run, entry, states)
     ended = run.clock.now()
+    # Also for a failed cluster: the `.meta.json` with the cause is what says that it was tried.
     meta = make_meta(captured, entry.name, run.name, render_time(started), render_time(ended))
     landed = land_rows(run.place, meta, captured.rows)
+    # A cluster without rows has failed, it is never empty.
     status = FAILED if captured.rows is None else READ if captured.complete else PARTIAL
     visible = CoverageKind.VISIBLE_ONLY.value
     unseen = tuple(kind for kind, how in captured.coverage.items() if how == visible)
@@ -166,12 +175,12 @@ def _capture_cluster(run: _Snapshot, entry: ClusterEntry, states: Iterable[Known
     try:
         secrets = run.fleet.secrets(entry.settings)
         session = run.fleet.provider.open(entry.name, entry.settings.config, secrets)
-    except Exception as error:  # noqa: BLE001  # one cluster must not take the others with it
+    except Exception as error:  # noqa: BLE001  # a failure of one cluster must not stop the others
         return Captured(None, error=describe_error(error))
     try:
         named = _find_named_keys(entry, session.facts.scope_id, states)
         return capture_cluster(session, make_reader(run.fleet), named, entry.name, run.report)
-    except Exception as error:  # noqa: BLE001  # it answered first, so what it is stays known
+    except Exception as error:  # noqa: BLE001  # it has answered, so its id stays known
         return Captured(None, facts=session.facts, error=describe_error(error))
     finally:
         with suppress(KafkaformError):
@@ -179,7 +188,7 @@ def _capture_cluster(run: _Snapshot, entry: ClusterEntry, states: Iterable[Known
 
 
 def make_reader(fleet: Fleet) -> ClusterReader:
-    """How the clusters of a fleet are read."""
+    """Return how the clusters of a fleet are read."""
     from kafkaform_kafka.inspect import listing_trust  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.inspect.usage import read_usage  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.kinds.topic import resource_type as topics  # noqa: PLC0415  # the clients are slow to load
@@ -198,7 +207,7 @@ def make_reader(fleet: Fleet) -> ClusterReader:
 def _find_named_keys(
     entry: ClusterEntry, scope: str, states: Iterable[KnownState]
 ) -> dict[str, list[str]]:
-    """Kind -> keys of what states record or declare there."""
+    """Return kind -> keys of the objects that states record or declare in this cluster."""
     found: dict[str, list[str]] = {kind: [] for kind in NAMED}
     for known in states:
         scopes = known.find_scopes([(entry, scope)])
@@ -211,7 +220,7 @@ def _find_named_keys(
 
 
 def _drop_repeated_states(states: Iterable[KnownState]) -> tuple[KnownState, ...]:
-    """Of states that are one and the same, the first one alone: they would land in one place."""
+    """If two blocks name the same state, keep the first: both would land in the same place."""
     first: dict[str, str] = {}
     found = []
     for known in states:
@@ -233,7 +242,7 @@ def _land_state(
     seen: Sequence[_SeenCluster],
     clusters: Sequence[tuple[ClusterEntry, str]],
 ) -> StateResult:
-    """Land what is known of one state. Raises StorageError."""
+    """Land what is known about one state. Raises StorageError."""
     result = StateResult(known.entry.name, known.lineage)
     if known.state_error:
         return replace(result, errors=(known.state_error, *_list_error(known.desired_error)))
@@ -277,7 +286,7 @@ def _land_rows(
     scopes: Mapping[str, str],
     rows: Iterable[LandedRow] | None,
 ) -> int | None:
-    """Objects that landed, None if their configuration could not be read."""
+    """Return the number of objects that landed; None: the configuration could not be read."""
     meta = Meta(
         source,
         known.lineage,
@@ -293,7 +302,7 @@ def _land_rows(
 
 
 def _land_log(run: _Snapshot, known: KnownState) -> int:
-    """Records that landed."""
+    """Return the number of records that landed."""
     assert known.sink is not None  # the state was read
     keys = land_log(run.place, known.lineage, known.sink, known.anchor)
     spans = (Path(key).stem.split("-") for key in keys)
@@ -306,7 +315,8 @@ def _land_log(run: _Snapshot, known: KnownState) -> int:
 def _complete_register(
     place: LandingPlace, register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]
 ) -> Register:
-    """With ids and lineages as they are now, or as they were when they could be read last."""
+    """Add ids and lineages as they are now, or as they were when they could last be read."""
+    # A cluster that is down now keeps its id, or its old rows would lose their name.
     before = _read_last_register(place)
     ids = {c.name: c.cluster_id for c in before.clusters if c.cluster_id}
     names = {s.name: s.lineage for s in before.states if s.lineage}

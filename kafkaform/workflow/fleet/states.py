@@ -1,4 +1,4 @@
-"""The states of a fleet and what their configurations declare, each with its own failure."""
+"""Read the states of a fleet and what their configurations declare; each fails on its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from ...inventory.objects import WantedObject
 from ...language.desired import VarFile
 from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
-from ...provider.registry import Registry
 from ...state.backends import files
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
@@ -31,23 +30,27 @@ from .register_file import ClusterEntry, StateEntry
 
 BOOTSTRAP = "bootstrap_servers"
 FEW = 5
-"""How many faults of one configuration are told."""
+"""How many faults of one configuration are reported."""
 
 
 class KnownState(Struct, frozen=True):
-    """What is known of one state. state: None if it could not be read, with an empty lineage if
-    nothing was ever applied; desired: None if there is no folder, or if it could not be read;
-    started, ended: when both were read (RFC 3339)."""
+    """What is known about one state."""
 
     entry: StateEntry
     state: State | None = None
+    """None: it could not be read. Its lineage is empty if nothing was ever applied."""
     sink: Sink | None = None
+    """The audit log of the state."""
     desired: Desired | None = None
+    """None: there is no folder, or the configuration could not be read."""
     types: Mapping[str, ResourceType] = field(default_factory=dict)
+    """The resource types of the configuration's providers."""
     state_error: str | None = None
     desired_error: str | None = None
     started: str = ""
+    """When reading began (RFC 3339); `ended`: when it ended."""
     ended: str = ""
+    """When reading ended (RFC 3339)."""
 
     @property
     def lineage(self) -> str:
@@ -55,12 +58,15 @@ class KnownState(Struct, frozen=True):
 
     @property
     def anchor(self) -> Head | None:
-        """The head of its log that the state keeps."""
+        """The head of the log that the state is anchored at."""
         return self.state.audit_head if self.state else None
 
     def find_scopes(self, clusters: Sequence[tuple[ClusterEntry, str]]) -> dict[str, str]:
-        """Instance -> scope id: as recorded, else that of the cluster with the same brokers.
-        clusters: with their scope ids, as far as they were read."""
+        """Return instance -> scope id: as recorded, or else that of the cluster with the same
+        brokers.
+
+        clusters: with their scope ids, as far as they were read.
+        """
         found = dict(self.state.providers) if self.state else {}
         for instance, config in (self.desired.providers if self.desired else {}).items():
             servers = set(config.config.get(BOOTSTRAP) or ())
@@ -71,11 +77,11 @@ class KnownState(Struct, frozen=True):
 
 
 def read_known(entry: StateEntry, clock: Clock) -> KnownState:
-    """Read the state and evaluate its configuration. Does not raise for what cannot be read."""
+    """Read the state and evaluate its configuration. Never raises for what cannot be read."""
     started = render_time(clock.now())
     try:
         known = _read_known(entry)
-    except Exception as error:  # noqa: BLE001  # one state must not take the others with it
+    except Exception as error:  # noqa: BLE001  # a failure of one state must not stop the others
         known = KnownState(entry, state_error=describe_error(error))
     return replace(known, started=started, ended=render_time(clock.now()))
 
@@ -97,11 +103,12 @@ def _read_known(entry: StateEntry) -> KnownState:
 
 
 def describe_error(error: Exception) -> str:
-    """An error in one text: every fault with its place, the first ones of many."""
+    """Return an error as one text: each fault with its place, at most FEW of them."""
     if isinstance(error, KafkaformError):
         return _render_errors(error.diagnostics)
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    # The message of an unexpected error can contain a value of the configuration.
     return f"kafkaform failed unexpectedly ({type(error).__name__})"
 
 
@@ -119,7 +126,7 @@ def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store
     if entry.location is not None:
         return open_folder_store(Path.cwd(), entry.location, None)
     if configuration is None or entry.folder is None:
-        raise UsageError("its configuration cannot be read, so that nobody says where it is")
+        raise UsageError("its location is unknown, because its configuration cannot be read")
     return open_folder_store(entry.folder, None, configuration.tree)
 
 
@@ -127,14 +134,14 @@ def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store
 
 
 def _read_configuration(entry: StateEntry) -> Configuration:
-    assert entry.folder is not None  # who calls has looked
+    assert entry.folder is not None  # the caller has checked
     given = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
-    return read_configuration(entry.folder, Inputs((*given, *entry.variables)), Registry())
+    return read_configuration(entry.folder, Inputs((*given, *entry.variables)))
 
 
 def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
     try:
-        desired = configuration.evaluate_desired()
+        desired = configuration.evaluate().desired
     except KafkaformError as error:
         return replace(known, desired_error=describe_error(error))
     finally:
@@ -148,15 +155,18 @@ def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
 
 
 def list_wanted(known: KnownState, captured: Mapping[str, Captured]) -> Iterator[WantedObject]:
-    """The declared objects as they shall be. captured: instance -> what its cluster showed, of
-    those that could be read; attributes of others stay as they are declared."""
+    """Yield the declared objects with their target attributes.
+
+    captured: instance -> what its cluster showed, for clusters that could be read; objects in other
+    clusters keep the attributes as declared.
+    """
     for item in known.desired.declared if known.desired else ():
         seen = captured.get(item.identity.instance)
         yield WantedObject(item, _compute_target(item, known.types[item.identity.kind], seen))
 
 
 def _compute_target(item: Declared, kind: ResourceType, seen: Captured | None) -> FrozenMap:
-    """What a plan would make true of what the block says, and nothing that it leaves out."""
+    """Return what a plan would make true of what the block declares, without what it leaves out."""
     said = item.attributes
     if seen is None or seen.facts is None:
         return said
@@ -168,6 +178,8 @@ def _compute_target(item: Declared, kind: ResourceType, seen: Captured | None) -
         target = kind.target(said, live, seen.facts, False)
         before = kind.canonical(live.attributes, seen.facts)
         differ = compare(before, target, schema=kind.schema)
+        # Attributes that the lifecycle ignores land with their live value, so they are never drift.
         spared = [c.path for c in differ if is_ignored(c.path, item.lifecycle)]
         target = lay_over(target, spared, before)
+    # An attribute that is explicitly null is not declared; one that `target` adds is.
     return FrozenMap({n: v for n, v in target.items() if n not in said or said[n] is not None})

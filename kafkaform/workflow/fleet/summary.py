@@ -1,4 +1,4 @@
-"""What a snapshot of the fleet came to: for people and for programs."""
+"""The result of a snapshot, for people and for programs."""
 
 from __future__ import annotations
 
@@ -11,49 +11,57 @@ from ...render.text import inline, render_count
 
 READ, PARTIAL, FAILED = "read", "partial", "failed"
 INCOMPLETE = 5
-"""Exit code of a snapshot that lacks something."""
+"""The exit code of an incomplete snapshot."""
 
 
 class ClusterResult(Struct, frozen=True):
-    """status: read, partial (some of it was not read or not seen) or failed; unseen: kinds of
-    which some objects may be hidden; seconds: how long it took."""
+    """The result for one cluster."""
 
     name: str
     status: str
+    """read, partial (something was not read, or may be hidden) or failed."""
     objects: int
+    """The number of objects that landed."""
     seconds: float
+    """How long it took."""
     error: str | None = None
     unseen: tuple[str, ...] = ()
+    """Kinds of which objects may be hidden."""
 
 
 class StateResult(Struct, frozen=True):
-    """recorded, declared: objects that landed, None if nothing did; records: of the log that
-    landed now; errors: why not all landed."""
+    """The result for one state."""
 
     name: str
     lineage: str
     recorded: int | None = None
+    """How many objects of the state landed. None: it could not be read."""
     declared: int | None = None
+    """How many declared objects landed. None: the configuration could not be read."""
     records: int = 0
+    """How many records of its log landed now."""
     errors: tuple[str, ...] = ()
+    """Why something did not land."""
 
 
 class Summary(Struct, frozen=True):
-    """place: where it landed; snapshot: its name there."""
+    """The result of a snapshot."""
 
     place: str
+    """Where it landed."""
     snapshot: str
+    """Its name there."""
     clusters: tuple[ClusterResult, ...]
     states: tuple[StateResult, ...]
 
     @property
     def exit_code(self) -> int:
-        """0, or 5 if a cluster was not read whole or something of a state did not land."""
+        """0, or 5 if a cluster was not fully read or something of a state did not land."""
         whole = all(c.status == READ for c in self.clusters)
         return 0 if whole and not any(s.errors for s in self.states) else INCOMPLETE
 
     def make_document(self) -> dict[str, Any]:
-        """For programs."""
+        """Return it for programs."""
         return {
             "format_version": "1.0",
             "place": self.place,
@@ -84,7 +92,7 @@ class Summary(Struct, frozen=True):
         }
 
     def render_lines(self) -> Iterator[str]:
-        """For people: one line each, and why something is missing below it."""
+        """Yield it for people: a line each, and below it why something is missing."""
         names = (*(one.name for one in self.clusters), *(one.name for one in self.states))
         width = max(map(len, names), default=0)
         for cluster in self.clusters:
@@ -101,17 +109,17 @@ class Summary(Struct, frozen=True):
 def _render_cluster(cluster: ClusterResult) -> str:
     if cluster.status == FAILED:
         return f"nothing was read ({cluster.seconds:.1f} s)"
-    hidden = f"; more may be hidden of {', '.join(cluster.unseen)}" if cluster.unseen else ""
+    hidden = f"; some may be hidden: {', '.join(cluster.unseen)}" if cluster.unseen else ""
     return f"{render_count(cluster.objects, 'object')} ({cluster.seconds:.1f} s){hidden}"
 
 
 def _render_state(state: StateResult) -> str:
     if not state.lineage:
         return "nothing was ever applied" if not state.errors else "it could not be read"
-    declared = "not known" if state.declared is None else str(state.declared)
-    recorded = "not known" if state.recorded is None else str(state.recorded)
+    declared = "unknown" if state.declared is None else str(state.declared)
+    recorded = "unknown" if state.recorded is None else str(state.recorded)
     log = render_count(state.records, "new record")
-    return f"recorded: {recorded}, declared: {declared}, {log} of its log"
+    return f"recorded: {recorded}, declared: {declared}, {log} in its log"
 
 
 def _render_errors(errors: Sequence[str]) -> Iterator[str]:

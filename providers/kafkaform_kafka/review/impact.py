@@ -1,6 +1,6 @@
 """How much data a change destroys: bytes, records and the groups that read the topic right now.
 
-A figure that we may not see is left out and said to be unknown: a guess would look like a promise.
+A figure that cannot be read is unknown, never estimated.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from ..connection.native import Native, Spans
 from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.config_risks import Retention, find_new_retention
+from ..protocol.sizes import render_size
 from ..wire.cluster import read_log_sizes
 from ..wire.topics import list_topics
 
 MAX_GROUPS = 1_000
-"""Groups that are looked into; a cluster with more of them gets no `groups` figure."""
+"""The most groups that are described; in larger clusters the consumer groups are unknown."""
 PATIENCE = 5.0
-"""Seconds for a broker to tell its sizes."""
+"""Seconds to wait for a broker's log sizes."""
 
 Sizes = Mapping[tuple[str, int], int]
 """Topic and partition -> bytes of its largest replica."""
@@ -66,7 +67,8 @@ def _assess_deletions(
     if not doomed:
         return {}
     counts = {identity.key: count for identity, count in doomed.items()}
-    with ThreadPoolExecutor(3, "impact") as pool:  # each may wait in vain for a broker that died
+    # In parallel, because each of them can wait for a broker that died.
+    with ThreadPoolExecutor(3, "impact") as pool:
         sizes = pool.submit(_read_sizes, context, counts)
         spans = pool.submit(native.read_offset_spans, counts)
         groups = pool.submit(native.list_live_groups, counts.keys(), MAX_GROUPS)
@@ -107,19 +109,27 @@ def _make_impact(
     spans: Mapping[str, int],
     groups: Mapping[str, tuple[str, ...]] | None,
 ) -> Impact:
-    readers = None if groups is None else ", ".join(groups.get(name, ())) or "none"
+    size = None if sizes is None else sizes.get(name)
+    span = spans.get(name)
+    readers = None if groups is None else ", ".join(groups.get(name, ()))
     figures: dict[str, Value] = {
-        "bytes": None if sizes is None else sizes.get(name),
-        "offsets": spans.get(name),
-        "groups": readers,
+        "bytes": size,
+        "offsets": span,
+        "groups": "none" if readers == "" else readers,
     }
-    size, span = (
-        "an unknown number of" if figures[key] is None else f"{figures[key]:,}"
-        for key in ("bytes", "offsets")
-    )
-    text = f"destroys {size} bytes in {span} offsets; live groups: {readers or 'unknown'}"
     known = {key: value for key, value in figures.items() if value is not None}
-    return Impact(text, FrozenMap(known))
+    return Impact(_render_impact(size, span, readers), FrozenMap(known))
+
+
+def _render_impact(size: int | None, span: int | None, readers: str | None) -> str:
+    """`Deletes up to 5,000 records (1.2 MB); no active consumer groups.`"""
+    # Offsets also count transaction markers and records that compaction has removed.
+    records = "an unknown number of" if span is None else f"up to {span:,}" if span else "no"
+    volume = "size unknown" if size is None else render_size(size)
+    groups = f"active consumer groups: {readers}" if readers else "no active consumer groups"
+    if readers is None:
+        groups = "active consumer groups unknown"
+    return f"Deletes {records} records ({volume}); {groups}."
 
 
 # ── less retention ──────────────────────────────────────────────────────────────────────

@@ -91,7 +91,7 @@ def test_validate_loads_no_client(folder: Folder) -> None:
         (["planx"], ["'planx'", "Did you mean 'plan'"]),
         (["state", "mv", "a"], ["TARGET", "kafkaform state mv --help"]),
         (["plan", "-max-deletes=many"], ["--max-deletes", "integer"]),
-        (["fleet", "run", "-max-corrupt=nan"], ["--max-corrupt", "nan is no share"]),
+        (["fleet", "run", "-max-corrupt=nan"], ["--max-corrupt", "nan is not a share"]),
         (["plan", "-fail-on=rain"], ["'rain'", "deletes, blocked, drift"]),
         (["apply", "-lock-timeout=soon"], ["'soon'", "30s"]),
         (["plan", "-target=kafka_topic.nope"], ["kafka_topic.nope", "matches no"]),

@@ -221,7 +221,7 @@ def test_one_broker_can_be_asked_alone(broker: Any, admin: KafkaSession, prefix:
     (made,) = apply(admin, new(prefix))
     seen(admin, prefix)
     assert isinstance(read(admin, prefix, at=admin.facts.nodes[0]), Observed)
-    hasty = connect(broker, "admin", timeout=0.5)
+    hasty = connect(broker, "admin", timeout=3.0)
     absent = read(hasty, prefix, at="4711")
     assert isinstance(absent, Failed)
     assert absent.fault.kind is FaultClass.NOT_APPLIED

@@ -21,7 +21,7 @@ from ...conftest import Broker
 from ...kit.kafka.logins import Login
 from ...kit.kafka.topic_systems import RealSystem, SimulatedSystem, real_system
 
-PATIENCE, SETTLE = 15.0, 0.2
+PATIENCE, SETTLE = 60.0, 0.2
 """Seconds: for which a broker may be behind, and between two looks."""
 System = RealSystem | SimulatedSystem
 Line = list[tuple[str, str]]

@@ -163,7 +163,7 @@ def test_what_runs_is_left_and_told() -> None:
     lines, sent = len(where.sink.whole), moves(where)
     assert complete(apply(where, THERE))
     assert standing(where.screen.recoveries[0].work) == [(TICKET, STARTED)]
-    assert "is still running" in where.screen.notes[0]
+    assert "still runs" in where.screen.notes[0]
     assert (len(where.sink.whole), moves(where)) == (lines, sent) and owed(where) == [TICKET]
 
 
@@ -173,7 +173,7 @@ def test_a_failed_move_is_told_and_started_again() -> None:
     where.cluster.depot.stop("x")
     assert statuses(apply(where, THERE)) == {"x#2": STARTED}
     assert discharged(where) == [(TICKET, "failed")] and owed(where) == [TICKET]
-    assert "ended before it reached its target: it was stopped" in where.screen.notes[0]
+    assert "ended short of its target: it was stopped" in where.screen.notes[0]
 
 
 def test_a_move_that_cannot_be_asked_about_stays_open() -> None:
@@ -181,7 +181,7 @@ def test_a_move_that_cannot_be_asked_about_stays_open() -> None:
     where, _ = moving()
     where.cluster.faults.schedule(lost_reply(), "ListMoves")
     assert complete(apply(where, THERE))
-    assert "could not be checked" in where.screen.notes[0] and owed(where) == [TICKET]
+    assert "could not be asked about" in where.screen.notes[0] and owed(where) == [TICKET]
 
 
 def test_a_move_of_an_object_that_the_state_lost_is_asked_about() -> None:
@@ -357,9 +357,15 @@ def test_recovering_a_start_twice_is_recovering_it_once(kind: str, moment: str) 
 
 BEFORE = desired(box("x"), box("y"), topic("z"))
 AFTER = desired(box("x", "attic", "new"), box("y", "cellar"), topic("z", 2), box("n", "attic"))
+LATER = pytest.mark.slow("dies at each of dozens of places")
+WAYS_TO_DIE = [
+    killed_after(),
+    *(pytest.param(mishap, marks=LATER) for mishap in (killed_before(), killed_after(3.0))),
+]
+MOMENTS_TO_DIE = ["torn", *(pytest.param(moment, marks=LATER) for moment in ("before", "after"))]
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", MOMENTS_TO_DIE)
 def test_death_at_any_durable_write_of_a_run_with_moves(moment: str) -> None:
     """For each write: die there, apply again, and the moves are made and owed once."""
     for skip in range(100):
@@ -385,7 +391,7 @@ def test_death_at_any_durable_write_of_a_run_with_moves(moment: str) -> None:
     pytest.fail("the run never ended")
 
 
-@pytest.mark.parametrize("mishap", [killed_before(), killed_after(), killed_after(3.0)], ids=repr)
+@pytest.mark.parametrize("mishap", WAYS_TO_DIE, ids=repr)
 def test_death_at_any_request_of_a_run_with_moves(mishap: Mishap) -> None:
     """For each request, reads and questions about moves included."""
     for skip in range(100):

@@ -88,7 +88,7 @@ PALE = """(() => {
 
 COLUMN = """(() => {
   const table = [...document.querySelectorAll('table')]
-    .find(t => t.caption.textContent.startsWith('What differs'));
+    .find(t => t.caption.textContent.startsWith('Objects that differ: edited'));
   const heads = [...table.tHead.rows[0].cells];
   const n = heads.findIndex(h => h.textContent === 'Object');
   return {
@@ -192,7 +192,7 @@ def test_tables_are_sorted_by_keyboard(report: Browser) -> None:
     """Up, then down; the heading says which; all rows stay. Numbers are sorted as numbers."""
     before = report.run(COLUMN)["cells"]
     button = """[...document.querySelectorAll('table')]
-      .find(t => t.caption.textContent.startsWith('What differs'))
+      .find(t => t.caption.textContent.startsWith('Objects that differ: edited'))
       .tHead.rows[0].cells[1].querySelector('button')"""
     report.run(f"{button}.focus()")
     for direction, backwards in (("ascending", False), ("descending", True)):

@@ -43,13 +43,13 @@ def fleet(*words: object) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("run",), "nobody says where the fleet's files are"),
+        (("run",), "there is no root for the fleet's files"),
         (("run", "--fail-on", "nothing"), "--fail-on nothing: there is no such finding"),
-        (("run",), "nothing has landed"),
+        (("run",), "there are no landing files"),
         (("run", "--only", "drfit"), "Did you mean drift?"),
         (("query", "select 1"), "there is no build yet"),
         (("who-can", "READ", "topic/x"), "there is no build yet"),
-        (("who-can", "READ", "topic/x", "--principal", "ci"), "like User:ci"),
+        (("who-can", "READ", "topic/x", "--principal", "ci"), "such as User:ci"),
         (("permissions",), "there is no build yet"),
         (("permissions", "--expand"), "there is no build yet"),
         (("permissions", "--format", "parquet"), "Name it with --out"),
@@ -72,7 +72,7 @@ def test_what_cannot_be_is_refused_at_once(
     root = tmp_path / "fleet"
     if "drfit" in words:
         Landing(root / "landing").register(0)
-    where = () if "nobody" in told else ("--root", str(root))
+    where = () if "no root" in told else ("--root", str(root))
     code, said = run_command_line(("fleet", *words, *where)), capsys.readouterr().err
     assert code == 1, said
     assert told in " ".join(said.replace("│", " ").split())
@@ -106,7 +106,7 @@ def test_a_run_says_what_it_has_made() -> None:
     done = BuildResult(MADE, ("drift",), frozenset({"a", "b"}))
     assert list(runs.render_result(done)) == [
         "Build b1: 1 table for 2 clusters.",
-        "capacity was left out; the next build without --only makes up for it.",
+        "capacity was left out; the next run without --only will update it.",
     ]
     assert "for all clusters." in next(iter(runs.render_result(replace(done, clusters=ALL))))
     assert list(runs.render_result(BuildResult(MADE))) == ["Nothing new: build b1 is current."]
@@ -253,7 +253,10 @@ class Careless(Folder, frozen=True):
 def test_a_store_that_loses_writes_is_found_out(tmp_path: Path) -> None:
     assert doctor._check_writes(open_objects(f"memory://{tmp_path.name}/x", {})).good is True
     careless = doctor._check_writes(Careless(tmp_path / "c"))
-    assert (careless.good, careless.told) == (False, "a write over what is there was not refused")
+    assert (careless.good, careless.told) == (
+        False,
+        "the store overwrote an object that already existed",
+    )
 
 
 def test_the_doctor_ends_with_1_if_something_is_wrong(tmp_path: Path) -> None:

@@ -202,10 +202,10 @@ def test_files_are_whole_or_not_there(root: str, tmp_path: Path) -> None:
     [
         (PermissionsRequest("r", PermissionFilter(), "xml"), "there is no such format"),
         (PermissionsRequest("r", PermissionFilter(), "parquet"), "needs a folder"),
-        (PermissionsRequest("r", PermissionFilter(), "table", Path("x")), "takes no table"),
-        (PermissionsRequest("r", PermissionFilter(), "csv", Path(__file__)), "is there already"),
-        (PermissionsRequest("r", PermissionFilter(principal="ci"), "csv"), "names no principal"),
-        (PermissionsRequest("r", PermissionFilter(resource="orders"), "csv"), "names no resource"),
+        (PermissionsRequest("r", PermissionFilter(), "table", Path("x")), "cannot be used with"),
+        (PermissionsRequest("r", PermissionFilter(), "csv", Path(__file__)), "already exists"),
+        (PermissionsRequest("r", PermissionFilter(principal="ci"), "csv"), "is not a principal"),
+        (PermissionsRequest("r", PermissionFilter(resource="orders"), "csv"), "is not a resource"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_read(
@@ -217,7 +217,7 @@ def test_what_cannot_be_is_refused_before_anything_is_read(
 
 
 def test_a_cluster_that_nobody_knows_is_no_empty_one(root: str) -> None:
-    with pytest.raises(UsageError, match="knows no cluster x") as error:
+    with pytest.raises(UsageError, match="has no cluster x") as error:
         export_by_pattern(PermissionsRequest(root, PermissionFilter("x"), "table"))
     assert "SELECT cluster" in error.value.advice
     permissions.check_request(PermissionsRequest(root, PermissionFilter("x"), "table"))

@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.fleet.datasets import policy
-from kafkaform.fleet.datasets.policy_conditions import (
+from kafkaform.fleet.datasets.policy_conditions import parse_condition
+from kafkaform.fleet.datasets.policy_terms import (
     FUNCTIONS,
     MOST_CHARACTERS,
     ConditionFault,
     Term,
-    parse_condition,
 )
 from kafkaform.fleet.landed.register import Owner, PolicyRule, Register, Waiver
 
@@ -193,40 +193,40 @@ def test_without_rules_there_are_no_findings(spark: SparkSession) -> None:
 
 
 REFUSED = {
-    "": "a value must stand, not the end, at character 1",
-    "attrs['flag']": "text stands where true or false is needed",
+    "": "expected a value, not the end, at character 1",
+    "attrs['flag']": "expected true or false, not text",
     "ownr is null": "there is no column ownr at character 1",
     "java_method('java.lang.System', 'exit', 1) = 1": "there is no function java_method",
     "reflect('a', 'b') = 'c'": "there is no function reflect",
     "input_file_name() = 'x'": "there is no function input_file_name",
     "key in (select key from live)": "there is no column select",
     "exists (select 1)": "there is no function exists",
-    "key = 'a'; drop table live": "; means nothing at character 10",
+    "key = 'a'; drop table live": "unexpected ; at character 10",
     "key = 'a' -- all": "there is no column all",
-    "key = 'a' /* x */": "must stand",
+    "key = 'a' /* x */": "expected a value",
     "key = 'a": "the quote is not closed at character 7",
-    'key = "a"': "means nothing at character 7",
-    "attrs = 'a'": "the map attrs stands where text is needed",
-    "attrs[1] = 'a'": "text in quotes",
-    "attrs['a'] = attrs": "the map attrs stands",
+    'key = "a"': 'unexpected " at character 7',
+    "attrs = 'a'": "expected text, not the map attrs",
+    "attrs[1] = 'a'": "in single quotes",
+    "attrs['a'] = attrs": "not the map attrs",
     "key rlike '('": "cannot be read",
-    "key rlike 'a{,3}'": "which Java does not read",
-    "key rlike '(?P<a>x)'": "which Java does not read",
-    "key rlike '[a[b]'": "which Java does not read",
-    "key rlike attrs['x']": "a pattern is a text in quotes",
-    "key like 1": "a pattern is a text in quotes",
+    "key rlike 'a{,3}'": "which Java reads differently",
+    "key rlike '(?P<a>x)'": "which Java reads differently",
+    "key rlike '[a[b]'": "which Java reads differently",
+    "key rlike attrs['x']": "expected a pattern in single quotes",
+    "key like 1": "expected a pattern in single quotes",
     "lower(key, key) = 'a'": "lower takes 1 values, not 2",
     "coalesce() = 'a'": "coalesce takes 1 values, not 0",
-    "cast(key as date) = 'a'": "date is no type of",
-    "1 = 1 1": "AND, OR or the end must stand, not 1",
+    "cast(key as date) = 'a'": "date is not one of the types",
+    "1 = 1 1": "expected AND, OR or the end, not 1",
     "(1 = 1": ") is missing",
-    "not": "a value must stand",
-    "key not 'a'": "after NOT must stand",
-    "key + 1": "a number stands where true or false is needed",
-    "(1 = 1) = 2": "true or false stands where a number is needed",
+    "not": "expected a value",
+    "key not 'a'": "RLIKE after NOT",
+    "key + 1": "expected true or false, not a number",
+    "(1 = 1) = 2": "expected a number, not true or false",
     "(" * 100: "nested too deeply",
     "1" + "+1" * 200 + " = 1": "nested too deeply",
-    "not " * 100 + "1": "stands where true or false is needed",
+    "not " * 100 + "1": "expected true or false",
     "1" * 31 + " = 1": "at most 30 digits",
     "1 = 1" + " " * MOST_CHARACTERS: f"more than {MOST_CHARACTERS} characters",
 }
@@ -278,7 +278,7 @@ def test_a_bad_rule_is_named() -> None:
     """The error names the rule and says what to do."""
     cases = {
         "two rules are named a": (rule("a", "true"), rule("a", "false")),
-        "rule b: where cannot be read: there is no column keys": (rule("b", "keys = 'x'"),),
+        'rule b: "where" cannot be read: there is no column keys': (rule("b", "keys = 'x'"),),
         "rule c: there is no source state": (rule("c", "true", source="state"),),
     }
     for message, rules in cases.items():

@@ -195,7 +195,7 @@ def test_a_whole_and_quiet_fleet() -> None:
     text = " ".join(lead for section in made.sections for lead in section.leads)
     assert made.coverage.whole
     for words in (
-        "Nothing that could be compared differs",
+        "No object that could be compared differs",
         "No change in 30 days",
         "No access findings",
         "No rule is broken",
@@ -239,13 +239,15 @@ def test_drift_is_oldest_first() -> None:
     ]
     assert made.sections[0].leads[0] == (
         "8 objects on 2 clusters differ from what is declared, the oldest for 9 d. "
-        "For 7 objects it is not known."
+        "7 objects could not be compared."
     )
 
 
 def test_what_was_edited_stands_before_what_nobody_manages(found: FleetReport) -> None:
     """Else a fleet that adopts kafkaform step by step would show nothing but its old topics."""
-    table = next(g for g in found.sections[0].grids if g.caption.startswith("What differs"))
+    table = next(
+        g for g in found.sections[0].grids if g.caption.startswith("Objects that differ: edited")
+    )
     names = [column.name for column in table.columns]
     at, since = names.index("drift_class"), names.index("first_seen")
     group = {"outside": 0, "unmanaged": 2}

@@ -46,7 +46,7 @@ def test_a_login_by_tokens_is_refused_in_words(folder: Path) -> None:
     what to do, and nothing is left in the environment."""
     (folder / "main.kf.hcl").write_text(BY_TOKEN)
     (folder / "token").write_text("a.b.c")
-    with pytest.raises(UsageError, match=r"topic audit .* login by tokens \(OAUTHBEARER\)") as told:
+    with pytest.raises(UsageError, match=r"topic audit .* token login \(OAUTHBEARER\)") as told:
         runs._make_follower("audit", configured, SparkPlace("local[1]", Path()))
     assert "SCRAM" in str(told.value.advice) and SETTINGS not in os.environ
 

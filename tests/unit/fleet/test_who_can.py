@@ -223,12 +223,12 @@ def test_a_question_that_makes_no_sense_is_refused() -> None:
     assert parse_query("describe", "cluster") == WhoCanQuery("Describe", "Cluster", "kafka-cluster")
     with pytest.raises(UsageError, match="never asks"):
         parse_query("write", "group/g")
-    with pytest.raises(UsageError, match="names no resource"):
+    with pytest.raises(UsageError, match="is not a resource"):
         parse_query("read", "orders")
-    with pytest.raises(UsageError, match="no single topic") as error:
+    with pytest.raises(UsageError, match="not a single topic") as error:
         parse_query("read", "topic/orders.*")
     assert "fleet permissions --resource 'topic/orders.*'" in error.value.advice
-    with pytest.raises(UsageError, match="no principal"):
+    with pytest.raises(UsageError, match="not a principal"):
         parse_query("read", "topic/orders", "ci")
 
 

@@ -15,7 +15,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.landing import FORMAT
 from kafkaform.core.value import SecretRef
-from kafkaform.fleet.datasets import policy_conditions
+from kafkaform.fleet.datasets import policy_terms
 from kafkaform.fleet.landed.register import (
     FleetSettings,
     NamingRule,
@@ -262,7 +262,7 @@ def test_variables_come_from_the_environment(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = 1", '1: "x" stands outside'),
+        ("x = 1", '1: "x" is outside'),
         ('clutser "a" {}', 'Did you mean "cluster"'),
         ("cluster {\n}", "1: A cluster block takes the name"),
         ('fleet "x" {\n}', "1: A fleet block takes no labels"),
@@ -277,17 +277,17 @@ def test_variables_come_from_the_environment(
         ('cluster "a" {\n  regoin = "x"\n}', 'Did you mean "region"'),
         ('cluster "a" {\n  region = var.nope\n}', '2: There is no variable "nope"'),
         ('cluster "a" {\n  limit_replicas = 1.5\n}', '2: "limit_replicas" must be a whole'),
-        ('state "s" {\n}', '1: state "s" says no place'),
+        ('state "s" {\n}', '1: state "s" has no place'),
         ('state "s" {\n  location = "x"\n  vars = [1]\n}', '3: "vars" must be an object'),
         (
             'state "s" {\n  location = "x"\n  vars = { a = secret_env("X") }\n}',
             "3: A secret cannot",
         ),
         ('fleet {\n  stale_after = "soon"\n}', "2: 'soon' is not a duration"),
-        ("fleet {\n  max_corrupt = 2\n}", "2: 2 is no share"),
+        ("fleet {\n  max_corrupt = 2\n}", "2: 2 is not a share"),
         ("fleet {\n  grace_days = -1\n}", "2: -1 is less than 0"),
-        ("fleet {\n}\nfleet {\n}", "3: fleet stands there twice"),
-        ('owner "a" {\n}\nowner "a" {\n}', '3: owner "a" stands there twice'),
+        ("fleet {\n}\nfleet {\n}", "3: fleet occurs twice"),
+        ('owner "a" {\n}\nowner "a" {\n}', '3: owner "a" occurs twice'),
         ("rates {\n  topic = 1\n}", '1: rates needs "currency"'),
         ('rule "r" {\n  severity = "bad"\n}', '2: "severity" is one of'),
         ('rule "r" {\n  source = "past"\n}', '2: "source" is one of live, desired'),
@@ -301,12 +301,12 @@ def test_variables_come_from_the_environment(
         (RULE.format("*", "attrs['x'"), '4: "where" cannot be read: ] is missing at character 10'),
         (RULE.format("*", "owners = 'a'"), 'character 1.  Did you mean "owner"'),
         (RULE.format("*", "key rlike '('"), "the pattern ( cannot be read"),
-        (RULE.format("*", "key"), "docs/fleet/register.md says"),
-        (2 * RULE.format("*", "true"), 'rule "r" stands there twice'),
+        (RULE.format("*", "key"), "docs/fleet/register.md explains"),
+        (2 * RULE.format("*", "true"), 'rule "r" occurs twice'),
         (NAMING.format("k", "("), "3: '(' is not a regular expression: it cannot be read"),
         (NAMING.format("k", "a"), '2: No object has the kind "k"'),
         (NAMING.format("kafka_*", "a"), '2: No object has the kind "kafka_*"'),
-        (NAMING.format("kafka_topic", "(?P<a>x)"), "has (?P, which Java does not read"),
+        (NAMING.format("kafka_topic", "(?P<a>x)"), "has (?P, which Java reads differently"),
         (NAMING.format("kafka_topic", r"\\p{Letter}"), "is not a regular"),
         (NAMING.format("kafka_topic", r"\\p{Lx}"), "unknown property"),
         ("fleet {\n  root = \n}", "2: "),
@@ -364,12 +364,12 @@ def test_the_documentation_names_everything() -> None:
         for argument in block.attributes:
             assert f"`{argument}`" in text, (name, argument)
     for word in (
-        *policy_conditions.COLUMNS,
-        *policy_conditions.CASTS,
-        *policy_conditions.COMPARISONS,
+        *policy_terms.COLUMNS,
+        *policy_terms.CASTS,
+        *policy_terms.COMPARISONS,
     ):
         assert f"`{word}`" in text, word
-    for word in policy_conditions.FUNCTIONS:
+    for word in policy_terms.FUNCTIONS:
         assert f"`{word}`" in text or f"`{word}(" in text, word
 
 

@@ -188,7 +188,7 @@ def test_rows_come_first(place: LandingPlace) -> None:
         **{"complete": True, "rows": 2, "sha256": sha256},
         **{"scope_id": "x", "coverage": {}, "scopes": {}},
     }
-    with pytest.raises(StorageError, match="is there already"):
+    with pytest.raises(StorageError, match="already exists"):
         landing.land_rows(place, META, ROWS[:1])
 
 

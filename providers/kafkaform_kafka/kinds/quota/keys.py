@@ -10,17 +10,22 @@ MUTATION_RATE = "controller_mutation_rate"
 
 
 class QuotaKey(Struct, frozen=True):
-    """whole: fractions are refused; most: the largest value that the broker takes; ip: belongs to
-    addresses, else to users and client ids; scope: who counts."""
+    """One kind of limit."""
 
     name: str
     unit: str
     whole: bool = False
+    """True if fractions are refused."""
     most: int | None = None
+    """The largest value that a broker accepts."""
     ip: bool = False
+    """True for a limit of IP addresses, False for one of users and client ids."""
     scope: str = "each broker"
+    """Which node counts."""
 
 
+# A quota of bytes or of CPU time applies per broker, so a client of three brokers may use three
+# times as much (KIP-13, KIP-124). Only the controller counts mutations (KIP-599).
 QUOTA_KEYS: Mapping[str, QuotaKey] = {
     key.name: key
     for key in (
@@ -31,4 +36,4 @@ QUOTA_KEYS: Mapping[str, QuotaKey] = {
         QuotaKey("connection_creation_rate", "connections/s", whole=True, most=2**31 - 1, ip=True),
     )
 }
-"""The five keys as QuotaConfig of Kafka 4.3 types them."""
+"""The five keys, typed as in QuotaConfig of Kafka 4.3."""

@@ -33,8 +33,8 @@ def _find_growth_risks(before: FrozenMap, after: FrozenMap) -> Iterator[Risk]:
     if isinstance(live, int) and isinstance(wanted, int) and wanted > live:
         yield Risk(
             RiskKind.ORDERING,
-            f"partitions grow from {live} to {wanted}: records of one key may go to another "
-            "partition than before, and partitions cannot be removed again",
+            f"partitions grow from {live} to {wanted}: new records of a key can go to another "
+            "partition than older ones, and the partitions cannot be removed again",
             ("partitions",),
         )
 

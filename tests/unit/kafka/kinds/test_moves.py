@@ -91,7 +91,7 @@ def test_replicas_on_a_broker_that_is_gone_are_named() -> None:
 def test_producers_that_would_be_refused_are_named() -> None:
     """min.insync.replicas counts at once, the replicas only when the move has ended."""
     higher = {"min.insync.replicas": "2"}
-    assert "until then producers" in said(moving([[1]], [[1, 2]], config=higher))
+    assert "until then brokers can refuse producers" in said(moving([[1]], [[1, 2]], config=higher))
     assert "until then" not in said(moving([[1, 2]], [[1, 2, 3]], config=higher))
 
 

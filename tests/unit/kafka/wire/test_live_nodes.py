@@ -80,4 +80,4 @@ def test_a_topic_on_a_dead_broker_is_not_called_empty(monkeypatch: pytest.Monkey
     read = impact._read_sizes(cast(Any, CONTEXT), counts)
     assert impact._add_up(read, counts) == {"whole": 10}
     figures = impact._make_impact("part", {"whole": 10}, {}, {})
-    assert figures.text.startswith("destroys an unknown number of bytes")
+    assert figures.text.startswith("Deletes an unknown number of records (size unknown)")

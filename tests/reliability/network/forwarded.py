@@ -1,5 +1,4 @@
-"""What the cluster has of one lane, read round the proxy, and what each forwarded item is called
-in state and log."""
+"""What each item of a forwarded request is called in state and log."""
 
 from __future__ import annotations
 
@@ -8,72 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from kafkaform.audit.event import decode
-from kafkaform.core.resource import Depth, Identity, Observed
-from kafkaform.plan.observe import compute_destination
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.read import _decode_acl
 from kafkaform_kafka.kinds.config.resource_type import CLUSTER
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.protocol import keys
-from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.acls import AclRow
 from kafkaform_kafka.wire.topic_ids import id_text
 
-from ...kit.promises import Name, Reached, Thing, World
-from ...kit.proxy.proxy import Passed
+from ...kit.promises import Name, Reached
+from ...kit.proxy.answers import Passed
 
-LISTED = ("kafka_topic", "kafka_acl", "kafka_quota", "kafka_user_scram_credential")
-COMPARED = {
-    "kafka_topic": ("partitions", "config"),
-    "kafka_acl": (),
-    "kafka_quota": ("config",),
-    "kafka_user_scram_credential": ("scram_iterations",),
-}
-"""Kind -> attributes that are compared with the state; configs for all other kinds."""
 _TOPIC = 2
 _KINDS = {4: "kafka_broker_config", 16: "kafka_client_metrics", 32: "kafka_group_config"}
-
-
-def world(session: KafkaSession, prefix: str, key: str | None) -> World:
-    """All that has the prefix in its name. key: of the broker's and the cluster's configs, the
-    only one that is the lane's."""
-    found: dict[Name, Thing] = {}
-    for kind in LISTED:
-        for item in session.sweep(kind, Depth.FULL).items:
-            if prefix in item.identity.key:
-                found[kind, item.identity.key] = _thing(session, item)
-    for identity in _config_ids(prefix, key):
-        reading = session.read([identity])[identity]
-        if isinstance(reading, Observed):
-            thing = _thing(session, reading)
-            ours = {k: v for k, v in thing.attributes["config"].items() if _ours(identity, k, key)}
-            if ours:
-                found[identity.kind, identity.key] = Thing({"config": ours})
-    return found
-
-
-def _config_ids(prefix: str, key: str | None) -> Iterator[Identity]:
-    yield Identity("kafka", "kafka_group_config", f"{prefix}keep")
-    yield Identity("kafka", "kafka_client_metrics", f"{prefix}keep")
-    if key is not None:
-        yield Identity("kafka", "kafka_broker_config", "1")
-        yield Identity("kafka", "kafka_cluster_config", CLUSTER)
-
-
-def _ours(identity: Identity, name: str, key: str | None) -> bool:
-    return identity.kind in ("kafka_group_config", "kafka_client_metrics") or name == key
-
-
-def _thing(session: KafkaSession, item: Observed) -> Thing:
-    kind = PROVIDER.types[item.identity.kind]
-    attributes = kind.canonical(compute_destination(item), session.facts)
-    compared = COMPARED.get(item.identity.kind, ("config",))
-    return Thing({name: attributes[name] for name in compared}, item.incarnation)
-
-
-# ── names of forwarded items ────────────────────────────────────────────────────────────
 
 
 def reached(
