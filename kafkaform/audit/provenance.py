@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..core.change import Action
 from ..core.resource import Identity
@@ -32,16 +32,15 @@ class Origin(Struct, frozen=True):
     """The system that has it."""
 
 
-class Origins:
+class Origins(Struct):
     """The origins that are valid so far, while a log is read."""
 
-    def __init__(self) -> None:
-        self.scopes: dict[str, str] = {}
-        """Provider instance -> the system that its last step was sent to."""
-        self._held: dict[Identity, dict[str, tuple[int, Origin]]] = {}
-        """Object -> system -> number of the record, and what it proves."""
-        self._ended: dict[tuple[Identity, str], str] = {}
-        """Object and system -> when its last origin ended."""
+    scopes: dict[str, str] = field(default_factory=dict)
+    """Provider instance -> the system that its last step was sent to."""
+    _held: dict[Identity, dict[str, tuple[int, Origin]]] = field(default_factory=dict)
+    """Object -> system -> number of the record, and what it proves."""
+    _ended: dict[tuple[Identity, str], str] = field(default_factory=dict)
+    """Object and system -> when its last origin ended."""
 
     def note_step(self, seq: int, time: str, identity: Identity, body: Mapping[str, Any]) -> None:
         """A step was applied or has started. seq, time: those of the record."""

@@ -55,22 +55,16 @@ class KnownSecrets:
 
     def mask_secrets(self, text: str) -> str:
         """The text with a mask in place of every secret."""
-        if not self._spelled:
-            return text
         parts, end = [], 0
-        for start, stop in self._find_secrets(text):
+        for start, stop in self.find_secrets(text):
             parts += [text[end:start], MASK]
             end = stop
         return "".join((*parts, text[end:])) if parts else text
 
-    def has_secret(self, text: str) -> bool:
-        """True if the text contains a secret."""
-        return bool(self._spelled) and next(self._find_secrets(text), None) is not None
-
-    def _find_secrets(self, text: str) -> Iterator[tuple[int, int]]:
-        """Begin and end of each secret, from left to right."""
+    def find_secrets(self, text: str) -> Iterator[tuple[int, int]]:
+        """Begin and end of each secret in the text, from left to right."""
         position = 0
-        while (start := self._find_beginning(text, position)) >= 0:
+        while self._spelled and (start := self._find_beginning(text, position)) >= 0:
             forms = self._spelled[text[start : start + SHORTEST]]
             length = max(_measure_match(form, text, start) for form in forms)
             if length:
@@ -140,7 +134,7 @@ def mask_secrets(text: str) -> str:
 def holds_secret(text: str) -> bool:
     """True if the text contains a secret of this run."""
     known = _CURRENT.get()
-    return known is not None and known.has_secret(text)
+    return known is not None and any(known.find_secrets(text))
 
 
 def clean_diagnostics(diagnostics: Diagnostics) -> Diagnostics:

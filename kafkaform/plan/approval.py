@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..core.canonical import digest
 from ..core.change import Change, Path
-from ..core.value import EMPTY, FrozenMap, Value
+from ..core.value import EMPTY, FrozenMap
 from .codec import to_data
 from .diff import lay_over
 from .model import Plan
@@ -28,6 +28,10 @@ owner, labels, dependencies, waivers, and recorded attributes other than the cha
 def digest_change(change: Change, scope_id: str, lineage: str) -> str:
     """SHA-256 over one change: the object and its system, every path before and after, what is
     recorded, who loses what, and the steps. Hexadecimal."""
+    before, after = change.before, change.after
+    if change.theirs:
+        # What is kept for others may come and go between the review and the apply.
+        before, after = _drop_paths(before, change.theirs), _drop_paths(after, change.theirs)
     return digest(
         {
             "scope_id": scope_id,
@@ -37,9 +41,8 @@ def digest_change(change: Change, scope_id: str, lineage: str) -> str:
             "incarnation": change.incarnation,
             "action": change.action.value,
             "adopts": change.adopts,
-            # What is kept for others may come and go between the review and the apply.
-            "before": _drop_theirs(change.before, change.theirs),
-            "after": _drop_theirs(change.after, change.theirs),
+            "before": before,
+            "after": after,
             "paths": [[c.path, c.before, c.after, c.sensitive] for c in change.paths],
             "row": [to_data(change.row_before), to_data(change.row_after)],
             "owner": change.owner,
@@ -51,10 +54,10 @@ def digest_change(change: Change, scope_id: str, lineage: str) -> str:
     )
 
 
-def _drop_theirs(attributes: FrozenMap | None, theirs: Sequence[Path]) -> Value:
-    if attributes is None or not theirs:
-        return attributes
-    return lay_over(attributes, [path for path in theirs if path[0] in attributes], EMPTY)
+def _drop_paths(attributes: FrozenMap | None, paths: Sequence[Path]) -> FrozenMap | None:
+    if attributes is None:
+        return None
+    return lay_over(attributes, [path for path in paths if path[0] in attributes], EMPTY)
 
 
 def compute_approval(plan: Plan) -> str:

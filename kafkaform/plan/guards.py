@@ -40,7 +40,7 @@ def apply_guards(
     guarded = tuple(changes)
     for guard in _GUARDS:
         caught = [change for change in changes if guard.counts(change)]
-        reason = _explain_excess(guard, caught, state, options)
+        reason = _explain_excess(guard, caught, state, options) if caught else None
         if reason is not None:
             guarded = _block_changes(guarded, guard.counts, reason, guard.advice)
     return guarded

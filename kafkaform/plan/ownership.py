@@ -91,7 +91,10 @@ def _make_claim(
     options: Options,
 ) -> Claim:
     row = state.objects.get(identity)
-    adopt = _may_adopt(declared, options)
+    adopt = any(
+        item.lifecycle.adopt or any(matches(glob, str(item.address)) for glob in options.adopt)
+        for item in declared
+    )
     if row and len(declared) == 1 and row.owners == (str(declared[0].address),):
         # The owner of almost every object of a large plan is unchanged, which no block can alter.
         return Claim(identity, row.owners[0], declared, row, row.owners, adopt=adopt)
@@ -106,15 +109,6 @@ def _make_claim(
         removed = min(named, key=lambda block: block.destroy)
     address = str(declared[0].address) if declared else owners[0]
     return Claim(identity, address, declared, row, owners, lost, removed, adopt=adopt)
-
-
-def _may_adopt(declared: tuple[Declared, ...], options: Options) -> bool:
-    if not options.adopt and len(declared) == 1:
-        return declared[0].lifecycle.adopt
-    return any(
-        item.lifecycle.adopt or any(matches(glob, str(item.address)) for glob in options.adopt)
-        for item in declared
-    )
 
 
 def _find_removed_block(owner: str, desired: Desired) -> Removed | None:

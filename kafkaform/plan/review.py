@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from ..core.change import Blocker, BlockerKind, Change, Review
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Facts, Identity
+from ..core.risk import RiskKind
 from ..provider.contract import Provider, ResourceType
 from .observe import Look
-from .risks import join_risks, list_endangered
+from .risks import join_risks
 
 
 def check_change(
@@ -101,9 +102,13 @@ def add_steps(
 
 def add_impacts(changes: Sequence[Change], look: Look) -> Sequence[Change]:
     """The changes, with how much data those would destroy or move that could do so."""
+    endangered: dict[str, list[Change]] = {}
+    for change in changes:
+        if change.loses_data or change.has_risk(RiskKind.MOVE):
+            endangered.setdefault(change.identity.instance, []).append(change)
     impacts = {
         identity: impact
-        for instance, group in list_endangered(changes).items()
+        for instance, group in endangered.items()
         for identity, impact in look.assess_impacts(instance, group).items()
     }
     if not impacts:

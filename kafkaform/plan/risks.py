@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..core.change import Change, Path, PathChange
 from ..core.resource import Facts
-from ..core.risk import Risk, RiskKind
+from ..core.risk import Risk
 from ..provider.contract import ResourceType
 
 
@@ -26,25 +26,14 @@ def add_risks(
     # A blocked change keeps its risks: whoever lifts the block has to know them.
     if kind.risks is None or not change.paths:
         return change
-    return join_risks(change, kind.risks(change, facts[change.identity.instance]))
+    found = kind.risks(change, facts[change.identity.instance])
+    return join_risks(change, found) if found else change
 
 
 def join_risks(change: Change, found: Sequence[Risk]) -> Change:
     """The change with these risks in addition, the worst first."""
-    if not found:
-        return change
     risks = sorted((*change.risks, *found), key=lambda risk: (risk.kind.rank, risk.path))
     return replace(change, risks=tuple(risks))
-
-
-def list_endangered(changes: Sequence[Change]) -> Mapping[str, list[Change]]:
-    """Provider instance -> the changes that could destroy or move data, so that the amount is worth
-    knowing."""
-    found: dict[str, list[Change]] = {}
-    for change in changes:
-        if change.loses_data or change.has_risk(RiskKind.MOVE):
-            found.setdefault(change.identity.instance, []).append(change)
-    return found
 
 
 def _add_units(

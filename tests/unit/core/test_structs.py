@@ -25,6 +25,7 @@ STANDARD = {"fleet/landed/topic_source.py"}
 CHANGING = {
     *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch", "DeliveryState"),
     *("Ledger", "Stop", "Unsent", "Execution", "Announcer", "_Pass", "_Grounds", "_Work"),
+    *("Origins",),
     *("Run", "Scope", "Declarations", "Collector", "Budget", "Env", "Allowance"),
     *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "_OpenFrame", "_Reader", "_Scanner"),
     *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "Log"),
