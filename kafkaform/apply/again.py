@@ -32,7 +32,9 @@ class Again(Struct, frozen=True):
         """What to do if a part of the plan was applied."""
         if self.reviewed:
             return f"Run {self.same} again: it applies what is left of the plan."
-        return f"Run {self.same} again: what was applied is recorded, the rest is planned anew."
+        return (
+            f"Run {self.same} again: what was applied is recorded, and the rest is planned again."
+        )
 
 
 APPLY = Again()

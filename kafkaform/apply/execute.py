@@ -46,7 +46,7 @@ def execute_plan(run: ApplyRun) -> Report:
     except KafkaformError as error:
         stopped = error
     left = [step_id for step_id in now.pairs if step_id not in now.results]
-    now.skip_steps(left, stopped.message if stopped else "it was not reached")
+    now.skip_steps(left, stopped.message if stopped else "the run ended before this step")
     report = Report(tuple(now.results[step_id] for step_id in now.pairs), (), stopped, work)
     return report if report.complete else replace(report, stopped=stopped or run.stop.make_error())
 
@@ -94,7 +94,7 @@ def _find_hindrance(now: Execution, step: Step, undone: Sequence[Result]) -> str
     """Why this step must not be sent, None if it can be. undone: what earlier waves left undone."""
     for need in sorted(now.needs[step.id]):
         if need not in now.results or now.results[need].outcome.status not in GOOD:
-            return f"{now.pairs[need][0].address} comes first and was not applied"
+            return f"it depends on {now.pairs[need][0].address}, which was not applied"
     instance = step.identity.instance
     if why := find_silence(instance, undone):
         return why
@@ -102,7 +102,7 @@ def _find_hindrance(now: Execution, step: Step, undone: Sequence[Result]) -> str
         if result.step.identity.instance != instance:
             continue
         if is_gate(step.request, result.step.request):
-            return f"{result.change.address} comes first and was not applied"
+            return f"it waits for {result.change.address}, which was not applied"
         # What is deleted may be the only copy of something that part 1 was to replace.
         if step.request.part == DELETING and result.step.request.part == CREATING:
             return f"nothing is deleted, because {result.change.address} was not applied"

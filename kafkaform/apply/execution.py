@@ -115,5 +115,5 @@ def find_silence(instance: str, results: Iterable[Result]) -> str | None:
     for result in results:
         if result.step.identity.instance == instance and is_in_vain(result):
             name, address = result.step.request.name, result.change.address
-            return f"it is not known what became of {name} for {address}"
+            return f"the outcome of {name} for {address} is not known"
     return None

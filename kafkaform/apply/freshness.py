@@ -34,13 +34,13 @@ def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
     the file was altered by hand, and for one that was approved by other rules than today's."""
     if plan.rule != RULE:
         raise PlanRefused(
-            "the plan was approved by the rules of another version of kafkaform, which covered "
+            "the plan was approved under the rules of another version of kafkaform, which covered "
             "other parts of a plan",
             AGAIN,
         )
     if not _is_consistent(plan, providers):
         raise PlanRefused(
-            "the plan was altered: its approval or its steps do not follow from its changes", AGAIN
+            "the plan was altered: its approval or its steps do not match its changes", AGAIN
         )
 
 
@@ -57,8 +57,8 @@ def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session])
         if recorded != scope:
             words = sessions[instance].words
             raise PlanRefused(
-                f'"{instance}" is {words.system} {scope}, this state belongs to {words.system} '
-                f"{recorded}",
+                f'"{instance}" is {words.system} {scope}, but this state belongs to '
+                f"{words.system} {recorded}",
                 f"{words.check_address[:-1]} and the folder.",
             )
 
@@ -69,7 +69,7 @@ def refuse_other_system(plan: Plan, instance: str, session: Session) -> None:
     if scope != planned:
         words = session.words
         raise OtherSystem(
-            f'"{instance}" is {words.system} {scope}, the plan was made for {words.system} '
+            f'"{instance}" is {words.system} {scope}, but the plan was made for {words.system} '
             f"{planned}",
             words.check_address,
         )
@@ -120,11 +120,12 @@ def refuse_unproven_removals(
     asked = [c for c in changes if not c.adopts and (c.takes_away or c.removed)]
     for change in asked:
         if not _is_proven(change, state, index, sessions):
-            what = "deleted" if change.action is Action.DELETE else "changed and lose something"
+            what = "be deleted" if change.action is Action.DELETE else "lose values"
             raise PlanRefused(
-                f"{change.address} would be {what}, but the audit log does not show that "
-                "kafkaform created, adopted or imported this object",
-                "If it is yours: `kafkaform state rm` it, adopt it again, then remove it.",
+                f"{change.address} would {what}, but the audit log does not show that kafkaform "
+                "created, adopted or imported this object",
+                "If the object is yours, take it out of the state (`kafkaform state rm`), adopt it "
+                "again, and then remove it.",
             )
     shared = [c for c in asked if c.takes_away and types[c.identity.kind].left is not None]
     ours = written({change.identity for change in shared}) if shared else {}
@@ -134,8 +135,10 @@ def refuse_unproven_removals(
         if foreign:
             raise PlanRefused(
                 f"{change.address} would lose {', '.join(foreign)}, but the audit log does not "
-                "show that kafkaform set or took over that: the state says more than was done",
-                "If it is yours: `kafkaform state rm` the object, adopt it again, then remove it.",
+                "show that kafkaform set or took over these values: the state claims more than was "
+                "done",
+                "If the object is yours, take it out of the state (`kafkaform state rm`), adopt it "
+                "again, and then remove it.",
             )
 
 
@@ -194,9 +197,9 @@ def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]], again: Aga
         causes.setdefault(cause, []).append(change)
         advice.setdefault(cause, do)
     if causes:
-        told = "; ".join(f"{_render_names(changes)}: {why}" for why, changes in causes.items())
+        unread = "; ".join(f"{_render_names(changes)}: {why}" for why, changes in causes.items())
         raise PlanRefused(
-            f"what the plan touches could not be read: {told}",
+            f"objects of the plan could not be read: {unread}",
             " ".join((*dict.fromkeys(filter(None, advice.values())), again.repeat)),
         )
 
@@ -252,7 +255,7 @@ def _find_row_problem(change: Change, state: State, applied: Collection[str]) ->
     # Nothing else of a forgotten object is compared, so its id has to be: a later object of that
     # name is another one.
     if change.action is Action.FORGET and row and row.incarnation != change.incarnation:
-        return "its record in the state is of another object now"
+        return "its record in the state belongs to another object now"
     return None
 
 
@@ -271,7 +274,7 @@ def _find_live_problem(
     if isinstance(reading, Absent):
         if change.action is Action.CREATE or (change.action is Action.DELETE and done):
             return None
-        return "it does not exist any more"
+        return "it no longer exists"
     if change.action is Action.CREATE:
         made = {applied[step_id] for step_id in done}
         return None if reading.incarnation in made else "it exists now"

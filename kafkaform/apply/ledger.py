@@ -105,9 +105,9 @@ class Ledger(Struct):
             records = self.journal.write_all([*opened, *entries])
         except StorageError as error:
             raise StorageError(
-                f"{error.message}. What was known: {_render_outcomes(results)}",
-                "The intents of these steps are in the log: on a healthy disk the next apply reads "
-                f"what became of them. {error.advice}",
+                f"{error.message}. Known outcomes: {_render_outcomes(results)}",
+                "The intents of these steps are in the log. Once the disk is healthy, the next "
+                f"apply finds out what became of them. {error.advice}",
             ) from None
         self.obligations += records[: len(opened)]
         ends = zip(results, records[len(opened) :], strict=True)
@@ -219,12 +219,12 @@ class Ledger(Struct):
 
     def _rescue_state(self, state: State, error: StorageError) -> StorageError:
         try:
-            known = f"What is known was saved to {self.backend.rescue(state)}, and every outcome"
+            known = f"The state was saved to {self.backend.rescue(state)}, and every outcome"
         except StorageError:
             known = "It could not be saved elsewhere either, but every outcome"
         return StorageError(
             f"{error.message}. {known} is in the audit log",
-            "Make the state writable again and run apply: it takes the outcomes from the log.",
+            "Make the state writable again and run apply, which takes the outcomes from the log.",
         )
 
 

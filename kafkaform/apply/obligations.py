@@ -23,17 +23,17 @@ from .stop import Stop
 
 _STANDS = {
     OutcomeStatus.APPLIED: "has ended",
-    OutcomeStatus.STARTED: "still runs",
-    OutcomeStatus.FAILED: "ended short of its target",
-    OutcomeStatus.UNKNOWN: "could not be asked about",
+    OutcomeStatus.STARTED: "is still running",
+    OutcomeStatus.FAILED: "ended before it reached its target",
+    OutcomeStatus.UNKNOWN: "could not be checked",
 }
 _SETTING_STANDS = {
-    OutcomeStatus.APPLIED: "is removed",
+    OutcomeStatus.APPLIED: "was removed",
     OutcomeStatus.STARTED: "stays until the {task} has ended",
     OutcomeStatus.FAILED: "was not removed",
     OutcomeStatus.UNKNOWN: "could not be removed yet",
 }
-_DUE = "is still set, and its {task} has ended: a plan lists its removal"
+_DUE = "is still set, although its {task} has ended: the next plan lists its removal"
 
 
 def ask_progress(

@@ -25,7 +25,7 @@ from .report import Work
 DUE = "its {task} has ended: this apply removes it"
 LATER = "once its {task} has ended, this apply removes it"
 NEVER_SENT = "it was never set; the next apply records that"
-UNFOUNDED = "no approved plan in this log has set it, so it is left alone"
+UNFOUNDED = "no approved plan in this log set it, so it is left alone"
 
 
 class Owed(Struct, frozen=True):

@@ -80,10 +80,10 @@ def dry_run(
         if (lost := mute.get(batch.instance)) is not None:
             verdicts.update(_skip_batch(batch, lost))
             continue
-        told = _preflight_batch(batch, sessions[batch.instance], report, clock, wait)
-        verdicts.update(told)
-        faults = [v.fault for v in told.values() if v.fault and _is_lost(v.fault)]
-        if len(faults) == len(told):
+        found = _preflight_batch(batch, sessions[batch.instance], report, clock, wait)
+        verdicts.update(found)
+        faults = [v.fault for v in found.values() if v.fault and _is_lost(v.fault)]
+        if len(faults) == len(found):
             mute[batch.instance] = faults[0]
         report(Progress("dry-run", "Dry run", len(verdicts), len(keep), "steps"))
     report(Progress("dry-run", "Dry run", len(verdicts), len(keep), "steps", finished=True))
@@ -97,9 +97,7 @@ def _is_lost(fault: Fault) -> bool:
 def _skip_batch(batch: Batch, lost: Fault) -> dict[str, Verdict]:
     # A system that did not answer for a whole batch is not asked about the next one: the wait would
     # be as long, and nothing that was not checked is sent.
-    fault = Fault(
-        "NOT_ASKED", f"not checked, because of {lost.message}", FaultClass.NOT_APPLIED, lost.where
-    )
+    fault = Fault("NOT_ASKED", f"not checked: {lost.message}", FaultClass.NOT_APPLIED, lost.where)
     return {step.id: Verdict(step.id, step.evidence, fault) for step in batch.steps}
 
 

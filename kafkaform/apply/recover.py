@@ -38,7 +38,9 @@ from .report import Result, Work
 from .settle import compute_patience, settle_results
 
 UNKNOWN = OutcomeStatus.UNKNOWN
-ENDED_BEFORE = "that run ended before it noted an answer; its request may have left or not"
+ENDED_BEFORE = (
+    "that run ended before it recorded an answer; its request may or may not have been sent"
+)
 SUPERSEDED = "SUPERSEDED"
 """The code of a step whose end nobody needs to know: something else is sent instead, or nothing."""
 
@@ -98,7 +100,8 @@ def recover(found: LogIndex, ledger: Ledger, world: RecoveryScope) -> Recovered:
     for run, records in _group_by_run(found.open_intents).items():
         plan = plans[run]
         for instance, pairs in _group_by_instance(plan, records).items():
-            world.report(Message(f"Recovering what run {run} left open: {len(pairs)}"))
+            steps = "1 step" if len(pairs) == 1 else f"{len(pairs):,} steps"
+            world.report(Message(f"Recovering {steps} that run {run} left open"))
             if instance not in world.sessions:
                 still_open.extend(result for _, result in pairs)
                 continue
@@ -155,10 +158,10 @@ def _settle_pairs(
     for result in asked:
         reading = readings[result.step.identity]
         if result.step.id in again and is_untellable(result.change, result.step):
-            known[result.step.id] = _make_superseded(result, "the same approval is sent once more")
+            known[result.step.id] = _make_superseded(result, "the same approval is applied again")
         elif _can_repeat_at_once(result, reading, session, world):
             known[result.step.id] = _make_superseded(
-                result, "the plan that follows asks for the same"
+                result, "the next plan asks for the same values"
             )
     waiting = [r for r in asked if r.step.id not in known]
     # Wall clocks, because another computer may have written the intent. They may differ, so the
@@ -168,14 +171,16 @@ def _settle_pairs(
     left = max(0.0, min(left, compute_patience(session.facts)))
     deadline = world.clock.monotonic() + left
     if waiting and left >= 1:
-        world.report(Message(f"What was sent may still take effect: waiting up to {left:.0f} s"))
+        world.report(
+            Message(f"A request that was sent may still take effect: waiting up to {left:.0f} s")
+        )
     slow = settle_results(waiting, session, world.types, deadline, world.clock, world.report)
     known.update({result.step.id: result for result in slow})
     moot = [result for result in slow if _is_moot(result, world, state)]
     if moot:
         # A request that can still be executed must not be executed after the one that replaces it.
         world.clock.sleep(max(0.0, deadline - world.clock.monotonic()))
-    known.update({r.step.id: _make_superseded(r, "not wanted any more") for r in moot})
+    known.update({r.step.id: _make_superseded(r, "no longer wanted") for r in moot})
     return [known[result.step.id] for _, result in pairs]
 
 
@@ -215,5 +220,5 @@ def _is_moot(result: Result, world: RecoveryScope, state: State) -> bool:
     item = world.declared.get(result.step.identity)
     if item is None:
         return True
-    told = (None, change.row_after.secret_version, row.secret_version if row else None)
-    return item.secret_version not in told
+    known = (None, change.row_after.secret_version, row.secret_version if row else None)
+    return item.secret_version not in known

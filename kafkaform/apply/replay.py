@@ -65,8 +65,9 @@ def read_plan(run: str, found: LogIndex) -> Plan:
     data = found.runs[run].plan if run in found.runs else None
     if data is None:
         raise StorageError(
-            f"the audit log has an open intent of run {run} but not its plan",
-            "`kafkaform audit verify` says whether records are missing. Nothing was sent.",
+            f"the audit log has an open intent of run {run}, but not its plan",
+            "Run `kafkaform audit verify` to find out whether records are missing. Nothing was "
+            "sent.",
         )
     return read_recorded_plan(data, run)
 
@@ -93,11 +94,11 @@ def find_step(steps: Mapping[str, tuple[Change, Step]], record: Record) -> tuple
     known = steps.get(record.body["step"])
     if known is None or known[1].identity != get_identity(record):
         raise StorageError(
-            f"record {record.seq} of the audit log ({record.kind}) tells of step "
+            f"record {record.seq} of the audit log ({record.kind}) names step "
             f"{record.body['step']} of {get_identity(record)}, which the plan of run "
             f"{get_run(record)} does not have",
-            "Plan and record do not belong together: one of them was edited. Put the log back from "
-            "a backup together with its state. Nothing was sent.",
+            "Plan and record do not belong together: one of them was edited. Restore the log and "
+            "its state from the same backup. Nothing was sent.",
         )
     return known
 

@@ -133,14 +133,16 @@ class Report(Struct, frozen=True):
         """How to find out about the unknown outcomes."""
         unknown = [r for r in self.results if r.outcome.status is OutcomeStatus.UNKNOWN]
         if not all(is_untellable(result.change, result.step) for result in unknown):
-            return f"Run {again.same} again: it reads them first and recovers."
+            return f"Run {again.same} again: it first reads the objects and recovers."
         if again.command == "alter":
             return (
-                "Nobody can read whether the secret arrived. Run the same `kafkaform alter` again, "
+                "Whether the secret arrived cannot be read back. Run the same `kafkaform alter` "
+                "again, "
                 "which sends it once more."
             )
         return (
-            "Nobody can read whether the secret arrived. Apply the same approval again (`kafkaform "
+            "Whether the secret arrived cannot be read back. Apply the same approval again "
+            "(`kafkaform "
             "apply --expect APPROVAL`), which sends it once more, or give it another version."
         )
 

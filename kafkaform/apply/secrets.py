@@ -21,9 +21,12 @@ Lookup = Callable[[SecretRef], Secret | None]
 HOW = {
     "env": "Set the environment variable {name}.",
     "file": "Write the secret to the file {name}.",
-    "variable": "Give the variable with KF_VAR_{name} or a var file.",
+    "variable": "Set the variable with KF_VAR_{name} or in a variables file.",
 }
-_ELEMENT = "Give the variable {name} with its element {element}: KF_VAR_{name} or a var file."
+_ELEMENT = (
+    "Set the variable {name} including its element {element}, with KF_VAR_{name} or in a "
+    "variables file."
+)
 
 
 def find_references(value: Any) -> Iterator[SecretRef]:
@@ -54,7 +57,7 @@ def resolve_secrets(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
             diagnostics=tuple(
                 Diagnostic(
                     Severity.ERROR,
-                    f"The secret {ref} is not there or empty",
+                    f"The secret {ref} is missing or empty",
                     advice=f"{_advise_source(ref)} Nothing was sent.",
                 )
                 for ref in missing
@@ -82,7 +85,7 @@ def refuse_exposed(plan: Plan) -> None:
     found = [
         Diagnostic(
             Severity.ERROR,
-            f"{change.address} says a secret in plain text, in {place}",
+            f"{change.address} contains a secret in plain text, in {place}",
             range=change.range,
             advice="Declare it as a reference, such as secret_env, or choose another secret. "
             "Nothing was sent.",
@@ -91,7 +94,7 @@ def refuse_exposed(plan: Plan) -> None:
         for place in _find_exposed(change)
     ]
     if found:
-        raise ConfigurationError("a secret stands in the plan", diagnostics=tuple(found))
+        raise ConfigurationError("the plan contains a secret", diagnostics=tuple(found))
 
 
 def _find_exposed(change: Change) -> Iterator[str]:

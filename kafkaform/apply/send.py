@@ -23,7 +23,7 @@ from .waiting import say_unclear
 
 IN_FLIGHT = Fault(
     "NO_ANSWER",
-    "the run ended before an answer came; the request may have left",
+    "the run ended before an answer came; the request may have been sent",
     FaultClass.AMBIGUOUS,
 )
 LEAST_PAUSE = 0.1

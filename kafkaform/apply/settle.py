@@ -152,7 +152,7 @@ def _make_unknown_fault(result: Result, readings: Sequence[Reading]) -> Fault | 
     failed = next((r.fault for r in readings if isinstance(r, Failed)), None)
     if lost is None or failed is None or failed.message in lost.message:
         return lost or failed
-    said = f"{lost.message}; reading it again: {failed.message}"
+    said = f"{lost.message}; reading it again failed: {failed.message}"
     return replace(lost, message=said, advice=failed.advice or lost.advice)
 
 
@@ -167,10 +167,10 @@ def _make_happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -
 def _make_conflict(identity: Identity) -> Fault:
     return Fault(
         "CONFLICT",
-        f"{identity.key} is neither as it was planned from nor as it was planned to be: somebody "
-        "else changed it meanwhile",
+        f"{identity.key} matches neither its planned start nor its target: somebody else changed "
+        "it meanwhile",
         FaultClass.DEFINITE,
-        advice="Plan again and look at what is there now.",
+        advice="Plan again and check what is there now.",
     )
 
 
@@ -178,7 +178,8 @@ def _make_not_applied(result: Result) -> Fault:
     lost = result.outcome.fault
     return Fault(
         lost.code if lost else "NOT_APPLIED",
-        "no answer came, and reading again after the timeout shows that it did not happen",
+        "no answer came, and the object was unchanged after the timeout: the request was not "
+        "executed",
         FaultClass.NOT_APPLIED,
         where=lost.where if lost else "",
     )

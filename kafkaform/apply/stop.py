@@ -16,7 +16,7 @@ from ..core.clock import Clock
 from ..core.errors import Interrupted
 
 SLICE_SECONDS = 0.2
-SECOND = "stopped at once, at the second signal"
+SECOND = "stopped immediately by the second signal"
 ADVICE = "Run the same command again: it recovers what was in flight and goes on."
 
 
@@ -77,7 +77,7 @@ class Stop(Struct):
         """The error that the run ends with if somebody asked it to stop."""
         if self.requested is None:
             return None
-        return Interrupted("stopped at a signal", ADVICE, self.requested)
+        return Interrupted("stopped by a signal", ADVICE, self.requested)
 
     def check(self) -> None:
         """Raises Interrupted if somebody asked the run to stop. Called before each intent."""

@@ -22,4 +22,4 @@ def say_unclear(report: Reporter, steps: int, seconds: float) -> None:
     if seconds < 1:
         return
     what = "1 step" if steps == 1 else f"{steps:,} steps"
-    report(Message(f"No answer came: reading for up to {seconds:.0f} s what became of {what}"))
+    report(Message(f"No answer came: reading for up to {seconds:.0f} s to find out about {what}"))

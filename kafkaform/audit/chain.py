@@ -25,8 +25,8 @@ ADVICE = (
 
 
 FORKED = (
-    "If two runs were there at the same time (the lock file of one was removed), both have written "
-    "to it: `kafkaform audit mend` puts what they wrote behind each other and loses nothing. "
+    "If two runs wrote to it at the same time (the lock file of one was removed), run `kafkaform "
+    "audit mend`, which puts their records one after the other and loses nothing. "
     "Otherwise somebody changed the log: keep the file as it is, and restore it from a backup."
 )
 
@@ -188,5 +188,5 @@ def _follow_line(head: Head, line: Line, known: Iterable[Head]) -> tuple[Head | 
         return None, "it does not follow the record before it: one of the two was replaced"
     follower = Head(seq, match["hash"].decode())
     if any(anchor.seq == seq and anchor != follower for anchor in known):
-        return None, "the log was written anew: its hash is not the one that was kept elsewhere"
+        return None, "the log was rewritten: its hash is not the one that was kept elsewhere"
     return follower, ""

@@ -137,8 +137,9 @@ def _make_unusable_error(glance: Glance, error: Exception) -> StorageError:
 
 
 UNUSABLE = (
-    "Its hashes fit, so it was edited and chained anew, or a newer version of kafkaform wrote it. "
-    "Use that version, or put the log back from a backup together with its state. Nothing was sent."
+    "Its hashes are right, so it was edited and chained again, or a newer version of kafkaform "
+    "wrote it. "
+    "Use that version, or restore the log and its state from the same backup. Nothing was sent."
 )
 
 

@@ -55,7 +55,7 @@ def find_fork(lines: Iterable[Line], where: str, anchor: Head | None = None) -> 
     if anchor is not None and anchor.seq:
         paths = [path for path in paths if places.get(anchor) in path]
         if not paths:
-            missing = f"record {anchor.seq}, which the state follows from, is in no part of it"
+            missing = f"record {anchor.seq}, which the state follows from, is not in it"
             raise StorageError(f"{where}: {missing}", ADVICE)
     if len(ends) < 2:
         return None
@@ -83,11 +83,11 @@ def rejoin_branches(
     """
     lineage = others[0].body.get("lineage")
     body = make_fork_body(kept, len(others)).with_items({"lineage": lineage})
-    told = seal_record(
+    first = seal_record(
         fork.head, time=time, run=run, actor=actor, kind=str(RecordKind.RECOVER), body=body
     )
-    yield told
-    head, numbers = Head(told.seq, told.hash), dict[int, int]()
+    yield first
+    head, numbers = Head(first.seq, first.hash), dict[int, int]()
     for old in (*plans, *others):
         # Who wrote it and when must stay visible: `forked` says what the record was before. A
         # record that others name by its number is named by the new one.

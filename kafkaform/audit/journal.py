@@ -95,7 +95,7 @@ class Journal:
             raise StorageError(
                 f"{self.sink.location} belongs to another state: its lineage is {lineage}, "
                 f"this state's is {self.lineage}",
-                "State and log are a pair: put both back from the same backup, and read the next "
+                "State and log are a pair. Restore both from the same backup, and check the next "
                 "plan before you apply it: what was let go since then is managed again.",
             )
         return head

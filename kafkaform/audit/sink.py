@@ -71,6 +71,6 @@ class Sink(Protocol):
 def make_overtaken_error(location: str) -> Locked:
     """The error of a run that has, or had, the lock although another run wrote to its log."""
     return Locked(
-        f"{location}: another run goes on with this log since this one read it",
-        "Run the command again: it first finds out what this run had under way.",
+        f"{location}: another run has written to this log since this run read it",
+        "Run the command again: it first finds out what became of this run's requests.",
     )

@@ -158,7 +158,9 @@ def parse_address(text: str) -> Address:
     try:
         key = _parse_key(match["key"]) if match["key"] else None
     except ValueError:
-        raise ValueError(f"{text!r} is not an address: {match['key']} is no instance key") from None
+        raise ValueError(
+            f"{text!r} is not an address: {match['key']} is not an instance key"
+        ) from None
     modules = tuple(_MODULE.findall(match["modules"]))
     return Address(match["type"], match["name"], key, modules, match["child"])
 

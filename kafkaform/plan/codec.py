@@ -75,8 +75,8 @@ def read_instances(data: FrozenMap, run: str) -> set[str]:
 def _make_unusable_error(run: str, error: Misfit) -> StorageError:
     return StorageError(
         f"the plan of run {run} in the audit log cannot be used: {error}",
-        "It was edited, or written by a newer version of kafkaform: use that version, or put "
-        "the log back from a backup together with its state. Nothing was sent.",
+        "It was edited, or written by a newer version of kafkaform: use that version, or restore "
+        "the log and its state from the same backup. Nothing was sent.",
     )
 
 
@@ -94,13 +94,13 @@ def _read_plan(data: Value) -> Plan:
         _refuse_unknown_instance(removal.identity, plan, f"removals[{number}].identity")
     for number, output in enumerate(plan.outputs):
         if output.after is not None and has_secret(output.after.value):
-            raise Misfit("holds a secret").nest_in(f"outputs[{number}].after.value")
+            raise Misfit("contains a secret").nest_in(f"outputs[{number}].after.value")
     return plan
 
 
 def _refuse_unknown_instance(identity: Identity, plan: Plan, where: str) -> None:
     if identity.instance not in plan.instances:
-        raise Misfit("is none of `instances`").nest_in(f"{where}.instance")
+        raise Misfit("is not one of `instances`").nest_in(f"{where}.instance")
 
 
 def _refuse_impossible_row(change: Change, where: str) -> None:
@@ -141,4 +141,4 @@ def to_data(value: Any) -> Value:
         return FrozenMap({str(key): to_data(item) for key, item in value.items()})
     if isinstance(value, float):
         return Decimal(repr(value))
-    raise TypeError(f"a plan cannot hold {type(value).__name__}")
+    raise TypeError(f"a plan cannot contain {type(value).__name__}")

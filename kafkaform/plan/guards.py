@@ -31,10 +31,10 @@ def apply_guards(
         return _block_changes(
             changes,
             lambda change: change.action is not Action.NOOP,
-            "the configuration declares nothing, while the state still has objects "
+            "the configuration declares nothing, but the state still has objects "
             f"({len(state.objects)})",
-            "If everything shall go, use `kafkaform destroy`; otherwise check the folder "
-            "(--chdir) and the variables.",
+            "To delete everything, use `kafkaform destroy`. Otherwise check the folder (--chdir) "
+            "and the variables.",
             even_protected=True,
         )
     guarded = tuple(changes)
@@ -76,14 +76,15 @@ _GUARDS = (
         lambda options: options.max_deletes,
         "--max-deletes",
         _choose_delete_verb,
-        "Read the deletions; if all are meant, allow them with --max-deletes N.",
+        "Check the deletions. If you want all of them, allow them with --max-deletes N.",
     ),
     _Guard(
         _cuts_data,
         lambda options: options.max_data_loss,
         "--max-data-loss",
         lambda _: "could destroy data of",
-        "Read the risks of data loss; if all are meant, allow them with --max-data-loss N.",
+        "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss "
+        "N.",
     ),
 )
 
@@ -95,7 +96,7 @@ def _explain_excess(
     if allowed is not None:
         if len(caught) <= allowed:
             return None
-        return f"the plan {verb} {len(caught)} objects, {guard.flag} allows {allowed}"
+        return f"the plan {verb} {len(caught)} objects, but {guard.flag} allows {allowed}"
     # Whoever runs `destroy` expects to read that everything goes.
     if options.mode is Mode.DESTROY:
         return None

@@ -77,9 +77,9 @@ def _describe_unfinished(case: Case, change: Change) -> Iterator[str]:
         how = begun.get(case.pending.action, "unresolved from")
         yield f"{how} run {case.pending.run}{far}"
     elif moving is not None:
-        yield f"a {case.words.task} of it runs that is not in the audit log{far}"
+        yield f"a {case.words.task} is running that is not in the audit log{far}"
     if moving is not None and any(item.path[0] in moving for item in change.paths):
-        yield f"this change takes the place of the {case.words.task} that runs"
+        yield f"this change replaces the running {case.words.task}"
 
 
 class _Meeting(Struct, frozen=True):
@@ -231,7 +231,7 @@ def _make_update(case: Case, found: _Meeting) -> Change:
         incarnation=found.live.incarnation,
         row_after=row_after,
         notes=tuple(
-            f"{name} is set already; from now on it belongs to this block" for name in taken
+            f"{name} is already set; from now on it belongs to this block" for name in taken
         ),
     )
 
@@ -253,7 +253,8 @@ def _take_over(case: Case, found: _Meeting) -> Change:
         row_after=compute_row_after(case, adopted=True),
         reason="import" if claim.imported else "adopt",
         notes=tuple(
-            f"{'.'.join(path)} is not declared; kept until the next plan" for path in undeclared
+            f"{'.'.join(path)} is not declared; it is kept until the next plan"
+            for path in undeclared
         ),
     )
     if claim.imported or claim.adopt:
@@ -266,14 +267,14 @@ def _block_unmanaged(case: Case) -> Blocker:
     if case.claim.row is None:
         return Blocker(
             BlockerKind.UNMANAGED,
-            "it exists, and kafkaform does not manage it",
-            f"Take it over with --adopt='{address}', lifecycle {{ adopt = true }} or an "
-            "import block; or choose another name.",
+            "it already exists, but kafkaform does not manage it",
+            f"Adopt it with --adopt='{address}', lifecycle {{ adopt = true }} or an import block, "
+            "or choose another name.",
         )
     return Blocker(
         BlockerKind.UNMANAGED,
         "it was deleted and recreated outside kafkaform, so it is another object",
-        f"Look at it; take the new one over with --adopt='{address}'.",
+        f"Check the new object. To manage it, adopt it with --adopt='{address}'.",
     )
 
 

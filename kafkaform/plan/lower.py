@@ -176,7 +176,7 @@ def _sort_steps(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> li
         circle = " → ".join(names)
         raise ConfigurationError(
             f"these changes wait for each other: {circle}",
-            "Remove one of the references between them, or take one first with --target.",
+            "Remove one of the references between them, or apply one first with --target.",
         ) from None
 
 

@@ -168,7 +168,7 @@ def _check_import_key(
         return _make_diagnostic(
             block,
             f"Import id names {key!r}, but {block.target} declares {expected!r}",
-            "Make the id and the declared name the same.",
+            "Make the import id match the declared name.",
         )
     return None
 

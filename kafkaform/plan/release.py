@@ -28,12 +28,12 @@ def release_object(case: Case) -> Change:
         return block_unreadable(case, reading)
     if isinstance(reading, Absent):
         if reading.others is not None:
-            return replace(forget, reason="all that is left of it belongs to others")
+            return replace(forget, reason="what is left of it belongs to others")
         drift = compare_gone(row.attributes, case.kind.schema)
-        return replace(forget, reason="it is gone already", drift=drift)
+        return replace(forget, reason="it is already gone", drift=drift)
     if row.incarnation is not None and reading.incarnation != row.incarnation:
         # A name does not make it ours: whoever recreated the object may have data in it.
-        note = "the live object of this name was recreated outside and is left alone"
+        note = "the live object with this name was recreated outside kafkaform and is left alone"
         return replace(forget, reason="the recorded object is gone", notes=(note,))
     return _make_delete(case, row, reading)
 
@@ -55,7 +55,7 @@ def _make_delete(case: Case, row: Row, live: Observed) -> Change:
     if after is not None:
         change = replace(
             change,
-            notes=("what others have set on it stays",),
+            notes=("values that others set on it stay",),
             theirs=tuple(sorted(flatten(after))),
         )
     reviewed = lifted or claim.removed is not None
@@ -69,8 +69,9 @@ def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Blocker | Non
         owner = claim.renamed[0]
         return Blocker(
             BlockerKind.CONFLICT,
-            f"{owner} declares another object now, and nothing is ever renamed or replaced",
-            "Give the new object a block of its own, so that both stay. To let the old one go, "
+            f"{owner} declares another object now, and kafkaform never renames or replaces an "
+            "object",
+            "To keep both, give the new object a block of its own. To let the old one go, "
             f"first run `kafkaform state mv '{owner}' {claim.identity.kind}.old`, then add a "
             f"`removed` block with from = {claim.identity.kind}.old.",
         )
@@ -86,8 +87,9 @@ def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Blocker | Non
     if row.protected == "default" and not reviewed:
         return Blocker(
             BlockerKind.PROTECTED,
-            "its block is gone, and it is protected",
+            "removed from the configuration, but delete protection is on",
             f"To delete it, add a `removed` block with from = {claim.address} and "
-            "lifecycle { destroy = true }; without the latter it is kept, unmanaged.",
+            "lifecycle { destroy = true }. Without that lifecycle it is kept, but no longer "
+            "managed.",
         )
     return None

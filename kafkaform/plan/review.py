@@ -62,8 +62,8 @@ def review_changes(
         mine = [change for change in changes if change.identity.instance == instance]
         sweeps = look.collect_sweeps(instance, provider.review_needs(mine))
         review = provider.review(mine, sweeps, facts[instance])
-        told = {*review.blocks, *review.unless, *review.notes, *review.losses, *review.risks}
-        concerned = (change for change in mine if told and change.identity in told)
+        named = {*review.blocks, *review.unless, *review.notes, *review.losses, *review.risks}
+        concerned = (change for change in mine if named and change.identity in named)
         judged.update({one.identity: _apply_review(one, review, accepted) for one in concerned})
         warnings[instance] = review.warnings
     if not judged:

@@ -47,8 +47,8 @@ def a_created_object_has_an_incarnation(fixture: Fixture) -> None:
         attributes = fixture.fresh(EMPTY)
         outcome = bench.create(attributes)
         require(outcome.status is OutcomeStatus.APPLIED, f"create gave {outcome}")
-        told = outcome.incarnation is not None
-        require(told is fixture.incarnations, f"the incarnation is {outcome.incarnation}")
+        named = outcome.incarnation is not None
+        require(named is fixture.incarnations, f"the incarnation is {outcome.incarnation}")
         seen = bench.wait_seen(attributes)
         require(seen.incarnation == outcome.incarnation, "the read shows another incarnation")
 
@@ -258,7 +258,7 @@ def every_node_can_be_asked(fixture: Fixture) -> None:
         fixture.make(attributes)
         identity = bench.make_identity(attributes)
         live = bench.session.live_nodes()
-        require(set(live) == set(bench.session.facts.nodes), f"the live nodes are told as {live}")
+        require(set(live) == set(bench.session.facts.nodes), f"the live nodes are listed as {live}")
         for node in live:
             bench.wait(attributes, lambda r: isinstance(r, Observed), f"is seen at {node}", node)
         # Asking another node instead would answer a question that nobody asked: settling a lost
@@ -293,14 +293,14 @@ def after_close_nothing_happens(fixture: Fixture) -> None:
         closed.session.close()
         # A signal can end a run at any point, and what is asked after that must not hang or act.
         live = closed.session.live_nodes()
-        require(live == closed.session.facts.nodes, f"a closed session tells others: {live}")
+        require(live == closed.session.facts.nodes, f"a closed session lists other nodes: {live}")
         readings = _call_quietly(lambda: list(closed.session.read([identity]).values()))
         require(all(isinstance(r, Failed) for r in readings), f"a closed session read {readings}")
         outcomes = _call_quietly(lambda: list(closed.session.apply(batch, fixture.secrets)))
         require(all(o.status is OutcomeStatus.FAILED for o in outcomes), f"{outcomes}")
         for question in fixture.questions:
-            told = _call_quietly(partial(_ask, closed, question, attributes))
-            require(not told, f"a closed session answered {told}")
+            answers = _call_quietly(partial(_ask, closed, question, attributes))
+            require(not answers, f"a closed session answered {answers}")
         require(isinstance(bench.read([identity])[identity], Absent), "a closed session wrote")
 
 

@@ -26,7 +26,9 @@ def a_query_answers_as_its_schema_says(fixture: Fixture) -> None:
             answer = bench.wait_answer(question, attributes)
             schema = fixture.data[question.data].attributes
             promised = {name: item.type for name, item in schema.items() if item.computed}
-            require(answer.keys() == promised.keys(), f"{question.data} tells {list(answer)}")
+            require(
+                answer.keys() == promised.keys(), f"{question.data} answers with {list(answer)}"
+            )
             for name, kind in promised.items():
                 require(_fits(answer[name], kind), f"{name} = {answer[name]!r} is no {kind}")
 
@@ -42,11 +44,14 @@ def a_query_does_not_guess(fixture: Fixture) -> None:
         for question in fixture.questions:
             if question.about is About.LIST:
                 listed = question.shows(nobody.query(question, existing), existing)
-                require(not listed, f"{question.data} lists what may not be seen")
+                require(not listed, f"{question.data} lists a hidden object")
             if question.about is About.OBJECT:
                 absent = _provoke_refusal(bench, question, missing)
                 hidden = [_provoke_refusal(nobody, question, item) for item in (existing, missing)]
-                require(hidden[0] == hidden[1], f"existence is told: {hidden}")
+                require(
+                    hidden[0] == hidden[1],
+                    f"the answers reveal whether the object exists: {hidden}",
+                )
                 require(hidden[0] != absent, f"hidden counts as missing: {absent}")
         _provoke_refusal(bench, _UNKNOWN, existing)
 

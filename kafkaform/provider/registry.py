@@ -152,7 +152,7 @@ def _make_unknown_error(name: str, known: tuple[str, ...]) -> ConfigurationError
 def _make_ambiguous_error(name: str, offers: Iterable[Offer]) -> ConfigurationError:
     packages = " and ".join(sorted(offer.package for offer in offers))
     return ConfigurationError(
-        f'provider "{name}" is offered by {packages}', "Uninstall all of them but one."
+        f'provider "{name}" is offered by {packages}', "Uninstall all but one of them."
     )
 
 

@@ -196,13 +196,13 @@ class Bench:
             except KafkaformError as error:
                 return error
 
-        told = self._poll(
+        shown = self._poll(
             answer,
             lambda a: isinstance(a, FrozenMap) and question.shows(a, attributes),
-            f"told by {question.data}",
+            f"shown by {question.data}",
         )
-        assert isinstance(told, FrozenMap)
-        return told
+        assert isinstance(shown, FrozenMap)
+        return shown
 
     def _poll(self, look: Callable[[], T], accept: Callable[[T], bool], what: str) -> T:
         clock = self.fixture.clock

@@ -74,11 +74,11 @@ def encode(state: State) -> bytes:
 
 
 _UNSAVED = (
-    "That is a fault of kafkaform; please report it. The state stays as it was, and the audit log "
-    "has every outcome."
+    "This is a bug in kafkaform; please report it. The state is unchanged, and the audit log has "
+    "every outcome."
 )
 ADVICE = (
-    "Do not repair it by hand. Restore an earlier version of it, then run apply: it takes what "
+    "Do not repair it by hand. Restore an earlier version of it, then run apply, which takes what "
     "came after that from the audit log."
 )
 
@@ -115,7 +115,7 @@ def _parse_members(data: bytes, where: str) -> FrozenMap:
         raise _Wrong(f"its format is {_clip(found['format'])}; this version reads {FORMAT}")
     _refuse_other_members(found, MEMBERS, "the state")
     if _compute_checksum(data) != found["checksum"]:
-        raise _Wrong("its checksum does not fit: it was damaged, or edited by hand")
+        raise _Wrong("its checksum is wrong: it was damaged, or edited by hand")
     return found
 
 
@@ -139,7 +139,9 @@ def decode_row(data: Value, where: str) -> Row:
         raise StorageError(f"{where}: {error}", DAMAGED_EDIT) from None
 
 
-DAMAGED_EDIT = "`kafkaform audit verify` says whether the log was changed. Nothing was sent."
+DAMAGED_EDIT = (
+    "Run `kafkaform audit verify` to find out whether the log was changed. Nothing was sent."
+)
 
 
 # ── to data ─────────────────────────────────────────────────────────────────────────────

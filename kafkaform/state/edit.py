@@ -86,11 +86,11 @@ def move_address(state: State, source: str, target: str) -> State:
     if old.type != new.type:
         raise UsageError(
             f"{source} cannot become {target}: the types differ",
-            "An object keeps its type; to manage it as another, remove and import it.",
+            "An object keeps its type. To manage it as another type, remove and import it.",
         )
     taken = [o for row in state.objects.values() for o in row.owners if _is_in_the_way(new, o, old)]
     if taken:
-        raise UsageError(f"{taken[0]} is in the state already", "Move or remove that first.")
+        raise UsageError(f"{taken[0]} is already in the state", "Move or remove that first.")
 
     def rename(text: str) -> str:
         return str(rename_address(parse_address(text), old, new) or text)

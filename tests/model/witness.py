@@ -31,7 +31,7 @@ from ..kit.simulated.engine import House, identity
 from ..kit.simulated.memory_store import state_in
 
 Thing = SimulatedTopic | Box
-GONE = ("it is gone already", "the recorded object is gone", "deleted outside kafkaform")
+GONE = ("it is already gone", "the recorded object is gone", "deleted outside kafkaform")
 """Reasons of changes that let go of what they say is not there."""
 
 

@@ -170,7 +170,7 @@ def test_no_edit_replaces_a_topic(folder: Folder) -> None:  # noqa: F811
     assert "cannot" in folder.fails(8, "apply", "-auto-approve")
     renamed = folder.topic("a", 3).replace(f"{folder.prefix}a", f"{folder.prefix}b")
     folder.write("topics.kf.hcl", renamed)
-    assert "nothing is ever renamed or replaced" in folder.run("plan").text
+    assert "kafkaform never renames or replaces an object" in folder.run("plan").text
     folder.declare("a", partitions=4, more='config = { "cleanup.policy" = "compact" }')
     folder.done("apply", "-auto-approve")
     (row,) = codec.decode((folder.path / STATE).read_bytes(), STATE).objects.values()

@@ -30,8 +30,8 @@ LONG, ENOUGH = 1 << 20, 1 << 16
 """Bytes from which on a line is handed out piece by piece, and how much of its end is kept."""
 MARK, MARKED = f"{FOLDER}/writable", b"kafkaform may write here\n"
 EMPTY = (
-    " If it never held a line and no object follows it, delete it: whether a record is missing "
-    "then, the state's anchor tells."
+    " If it never contained a line and no object follows it, delete it. The anchor of the state "
+    "shows whether a record is missing then."
 )
 _SEGMENT = re.compile(rf"{FOLDER}/(\d{{20}})\.jsonl")
 
@@ -57,7 +57,7 @@ class ObjectSink(Struct):
         number = 1
         for first, data in self._fetch_segments():
             if first < number:
-                raise self._make_damage_error(first, "it begins within the object before it")
+                raise self._make_damage_error(first, "it overlaps the object before it")
             for missing, found in self._read_unlisted(number, first):
                 number = yield from self._split_lines(missing, found)
             number = yield from self._split_lines(first, data)
@@ -149,7 +149,7 @@ class ObjectSink(Struct):
     def _make_damage_error(self, first: int, what: str, more: str = "") -> StorageError:
         return StorageError(
             f"the audit log is damaged: {self.objects.location}/{_render_key(first)}: {what}",
-            "Put this object back, from a backup or an earlier version of the bucket. kafkaform "
+            "Restore this object from a backup or from an earlier version in the bucket. kafkaform "
             f"never changes or removes an object of the log.{more}",
         )
 

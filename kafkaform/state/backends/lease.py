@@ -100,8 +100,8 @@ def read_store_clock(objects: Objects) -> float:
     objects.delete(key)
     if found is None:
         raise StorageError(
-            f"{objects.location}: what was written is not there when it is read",
-            "Use a store that shows a write at once.",
+            f"{objects.location}: an object that was just written cannot be read",
+            "Use a store that shows a write immediately.",
         )
     return found.modified
 
@@ -168,10 +168,10 @@ def take_lock(
 
 
 def _advise_wait(note: Note, left: float, by_hand: str) -> str:
-    at_once = f", or at once after `{by_hand} {note.holder.run}`" if by_hand else ""
+    at_once = f", or immediately after `{by_hand} {note.holder.run}`" if by_hand else ""
     return (
-        "Wait until that run has ended, or give it time with --lock-timeout. If its process is "
-        f"gone, the lock is free in {left:.0f} s{at_once}."
+        "Wait until that run has ended, or wait longer for it with --lock-timeout. If its process "
+        f"is gone, the lock is free in {left:.0f} s{at_once}."
     )
 
 
@@ -227,8 +227,8 @@ class Tenure:
                 raise self._lost
         if self._get_seconds_left() < seconds:
             raise Locked(
-                f"{self._objects.location}: renewing the lock took so long that it may be "
-                "somebody else's before the next request is done",
+                f"{self._objects.location}: renewing the lock took so long that another run may "
+                "have it before the next request is done",
                 "Run the command again when the store answers faster.",
             )
 
@@ -275,7 +275,7 @@ class Tenure:
 
 
 def _make_lost_error(location: str, found: StoredObject | None, seconds: float) -> Locked:
-    advice = "Run the command again: it first finds out what this run had under way."
+    advice = "Run the command again: it first finds out what became of this run's requests."
     if found is None:
         return Locked(f"{location}: the lock of this run was deleted", advice)
     note = decode_note(found.data, seconds)
@@ -311,7 +311,7 @@ def break_lock(objects: Objects, run: str) -> LockInfo:
         objects.replace(KEY, encode_note(replace(note, ended=BROKEN)), found.version)
     except ObjectChanged:
         raise Locked(
-            f"{objects.location}: run {run} is alive: it renewed its lock in this moment",
+            f"{objects.location}: run {run} is alive: it has just renewed its lock",
             "End that process, then release its lock.",
         ) from None
     return note.holder

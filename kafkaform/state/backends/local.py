@@ -60,8 +60,8 @@ class FileLease(Struct, frozen=True):
         raise Locked(
             f"{self.state}: the lock file of this run was removed or replaced, so another run may "
             "have begun",
-            "Leave .kafkaform alone while something runs there. Run the command again: it first "
-            "finds out what this run had under way.",
+            "Do not change .kafkaform while a run uses it. Run the command again: it first finds "
+            "out what became of this run's requests.",
         )
 
 
@@ -128,8 +128,8 @@ class LocalBackend(Struct):
                 holder = self.holder() or UNKNOWN_HOLDER
                 raise Locked(
                     f"{self.path} is locked by {holder}",
-                    "Wait until that run has ended, or give it time with --lock-timeout. The "
-                    "lock of a process that died is free at once.",
+                    "Wait until that run has ended, or wait longer for it with --lock-timeout. The "
+                    "lock of a process that died is free immediately.",
                 )
             clock.sleep(RETRY_SECONDS)
 
@@ -183,7 +183,7 @@ class LocalBackend(Struct):
             raise Locked(f"{self.path}: nobody holds the lock")
         raise Locked(
             f"{self.path} is locked by {holder}: that process is alive",
-            f"End process {holder.pid} on {holder.host}; its lock is free in the same moment.",
+            f"End process {holder.pid} on {holder.host}; its lock is free immediately.",
         )
 
     def probe(self) -> None:
@@ -234,14 +234,13 @@ class LocalBackend(Struct):
         found = list(_find_sound(self._backups))
         if not found:
             return (
-                "Do not repair it by hand. No earlier version of it was kept. Restore a backup of "
-                "yours, or move the file away: if the audit log is there, the next apply builds "
-                "the state from it."
+                "Do not repair it by hand. No earlier version was kept. Restore a backup, or move "
+                "the file away: if the audit log exists, the next apply builds the state from it."
             )
         newest, (_, serial) = max(found, key=lambda pair: pair[1])
         return (
             f"Do not repair it by hand. The newest sound version that was kept is serial "
-            f"{serial}: `cp {newest} {self.path}`, then run apply; it takes what came after "
+            f"{serial}: `cp {newest} {self.path}`, then run apply, which takes what came after "
             "that from the audit log."
         )
 
@@ -325,8 +324,8 @@ def _refuse_other(location: str, current: bytes | None, version: str | None) -> 
     expected = None if version is None else version.partition("-")[2]
     if found != expected:
         raise Locked(
-            f"{location}: the state was moved on by somebody else since it was loaded",
-            "Run the command again; it starts from the state that is there now.",
+            f"{location}: somebody else has changed the state since it was loaded",
+            "Run the command again; it starts from the current state.",
         )
 
 

@@ -125,8 +125,8 @@ class ObjectBackend(Struct):
 
     def _refuse_overtaken(self) -> NoReturn:
         raise Locked(
-            f"{self.location}: the state was moved on by somebody else since it was loaded",
-            "Run the command again; it starts from the state that is there now.",
+            f"{self.location}: somebody else has changed the state since it was loaded",
+            "Run the command again; it starts from the current state.",
         ) from None
 
     def _advise_repair(self) -> str:
@@ -139,15 +139,15 @@ class ObjectBackend(Struct):
                     kept.append((compute_age(decode(found.data, entry.key)), entry.key))
         if not kept:
             return (
-                f"Do not repair it by hand. {self.earlier} holds no sound version of it. Restore "
-                f"an earlier version of the object from your bucket, or delete {STATE}: the next "
+                f"Do not repair it by hand. {self.earlier} contains no sound version. Restore an "
+                f"earlier version of the object from your bucket, or delete {STATE}: the next "
                 "apply builds the state from the audit log."
             )
         (_, serial), key = max(kept)
         return (
             f"Do not repair it by hand. The newest sound version that was kept is serial {serial}: "
             f"copy {self.objects.location}/{key} over {self.location} with the tools of your store,"
-            " then run apply; it takes what came after that from the audit log."
+            " then run apply, which takes what came after that from the audit log."
         )
 
     # ── checks ──────────────────────────────────────────────────────────────────────────
@@ -161,10 +161,10 @@ class ObjectBackend(Struct):
     def probe(self) -> None:
         """Prove that the store honours conditions and shows a write at once. Raises StorageError
         naming what it does not do."""
-        with self._create_probe("the store cannot hold a state") as key:
+        with self._create_probe("the store cannot keep a state") as key:
             first = self.objects.read(key)
             if first is None:
-                raise self._make_unfit_error("what was just written is not there when it is read")
+                raise self._make_unfit_error("an object that was just written cannot be read")
             self._require_create_condition(key)
             self._require_replace_condition(key, first.version)
             if key not in {entry.key for entry in self.objects.names(PROBE)}:
@@ -184,7 +184,7 @@ class ObjectBackend(Struct):
         with contextlib.suppress(ObjectExists):
             self.objects.create(key, _make_random_bytes())
             raise self._make_unfit_error(
-                "it creates an object where there is one (ignores If-None-Match)"
+                "it creates an object over an existing one (it ignores If-None-Match)"
             )
 
     def _require_replace_condition(self, key: str, first: str) -> None:
@@ -193,7 +193,7 @@ class ObjectBackend(Struct):
         with contextlib.suppress(ObjectChanged):
             self.objects.replace(key, _make_random_bytes(), first)
             raise self._make_unfit_error(
-                "it replaces a version that is not there (ignores If-Match)"
+                "it replaces an object that has another version (it ignores If-Match)"
             )
         found = self.objects.read(key)
         if found is None or found.data != latest:

@@ -15,13 +15,13 @@ from obstore.exceptions import BaseError
 from ...core.errors import StorageError
 
 CREDENTIALS = (
-    "Give them in the environment (AWS_ACCESS_KEY_ID ..., GOOGLE_APPLICATION_CREDENTIALS, "
-    "AZURE_STORAGE_ACCOUNT_KEY ...) or run where the cloud gives them to the computer."
+    "Set them in the environment (AWS_ACCESS_KEY_ID ..., GOOGLE_APPLICATION_CREDENTIALS, "
+    "AZURE_STORAGE_ACCOUNT_KEY ...) or run on a computer that gets them from its cloud."
 )
 RIGHTS = "Give this identity the rights that docs/remote-state.md lists, on this prefix."
 REGION = "Set `region` to the region of the bucket."
 CLOCK = "Set the clock of this computer."
-LATER = "Run the command again; if it goes on, look at the store's own status."
+LATER = "Run the command again. If that does not help, check the status page of the store."
 NETWORK = "Check the endpoint, the network and the proxy settings of this computer."
 
 CAUSES: tuple[tuple[str, str, str], ...] = (
@@ -40,11 +40,11 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"SlowDown|status code: (429|503)|ServerBusy", "the store is overloaded", LATER),
     (r"status code: 5\d\d", "the store reports an internal error", LATER),
     (r"status code: 304|status code: 409|status code: 412|AlreadyExists|Precondition|NotModified",
-     "the store refused a write that nothing stands against",
+     "the store refused a write although its condition is met",
      "Use a store that honours If-Match and If-None-Match; `kafkaform init` checks it."),
     (r"kind: Timeout|TimedOut|timed out", "no answer came in time", NETWORK),
     (r"dns error|failed to lookup|Name or service not known",
-     "the name of the endpoint is not known", NETWORK),
+     "the name of the endpoint cannot be resolved", NETWORK),
     (r"certificate|InvalidCertificate|UnknownIssuer", "its certificate is not trusted",
      "Use an endpoint with a certificate that this computer trusts."),
     (r"URL scheme is not allowed|BadScheme", "the endpoint is not encrypted",
@@ -99,4 +99,4 @@ def _make_store_error(task: str, text: str) -> StorageError:
     for pattern, why, advice in CAUSES:
         if re.search(pattern, text):
             return StorageError(f"{task}: {why}", advice)
-    return StorageError(f"{task}: the store answered something unexpected", NETWORK)
+    return StorageError(f"{task}: the store gave an unexpected answer", NETWORK)

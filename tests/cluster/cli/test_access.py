@@ -96,7 +96,7 @@ def test_state_mv_moves_and_state_rm_lets_go_of_all_of_them(role: Role, folder: 
     folder.done("state", "rm", "kafka_access.other")
     assert role.owned() == []
     said = folder.run("plan")
-    assert said.text.count("it exists, and kafkaform does not manage it") == 3
+    assert said.text.count("it already exists, but kafkaform does not manage it") == 3
     block = 'import {{\n  to = kafka_access.other\n  id = "{}"\n}}\n'
     role.declare("other", more=block.format("kafka_access.app"))
     assert "Import id names 'kafka_access.app'" in folder.run("plan").text

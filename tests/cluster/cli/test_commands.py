@@ -78,7 +78,7 @@ def test_adopt(folder: Folder) -> None:
     folder.create("a", 2)
     folder.declare("a", partitions=2)
     said = folder.fails(8, "plan")
-    assert "it exists, and kafkaform does not manage it" in said
+    assert "it already exists, but kafkaform does not manage it" in said
     assert "--adopt='kafka_topic.a'" in said
     assert "the plan has blocked changes" in folder.fails(8, "plan", "-fail-on=blocked")
     said = folder.done("apply", "-auto-approve", "-adopt=kafka_topic.*")
@@ -139,7 +139,7 @@ def test_a_removed_topic_is_protected_until_a_reviewed_block_deletes_it(folder: 
     folder.done("apply", "-auto-approve")
     folder.declare("b")
     said = folder.done("apply", "-auto-approve")
-    assert "its block is gone, and it is protected" in said.out
+    assert "removed from the configuration, but delete protection is on" in said.out
     assert "from = kafka_topic.a and lifecycle { destroy = true }" in said.out
     assert set(folder.topics()) == {"a", "b"}
     folder.write(

@@ -265,7 +265,7 @@ def test_more_deletions_than_allowed(folder: Folder) -> None:
     folder.done("apply", "-auto-approve")
     confirm = ["destroy", "--confirm", folder.broker.cluster_id]
     said = folder.fails(8, *confirm, "--max-deletes", "1")
-    assert "deletes 2 objects, --max-deletes allows 1" in said
+    assert "deletes 2 objects, but --max-deletes allows 1" in said
     assert set(folder.topics()) == {"a", "b"}
 
 

@@ -15,8 +15,8 @@ def test_another_name_is_another_topic(folder: Folder) -> None:
     text = folder.topic("a").replace(f'"{folder.prefix}a"', f'"{folder.prefix}b"')
     folder.write("topics.kf.hcl", text)
     said = folder.fails(8, "apply", "-auto-approve")
-    assert "nothing is ever renamed or replaced" in said
-    assert "Give the new object a block of its own, so that both stay" in said
+    assert "kafkaform never renames or replaces an object" in said
+    assert "To keep both, give the new object a block of its own" in said
     assert set(folder.topics()) == {"a"}
 
 

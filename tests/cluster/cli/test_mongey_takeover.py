@@ -53,7 +53,7 @@ def test_without_a_word_nothing_is_taken(inherited: Folder) -> None:
     """A first plan sees everything, and would neither change nor take any of it."""
     said = inherited.fails(8, "plan")
     assert "0 to change, 0 to destroy" in said
-    assert "it exists, and kafkaform does not manage it" in said
+    assert "it already exists, but kafkaform does not manage it" in said
 
 
 def test_everything_is_adopted_without_a_change(inherited: Folder) -> None:

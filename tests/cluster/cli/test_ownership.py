@@ -80,7 +80,10 @@ def test_what_two_have_adopted_goes_by_one_word_and_is_seen_by_the_other(folder:
         other.declare("a", "b")
         other.done("apply", "-auto-approve", "--adopt", "kafka_topic.a")
         other.declare("b")
-        assert "its block is gone, and it is protected" in other.done("apply", "-auto-approve").text
+        assert (
+            "removed from the configuration, but delete protection is on"
+            in other.done("apply", "-auto-approve").text
+        )
         assert "a" in folder.topics()
         other.write("removed.kf.hcl", DESTROY.format("a"))
         other.done("apply", "-auto-approve")
@@ -103,7 +106,10 @@ def test_a_topic_that_others_made_anew_is_theirs(folder: Folder) -> None:
     assert "recreated outside" in said.text
     folder.declare("b")
     folder.write("removed.kf.hcl", DESTROY.format("a"))
-    assert "recreated outside and is left alone" in folder.done("apply", "-auto-approve").text
+    assert (
+        "recreated outside kafkaform and is left alone"
+        in folder.done("apply", "-auto-approve").text
+    )
     assert folder.topics() == {"a": 5, "b": 1}
     recreate(folder, "b", 6)
     folder.done(*destroy(folder))
@@ -199,7 +205,7 @@ def test_a_pipeline_that_never_deletes(folder: Folder) -> None:
     folder.declare("b")
     folder.write("removed.kf.hcl", DESTROY.format("a"))
     said = folder.fails(8, "plan", "--max-deletes", "0", "-out=p.kfplan")
-    assert "--max-deletes allows 0" in said
+    assert "but --max-deletes allows 0" in said
     folder.fails(8, "apply", "-auto-approve", "--max-deletes", "0")
     folder.fails(8, "apply", "p.kfplan")
     assert set(folder.topics()) == {"a", "b"}

@@ -127,7 +127,7 @@ class MemoryBackend:
     def save(self, state: State, version: str | None) -> str:
         moment = self.fate.strikes("state")
         if version != self.load().version:
-            raise Locked("the state was moved on")
+            raise Locked("somebody else has changed the state")
         if self.full:
             raise StorageError("the disk is full")
         if moment and moment != "after":

@@ -121,8 +121,8 @@ UNFIT: Mapping[str, tuple[Fault, str]] = {
     "ignores If-None-Match": (without("if-none-match"), "If-None-Match"),
     "ignores If-Match": (without("if-match"), "If-Match"),
     "ignores every condition": (without("if-none-match", "if-match"), "If-None-Match"),
-    "weak ETags": (weak, "refused a write that nothing stands against"),
+    "weak ETags": (weak, "refused a write although its condition is met"),
     "listings lag": (blind, "listing"),
-    "reads lag": (forgetful, "not there"),
+    "reads lag": (forgetful, "cannot be read"),
 }
 """Stores that `init` refuses, each with what the refusal names."""

@@ -58,15 +58,15 @@ STAGES: Mapping[str, Stage] = {
     "sending": Stage(
         APPLY,
         _hold("CreateTopics", REAL),
-        "stopped at a signal",
-        "stopped at once, at the second signal",
+        "stopped by a signal",
+        "stopped immediately by the second signal",
         goes_on=True,
     ),
     "an unclear answer": Stage(
         APPLY,
         Fault("CreateTopics", "reset before", REAL),
-        "stopped at a signal",
-        "stopped at once, at the second signal",
+        "stopped by a signal",
+        "stopped immediately by the second signal",
         goes_on=True,
     ),
     "recovery": Stage(

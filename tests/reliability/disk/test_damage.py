@@ -235,7 +235,7 @@ def test_the_state_is_moved_on_while_applying(tmp_path: Path) -> None:
         patch.setattr(type(where.cluster), "commit", sending)
         ended.append(applied(where, SECOND))
     assert ended[0].code == 7, ended
-    assert "moved on by somebody else" in ended[0].said
+    assert "somebody else has changed the state" in ended[0].said
     assert state.read_bytes() == theirs
     assert unrecovered(where, tmp_path, SECOND, before, wanted) == []
     objects = decode(state.read_bytes(), "s").objects

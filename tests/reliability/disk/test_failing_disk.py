@@ -45,8 +45,8 @@ def test_every_operation_can_fail(tmp_path: Path) -> None:
     [
         ("fallocate", "tmp", 0, "so nothing is sent"),
         ("write", LOG, 1, "2 steps were not sent"),
-        ("fsync", LOG, 2, "What was known: kafka_topic.a applied, kafka_topic.c applied"),
-        ("rename", STATE, 0, "What is known was saved to "),
+        ("fsync", LOG, 2, "Known outcomes: kafka_topic.a applied, kafka_topic.c applied"),
+        ("rename", STATE, 0, "The state was saved to "),
     ],
 )
 def test_the_message_says_what_is_known(

@@ -137,7 +137,7 @@ def test_a_lock_file_that_is_removed_lets_nobody_write_beside_a_run(folder: Fold
         assert first.stdout and "answered\n" in iter(first.stdout.readline, "")
         shutil.rmtree(folder.path / ".kafkaform")
         said = folder.done("apply", "--auto-approve")
-        assert "Recovering what run" in said.text
+        assert "Recovering 1 step that run" in said.text
         records = folder.records()
         _, err = first.communicate("go on\n", timeout=60)
     finally:

@@ -68,7 +68,7 @@ GAPS: dict[str, tuple[Desired, Gap, str]] = {
     "an updated topic deleted": (
         desired(topic("a", 3, MS), topic("b"), topic("n")),
         lambda where, others: others.delete("a"),
-        "does not exist any more",
+        "no longer exists",
     ),
     "an updated topic recreated": (
         desired(topic("a", 3, MS), topic("b"), topic("n")),
@@ -83,7 +83,7 @@ GAPS: dict[str, tuple[Desired, Gap, str]] = {
     "a deleted topic gone": (
         desired(topic("n"), removed=(removed("kafka_topic.a", destroy=True),)),
         lambda where, others: others.delete("a"),
-        "does not exist any more",
+        "no longer exists",
     ),
     "a deleted topic recreated": (
         desired(topic("n"), removed=(removed("kafka_topic.a", destroy=True),)),
@@ -144,7 +144,7 @@ def test_a_later_object_of_that_name_is_not_forgotten() -> None:
     saved = plan(where, said)
     assert complete(apply(where, without_b(True)))
     assert complete(apply(where, FIRST))
-    with pytest.raises(PlanRefused, match="of another object now"):
+    with pytest.raises(PlanRefused, match="belongs to another object now"):
         apply(where, said, saved=saved)
     assert where.row("b") is not None
 

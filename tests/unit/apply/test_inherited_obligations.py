@@ -98,7 +98,7 @@ def test_a_removal_alone_is_a_run_of_its_own() -> None:
     kinds = [record.kind for record in where.sink.records[number:]]
     order = ["run_begin", "plan", "approval", "validate", "discharged", "run_end"]
     assert [kind for kind in kinds if kind != "verify"] == ["discharged", *order]
-    assert any("is removed" in note for note in where.screen.notes)
+    assert any("was removed" in note for note in where.screen.notes)
     assert plan(where, wanted(3)).idle and apply(where, wanted(3)).report is None
 
 

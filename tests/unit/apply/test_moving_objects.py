@@ -80,8 +80,8 @@ def test_a_move_that_somebody_else_started_is_compared_with_too() -> None:
     [change] = plan(where, HERE).changes
     assert [(c.before, c.after) for c in change.paths] == [("cellar", "hall")]
     assert change.notes == (
-        "a move of it runs that is not in the audit log",
-        "this change takes the place of the move that runs",
+        "a move is running that is not in the audit log",
+        "this change replaces the running move",
     )
     assert statuses(apply(where, HERE)) == {"x#2": APPLIED}
     arrive(where)

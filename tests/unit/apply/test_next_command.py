@@ -56,7 +56,7 @@ def test_what_could_not_be_read_midway_is_applied_in_part() -> None:
     assert done.report is not None
     error = done.report.make_error(Again())
     assert error is not None and exit_code(error) == 5
-    assert "1 step not sent: what the plan touches could not be read" in error.message
+    assert "1 step not sent: objects of the plan could not be read" in error.message
     assert error.advice.endswith("Run `kafkaform apply` again.")
 
 
@@ -94,4 +94,4 @@ def test_whoever_does_not_answer_a_dry_run_is_asked_once() -> None:
     asked = where.cluster.requests - before
     assert [api for api in asked if api.endswith(":validate")] == ["CreateTopics:validate"]
     told = [item.detail for item in caught.value.diagnostics]
-    assert len(told) == 3 and sum("not checked, because of no answer" in text for text in told) == 2
+    assert len(told) == 3 and sum("not checked: no answer" in text for text in told) == 2

@@ -163,7 +163,7 @@ def test_what_runs_is_left_and_told() -> None:
     lines, sent = len(where.sink.whole), moves(where)
     assert complete(apply(where, THERE))
     assert standing(where.screen.recoveries[0].work) == [(TICKET, STARTED)]
-    assert "still runs" in where.screen.notes[0]
+    assert "is still running" in where.screen.notes[0]
     assert (len(where.sink.whole), moves(where)) == (lines, sent) and owed(where) == [TICKET]
 
 
@@ -173,7 +173,7 @@ def test_a_failed_move_is_told_and_started_again() -> None:
     where.cluster.depot.stop("x")
     assert statuses(apply(where, THERE)) == {"x#2": STARTED}
     assert discharged(where) == [(TICKET, "failed")] and owed(where) == [TICKET]
-    assert "ended short of its target: it was stopped" in where.screen.notes[0]
+    assert "ended before it reached its target: it was stopped" in where.screen.notes[0]
 
 
 def test_a_move_that_cannot_be_asked_about_stays_open() -> None:
@@ -181,7 +181,7 @@ def test_a_move_that_cannot_be_asked_about_stays_open() -> None:
     where, _ = moving()
     where.cluster.faults.schedule(lost_reply(), "ListMoves")
     assert complete(apply(where, THERE))
-    assert "could not be asked about" in where.screen.notes[0] and owed(where) == [TICKET]
+    assert "could not be checked" in where.screen.notes[0] and owed(where) == [TICKET]
 
 
 def test_a_move_of_an_object_that_the_state_lost_is_asked_about() -> None:

@@ -158,11 +158,11 @@ def test_a_missing_secret_stops_before_anything_is_written(known: dict[str, str]
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("admin", "Give the variable with KF_VAR_admin or a var file."),
+        ("admin", "Set the variable with KF_VAR_admin or in a variables file."),
         (
             'passwords["x"][0]',
-            'Give the variable passwords with its element ["x"][0]: KF_VAR_passwords or a var '
-            "file.",
+            'Set the variable passwords including its element ["x"][0], with KF_VAR_passwords or '
+            "in a variables file.",
         ),
     ],
 )

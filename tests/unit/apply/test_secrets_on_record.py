@@ -49,7 +49,7 @@ def test_a_plan_that_says_a_secret_is_refused(said: Declared, place: str) -> Non
     with pytest.raises(ConfigurationError) as refused:
         apply(where, desired(said))
     (fault,) = refused.value.diagnostics
-    assert fault.summary == f"kafka_topic.t says a secret in plain text, in {place}"
+    assert fault.summary == f"kafka_topic.t contains a secret in plain text, in {place}"
     assert fault.range is not None and "canary" not in fault.summary + fault.advice
     assert records_of(where.sink) == [] and where.cluster.requests["CreateTopics"] == 0
     refuse_exposed(plan(where, desired(topic("other"))))

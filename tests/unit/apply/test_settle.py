@@ -30,7 +30,7 @@ def test_why_it_could_not_be_read_is_said_beside_why_there_was_no_answer() -> No
     said, because the step may have been carried out."""
     said = untold(Failed(WHO, UNREAD))
     assert said is not None and said.code == "TRANSPORT" and said.advice == "Renew it."
-    assert said.message == "no answer; reading it again: certificate verify failed"
+    assert said.message == "no answer; reading it again failed: certificate verify failed"
 
 
 def test_the_same_reason_is_said_once() -> None:
@@ -76,7 +76,7 @@ def test_nothing_more_is_sent_while_an_outcome_is_unknown() -> None:
         assert statuses(done)["t#2"] == ends
         assert done.report is not None
         told = [r.outcome.fault.message for r in done.report.results if r.outcome.fault]
-        said = "it is not known what became of CreateTopics for kafka_topic.u"
+        said = "the outcome of CreateTopics for kafka_topic.u is not known"
         assert (said in told) is hangs
 
 

@@ -167,7 +167,7 @@ def test_growth_and_a_move_are_one_change_in_order() -> None:
 
 
 def test_a_topic_that_moves_can_be_deleted() -> None:
-    """Its move has ended short of its target then, and its throttle leaves the brokers."""
+    """Its move has ended before it reached its target then, and its throttle leaves the brokers."""
     where = ready()
     apply(where, wanted(3))
     gone = (removed("kafka_topic.t", destroy=True),)

@@ -142,12 +142,12 @@ def test_another_runs_record_fences_this_one(
     first, second = (KINDS[kind](tmp_path, server[1]) for _ in range(2))
     old, new = story.journal(first, "old"), story.journal(second, "new")
     old.write(RecordKind.STATE, BODY)
-    with pytest.raises(Locked, match="another run goes on with this log"):
+    with pytest.raises(Locked, match="another run has written to this log"):
         new.write(RecordKind.STATE, BODY)  # it had read the log before that record
     new = story.journal(KINDS[kind](tmp_path, server[1]), "new")
     new.write(RecordKind.STATE, BODY)
     for _ in range(2):
-        with pytest.raises(Locked, match="another run goes on with this log"):
+        with pytest.raises(Locked, match="another run has written to this log"):
             old.write(RecordKind.INTENT, BODY)
     new.write(RecordKind.STATE, BODY)
     assert [r.run for r in story.records_of(second)] == ["old", "new", "new"]
@@ -217,7 +217,7 @@ DAMAGES: dict[str, Callable[[dict[str, s3.Stored], str, str], object]] = {
     "does not end with a whole line": lambda stored, first, second: stored.update(
         {second: s3.Stored(stored[second].data[:-1], '"cut"', 0.0)}
     ),
-    "begins within the object before it": lambda stored, first, second: stored.update(
+    "overlaps the object before it": lambda stored, first, second: stored.update(
         {first: s3.Stored(stored[first].data * 3, '"more"', 0.0)}
     ),
 }
@@ -262,7 +262,7 @@ def test_reading_moves_no_claim(remote: ObjectSink) -> None:
     journal.write(RecordKind.STATE, BODY)
     story.journal(ObjectSink(remote.objects), "run-2").write_all([(RecordKind.STATE, BODY)] * 2)
     assert remote.last() is not None and verify_log(remote.lines()).records == 3
-    with pytest.raises(Locked, match="another run goes on"):
+    with pytest.raises(Locked, match="another run has written"):
         journal.write(RecordKind.STATE, BODY)
     assert verify_log(ObjectSink(remote.objects).lines()).records == 3
 

@@ -18,8 +18,8 @@ from kafkaform.core.resource import Fault, FaultClass
 from ...kit.simulated.engine import apply, identity
 from ...kit.simulated.moving_boxes import THERE, TICKET, arrive, moving
 
-GONE = Fault(SUPERSEDED, "the plan that follows asks for the same", FaultClass.NOT_APPLIED)
-LOST = Fault("NO_ANSWER", "it did not happen", FaultClass.NOT_APPLIED)
+GONE = Fault(SUPERSEDED, "the next plan asks for the same values", FaultClass.NOT_APPLIED)
+LOST = Fault("NO_ANSWER", "the request was not executed", FaultClass.NOT_APPLIED)
 
 
 def closed(names: Iterable[str], fault: Fault | None = None) -> tuple[Result, ...]:
@@ -42,8 +42,8 @@ def test_a_few_are_told_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
     results = (*closed("a"), *closed("b", GONE), *closed("c", LOST))
     assert told(capsys, *results, runs=("R",)) == [
         "Recovered kafka_topic.a: applied.",
-        "Recovered kafka_topic.b: superseded, the plan that follows asks for the same.",
-        "Recovered kafka_topic.c: not applied; it did not happen.",
+        "Recovered kafka_topic.b: superseded, the next plan asks for the same values.",
+        "Recovered kafka_topic.c: not applied; the request was not executed.",
     ]
 
 
@@ -55,11 +55,11 @@ def test_many_that_ended_alike_are_one_line(
     many = [f"t{n}" for n in range(300)]
     results = (*closed(many, GONE), *closed(many[:6]), *closed("ab", LOST))
     assert told(capsys, *results, runs=runs) == [
-        f"Recovered 300 steps that {whose} left open: superseded, the plan that follows asks for "
-        "the same.",
+        f"Recovered 300 steps that {whose} left open: superseded, the next plan asks for the "
+        "same values.",
         f"Recovered 6 steps that {whose} left open: applied.",
-        "Recovered kafka_topic.a: not applied; it did not happen.",
-        "Recovered kafka_topic.b: not applied; it did not happen.",
+        "Recovered kafka_topic.a: not applied; the request was not executed.",
+        "Recovered kafka_topic.b: not applied; the request was not executed.",
     ]
 
 

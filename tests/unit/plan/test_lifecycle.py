@@ -149,7 +149,9 @@ def test_an_adoption_keeps_undeclared_overrides_and_says_so() -> None:
     change = decided(said, live(config=config))
     assert change.action is Action.UPDATE
     assert [(item.path, item.after) for item in change.paths] == [(("config", "retention.ms"), "5")]
-    assert change.notes == ("config.cleanup.policy is not declared; kept until the next plan",)
+    assert change.notes == (
+        "config.cleanup.policy is not declared; it is kept until the next plan",
+    )
     later = decided(said, live(config=config), row(config=config))
     assert ("config", "cleanup.policy") in [c.path for c in later.paths if c.after is None]
 

@@ -88,7 +88,7 @@ def test_a_file_is_protected(applied: Folder) -> None:
     rewrite(applied, FILE, "")
     rewrite(applied, "textstore_file.motd.name", '"motd"')
     rewrite(applied, "textstore_file.motd.uid", "1")
-    assert "its block is gone, and it is protected" in applied.run("plan")
+    assert "removed from the configuration, but delete protection is on" in applied.run("plan")
     applied.run("apply", "-auto-approve")
     assert "motd" in applied.store.files
 

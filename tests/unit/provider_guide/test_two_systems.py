@@ -99,7 +99,7 @@ def test_a_failure_of_one_stops_what_needs_it(
     monkeypatch.setattr(folder.store, "write", full)
     said = folder.run("apply", "-auto-approve", code=5)
     assert "the store is full" in said
-    assert "textstore_file.name comes first and was not applied" in said
+    assert "it depends on textstore_file.name, which was not applied" in said
     assert list(cluster.topics) == ["others"]
 
 

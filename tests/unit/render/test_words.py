@@ -86,7 +86,7 @@ def test_a_plan_is_told_in_the_words_of_its_provider() -> None:
 @pytest.mark.parametrize(
     ("what", "due", "sentence"),
     [
-        (TASK, False, "x: the restart of it that run R started still runs."),
+        (TASK, False, "x: the restart of it that run R started is still running."),
         (
             SETTING,
             False,
@@ -95,8 +95,8 @@ def test_a_plan_is_told_in_the_words_of_its_provider() -> None:
         (
             SETTING,
             True,
-            "x: the pause of its restart that run R set is still set, and its restart has ended: a "
-            "plan lists its removal.",
+            "x: the pause of its restart that run R set is still set, although its restart has "
+            "ended: the next plan lists its removal.",
         ),
     ],
 )

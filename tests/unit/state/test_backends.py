@@ -101,7 +101,7 @@ def test_save_needs_the_version_that_is_there(opened: Open) -> None:
     backend.save(replace(SMALL, serial=4), first)
     for stale in (first, None, loaded.version):
         for run in (backend, other):
-            with pytest.raises(Locked, match="moved on"):
+            with pytest.raises(Locked, match="changed the state"):
                 run.save(replace(SMALL, serial=5), stale)
     assert opened().load().state == replace(SMALL, serial=4)
 

@@ -62,10 +62,10 @@ def test_save_needs_the_version_that_is_there(backend: LocalBackend) -> None:
     first = backend.save(SMALL, None)
     second = backend.save(replace(SMALL, serial=4), first)
     for stale in (first, None, "4-" + "0" * 64):
-        with pytest.raises(Locked, match="moved on"):
+        with pytest.raises(Locked, match="changed the state"):
             backend.save(replace(SMALL, serial=5), stale)
     backend.path.unlink()
-    with pytest.raises(Locked, match="moved on"):
+    with pytest.raises(Locked, match="changed the state"):
         backend.save(replace(SMALL, serial=5), second)
 
 
