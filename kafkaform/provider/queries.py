@@ -50,7 +50,7 @@ def a_query_does_not_guess(fixture: Fixture) -> None:
                 hidden = [_provoke_refusal(nobody, question, item) for item in (existing, missing)]
                 require(
                     hidden[0] == hidden[1],
-                    f"the answers reveal whether the object exists: {hidden}",
+                    f"refusals reveal existence: {hidden}",
                 )
                 require(hidden[0] != absent, f"hidden counts as missing: {absent}")
         _provoke_refusal(bench, _UNKNOWN, existing)
