@@ -81,7 +81,8 @@ def plan_changes(
             refuse_lost_state(stored, found, workspace)
             # The log is ahead of the state after a crash: its outcomes count, and an intent
             # without an outcome is only pending, because its request may have been lost.
-            state = replay_log(found, state).state
+            if found.unsaved:
+                state = replay_log(found, state).state
             with open_sessions(workspace, state, found) as sessions:
                 plan = plan_workspace(workspace, sessions, state, found, options, announce)
                 # No lock is held: an apply that runs at the same time creates objects that look
