@@ -273,20 +273,23 @@ check "brokers" {
 
 DATA_RULES: Mapping[str, tuple[str, ...]] = {
     "kafka_topic": (
-        "A topic that may not be seen is an error that names the missing right, and is never "
-        "answered as missing.",
+        "A hidden topic is an error that names the missing right. It never counts as missing.",
     ),
-    "kafka_topics": ("For its configs each topic is read by name, so name those that you need.",),
+    "kafka_topics": (
+        "kafkaform reads the configs of each topic by name, so select only the topics that you "
+        "need.",
+    ),
     "kafka_acls": (
-        "`Match` is Kafka's: literal and prefixed patterns that cover `resource_name`, and `*`.",
-        "Without Describe on Cluster it is an error: who may not see ACLs sees none.",
+        "`Match` works as in Kafka: literal and prefixed patterns that cover `resource_name`, and "
+        "`*`.",
+        "Without Describe on Cluster it is an error, because nobody sees any ACL then.",
     ),
     "kafka_quotas": ("Without DescribeConfigs on Cluster it is an error.",),
     "kafka_cluster": (),
 }
 ANSWERED = (
-    "The answer. It may stand wherever a value may, also in `for_each`. It is read in every plan; "
-    "`kafkaform validate` reads nothing and checks what hangs on it for names."
+    "The answer. You can use it wherever a value is allowed, also in `for_each`. Every plan reads "
+    "it; `kafkaform validate` does not, and checks only names in expressions that use it."
 )
 
 LEVEL_EXAMPLES = {
@@ -350,23 +353,23 @@ resource "kafka_client_metrics" "shop" {
 }
 
 LEVEL_RULES = (
-    "The object is there when it has a config of its own, and gone when it has none.",
-    "`config` is the whole truth: one that is set at this level and not in it is shown as removed, "
-    'with the value that takes effect then. `config_mode = "additive"` leaves others alone, and '
-    "so do `lifecycle.ignore_changes` and a null.",
-    "Values are compared after parsing, lists in their order unless it has no meaning.",
-    "A value of the wrong type or out of range is a fault of the plan; the broker checks the rest "
-    "in the dry run.",
+    "The object exists as long as it has configs of its own.",
+    "`config` is authoritative: the plan removes configs of this level that are not in the map, "
+    'and shows the values that take effect then. `config_mode = "additive"`, '
+    "`lifecycle.ignore_changes` and null keep configs.",
+    "Values are compared after parsing. The order of a list counts where it has a meaning.",
+    "The plan refuses values of the wrong type or out of range; the broker checks the rest in the "
+    "dry run.",
 )
 BROKER_RULES = (
     *LEVEL_RULES,
-    "A config that brokers read only when they start is refused: it needs a restart.",
-    "Replication throttles (`*.replication.throttled.rate`) stay unless they are declared: tools "
-    "that move replicas set them.",
-    "A broker tells neither passwords nor the value of a config that it does not know, such as a "
-    "plugin's. They go into `secret_config`, and plans show that they are set and nothing more. An "
-    "undeclared one that would be removed is named in a warning, since nobody could bring it back.",
-    "Kafka keeps secrets that are set so in its metadata log without encryption.",
+    "The plan refuses configs that brokers read only at startup.",
+    "Replication throttles (`*.replication.throttled.rate`) stay unless they are declared, because "
+    "tools that move replicas set them.",
+    "A broker reveals neither passwords nor the values of configs that it does not know, such as "
+    "those of plugins. Put them into `secret_config`; plans show only that they are set. If a plan "
+    "removes an undeclared secret, it warns, because nobody can restore it.",
+    "Kafka stores these secrets in its metadata log without encryption.",
 )
 
 
@@ -382,29 +385,32 @@ PAGES: Mapping[str, Page] = {
         intro="The import id is the topic's name.",
         example=TOPIC_EXAMPLE,
         rules=(
-            "`partitions` can be raised. Lowering it is blocked: Kafka cannot remove partitions.",
-            "Another `replication_factor`, or another `replica_assignment` of partitions that "
-            "exist, moves replicas: the plan shows where to, the apply starts the move and does "
-            "not wait. [Where replicas are](../placement.md) tells all of it. A block that says "
-            "neither moves nothing.",
-            "A topic is never replaced. Another `name` is another topic: the old one stays, "
-            "because it is protected. To delete the old one, give it an address of its own before "
-            "the apply: `kafkaform state mv kafka_topic.orders kafka_topic.old`, and write a "
-            "`removed` block for `kafka_topic.old`.",
-            "`config` is the whole truth: a live override that is not in it is shown as removed, "
-            "with the value that takes effect then. Three things stay: keys that "
-            "`ignore_changes` names, `*.replication.throttled.replicas`, and everything else if "
-            '`config_mode = "additive"`.',
+            "You can raise `partitions`. A plan that lowers it is blocked: Kafka cannot remove "
+            "partitions.",
+            "If you change `replication_factor`, or the `replica_assignment` of existing "
+            "partitions, replicas move: the plan shows where, and the apply starts the move and "
+            "does not wait. A block with neither moves nothing. See "
+            "[Where replicas are](../placement.md).",
+            "A topic is never replaced. Another `name` is another topic, and the old topic stays, "
+            "because it is protected. To delete the old topic, give it an address of its own "
+            "before the apply (`kafkaform state mv kafka_topic.orders kafka_topic.old`), and write "
+            "a `removed` block for `kafka_topic.old`.",
+            "`config` is authoritative: the plan removes live overrides that are not in the map, "
+            "and shows the values that take effect then. It keeps the keys in `ignore_changes`, "
+            "`*.replication.throttled.replicas`, and, with "
+            '`config_mode = "additive"`, everything else.',
             'Values are compared after parsing: `1`, `"1"` and `" 1"` are equal. So are '
-            '`compact,delete` and `delete,compact`. `retention("7d")` writes milliseconds.',
-            "A config key that Kafka does not have, a value of the wrong type, and a value out of "
-            "range are faults of the plan, before anything is sent.",
-            "A new topic is protected. To delete it, put a `removed` block with "
-            "`lifecycle { destroy = true }` in the place of its block.",
-            "A topic is deleted by its id. A topic that was recreated outside under the same name "
-            "is not deleted.",
-            "Names that start with `__` belong to Kafka. They are not created, changed or deleted.",
-            "Two names that differ only in `.` and `_` collide in Kafka's metrics: blocked.",
+            '`compact,delete` and `delete,compact`. `retention("7d")` gives milliseconds.',
+            "The plan refuses config keys that Kafka does not have, and values of the wrong type "
+            "or out of range, before anything is sent.",
+            "A new topic is protected. To delete it, replace its block with a `removed` block with "
+            "`lifecycle { destroy = true }`.",
+            "A topic is deleted by its id. A topic that somebody recreated under the same name is "
+            "not deleted.",
+            "Topics whose names start with `__` belong to Kafka. kafkaform does not create, change "
+            "or delete them.",
+            "Two names that differ only in `.` and `_` collide in Kafka's metrics, so the plan "
+            "blocks them.",
         ),
         configs={"Topic configs": TOPIC_KEYS.values()},
     ),
@@ -415,12 +421,12 @@ PAGES: Mapping[str, Page] = {
         "The import id is the topic's name.",
         example=CONFIG_EXAMPLE,
         rules=(
-            "The object exists while the topic has overrides of its own. A topic that has some "
-            "already must be adopted or imported.",
-            "Deleting it removes the overrides that the topic has, but not replication throttles; "
-            "the topic stays. It is not protected.",
-            "The same topic in a `kafka_topic` block is a conflict, and blocked: move the configs "
-            "into that block.",
+            "The object exists as long as the topic has overrides. If it already has some, adopt "
+            "or import them.",
+            "Deleting the object removes the overrides of the topic, but not replication "
+            "throttles. The topic stays. The object is not protected.",
+            "If a `kafka_topic` block declares the same topic, the plan blocks this one: move the "
+            "configs into that block.",
             "An internal topic (`__consumer_offsets`) is allowed here, with a warning.",
             "The config keys and their ranges are those of "
             "[kafka_topic](kafka_topic.md#topic-configs).",
@@ -429,7 +435,8 @@ PAGES: Mapping[str, Page] = {
     "kafka_broker_config": Page(
         title="kafka_broker_config",
         schema=PROVIDER.types["kafka_broker_config"].schema,
-        intro="It is read from that broker and sent to it; while it is down, nothing is planned.",
+        intro="kafkaform reads them from that broker and sends them to it. While the broker is "
+        "down, plans block the block.",
         example=LEVEL_EXAMPLES["kafka_broker_config"],
         rules=BROKER_RULES,
         configs={
@@ -441,15 +448,15 @@ PAGES: Mapping[str, Page] = {
     "kafka_cluster_config": Page(
         title="kafka_cluster_config",
         schema=PROVIDER.types["kafka_cluster_config"].schema,
-        intro="There is one in a cluster.",
+        intro="Each cluster has one.",
         example=LEVEL_EXAMPLES["kafka_cluster_config"],
         rules=(
             *BROKER_RULES,
-            "On clusters with eligible leader replicas (KIP-966) `min.insync.replicas` is set from "
-            "the beginning, and Kafka refuses to remove it. Declare it: as long as it is not "
-            "declared, it stays as others set it, and no plan shows that. One broker cannot have "
-            "its own.",
-            "The broker that gets the request checks it; others may have other static configs.",
+            "On clusters with eligible leader replicas (KIP-966), `min.insync.replicas` is set "
+            "from the beginning, and Kafka refuses to remove it or to set it for one broker. If no "
+            "block declares it, it stays as it is, and plans do not show it.",
+            "Only the broker that gets the request checks it; other brokers can have other static "
+            "configs.",
         ),
         configs={"For all brokers": modes(UpdateMode.CLUSTER)},
     ),
@@ -464,7 +471,8 @@ PAGES: Mapping[str, Page] = {
     "kafka_client_metrics": Page(
         title="kafka_client_metrics",
         schema=PROVIDER.types["kafka_client_metrics"].schema,
-        intro="Needs Kafka 3.7 or newer, and a metrics reporter on the brokers that takes them.",
+        intro="Needs Kafka 3.7 or newer, and a metrics reporter on the brokers that receives the "
+        "metrics.",
         example=LEVEL_EXAMPLES["kafka_client_metrics"],
         rules=LEVEL_RULES,
         configs={"Subscriptions": METRICS_KEYS.values()},
@@ -472,59 +480,61 @@ PAGES: Mapping[str, Page] = {
     "kafka_quota": Page(
         title="kafka_quota",
         schema=PROVIDER.types["kafka_quota"].schema,
-        intro="[Users and quotas](../users-and-quotas.md) tells every form of entity, and "
-        "`kafkaform explain quota` which limits a client has in the end.",
+        intro="[Users and quotas](../users-and-quotas.md) shows all forms of entities, and "
+        "`kafkaform explain quota` shows the limits that apply to a client.",
         example=QUOTA_EXAMPLE,
         rules=(
             "Exactly one form: `user` and/or `client_id`, or `ip`, or `entity_type` with or "
             "without `entity_name`.",
-            "A limit that is removed is removed by name, never by a value. NaN, infinity and what "
-            "is not above 0 are refused in the plan.",
+            'To remove a limit, remove it from `config`; no value means "no limit". The plan '
+            "refuses NaN, infinity and numbers that are not above 0.",
             "Two values are equal if they differ by less than a billionth.",
-            "The dry run is the broker's own (`validate_only`).",
+            "The broker checks changes in the dry run (`validate_only`).",
         ),
     ),
     "kafka_user_scram_credential": Page(
         title="kafka_user_scram_credential",
         schema=PROVIDER.types["kafka_user_scram_credential"].schema,
-        intro="[Users and quotas](../users-and-quotas.md) tells when a password is sent, and what "
+        intro="[Users and quotas](../users-and-quotas.md) says when a password is sent, and what "
         "happens if the answer is lost.",
         example=LOGIN_EXAMPLE,
         rules=(
-            "A user with two mechanisms is two blocks; each is sent in a request of its own.",
-            "What is sent is a salted hash with a new salt. No plan, state or log holds a "
+            "A user with two mechanisms needs two blocks; each is sent in its own request.",
+            "kafkaform sends a salted hash with a new salt. Plans, state and logs never contain a "
             "password.",
-            "A login that is adopted or imported keeps its password.",
-            "Brokers have no dry run for it; the right to do it is checked beforehand.",
+            "An adopted or imported credential keeps its password.",
+            "Kafka has no dry run for credentials; kafkaform checks the right beforehand.",
         ),
     ),
     "kafka_acl": Page(
         title="kafka_acl",
         schema=PROVIDER.types["kafka_acl"].schema,
-        intro="[ACLs and roles](../acls.md) tells what is refused and in which order rules are "
-        "made and deleted; [who may do what](../access.md) how they are decided.",
+        intro="[ACLs and roles](../acls.md) says which rules are refused, and in which order rules "
+        "are created and deleted; [who may do what](../access.md) says how Kafka decides.",
         example=ACL_EXAMPLE,
         rules=(
-            "A rule that Kafka would store and never use is refused in the plan: an operation that "
-            "the resource does not know, a principal without a type, a host that is a name.",
-            "Under each rule that is made or deleted a plan says who gains and loses what by it.",
-            "A plan that would take the rights of whom it runs as, or delete the last ACL of a "
-            "resource that may then be open to everybody, is blocked (exit 8).",
-            "Without Describe on Cluster nobody sees any ACL, and nothing is planned for them.",
-            "Brokers have no dry run for ACLs; fresh reads and our own rights stand in for it.",
+            "The plan refuses rules that Kafka would store and never use: an operation that the "
+            "resource type does not have, a principal without a type, a host name as the host.",
+            "For each rule that it creates or deletes, the plan says who gains and loses what.",
+            "A plan is blocked (exit 8) if it takes rights from the principal that runs it, or "
+            "deletes the last ACL of a resource that can then be open to everybody.",
+            "Without Describe on Cluster nobody sees any ACL, and kafkaform plans nothing for "
+            "ACLs.",
+            "Kafka has no dry run for ACLs; kafkaform reads them again and checks its own rights "
+            "instead.",
         ),
     ),
     "kafka_access": Page(
         title="kafka_access",
         schema=PROVIDER.types["kafka_access"].schema,
-        intro="[Roles](../acls.md#roles) has a table of what each of them may do.",
+        intro="[Roles](../acls.md#roles) has a table of the rights of each role.",
         example=ACCESS_EXAMPLE,
         rules=(
-            "Plans, the state and the log have the rules themselves, as "
-            '`kafka_access.billing/acl["Read|Topic|shop.orders|Literal"]`. What is done to the '
-            "block (`moved`, `removed`, `--target`, `state mv`) is done to all of them.",
-            "Its `lifecycle`, `depends_on`, `owner` and `labels` are those of its rules.",
-            "A role that names nothing of what it needs is refused.",
+            "Plans, the state and the log contain the rules themselves, such as "
+            '`kafka_access.billing/acl["Read|Topic|shop.orders|Literal"]`. What you do to the '
+            "block (`moved`, `removed`, `--target`, `state mv`) applies to all of them.",
+            "The block's `lifecycle`, `depends_on`, `owner` and `labels` apply to its rules.",
+            "A role without a resource that it needs is refused.",
         ),
     ),
     "provider": Page(

@@ -148,9 +148,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests stay until the end; each search for garbage would look at all of them."""
+    """Thousands of tests stay until the end; each search for garbage would look at all of them.
+    And there are fewer searches than a program with little memory needs."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -186,7 +188,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if config.getoption("--quick"):
-        quick.take_few_examples()
+        quick.hurry()
     for plugin in (guard, extras):
         config.pluginmanager.register(plugin)
 

@@ -10,20 +10,15 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-KAFKAFORM, PROVIDERS = ROOT / "kafkaform", ROOT / "providers"
+from .kit.sources import PACKAGES, ROOT, list_nodes, list_sources
+
+KAFKAFORM, PROVIDERS = PACKAGES
 
 DESIGN = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_MODULES = 22
 """In a folder, beside its `__init__.py` and its sub-folders."""
-
-
-@cache
-def sources() -> tuple[Path, ...]:
-    found = sorted([*KAFKAFORM.rglob("*.py"), *PROVIDERS.rglob("*.py")])
-    return tuple(found)
 
 
 def shown(path: Path) -> str:
@@ -39,12 +34,6 @@ def module_name(path: Path) -> tuple[str, ...]:
 
 
 @cache
-def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """All of a file's, in no order that matters."""
-    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-
-
-@cache
 def imports(path: Path) -> tuple[tuple[str, ...], ...]:
     """Every import in the file, function-level and TYPE_CHECKING ones too, made absolute."""
     return tuple(_imports(path))
@@ -52,7 +41,7 @@ def imports(path: Path) -> tuple[tuple[str, ...], ...]:
 
 def _imports(path: Path) -> Iterator[tuple[str, ...]]:
     package = module_name(path) if path.name == "__init__.py" else module_name(path)[:-1]
-    for node in nodes(path):
+    for node in list_nodes(path):
         if isinstance(node, ast.Import):
             for name in node.names:
                 yield tuple(name.name.split("."))
@@ -74,7 +63,7 @@ def own(imported: tuple[str, ...]) -> tuple[str, ...] | None:
 @cache
 def folders() -> frozenset[str]:
     """`plan`, `language/values`, `kafkaform_kafka/wire`: every folder that holds modules."""
-    own_names = (own(module_name(path.parent / "__init__.py")) for path in sources())
+    own_names = (own(module_name(path.parent / "__init__.py")) for path in list_sources())
     return frozenset("/".join(name) for name in own_names if name)
 
 
@@ -129,7 +118,7 @@ def may_import(folder: str, target: str) -> bool:
 def test_imports_follow_the_table() -> None:
     """Each folder imports only what architecture §2 allows it, and nothing stands below itself."""
     wrong = []
-    for path in sources():
+    for path in list_sources():
         name = own(module_name(path))
         # The root, which is the way in, has no name.
         folder = "/".join((name if path.name == "__init__.py" else name[:-1]) if name else ())
@@ -153,7 +142,7 @@ def test_providers_do_not_import_each_other() -> None:
     assert crosses(("kafkaform_connect", "session"), ("kafkaform_kafka", "connection", "tls"))
     assert not crosses(("kafkaform_kafka", "session"), ("kafkaform_kafka", "wire", "client"))
     assert not crosses(("fleet", "access"), ("kafkaform_kafka", "authority", "authorizer"))
-    for path in sources():
+    for path in list_sources():
         name = own(module_name(path))
         for imported in imports(path):
             assert not crosses(name or (), own(imported) or ()), f"{path}: {'.'.join(imported)}"
@@ -174,7 +163,7 @@ def test_the_tables_name_every_folder() -> None:
 def test_each_package_stands_above_what_it_imports() -> None:
     """The picture of the floors tells the truth."""
     floor = floors()
-    for path in sources():
+    for path in list_sources():
         name = own(module_name(path))
         for imported in imports(path) if name else ():
             target = own(imported)
@@ -185,7 +174,7 @@ def test_each_package_stands_above_what_it_imports() -> None:
 def test_folders_import_each_other_without_circles() -> None:
     """No folder needs another one that needs it."""
     graph: dict[str, set[str]] = {folder: set() for folder in folders()}
-    for path in sources():
+    for path in list_sources():
         name = own(module_name(path))
         folder = "/".join((name if path.name == "__init__.py" else name[:-1]) if name else ())
         for imported in imports(path) if folder else ():
@@ -197,14 +186,14 @@ def test_folders_import_each_other_without_circles() -> None:
 
 def test_folders_stay_small() -> None:
     """A folder is read at a glance."""
-    modules = Counter(path.parent for path in sources() if path.name != "__init__.py")
+    modules = Counter(path.parent for path in list_sources() if path.name != "__init__.py")
     large = {shown(folder): many for folder, many in modules.items() if many > MAX_MODULES}
     assert not large
 
 
 def test_modules_import_each_other_without_cycles() -> None:
     """The import graph of the modules has no cycle."""
-    known = {module_name(p): p for p in sources()}
+    known = {module_name(p): p for p in list_sources()}
     graph: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for name, path in known.items():
         graph[name] = set()
@@ -230,10 +219,10 @@ def test_modules_import_each_other_without_cycles() -> None:
 def test_files_and_functions_stay_short() -> None:
     """Files stay under 400 lines, functions under 60, and every function says what it returns."""
     wrong = []
-    for path in sources():
+    for path in list_sources():
         if len(path.read_text(encoding="utf-8").splitlines()) > MAX_FILE_LINES:
             wrong.append(f"{shown(path)} is long")
-        for node in nodes(path):
+        for node in list_nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 place = f"{shown(path)}:{node.lineno}: {node.name}"
                 if (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION_LINES:
@@ -245,7 +234,7 @@ def test_files_and_functions_stay_short() -> None:
 
 def calls(path: Path) -> Iterator[tuple[str, str]]:
     """What a file calls by a bare name: the name, and where."""
-    for node in nodes(path):
+    for node in list_nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.func.id, f"{shown(path)}:{node.lineno}: {node.func.id}"
 
@@ -253,7 +242,7 @@ def calls(path: Path) -> Iterator[tuple[str, str]]:
 def test_only_cli_and_render_print() -> None:
     """Nothing but the command line and the renderers prints, and nothing loads pickles."""
     wrong = []
-    for path in sources():
+    for path in list_sources():
         loud = module_name(path)[1:2] in (("cli",), ("render",))
         never = {"eval", "exec"} if loud else {"eval", "exec", "print"}
         wrong += [place for name, place in calls(path) if name in never]
@@ -272,7 +261,7 @@ TERMINAL = {
 
 def test_only_cli_knows_how_things_are_drawn() -> None:
     """Nothing below `cli` imports a library of command lines or screens, wherever in a file."""
-    below = [path for path in sources() if module_name(path)[1:2] != ("cli",)]
+    below = [path for path in list_sources() if module_name(path)[1:2] != ("cli",)]
     drawing = {"typer", "click", "rich"}
     assert not [shown(p) for p in below if drawing & {imported[0] for imported in imports(p)}]
 
@@ -282,9 +271,9 @@ def test_operations_leave_terminal_and_signals_alone() -> None:
     may run in a service or a notebook."""
     hidden = {("sys", "stdout"), ("sys", "stderr"), ("sys", "stdin"), ("signal", "signal")}
     wrong = []
-    for path in (path for path in sources() if module_name(path)[1:2] == ("workflow",)):
+    for path in (path for path in list_sources() if module_name(path)[1:2] == ("workflow",)):
         wrong += [place for name, place in calls(path) if name in ("print", "input")]
-        for node in nodes(path):
+        for node in list_nodes(path):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 used = f"{node.value.id}.{node.attr}"
                 wrong += [f"{shown(path)}:{node.lineno}: {used}"] if used in TERMINAL else []
@@ -329,6 +318,6 @@ def test_only_the_parser_and_the_evaluation_know_of_passed_over_blocks() -> None
     """A block that repeats an earlier one is a `Block` like any other, except to those who save
     time by it."""
     module = ("kafkaform", "syntax", "stamps")
-    knowing = [path for path in sources() if module in {one[:3] for one in imports(path)}]
+    knowing = [path for path in list_sources() if module in {one[:3] for one in imports(path)}]
     for name in map(module_name, knowing):
         assert name[1:2] == ("syntax",) or name[1:3] == ("language", "evaluate"), name

@@ -105,6 +105,7 @@ def test_the_lock_file_is_the_closure() -> None:
         assert hashes and all(re.fullmatch("[0-9a-f]{64}", one) for one in hashes), name
 
 
+@pytest.mark.slow("asks the package index")
 @pytest.mark.timeout(600)
 def test_pip_takes_the_lock_file_and_no_other_hash(tmp_path: Path) -> None:
     """Where packages can be had: everything is found with its hash, as wheels, and one file with

@@ -1,4 +1,4 @@
-"""In: an approved plan, sessions, state and journal. Out: the world changed exactly so, recorded.
+"""In: an approved plan, sessions, state and journal. Out: the world changed as planned, on record.
 
 Must not know: HCL, how anything is shown, Kafka.
 """

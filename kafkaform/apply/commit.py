@@ -1,8 +1,6 @@
-"""What an applied step leaves in the state: only what succeeded, path by path."""
+"""Compute the row that an applied step leaves: only what succeeded, path by path."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -17,16 +15,16 @@ GONE = (Action.DELETE, Action.FORGET)
 def commit_step(
     row: Row | None, change: Change, paths: tuple[Path, ...], outcome: Outcome, seq: int
 ) -> Row | None:
-    """The row after one applied step; None if the row goes: what nobody owns has none.
+    """The row after one applied step, None if there is none any more.
 
-    paths: what the step made true (empty for a change without steps); seq: of the audit record
-    that proves it, which becomes the row's origin if this run made, adopted or imported the
-    object.
+    paths: what the step made true, empty for a change without steps; seq: the number of its audit
+    record, which becomes the origin of the row if the step made, adopted or imported the object.
     """
     if change.action in GONE or not change.row_after.owners:
         return None
     taken = change.action is Action.CREATE or change.adopts
     incarnation = outcome.incarnation or change.incarnation
+    # A row of an earlier object with the same name says nothing about this one.
     same = row if row is not None and row.incarnation == incarnation else None
     return Row(
         identity=change.identity,
@@ -52,18 +50,14 @@ def refresh_row(row: Row, change: Change) -> Row:
 
 
 def _compute_attributes(row: Row | None, change: Change, paths: tuple[Path, ...]) -> FrozenMap:
-    """As planned, but what other steps of the change have still to write is as it was.
-
-    row: of this very object, if there is one already; of the others nothing is kept.
-    """
+    """The attributes as planned, but as before where other steps have yet to write. row: that of
+    this very object, if there is one already."""
+    # If a later step fails, the row must not claim what that step was to write: the next plan would
+    # see drift instead of a change that is still to be made.
     after = lay_over(change.after or EMPTY, change.theirs, EMPTY)
     if not change.steps:
         return keep_set_values(after)
     done, was = set(paths), row.attributes if row is not None else change.before or EMPTY
     rest = [path for step in change.steps for path in step.paths if path not in done]
-    return keep_set_values(lay_over(after, _select_attribute_paths(rest, after), was))
-
-
-def _select_attribute_paths(paths: Iterable[Path], attributes: FrozenMap) -> list[Path]:
-    """The paths that are attributes; owner and labels have members of their own in a row."""
-    return [path for path in paths if path[0] in attributes]
+    # Owner and labels are no attributes: they have members of their own in a row.
+    return keep_set_values(lay_over(after, [path for path in rest if path[0] in after], was))

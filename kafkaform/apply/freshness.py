@@ -1,8 +1,8 @@
-"""Is the world still the one that was reviewed? One difference and the plan is refused.
+"""Refuse a plan if the world is no longer the one that was reviewed: one difference is enough.
 
-Only what the plan touches is compared: other people's merges do not stale a review. Each
-attribute that a change writes is compared whole, so an override that somebody added to an
-authoritative map is noticed too.
+Only what the plan touches is compared, so that other people's merges do not make a review stale.
+Each attribute that a change writes is compared as a whole: an entry that somebody added to a map
+that the block owns is noticed, too.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..audit.index import LogIndex
-from ..core.change import Action, Change, Path
+from ..core.change import Action, Change, Ownership, Path
 from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY
 from ..plan.approval import RULE, compute_approval
 from ..plan.diff import flatten, render_path
-from ..plan.drafts import read_ownership
 from ..plan.model import Plan
 from ..plan.observe import resolve_absence
 from ..provider.contract import Provider, ResourceType, Session, collect_types
@@ -31,8 +30,8 @@ SHOWN = 5
 
 
 def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
-    """Raises PlanRefused for a plan whose approval or steps do not follow from what it says (the
-    file was altered by hand), and for one that was approved by other rules than today's."""
+    """Raises PlanRefused for a plan whose approval or steps do not follow from its changes, because
+    the file was altered by hand, and for one that was approved by other rules than today's."""
     if plan.rule != RULE:
         raise PlanRefused(
             "the plan was approved by the rules of another version of kafkaform, which covered "
@@ -46,10 +45,7 @@ def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
 
 
 def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session]) -> None:
-    """The plan belongs to this state and these systems.
-
-    Raises PlanRefused: another lineage or scope id than the state or the system has.
-    """
+    """Raises PlanRefused for a plan of another state, and OtherSystem for one of another system."""
     if plan.lineage != state.lineage:
         raise PlanRefused("the plan was made for another state", AGAIN)
     for instance, planned in plan.instances.items():
@@ -68,7 +64,7 @@ def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session])
 
 
 def refuse_other_system(plan: Plan, instance: str, session: Session) -> None:
-    """Raises OtherSystem if the instance answers as another one than it did for this plan."""
+    """Raises OtherSystem if the instance is another system than it was for this plan."""
     scope, planned = session.facts.scope_id, plan.instances[instance].facts.scope_id
     if scope != planned:
         words = session.words
@@ -80,7 +76,8 @@ def refuse_other_system(plan: Plan, instance: str, session: Session) -> None:
 
 
 def _is_consistent(plan: Plan, providers: Mapping[str, Provider]) -> bool:
-    """Whether approval and steps are those of the changes; a forged file may lack any part."""
+    """True if approval and steps follow from the changes."""
+    # A forged file may lack any part, and a provider's functions were not written for that.
     try:
         kept = all(flatten(c.after).keys() >= {*c.theirs} for c in plan.effective)
         return (
@@ -102,7 +99,7 @@ def _has_altered_steps(plan: Plan, providers: Mapping[str, Provider]) -> bool:
 
 
 Written = Callable[[Collection[Identity]], Mapping[Identity, Collection[Path]]]
-"""Identities -> the paths of each that the audit log shows as written or taken over by us."""
+"""Identities -> for each the paths that the audit log shows as written or taken over by us."""
 
 
 def refuse_unproven_removals(
@@ -113,12 +110,12 @@ def refuse_unproven_removals(
     types: Mapping[str, ResourceType],
     written: Written,
 ) -> None:
-    """What is taken away must be ours: a deletion, a release, and an update that removes a path
-    need a row whose origin in this log made, adopted or imported that very object in the system
-    that answers, and has not ended. Of an object that others share (`ResourceType.left`), a
-    deletion or release removes only paths that this log shows as ours too.
+    """Raises PlanRefused for a change that takes away what is not proven to be ours.
 
-    Raises PlanRefused: a row that was written into the state by hand takes nothing away.
+    A deletion, a release, and an update that removes a path need a row with a valid origin: the
+    record that made, adopted or imported that very object in the system that answers. From an
+    object that others share (`ResourceType.left`), a deletion or release removes only paths that
+    the log shows as ours. So a row that was written into the state by hand takes nothing away.
     """
     asked = [c for c in changes if not c.adopts and (c.takes_away or c.removed)]
     for change in asked:
@@ -159,11 +156,11 @@ def refuse_if_stale(
     applied: Mapping[str, str | None],
     again: Again = APPLY,
 ) -> None:
-    """Read every touched object again and compare. Raises PlanRefused naming what differs, or
-    what could not be read, which says nothing about the plan. again: how the user goes on.
+    """Read every touched object again and compare. Raises PlanRefused naming what differs, or what
+    could not be read, which says nothing about the plan.
 
-    applied: step id -> incarnation made, of steps that this run (or the run it resumes) has
-    applied; what they wrote may show its value before or after, because reads lag.
+    applied: step id -> incarnation that it made, for steps that this run or the run that it resumes
+    has applied; again: how the user goes on.
     """
     _refuse_without_session(changes, sessions)
     readings = list(_read_changes(changes, sessions))
@@ -183,7 +180,8 @@ def refuse_if_stale(
 
 
 def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]], again: Again) -> None:
-    """Raises PlanRefused with each cause once: a dead node fails all reads alike."""
+    """Raises PlanRefused if something could not be read, naming each cause once."""
+    # A dead node fails ten thousand reads in the same way.
     causes: dict[str, list[Change]] = {}
     advice: dict[str, str] = {}
     for change, reading in readings:
@@ -204,7 +202,8 @@ def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]], again: Aga
 
 
 def _render_advice(reading: Failed) -> str:
-    """What else than to repeat the command a fault advises, as a sentence: that is told anyway."""
+    """The advice of a fault as a sentence, unless it is to run the command again, which the caller
+    says anyway."""
     fault = reading.fault
     if fault.kind in (FaultClass.AMBIGUOUS, FaultClass.NOT_APPLIED) or not fault.advice:
         return ""
@@ -231,7 +230,12 @@ def _read_changes(
 ) -> Iterator[tuple[Change, Reading | None]]:
     readings: dict[Identity, Reading] = {}
     for instance, session in sessions.items():
-        ids = [c.identity for c in changes if c.identity.instance == instance and _is_read(c)]
+        ids = [
+            change.identity
+            for change in changes
+            # Forgetting needs no read, so an object that nobody can see can still be let go.
+            if change.identity.instance == instance and change.action is not Action.FORGET
+        ]
         if ids:
             readings.update(session.read(ids))
             session.prove()
@@ -239,17 +243,14 @@ def _read_changes(
         yield change, readings.get(change.identity)
 
 
-def _is_read(change: Change) -> bool:
-    return change.action is not Action.FORGET
-
-
 def _find_row_problem(change: Change, state: State, applied: Collection[str]) -> str | None:
     if any(step.id in applied for step in change.steps or (make_bookkeeping_step(change),)):
         return None
     row = state.objects.get(change.identity)
-    if read_ownership(row) != change.row_before:
+    if (row.ownership if row else Ownership()) != change.row_before:
         return "its record in the state changed"
-    # Nothing else of a forgotten object is looked at: a later one of that name is not this one.
+    # Nothing else of a forgotten object is compared, so its id has to be: a later object of that
+    # name is another one.
     if change.action is Action.FORGET and row and row.incarnation != change.incarnation:
         return "its record in the state is of another object now"
     return None
@@ -279,7 +280,7 @@ def _find_live_problem(
     facts = sessions[change.identity.instance].facts
     live = canonicalize_reading(reading, types[change.identity.kind], facts)
     written = {path for step in change.steps if step.id in applied for path in step.paths}
-    # What a step of this run left for another that waits for it is on no record.
+    # A step that waits for another one starts from what that one left, and no record says what.
     halfway = {
         path
         for step in change.steps
@@ -292,7 +293,10 @@ def _find_live_problem(
 def _find_difference(
     change: Change, live: Observed, written: Collection[Path], halfway: Collection[Path]
 ) -> str | None:
-    """The first path of the touched attributes that is neither as planned nor as we wrote it."""
+    """The first path of the touched attributes that is neither as planned nor as we wrote it.
+
+    written: paths that this run wrote; halfway: paths that it is still changing.
+    """
     names = {item.path[0] for item in change.paths}
     before, after = flatten(change.before), flatten(change.after or EMPTY)
     now = {p: v for p, v in flatten(live.attributes).items() if p[0] in names}
@@ -303,6 +307,7 @@ def _find_difference(
             continue
         if now.get(path) == before.get(path):
             continue
+        # Reads lag behind writes, so what we wrote may show its value before or after.
         if path in written and now.get(path) == after.get(path):
             continue
         return f"{render_path(path)} changed"

@@ -1,7 +1,8 @@
-"""What a fresh reading says about one step: did it happen, not yet, or something else?
+"""Judge by a fresh reading whether one step happened, not yet, or something else did.
 
-Reads may lag behind writes, never run ahead of them: the target seen is proof, the pre-image
-seen is not proof of anything until the deadline. An object that moves counts as what it will be.
+Reads can lag behind writes and never run ahead of them. So the target, once seen, is proof, and the
+pre-image proves nothing before the deadline. An object with a running task counts as what it will
+be.
 """
 
 from __future__ import annotations
@@ -14,18 +15,24 @@ from msgspec.structs import replace
 from ..core.change import Action, Change, Path, Step
 from ..core.resource import Absent, Facts, Observed, Reading
 from ..core.value import Value
-from ..plan.diff import flatten
-from ..plan.lifecycle import equals_target
+from ..plan.diff import equals_target, flatten
 from ..plan.observe import compute_destination, resolve_absence
 from ..provider.contract import ResourceType
 
 
 class Judgement(StrEnum):
+    """What one reading says about one step."""
+
     DONE = "done"
-    STARTED = "started"  # done as soon as the move that runs has ended
+    """The object is as the step makes it."""
+    STARTED = "started"
+    """It will be as soon as the running task has ended."""
     NOT_YET = "not_yet"
-    OTHER = "other"  # neither pre-image nor target: somebody else was there
-    UNKNOWN = "unknown"  # hidden or failed, or nothing that can be read tells
+    """The object is as it was before the step."""
+    OTHER = "other"
+    """It is neither: somebody else changed it."""
+    UNKNOWN = "unknown"
+    """The object is hidden, could not be read, or looks the same before and after."""
 
 
 HAPPENED = frozenset({Judgement.DONE, Judgement.STARTED})
@@ -34,12 +41,13 @@ HAPPENED = frozenset({Judgement.DONE, Judgement.STARTED})
 def judge_step(
     change: Change, step: Step, reading: Reading, kind: ResourceType, facts: Facts
 ) -> Judgement:
-    """How the live object stands to this step's pre-image and target."""
+    """How the live object compares with the pre-image and the target of the step."""
     if has_emptied(change, step.paths, reading):
         return Judgement.DONE
     found = resolve_absence(reading, change.after)
     if change.action is Action.CREATE and found is not reading:
-        # What others own of it was there before, with other values.
+        # Others had set something on it before our create. Only if all is as we want it is it ours;
+        # other values are their pre-image.
         done = judge_step(change, step, found, kind, facts) is Judgement.DONE
         return Judgement.DONE if done else Judgement.NOT_YET
     reading = found
@@ -48,6 +56,7 @@ def judge_step(
     if not isinstance(reading, Observed):
         return Judgement.UNKNOWN
     if change.action is Action.DELETE:
+        # Another object of that name means that ours is gone, whoever made the new one.
         same = reading.incarnation == change.incarnation
         return Judgement.NOT_YET if same else Judgement.DONE
     if change.incarnation is not None and reading.incarnation != change.incarnation:
@@ -62,18 +71,18 @@ def judge_step(
 
 
 def is_untellable(change: Change, step: Step) -> bool:
-    """True if all that this step writes is hidden data (a new password), so that an object that
-    is there looks the same before and after it."""
+    """True if all that this step writes is hidden data, such as a new password, so that a live
+    object looks the same before and after it."""
     if change.action is not Action.UPDATE:
         return False
     return _agree(step.paths, flatten(change.before), flatten(change.after))
 
 
 def has_emptied(change: Change, paths: Collection[Path], reading: Reading) -> bool:
-    """True if the object is not there because this update took the last of it. What is only its
-    configs, which has no incarnation, ends so, and is not lost.
+    """True if the object is absent because this update removed the last of it.
 
-    paths: those that were written, all of which must have been removed.
+    An object that consists only of its values and has no incarnation ends so, and is not lost.
+    paths: those that the update wrote, all of which must have been removed.
     """
     if change.action is not Action.UPDATE or change.incarnation is not None or not paths:
         return False
@@ -82,7 +91,7 @@ def has_emptied(change: Change, paths: Collection[Path], reading: Reading) -> bo
 
 
 def canonicalize_reading(reading: Observed, kind: ResourceType, facts: Facts) -> Observed:
-    """The reading with attributes in their one spelling, as they will be once it has moved."""
+    """The reading with canonical attributes, as they will be once a running task has ended."""
     return replace(reading, attributes=kind.canonical(compute_destination(reading), facts))
 
 
@@ -101,7 +110,8 @@ def _judge_observed(change: Change, step: Step, live: Observed) -> Judgement:
     now, after, before = flatten(live.attributes), flatten(change.after), flatten(change.before)
     if _agree(step.paths, now, after):
         return Judgement.DONE
-    # A step that waited for another of its change starts from what that one left.
+    # A step that waited for another step of its change starts from what that one left, which the
+    # change does not record.
     not_yet = step.after or _agree(step.paths, now, before)
     return Judgement.NOT_YET if not_yet else Judgement.OTHER
 

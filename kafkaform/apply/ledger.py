@@ -1,10 +1,10 @@
-"""The one place that records: intents before a send, outcomes and state after it.
+"""The one place that records: intents before a send, outcomes and the state after it.
 
-Order is everything: an intent is durable before its request leaves, an outcome before the
-state that follows from it, and each success is in the state before the next batch leaves. An
-obligation stands before the outcome that opens it, in one append: whatever a crash leaves of
-that, no started work is without its obligation. One without its outcome is of an open intent.
-What a step sets and must undo (`Step.owes`) is owed from the append of its intent on.
+The order decides. An intent is durable before its request leaves, an outcome before the state that
+follows from it, and each success is in the state before the next batch leaves. An obligation comes
+before the outcome that opens it, in one append: whatever a crash leaves of that append, no started
+work is without its obligation. What a step sets and must undo (`Step.owes`) is owed from the append
+of its intent on.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from ..audit.event import Record, RecordKind
 from ..audit.journal import Journal
 from ..audit.record_bodies import (
     Subject,
-    make_discharge,
-    make_intent,
-    make_obligation,
-    make_outcome,
-    make_recover,
+    make_discharge_body,
+    make_intent_body,
+    make_obligation_body,
+    make_outcome_body,
+    make_recover_body,
 )
 from ..core.change import Action, Change, Evidence, Repeat, Request, Step
 from ..core.errors import StorageError
-from ..core.head import Head
 from ..core.resource import SETTING, TASK, Identity
 from ..core.value import EMPTY, FrozenMap
 from ..plan.model import Plan
@@ -36,12 +35,12 @@ from .commit import commit_step, refresh_row
 from .report import GOOD, Result, Work, WorkKey, get_work_key
 
 NAMED = 5
-"""How many steps an error names."""
+"""How many steps a message names."""
 STATE = Request("state", part=1, phase=0, max_items=1, max_weight=1)
 
 
 def make_bookkeeping_step(change: Change) -> Step:
-    """The step of a change that sends nothing: its bookkeeping still has intent and outcome."""
+    """The step of a change that sends nothing; its bookkeeping has intent and outcome, too."""
     identity = change.identity
     return Step(
         id=f"{identity.instance}/{identity.kind}/{identity.key}#state",
@@ -58,17 +57,23 @@ def make_bookkeeping_step(change: Change) -> Step:
 
 
 class Ledger(Struct):
-    """State and log of one run, in step. version: of the state as it is stored now; obligations:
-    those that are open now."""
+    """State and log of one run, kept in step."""
 
     backend: Backend
+    """The place of the state."""
     journal: Journal
+    """The log."""
     state: State
+    """The state as it is saved."""
     version: str | None
+    """Its version at that place."""
     obligations: tuple[Record, ...] = ()
+    """The obligations that are open now."""
 
     def write_intents(self, plan: Plan, results: Sequence[Result]) -> None:
-        """Make the intents of these steps durable, together, after what they will owe."""
+        """Make the intents of these steps durable, together. Raises StorageError, Locked."""
+        # What they will owe comes first in the append: a crash can cut off its end, and an intent
+        # without its obligation would leave a setting that nobody removes.
         opened = self._list_owed(plan, results)
         intents = [(RecordKind.INTENT, self._make_intent(plan, r)) for r in results]
         try:
@@ -80,14 +85,14 @@ class Ledger(Struct):
         self.obligations += written[: len(opened)]
 
     def record_outcomes(self, plan: Plan, results: Sequence[Result]) -> None:
-        """Make outcomes durable, then the state that follows from them."""
-        self._end(
-            plan, results, [(RecordKind.OUTCOME, self._make_outcome(plan, r)) for r in results]
-        )
+        """Make outcomes durable, then the state that follows from them. Raises StorageError."""
+        bodies = [self._make_outcome(plan, result) for result in results]
+        self._end(plan, results, [(RecordKind.OUTCOME, body) for body in bodies])
 
     def close_intents(self, plan: Plan, results: Sequence[Result], of_run: str) -> None:
-        """Close the intents that an earlier run left open: `recover` records, then the state."""
-        bodies = [make_recover(self._make_outcome(plan, r), of_run) for r in results]
+        """Close intents that an earlier run left open: `recover` records, then the state. Raises
+        StorageError."""
+        bodies = [make_recover_body(self._make_outcome(plan, r), of_run) for r in results]
         self._end(plan, results, [(RecordKind.RECOVER, body) for body in bodies])
 
     def _end(
@@ -113,7 +118,10 @@ class Ledger(Struct):
     ) -> list[tuple[RecordKind, FrozenMap]]:
         owed = self.owed
         return [
-            (RecordKind.OBLIGATION, make_obligation(self._make_subject(plan, r), ticket, SETTING))
+            (
+                RecordKind.OBLIGATION,
+                make_obligation_body(self._make_subject(plan, r), ticket, SETTING),
+            )
             for r in results
             if (ticket := r.step.owes) is not None
             and (r.step.identity.instance, ticket) not in owed
@@ -122,12 +130,12 @@ class Ledger(Struct):
     def _list_started(
         self, plan: Plan, results: Sequence[Result]
     ) -> list[tuple[RecordKind, FrozenMap]]:
-        """The obligations of what these steps started, but of work that is owed already."""
+        """The obligations of what these steps started, except for work that is owed already."""
         owed = self.owed
         return [
             (
                 RecordKind.OBLIGATION,
-                make_obligation(self._make_subject(plan, r), r.outcome.ticket, TASK),
+                make_obligation_body(self._make_subject(plan, r), r.outcome.ticket, TASK),
             )
             for r in results
             if r.outcome.ticket is not None and r.work not in owed
@@ -135,16 +143,16 @@ class Ledger(Struct):
 
     @property
     def owed(self) -> set[WorkKey]:
-        """The work that was not seen to end."""
+        """The work whose end nobody saw yet."""
         return {get_work_key(obligation) for obligation in self.obligations}
 
     def discharge_ended(self, asked: Iterable[Work]) -> None:
-        """Record how work ended, of that which has."""
+        """Record the end of the work that has ended."""
         ended = [work for work in asked if work.ended]
         if not ended:
             return
         self.journal.write_all(
-            [(RecordKind.DISCHARGED, make_discharge(w.obligation, w.outcome)) for w in ended]
+            [(RecordKind.DISCHARGED, make_discharge_body(w.obligation, w.outcome)) for w in ended]
         )
         gone = {work.obligation.seq for work in ended}
         self.obligations = tuple(o for o in self.obligations if o.seq not in gone)
@@ -154,12 +162,14 @@ class Ledger(Struct):
         subject = self._make_subject(plan, result)
         repeat = result.step.repeat.value
         version = change.row_after.secret_version
-        return make_intent(subject, repeat, version, change.after, change.theirs)
+        return make_intent_body(subject, repeat, version, change.after, change.theirs)
 
     def _make_outcome(self, plan: Plan, result: Result) -> FrozenMap:
         end = result.outcome
         subject = self._make_subject(plan, result, end.incarnation)
-        return make_outcome(subject, end.status.value, end.fault, result.duration_ms, end.ticket)
+        return make_outcome_body(
+            subject, end.status.value, end.fault, result.duration_ms, end.ticket
+        )
 
     def _make_subject(self, plan: Plan, result: Result, made: str | None = None) -> Subject:
         change, step = result.change, result.step
@@ -182,7 +192,7 @@ class Ledger(Struct):
         )
 
     def refresh_rows(self, changes: Sequence[Change]) -> None:
-        """Note what is live today for objects that need nothing."""
+        """Record what is live today for objects that need nothing."""
         rows = [
             refresh_row(self.state.objects[change.identity], change)
             for change in changes
@@ -195,9 +205,10 @@ class Ledger(Struct):
             self.save_state(after)
 
     def save_state(self, after: State) -> None:
-        """Store a new state, anchored at the log's head, and note it in the log."""
-        head = self.journal.head
-        anchored = count_change(self.state, set_head(after, Head(head.seq, head.hash)))
+        """Save a new state, anchored at the end of the log. Raises StorageError, Locked."""
+        # The anchor says up to which record the state is complete. What the log has after it is
+        # done again when the state is loaded (`replay`), so a failed save loses nothing.
+        anchored = count_change(self.state, set_head(after, self.journal.head))
         if anchored == self.state:
             return
         try:
@@ -228,11 +239,8 @@ def _render_outcomes(results: Sequence[Result]) -> str:
 
 
 def lay_results_over(state: State, plan: Plan, results: Sequence[tuple[Result, Record]]) -> State:
-    """The state with the applied and started ones of these steps laid over it: a plan compares a
-    row with where the object moves, so the row says that too.
-
-    results: each with the record that proves it.
-    """
+    """The state with what the successful steps left. results: each with its record."""
+    # A started step counts as applied: a plan compares a row with where the object is going.
     rows: dict[Identity, Row | None] = {}
     for result, record in results:
         if result.outcome.status not in GOOD:

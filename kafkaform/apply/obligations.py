@@ -1,9 +1,9 @@
-"""Long work: a step starts it, no run waits for it, and every later run asks how it stands.
+"""Long work: a step starts it, no run waits for it, and every later run asks how far it is.
 
 A started task is an obligation from the record that opens it to the one that discharges it
-(architecture §4.7). Nothing here waits for a task or stops one; a step with another target does.
-A setting for the time of a task is owed from before it is set. It is removed once its task has
-ended, by a run whose approved plan says so, and only if the log shows the step that set it.
+(architecture §4.7). Nothing here waits for a task or stops one; a step with another target does. A
+setting for the time of a task is owed before it is set. It is removed once its task has ended, by a
+run whose approved plan says so, and only if the log shows the step that set it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ _DUE = "is still set, and its {task} has ended: a plan lists its removal"
 def ask_progress(
     obligations: Iterable[Record], sessions: Mapping[str, Session]
 ) -> tuple[Work, ...]:
-    """How the work of these obligations stands, as far as a session reaches its system. Changes
-    nothing. Raises OtherSystem."""
+    """How far the work of these obligations is, if a session reaches its system. Nothing is
+    changed. Raises OtherSystem."""
     asked = [o for o in obligations if _is_reachable(o, sessions)]
     tasks = _group_tickets(o for o in asked if o.body["what"] != SETTING)
     settings = _group_tickets(o for o in asked if o.body["what"] == SETTING)
+    # One call for each instance, with all its open tickets: whether a setting is still needed
+    # depends on the other tasks.
     answers: dict[WorkKey, Outcome] = {
         (instance, outcome.step): outcome
         for instance in dict.fromkeys((*tasks, *settings))
@@ -81,11 +83,11 @@ def follow_up(
     sessions: Mapping[str, Session],
     stop: Stop,
 ) -> tuple[Work, ...]:
-    """Ask once, at the end of a run: a short task has ended by now, the others go on alone. Then
-    remove what this plan may remove.
+    """Ask once, at the end of a run, how far all work is, and remove what this plan can remove.
 
-    What ended becomes the result of the step that started it, and how far the others are its
-    note; what became of work of earlier runs is returned.
+    A short task has ended by now, others go on alone. The end of a task becomes the result of the
+    step that started it, or its progress the note of that result. What became of the work of
+    earlier runs is returned.
     """
     asked = _undo_due(ask_progress(ledger.obligations, sessions), _find_removable(plan), sessions)
     with stop.delay_second_signal():
@@ -105,7 +107,7 @@ def follow_up(
 
 
 def _find_removable(plan: Plan) -> set[WorkKey]:
-    """What this approved plan lists, and what its own steps owe."""
+    """What the approved plan lists, and what its own steps owe."""
     listed = {(one.identity.instance, one.ticket) for one in plan.removals}
     steps = (step for change in plan.effective for step in change.steps)
     return listed | {(step.identity.instance, step.owes) for step in steps if step.owes}
@@ -114,7 +116,7 @@ def _find_removable(plan: Plan) -> set[WorkKey]:
 def _undo_due(
     asked: Sequence[Work], allowed: Collection[WorkKey], sessions: Mapping[str, Session]
 ) -> tuple[Work, ...]:
-    """The work, after what is due and allowed was removed."""
+    """The work, after the removal of what is due and allowed."""
     settings = [work.obligation for work in asked if work.obligation.body["what"] == SETTING]
     going = [work.obligation for work in asked if work.due and work.key in allowed]
     staying = _group_tickets(o for o in settings if o not in going)
@@ -130,14 +132,15 @@ def _undo_due(
 
 
 def _apply_end(started: Outcome, end: Outcome | None) -> Outcome:
-    """end: None if recovery saw the end; a step is taken from a resumed run only if it holds."""
+    """The outcome of a started step whose work has ended. end: None if recovery saw the end."""
     if end is None:
+        # A step is taken over from a resumed run only if a reading still shows what it made.
         return replace(started, status=OutcomeStatus.APPLIED)
     return replace(started, status=end.status, fault=end.fault)
 
 
 def describe_work(work: Work) -> str:
-    """One sentence for people."""
+    """One sentence for people about the work."""
     body, fault, words = work.obligation.body, work.outcome.fault, work.words
     why = f": {fault.message} ({fault.code})" if fault else ""
     far = f": {work.outcome.note}" if work.outcome.note else ""

@@ -1,8 +1,8 @@
-"""Which obligations of a log are worth their word: what an earlier run owes is undone only if the
-log shows the step that set it, in a recorded plan that was approved.
+"""Sort the obligations of a log by the proof that it has of each.
 
-A log is data that somebody else may have written to: a record that merely claims a setting must
-not remove one that an operator has made.
+A setting is removed only if the log shows the step that set it, in a recorded and approved plan.
+Somebody else may have written to the log, and a record that merely claims a setting must not remove
+one that an operator made.
 """
 
 from __future__ import annotations
@@ -29,27 +29,30 @@ UNFOUNDED = "no approved plan in this log has set it, so it is left alone"
 
 
 class Owed(Struct, frozen=True):
-    """open: those that may be acted on; never_sent: without an intent, so that nothing was set;
-    unfounded: those that no approved step explains."""
+    """The open obligations of a log."""
 
     open: tuple[Record, ...] = ()
+    """Those that can be acted on."""
     never_sent: tuple[Record, ...] = ()
+    """Those without an intent, so that nothing was ever set."""
     unfounded: tuple[Record, ...] = ()
+    """Those that no approved step explains."""
 
 
 class _Grounds(Struct):
-    """What the log has of one run. intents: step id -> its last one."""
+    """What the log has of one run."""
 
     plan: Record | None = None
+    """The first record with its plan."""
     approval: Record | None = None
+    """The first record of its approval."""
     intents: dict[str, Record] = field(default_factory=dict)
+    """Step id -> its last intent."""
 
 
 def find_owed(records: Iterable[Seen], obligations: Sequence[Record]) -> Owed:
-    """Sort the open obligations of a log. records: all of it, trusted, in order.
-
-    To be asked about, a task needs no ground: nothing is sent for it.
-    """
+    """Sort the open obligations of a log. records: all of it, trusted, in order."""
+    # A task needs no grounds: asking about it sends nothing that changes anything.
     settings = find_settings(obligations)
     if not settings:
         return Owed(tuple(obligations))
@@ -67,6 +70,7 @@ def find_owed(records: Iterable[Seen], obligations: Sequence[Record]) -> Owed:
 
 
 def find_settings(obligations: Iterable[Record]) -> tuple[Record, ...]:
+    """The obligations to remove a setting."""
     return tuple(o for o in obligations if o.body["what"] == SETTING)
 
 
@@ -82,20 +86,20 @@ def _collect_grounds(grounds: _Grounds, record: Seen) -> None:
 
 
 def _find_intents(obligation: Record, grounds: _Grounds) -> list[Record]:
-    """The intents that the obligation may belong to: later ones, of its object."""
+    """The intents that the obligation can belong to: later ones of its object."""
     wanted = get_identity(obligation)
     found = grounds.intents.values()
     return [i for i in found if i.seq > obligation.seq and get_identity(i) == wanted]
 
 
 def _read_approved_plan(grounds: _Grounds) -> Plan | None:
-    """The plan of a run, if it was approved and is what was approved."""
+    """The plan of a run, if it is the one that was approved."""
     if grounds.plan is None or grounds.approval is None:
         return None
     try:
         plan = read_recorded_plan(grounds.plan.body["plan"], grounds.plan.run)
         named = {grounds.plan.body["approval"], grounds.approval.body["approval"], plan.approval}
-        # What older rules approved cannot be counted again; its records have to agree.
+        # An approval by older rules cannot be computed again. Its records have to agree at least.
         sound = plan.rule != RULE or compute_approval(plan) == plan.approval
     except StorageError:
         return None
@@ -119,7 +123,7 @@ def _is_founded(obligation: Record, grounds: _Grounds, plan: Plan | None) -> boo
 
 
 def end_never_sent(obligations: Iterable[Record]) -> tuple[Work, ...]:
-    """The end of what was never sent: the run died between its obligation and its intent."""
+    """The end of obligations whose run died between the obligation and the intent."""
     fault = Fault("NOT_SENT", "the run ended before anything was set", FaultClass.NOT_APPLIED)
     return tuple(
         Work(o, Outcome(o.body["ticket"], OutcomeStatus.FAILED, fault)) for o in obligations
@@ -127,11 +131,11 @@ def end_never_sent(obligations: Iterable[Record]) -> tuple[Work, ...]:
 
 
 def add_owed_removals(plan: Plan, owed: Owed, asked: Iterable[Work]) -> Plan:
-    """The plan, with what earlier runs owe: settings whose task has ended, and those of objects
-    that this plan changes, which may end a task.
+    """The plan with what earlier runs owe: settings whose task has ended, or may end by this plan.
 
-    asked: how the open settings stand.
+    asked: how far the tasks of the open settings are.
     """
+    # A change of the object may end its task, so the approval has to cover its setting, too.
     touched = {change.identity for change in plan.effective}
     notes = {_get_key(o): UNFOUNDED for o in owed.unfounded}
     notes |= {_get_key(o): NEVER_SENT for o in owed.never_sent}
@@ -150,7 +154,7 @@ def add_owed_removals(plan: Plan, owed: Owed, asked: Iterable[Work]) -> Plan:
 
 
 def drop_removals(plan: Plan) -> Plan:
-    """The plan that leaves to a later one what earlier runs owe."""
+    """The plan that leaves what earlier runs owe to a later plan."""
     return seal_plan(replace(plan, removals=()))
 
 

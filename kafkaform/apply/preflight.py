@@ -1,10 +1,7 @@
-"""The dry run. Pass 1 before anything is sent, pass 2 before each later wave.
+"""The dry run: pass 1 before anything is sent, pass 2 before each later wave.
 
-The system validates what it can (`validate_only`); for the rest the provider reads again and
-checks rules and rights, and says so: a verdict carries its evidence.
-
-A dry run spends the system's quotas too. A step that the system asks to come back with later is
-asked about again then, alone: the others have their verdicts.
+The system validates what it can (`validate_only`). For the rest the provider reads again and checks
+rules and rights, and says so: each verdict carries its evidence.
 """
 
 from __future__ import annotations
@@ -26,13 +23,15 @@ from ..provider.contract import Session
 from .settle import compute_patience
 
 QUOTA_PATIENCE = 10
-"""How many times as long as for a lost answer a batch waits when the system asks it to."""
+"""How long a batch waits if the system asks for it, in times of the wait for a lost answer."""
 
+# A system asks for just enough time to let one more step through. With a longer pause several go
+# through at once.
 _LEAST = 0.5
-"""Seconds to wait at least: a system asks for just enough to let one more step through."""
+"""Seconds to wait at least."""
 
 Wait = Callable[[float], None]
-"""Sleeps for so many seconds, unless somebody wants to stop."""
+"""Sleeps for so many seconds, unless somebody asks the run to stop."""
 
 
 def run_first_pass(
@@ -42,8 +41,12 @@ def run_first_pass(
     clock: Clock,
     report: Reporter,
 ) -> dict[str, Verdict]:
-    """Pass 1: the rights of all steps, and a dry run of each that waits for no other. done: ids
-    of steps that are left out."""
+    """Pass 1: check the rights of all steps, and dry-run each step that waits for no other.
+
+    done: ids of steps that are left out. Returns step id -> verdict.
+    """
+    # Rights of all steps, because a right that a later step lacks would stop the run half way
+    # (decisions/013). A step that depends on another cannot be validated before that is applied.
     steps = [step for change in plan.effective for step in change.steps if step.id not in done]
     known = examine_steps(steps, sessions)
     before = find_needs(plan.effective)
@@ -67,7 +70,7 @@ def dry_run(
     clock: Clock,
     wait: Wait,
 ) -> dict[str, Verdict]:
-    """step id -> verdict, for these steps of these waves. Sends nothing that changes anything."""
+    """Step id -> verdict, for these steps of these waves. Nothing is changed by it."""
     batches = list(narrow_batches((batch for wave in waves for batch in wave.batches), keep))
     verdicts: dict[str, Verdict] = {}
     if not batches:
@@ -92,8 +95,8 @@ def _is_lost(fault: Fault) -> bool:
 
 
 def _skip_batch(batch: Batch, lost: Fault) -> dict[str, Verdict]:
-    """Whoever did not answer a whole batch is not asked about the next one: it would be waited for
-    as long, and what was not checked is not sent."""
+    # A system that did not answer for a whole batch is not asked about the next one: the wait would
+    # be as long, and nothing that was not checked is sent.
     fault = Fault(
         "NOT_ASKED", f"not checked, because of {lost.message}", FaultClass.NOT_APPLIED, lost.where
     )
@@ -101,7 +104,7 @@ def _skip_batch(batch: Batch, lost: Fault) -> dict[str, Verdict]:
 
 
 def examine_steps(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dict[str, Verdict]:
-    """step id -> why it cannot succeed, for those of which that is known beforehand."""
+    """Step id -> verdict with a fault, for the steps that are known to fail."""
     groups: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
         groups[step.identity.instance].append(step)
@@ -112,7 +115,10 @@ def examine_steps(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dic
 def _preflight_batch(
     batch: Batch, session: Session, report: Reporter, clock: Clock, wait: Wait
 ) -> dict[str, Verdict]:
-    """The verdicts on one batch, after as many rounds as the system's quotas make of it."""
+    """The verdicts on one batch, after as many rounds as the quotas of the system require."""
+    # A dry run spends the quota for changes, too (KIP-599; it is charged before the system looks at
+    # validate_only). A step that the system asks to come back with is asked about again, alone: the
+    # others have their verdicts, and asking again would spend quota for them.
     give_up = clock.monotonic() + QUOTA_PATIENCE * compute_patience(session.facts)
     verdicts: dict[str, Verdict] = {}
     todo = batch.steps
@@ -129,7 +135,7 @@ def _preflight_batch(
 
 
 def _get_pause(verdict: Verdict) -> float:
-    """Seconds that the system asks for; 0 if it has said yes or no."""
+    """Seconds that the system asks to wait; 0 if it has said yes or no."""
     fault = verdict.fault
     if fault is None or fault.kind is not FaultClass.NOT_APPLIED:
         return 0.0
@@ -137,7 +143,7 @@ def _get_pause(verdict: Verdict) -> float:
 
 
 def refuse_failed(verdicts: Mapping[str, Verdict], steps: Mapping[str, Step]) -> None:
-    """Raises DryRunRefused naming every refused step, if there is one."""
+    """Raises DryRunRefused naming every refused step, if any."""
     faults = [
         Diagnostic(
             Severity.ERROR,

@@ -1,14 +1,14 @@
-"""Recovery: what an earlier run left open is closed by reading, before anything new is planned.
+"""Recovery: close what an earlier run left open, by reading, before anything new is planned.
 
-Two gaps can be open. An outcome may be in the log and not in the state: it is taken in. An
-intent may have no outcome: the live object is read until it shows the target, or until the
-operation timeout has passed since the intent and its pre-image is proof. Then work that earlier
-runs started is asked about. Recovery writes `recover` and `discharged` records and state only;
-run twice, it finds nothing to do the second time.
+Two gaps are possible. An outcome is in the log and not in the state: it is taken in. An intent has
+no outcome: the live object is read until it shows the target, or until the pre-image is proof
+because nobody can keep the request any more. Then work that earlier runs started is asked about.
+Recovery writes `recover` and `discharged` records and the state, nothing else; run twice, it finds
+nothing to do the second time.
 
-Hidden data (a password) cannot be read back. An intent that only writes such data stays open
-until nobody needs to know what became of it: the same approval is resumed, which sends the same
-version of the secret once more, or the configuration asks for another version, or for none.
+Hidden data (a password) cannot be read back. An intent that only writes such data stays open until
+nobody needs to know what became of it: the same approval is resumed, which sends the same version
+of the secret once more, or the configuration asks for another version, or for no such object.
 """
 
 from __future__ import annotations
@@ -40,44 +40,58 @@ from .settle import compute_patience, settle_results
 UNKNOWN = OutcomeStatus.UNKNOWN
 ENDED_BEFORE = "that run ended before it noted an answer; its request may have left or not"
 SUPERSEDED = "SUPERSEDED"
-"""The code of what nobody needs to know any more: something else is sent instead, or nothing."""
+"""The code of a step whose end nobody needs to know: something else is sent instead, or nothing."""
 
 
 class RecoveryScope(Struct, frozen=True):
-    """What recovery may look at. declared: what the configuration wants today; resumed: ids of
-    the runs whose approval is being applied again, which sends all that they have not done."""
+    """What recovery works with."""
 
     sessions: Mapping[str, Session]
+    """Provider instance -> its session."""
     types: Mapping[str, ResourceType]
+    """Resource types by name."""
     declared: Mapping[Identity, Declared]
+    """What the configuration wants today."""
     clock: Clock
+    """Measures and waits."""
     report: ReportTo
+    """Gets messages."""
     resumed: Collection[str] = ()
+    """Ids of the runs whose approval is applied again, which sends all that they have not done."""
 
 
 class Recovered(Struct, frozen=True):
-    """taken_in: outcomes that the state lacked; edits: of the state, that it lacked; released:
-    what such an edit may have let go; closed: intents that now have an outcome; open: intents
-    whose object could not be read; work: how everything stands that was started; runs: those that
-    had left intents open."""
+    """What recovery found and closed."""
 
     taken_in: int = 0
+    """How many outcomes the state lacked."""
     edits: int = 0
+    """How many edits the state lacked."""
     released: tuple[Identity, ...] = ()
+    """Objects that such an edit may have let go."""
     closed: tuple[Result, ...] = ()
+    """Intents that have an outcome now."""
     open: tuple[Result, ...] = ()
+    """Intents whose object could not be read."""
     work: tuple[Work, ...] = ()
+    """How far everything is that earlier runs started."""
     runs: tuple[str, ...] = ()
+    """The runs that had left intents open."""
 
 
 def recover(found: LogIndex, ledger: Ledger, world: RecoveryScope) -> Recovered:
-    """Close what can be closed. Raises StorageError if the log lacks the plan of an open run, and
-    OtherSystem if that run's system is not the one that answers: it knows nothing of the run."""
+    """Close what can be closed.
+
+    Raises StorageError if the log lacks the plan of an open run, and OtherSystem if another system
+    answers than that of the run, which knows nothing about it.
+    """
+    # All plans first: a log that cannot be used must not leave the state half way.
     runs_open = sorted({get_run(record) for record in found.open_intents})
     plans = {run: read_plan(run, found) for run in runs_open}
     replayed = replay_log(found, ledger.state)
     if found.unsaved:
-        # One save for all: it moves the state's anchor past every one of these records.
+        # One save for all of them: it moves the anchor of the state behind the last one, so a save
+        # in between would lose the rest.
         ledger.save_state(replayed.state)
     closed: list[Result] = []
     still_open: list[Result] = []
@@ -127,12 +141,15 @@ def _group_by_instance(plan: Plan, records: Iterable[Record]) -> dict[str, list[
 def _settle_pairs(
     pairs: list[Pair], session: Session, world: RecoveryScope, state: State
 ) -> list[Result]:
-    """First what needs no waiting, then the rest until its deadline has passed."""
+    """First what needs no waiting, then the rest until the deadline has passed."""
     asked = [r for _, r in pairs if r.change.steps]
     readings = session.read(sorted({r.step.identity for r in asked})) if asked else {}
     session.prove()
     known = {
-        r.step.id: replace(r, outcome=_make_applied(r)) for _, r in pairs if not r.change.steps
+        r.step.id: replace(r, outcome=Outcome(r.step.id, OutcomeStatus.APPLIED))
+        for _, r in pairs
+        # A change without requests happens in the log: its intent is all that there is to it.
+        if not r.change.steps
     }
     again = {record.body["step"] for record, _ in pairs if get_run(record) in world.resumed}
     for result in asked:
@@ -144,6 +161,8 @@ def _settle_pairs(
                 result, "the plan that follows asks for the same"
             )
     waiting = [r for r in asked if r.step.id not in known]
+    # Wall clocks, because another computer may have written the intent. They may differ, so the
+    # wait is never longer than the whole patience.
     sent = max(parse_time(record.time) for record, _ in pairs)
     left = sent + compute_patience(session.facts) - world.clock.now()
     left = max(0.0, min(left, compute_patience(session.facts)))
@@ -154,14 +173,10 @@ def _settle_pairs(
     known.update({result.step.id: result for result in slow})
     moot = [result for result in slow if _is_moot(result, world, state)]
     if moot:
-        # What may still land must not land after what is sent instead.
+        # A request that can still be executed must not be executed after the one that replaces it.
         world.clock.sleep(max(0.0, deadline - world.clock.monotonic()))
     known.update({r.step.id: _make_superseded(r, "not wanted any more") for r in moot})
     return [known[result.step.id] for _, result in pairs]
-
-
-def _make_applied(result: Result) -> Outcome:
-    return Outcome(result.step.id, OutcomeStatus.APPLIED)
 
 
 def _make_superseded(result: Result, why: str) -> Result:
@@ -172,9 +187,9 @@ def _make_superseded(result: Result, why: str) -> Result:
 def _can_repeat_at_once(
     result: Result, reading: Reading, session: Session, world: RecoveryScope
 ) -> bool:
-    """A safe step that the configuration still wants needs no waiting: whatever became of it,
-    the plan that follows asks for the same values and sending them twice does no harm
-    (architecture §4.7)."""
+    """True for a safe step that the configuration still wants and that has not happened yet."""
+    # Whatever becomes of it, the plan that follows asks for the same values, and sending them twice
+    # does no harm. So nobody has to wait for half a minute (architecture §4.7).
     step, change = result.step, result.change
     kind = world.types[step.identity.kind]
     if step.repeat is not Repeat.SAFE or not isinstance(reading, Observed):
@@ -192,8 +207,8 @@ def _can_repeat_at_once(
 
 
 def _is_moot(result: Result, world: RecoveryScope, state: State) -> bool:
-    """True for hidden data that stays unknown and that nobody needs to know: the next plan sends
-    another version of it, or no block wants it any more."""
+    """True for hidden data whose fate stays unknown and does not matter: the next plan sends
+    another version, or no block wants the object any more."""
     change, row = result.change, state.objects.get(result.step.identity)
     if result.outcome.status is not UNKNOWN or not is_untellable(change, result.step):
         return False

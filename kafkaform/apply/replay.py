@@ -1,8 +1,7 @@
-"""What the log tells after the record that a state follows from, laid over that state.
+"""Replay the log over a state that is older than it: a save failed, or a backup was restored.
 
-A state can be older than its log: a save failed, or a backup was put back. Everything that
-happened since is done again in the order of the log: steps that were applied, and edits of the
-state. So what somebody had let go does not become ours again.
+Everything that happened since is done again in the order of the log: steps that were applied, and
+edits of the state. So an object that somebody had let go does not become ours again.
 """
 
 from __future__ import annotations
@@ -27,17 +26,21 @@ from .report import Result
 
 
 class Replayed(Struct, frozen=True):
-    """state: with all that it lacked, not saved yet; outcomes, edits: how many of them it lacked;
-    released: what a vague edit may have let go, so that it is managed no more."""
+    """A state that was brought up to date with its log."""
 
     state: State
+    """The state with everything that it lacked, not saved yet."""
     outcomes: int = 0
+    """How many outcomes it lacked."""
     edits: int = 0
+    """How many edits it lacked."""
     released: tuple[Identity, ...] = ()
+    """Objects that a vague edit may have let go, so that they are not managed any more."""
 
 
 def replay_log(found: LogIndex, state: State) -> Replayed:
-    """Raises StorageError if the log lacks the plan of a run, or if a row in it is damaged."""
+    """The state with all that the log has after its anchor. Raises StorageError if the log lacks
+    the plan of a run, or if a row in it is damaged."""
     plans: dict[str, Plan] = {}
     released: list[Identity] = []
     counts = {True: 0, False: 0}
@@ -58,7 +61,7 @@ def replay_log(found: LogIndex, state: State) -> Replayed:
 
 
 def read_plan(run: str, found: LogIndex) -> Plan:
-    """The plan of a run, as it was recorded. Raises StorageError."""
+    """The recorded plan of a run. Raises StorageError if the log lacks it."""
     data = found.runs[run].plan if run in found.runs else None
     if data is None:
         raise StorageError(
@@ -69,14 +72,14 @@ def read_plan(run: str, found: LogIndex) -> Plan:
 
 
 def read_outcome(record: Record) -> Outcome:
-    """The outcome that a record tells of, without its fault."""
+    """The outcome in a record, without its fault."""
     body = record.body
     status = OutcomeStatus(body["outcome"])
     return Outcome(body["step"], status, ticket=body["ticket"], incarnation=body["incarnation"])
 
 
 def index_steps(plan: Plan) -> dict[str, tuple[Change, Step]]:
-    """step id -> its change and itself, bookkeeping steps included."""
+    """Step id -> the change and the step, bookkeeping steps included."""
     return {
         step.id: (change, step)
         for change in plan.effective
@@ -85,8 +88,8 @@ def index_steps(plan: Plan) -> dict[str, tuple[Change, Step]]:
 
 
 def find_step(steps: Mapping[str, tuple[Change, Step]], record: Record) -> tuple[Change, Step]:
-    """The step that an intent or outcome tells of. steps: of its run's plan. Raises StorageError
-    if the plan has none of that name, or the step is of another object."""
+    """The step of an intent or outcome. steps: those of its run's plan. Raises StorageError if the
+    plan has no such step, or the step belongs to another object."""
     known = steps.get(record.body["step"])
     if known is None or known[1].identity != get_identity(record):
         raise StorageError(
@@ -109,8 +112,10 @@ def _read_results(plan: Plan, records: Iterable[Record]) -> list[tuple[Result, R
 
 
 def read_rows(record: Record) -> Mapping[Identity, Row | None]:
-    """What an edit has left of each object that it touched. One that does not say so may have let
-    all of them go: an object that is managed no more is deleted by nobody."""
+    """The row that an edit left for each object that it touched, None if it has none any more.
+    Raises StorageError."""
+    # An edit of an earlier version does not say what it left. Then all are taken to be let go: an
+    # object that is not managed any more is deleted by nobody.
     rows = {}
     for item in record.body.get("objects", ()):
         identity = Identity(item["instance"], item["kind"], item["key"])

@@ -1,4 +1,4 @@
-"""What an apply did: one line per change for people, one exit code for pipelines."""
+"""The report of an apply: a result for each step, and the error that the command ends with."""
 
 from __future__ import annotations
 
@@ -26,56 +26,68 @@ from .verify import Invisible
 GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
 
 WorkKey = tuple[str, str | None]
-"""Provider instance, ticket."""
+"""Provider instance and ticket."""
 
 
 class Result(Struct, frozen=True):
-    """One step and how it ended. attempt counts from 1; duration_ms: from send to answer."""
+    """One step and how it ended."""
 
     change: Change
+    """The change that the step belongs to."""
     step: Step
+    """The step."""
     outcome: Outcome
+    """How it ended."""
     attempt: int = 1
+    """Counts from 1."""
     duration_ms: int = 0
+    """Milliseconds from send to answer."""
 
     @property
     def work(self) -> WorkKey:
-        """What this step started, if it has a ticket."""
+        """The work that this step started, if it has a ticket."""
         return self.step.identity.instance, self.outcome.ticket
 
 
 class Work(Struct, frozen=True):
-    """Long work by the record of its obligation, and how it stands now: applied, started (it
-    runs), failed, or unknown."""
+    """Long work, and how far it is."""
 
     obligation: Record
+    """The record that opened it."""
     outcome: Outcome
+    """Applied, started (it runs), failed or unknown."""
     due: bool = False
     """A setting that is still to be removed, because its task has ended."""
     words: Words = NEUTRAL
-    """Those of the provider whose system was asked."""
+    """The words of the provider whose system was asked."""
 
     @property
     def ended(self) -> bool:
+        """True if nothing is left to do about it."""
         return not self.due and self.outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.FAILED)
 
     @property
     def key(self) -> WorkKey:
+        """What the provider calls it."""
         return get_work_key(self.obligation)
 
 
 def get_work_key(obligation: Record) -> WorkKey:
+    """What the provider calls the work of this obligation."""
     return obligation.body["instance"], obligation.body["ticket"]
 
 
 class Report(Struct, frozen=True):
-    """results: the last one of each step, in order; stopped: why the run ended early; work: of
-    earlier runs that ended while this one was busy."""
+    """What an apply did."""
 
     results: tuple[Result, ...] = ()
+    """The last result of each step, in the order of the plan."""
     invisible: tuple[Invisible, ...] = ()
+    """What was applied and some node did not show yet."""
     stopped: KafkaformError | None = None
+    """Why the run ended early."""
     work: tuple[Work, ...] = ()
+    """Work of earlier runs that ended, or was to be removed, by this one."""
 
     @property
     def complete(self) -> bool:
@@ -83,11 +95,14 @@ class Report(Struct, frozen=True):
         return self.stopped is None and all(r.outcome.status in GOOD for r in self.results)
 
     def count(self, status: OutcomeStatus) -> int:
+        """How many steps ended so."""
         return sum(1 for result in self.results if result.outcome.status is status)
 
     def make_error(self, again: Again = APPLY) -> KafkaformError | None:
-        """What the command ends with, or None: interrupted, unknown, in part, refused. again: how
-        the user goes on. A refusal after something was applied is a plan applied in part."""
+        """The error that the command ends with, None if everything was applied. again: how the user
+        goes on."""
+        # The order decides what the user has to know first. An unknown outcome comes before a
+        # failure, because nobody should act on the system before it is known.
         if isinstance(self.stopped, (Interrupted, Locked, OtherSystem)):
             return self.stopped
         unknown = self.count(OutcomeStatus.UNKNOWN)
@@ -96,6 +111,7 @@ class Report(Struct, frozen=True):
                 f"the outcome of {_render_steps(unknown)} is not known yet",
                 self._advise_unknown(again),
             )
+        # Once something was applied, a refusal is not the whole truth: the plan is applied in part.
         if self.stopped is not None and not any(r.outcome.status in GOOD for r in self.results):
             return self.stopped
         undone = self._render_undone()
@@ -114,7 +130,7 @@ class Report(Struct, frozen=True):
         return ", ".join(parts)
 
     def _advise_unknown(self, again: Again) -> str:
-        """How the unknown outcomes become known."""
+        """How to find out about the unknown outcomes."""
         unknown = [r for r in self.results if r.outcome.status is OutcomeStatus.UNKNOWN]
         if not all(is_untellable(result.change, result.step) for result in unknown):
             return f"Run {again.same} again: it reads them first and recovers."
@@ -133,12 +149,12 @@ ENDS = ("failed", "not applied", "not sent")
 
 
 def _name_end(outcome: Outcome) -> str:
-    """How a step ended that was not applied. "Not applied" is what certainly had no effect,
-    such as a request that could not be sent."""
+    """How a step ended that was not applied, as in ENDS; empty for one that was."""
     if outcome.status is OutcomeStatus.SKIPPED:
         return "not sent"
     if outcome.status is not OutcomeStatus.FAILED:
         return ""
+    # "Not applied" is what certainly had no effect, such as a request that could not be sent.
     fault = outcome.fault
     return "not applied" if fault and fault.kind is FaultClass.NOT_APPLIED else "failed"
 
@@ -148,7 +164,7 @@ def _render_steps(number: int) -> str:
 
 
 def group_by_change(results: Sequence[Result]) -> list[tuple[Change, tuple[Outcome, ...]]]:
-    """Results grouped under their change, in order."""
+    """Each change with the outcomes of its steps, in order."""
     groups: dict[str, tuple[Change, list[Outcome]]] = {}
     for result in results:
         key = f"{result.change.identity}"

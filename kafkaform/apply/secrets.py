@@ -1,4 +1,4 @@
-"""Secrets: resolved after approval, held in memory only, never stored or shown."""
+"""Secrets: resolved after the approval, kept in memory only, never stored or shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..plan.model import Plan
 from ..provider.contract import Secrets
 
 Lookup = Callable[[SecretRef], Secret | None]
-"""Where secrets come from: the environment, files, input variables; None = not there."""
+"""Reads a secret from the environment, a file or an input variable; None if it is not there."""
 
 HOW = {
     "env": "Set the environment variable {name}.",
@@ -39,13 +39,13 @@ def find_references(value: Any) -> Iterator[SecretRef]:
 
 
 def find_plan_secrets(plan: Plan, done: Container[str] = ()) -> frozenset[SecretRef]:
-    """The secrets that the plan's requests need. done: ids of steps that are not sent again."""
+    """The secrets that the requests of a plan need. done: ids of steps that are not sent again."""
     steps = (step for change in plan.effective for step in change.steps if step.id not in done)
     return frozenset(ref for step in steps for ref in find_references(step.payload))
 
 
 def resolve_secrets(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
-    """str(ref) -> secret. Raises ConfigurationError naming every one that is missing."""
+    """str(ref) -> secret. Raises ConfigurationError naming every missing or empty one."""
     found = {ref: lookup(ref) for ref in set(refs)}
     missing = sorted(ref for ref, secret in found.items() if not secret)
     if missing:
@@ -64,7 +64,8 @@ def resolve_secrets(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
 
 
 def _advise_source(ref: SecretRef) -> str:
-    """Where to put the secret; a variable is given whole, not by its elements."""
+    """Where the secret has to be put."""
+    # A variable is given as a whole, not element by element.
     name, bracket, rest = ref.name.partition("[")
     if ref.source == "variable" and bracket:
         return _ELEMENT.format(name=name, element=bracket + rest)
@@ -74,10 +75,10 @@ def _advise_source(ref: SecretRef) -> str:
 def refuse_exposed(plan: Plan) -> None:
     """Raises ConfigurationError if a value of the plan is or contains a secret of this run.
 
-    Before a plan is saved, and before the first record of a run, because a record with the secret
-    masked would not be what was approved, and one that holds it is there for ever. What names an
-    object is left out: a user whose password is the user name is no reason to refuse.
+    Called before a plan is saved and before the first record of a run.
     """
+    # A record with the secret masked would not be what was approved, and one with the secret stays
+    # for ever.
     found = [
         Diagnostic(
             Severity.ERROR,
@@ -94,8 +95,10 @@ def refuse_exposed(plan: Plan) -> None:
 
 
 def _find_exposed(change: Change) -> Iterator[str]:
-    """The arguments of a change that hold a secret; to look at all at once is cheap."""
+    """The names of the arguments of a change that contain a secret."""
     said = FrozenMap({**(change.after or EMPTY), "owner": change.owner, "labels": change.labels})
+    # All at once first, which is cheap and almost always finds nothing. The name of an object does
+    # not count: a user whose password is the user name is no reason to refuse a plan.
     if holds_secret(dumps(said)):
         for name, value in sorted(said.items()):
             if any(holds_secret(t) and t not in change.identity.key for t in _walk_texts(value)):
@@ -103,7 +106,7 @@ def _find_exposed(change: Change) -> Iterator[str]:
 
 
 def _walk_texts(value: Any) -> Iterator[str]:
-    """Every text in a frozen value, keys too."""
+    """Every text in a frozen value, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,11 +1,11 @@
-"""Ambiguous results are read again, never blindly repeated.
+"""Settle ambiguous results: the object is read again, and the request is never blindly repeated.
 
-A lost answer leaves three possibilities: it happened, it will happen, it never will. Until nobody
-can still hold the request (plus a margin for clocks) since the intent, only the target seen
-at every live node is an answer (one node may show a past that looks like the target); after
-it the pre-image is one too, if all of them show it. A move to the target that runs is the target
-seen, and has started. What only writes hidden data cannot be read back: it stays unknown, without
-waiting.
+A lost answer leaves three possibilities: the request was executed, it will be, or it never will.
+As long as some node may still keep the request, only the target proves anything, if every live node
+shows it: one node alone may show a past that looks like the target. After that the pre-image proves
+that the request was not executed, if every live node shows it. A task that leads to the target
+counts as the target, and has started. A request that only writes hidden data cannot be read back:
+it stays unknown, without waiting (decisions/008).
 """
 
 from __future__ import annotations
@@ -23,21 +23,26 @@ from .judge import HAPPENED, Judgement, is_untellable, judge_step
 from .report import Result
 from .waiting import say_silent
 
+# The nodes measure their timeouts by their own clocks, and a write becomes visible some time after
+# it was committed.
 MARGIN_SECONDS = 5.0
 POLL_SECONDS = 0.25
 
 
 def is_in_vain(result: Result) -> bool:
-    """True for a step of which reading told nothing for as long as anybody could hold its request:
-    what is sent after it would most likely be waited for as long."""
+    """True for a step about which reading revealed nothing while any node could keep its request.
+
+    The answer to a further request would most likely be waited for as long.
+    """
     unknown = result.outcome.status is OutcomeStatus.UNKNOWN
     return unknown and not is_untellable(result.change, result.step)
 
 
 def compute_patience(facts: Facts) -> float:
     """How long after the intent, in seconds, an unchanged object proves that the request was not
-    executed: a node may keep the request before it hands it on, and the node that executes it may
-    take as long as the request allows."""
+    executed."""
+    # A node that knows no leader keeps a request for its own timeout before it forwards it, and the
+    # node that executes it may take as long as the operation timeout in the request allows.
     return facts.request_timeout + facts.operation_timeout + MARGIN_SECONDS
 
 
@@ -49,9 +54,11 @@ def settle_results(
     clock: Clock,
     report: Reporter = ignore_event,
 ) -> tuple[Result, ...]:
-    """The results with their true outcomes, as far as reading can tell by `deadline`
-    (monotonic seconds). What cannot be read then stays unknown. report: gets what is waited
-    for. Raises OtherSystem."""
+    """The results with their true outcomes, as far as reading reveals them by `deadline`.
+
+    deadline: seconds on `Clock.monotonic`; what cannot be read by then stays unknown. report: gets
+    messages about nodes that do not answer. Raises OtherSystem.
+    """
     settled: dict[str, Outcome] = {}
     left = list(results)
     quiet: set[str] = set()
@@ -68,7 +75,9 @@ def settle_results(
             )
         }
         if found:
-            session.prove()  # what these readings say becomes a record
+            # What these readings say becomes a record. A proxy may lead a connection to another
+            # system, where an object of the same name proves nothing.
+            session.prove()
         settled.update(found)
         left = [r for r in left if r.step.id not in settled]
         if left and not final and mute - quiet:
@@ -84,7 +93,9 @@ def settle_results(
 def _read_everywhere(
     session: Session, ids: Sequence[Identity]
 ) -> tuple[dict[Identity, list[Reading]], set[str]]:
-    """What each live node says of each object, and those that tell nothing."""
+    """What each live node says about each object, and the nodes that did not answer at all."""
+    # Who is live is asked anew at each look: a node that died in between must not be waited for,
+    # and one that came back may have kept the request.
     answers: dict[Identity, list[Reading]] = {identity: [] for identity in ids}
     mute: set[str] = set()
     for node in session.live_nodes() or (None,):
@@ -104,7 +115,8 @@ def _decide_outcome(
     *,
     final: bool,
 ) -> Outcome | None:
-    """The outcome that these readings prove, or None: ask again."""
+    """The outcome that these readings prove, None if more have to be read. final: nobody can keep
+    the request any more."""
     step, change = result.step, result.change
     kind, facts = types[step.identity.kind], session.facts
     live = [r for r in readings if isinstance(r, Observed)]
@@ -113,7 +125,8 @@ def _decide_outcome(
     said = {judge_step(change, step, reading, kind, facts) for reading in readings}
     silent = Judgement.UNKNOWN in said
     if not any(isinstance(reading, Absent) for reading in readings):
-        # An absence must be seen at every node; for the target one that answers will do.
+        # An absence has to be confirmed by every node. The target proves itself: a node that does
+        # not answer cannot take it back.
         said.discard(Judgement.UNKNOWN)
     if change.action is Action.DELETE and said == {Judgement.DONE}:
         return Outcome(step.id, OutcomeStatus.APPLIED)
@@ -122,8 +135,9 @@ def _decide_outcome(
     if not final:
         return None
     if silent:
-        # Without a majority of the nodes that lead it a system keeps what it cannot commit, and
-        # commits it once they are back. It counts nobody as dead meanwhile.
+        # Without a majority of the nodes that lead it, a system keeps requests that it cannot
+        # commit, and commits them once these nodes are back, after any deadline. It counts no node
+        # as dead meanwhile, so a listed node that does not answer means that nothing is proven.
         return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_make_unknown_fault(result, readings))
     if said == {Judgement.OTHER}:
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_make_conflict(step.identity))
@@ -133,7 +147,7 @@ def _decide_outcome(
 
 
 def _make_unknown_fault(result: Result, readings: Sequence[Reading]) -> Fault | None:
-    """Why nobody knows: no answer came, and why no reading told more."""
+    """Why nobody knows: no answer came, and the reason why no reading helped."""
     lost = result.outcome.fault
     failed = next((r.fault for r in readings if isinstance(r, Failed)), None)
     if lost is None or failed is None or failed.message in lost.message:
@@ -143,7 +157,7 @@ def _make_unknown_fault(result: Result, readings: Sequence[Reading]) -> Fault | 
 
 
 def _make_happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -> Outcome:
-    made = live[0].incarnation if live else None  # an update may have taken the last of it
+    made = live[0].incarnation if live else None  # none if an update removed the last of it
     if Judgement.STARTED not in said:
         return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=made)
     ticket = next((r.ticket for r in live if r.ticket is not None), None)

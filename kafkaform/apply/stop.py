@@ -1,7 +1,7 @@
-"""Interrupts: the first ask finishes the batch in flight, the second stops waiting.
+"""Interrupts: the first request lets the batch in flight finish, the second one stops waiting.
 
-Whatever happens, every intent is already durable, so the next run knows what to ask. Who asks is
-not decided here: the command line's signal handlers, or a program that uses the library.
+Whatever happens, every intent is already durable, so the next run knows what to ask about. The
+requests come from the signal handlers of the command line, or from a program that uses the library.
 """
 
 from __future__ import annotations
@@ -21,23 +21,28 @@ ADVICE = "Run the same command again: it recovers what was in flight and goes on
 
 
 class Stop(Struct):
-    """Whether somebody asked to stop. requested: the signal number of the first ask; heard: called
-    then, from a signal handler; sending: the run has begun to send and looks here for asks."""
+    """Whether somebody asked the run to stop."""
 
     requested: int | None = None
+    """The signal number of the first request, None if there was none."""
     heard: Callable[[], None] = lambda: None
+    """Called at the first request, from a signal handler."""
     sending: bool = False
+    """The run has begun to send, and looks here for requests."""
     _at_once: int | None = None
+    """The signal number of a second request."""
     _writing: bool = False
+    """Log or state are being written."""
 
     def request(self) -> None:
-        """Finish the batch in flight and end the run; the next one goes on. Any thread may call
-        it, at any time, and again."""
+        """Ask the run to end after the batch in flight. Any thread can call this at any time, and
+        again."""
         if self.requested is None:
             self.requested = signal.SIGTERM
 
     def ask(self, number: int) -> None:
-        """First time: remember. Second time: raise Interrupted out of whatever waits."""
+        """Called by a signal handler: the first time the signal is remembered, the second time
+        Interrupted is raised out of whatever waits."""
         if self.requested is None:
             self.requested = number
             self.heard()
@@ -48,7 +53,7 @@ class Stop(Struct):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Requests leave inside."""
+        """Requests leave within the context."""
         self.sending = True
         try:
             yield
@@ -57,8 +62,9 @@ class Stop(Struct):
 
     @contextmanager
     def delay_second_signal(self) -> Iterator[None]:
-        """Log and state are written inside: a second signal waits until they are whole, because
-        a log that is left in the middle of an append cannot be written on."""
+        """Log and state are written within the context. A second signal waits for its end."""
+        # After an append that an exception cut in two, the log refuses every further one, and the
+        # outcomes of the batch would be lost.
         self._writing = True
         try:
             yield
@@ -68,18 +74,18 @@ class Stop(Struct):
             raise Interrupted(SECOND, ADVICE, self._at_once)
 
     def make_error(self) -> Interrupted | None:
-        """What a run ends with that somebody asked to stop."""
+        """The error that the run ends with if somebody asked it to stop."""
         if self.requested is None:
             return None
         return Interrupted("stopped at a signal", ADVICE, self.requested)
 
     def check(self) -> None:
-        """Raise Interrupted if somebody asked; called before each intent."""
+        """Raises Interrupted if somebody asked the run to stop. Called before each intent."""
         if (error := self.make_error()) is not None:
             raise error
 
     def sleep(self, clock: Clock, seconds: float) -> None:
-        """Sleep, but not on when somebody asks to stop. Raises Interrupted then."""
+        """Wait for so many seconds. Raises Interrupted as soon as somebody asks to stop."""
         deadline = clock.monotonic() + seconds
         while (left := deadline - clock.monotonic()) > 0:
             self.check()

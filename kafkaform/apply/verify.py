@@ -1,9 +1,9 @@
-"""After the last write: ask every live node until it shows what was applied.
+"""Verify: after the last write, ask every live node until it shows what was applied.
 
-Success means that a change is committed; other nodes learn of it a little later. What
-is not visible at the deadline is reported as applied but not yet visible, never as failed. A
-node that does not answer is waited for until the system has had the time to notice that it is
-dead; one that is not live any more need not show anything.
+Success means that a change is committed; other nodes learn about it a little later. What is not
+visible at the deadline is reported as applied but not yet visible, never as failed. The run waits
+for a node that does not answer until the system has had the time to notice that it is dead; a node
+that is not live any more need not show anything.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from ..core.clock import Clock
 from ..core.progress import Progress, Reporter
 from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
 from ..core.words import NEUTRAL
-from ..plan.diff import flatten
-from ..plan.lifecycle import equals_target
+from ..plan.diff import equals_target, flatten
 from ..plan.observe import resolve_absence
 from ..provider.contract import ResourceType, Session
 from .judge import canonicalize_reading, has_emptied
@@ -27,31 +26,37 @@ from .waiting import say_silent
 
 POLL_SECONDS = 0.2
 SILENT_SECONDS = 15.0
-"""How long to wait for those that do not answer, all together. A system needs some seconds to count
-a node as dead (Kafka's `broker.session.timeout.ms` is 9 s), and more to have another one take over
-what it led."""
+"""How long to wait for the nodes that do not answer, all together. A system needs some seconds to
+count a node as dead (Kafka's `broker.session.timeout.ms` is 9 s), and more until another one has
+taken over what it led."""
 WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 
 class Invisible(Struct, frozen=True):
-    """Applied, but this node did not show it at the deadline. why: it could not be asked; noun:
-    what a node is called."""
+    """An applied object that one node did not show at the deadline."""
 
     address: str
+    """What the user calls the object."""
     node: str
+    """The id of the node."""
     why: str = ""
+    """Why the node could not be asked, empty if it answered."""
     noun: str = NEUTRAL.node
+    """What the users of the system call a node."""
 
 
 class _Asker(Struct, frozen=True):
-    """What each look needs. incarnations: of the objects that were created."""
+    """What each look at a node needs."""
 
     session: Session
+    """The session of the instance."""
     types: Mapping[str, ResourceType]
+    """Resource types by name."""
     incarnations: Mapping[Identity, str]
+    """Created object -> the id that it got."""
 
     def look(self, node: str, changes: Sequence[Change]) -> dict[Identity, str]:
-        """The objects that this node does not show yet, and why that could not be asked."""
+        """The objects that this node does not show yet -> why it could not be asked, if so."""
         readings = self.session.read([c.identity for c in changes], at=node)
         return {
             c.identity: _get_failure(readings[c.identity])
@@ -75,9 +80,9 @@ def verify_applied(
     stop: Stop,
     report: Reporter,
 ) -> tuple[Invisible, ...]:
-    """What is not visible yet, over all live nodes, when the operation timeout has passed.
+    """What some live node does not show when the operation timeout has passed.
 
-    changes: those that were applied whole; incarnations: of the objects that were created.
+    changes: those whose steps were all applied; incarnations: created object -> the id that it got.
     Raises OtherSystem.
     """
     late: list[Invisible] = []
@@ -93,7 +98,7 @@ def verify_applied(
 def _wait_for_nodes(
     changes: Sequence[Change], asker: _Asker, clock: Clock, stop: Stop, report: Reporter
 ) -> list[Invisible]:
-    """Ask all live nodes in turn until each shows everything or time is up."""
+    """Ask all live nodes in turn until each shows everything, or time is up."""
     session, nodes = asker.session, tuple(asker.session.live_nodes())
     noun = session.words.node
     timeout = session.facts.operation_timeout
@@ -109,6 +114,8 @@ def _wait_for_nodes(
         live = session.live_nodes() if quiet else nodes
         left = {node: missing for node, missing in left.items() if missing and node in live}
         if new := quiet & left.keys() - silent:
+            # One limit for all silent nodes: with a limit for each, nodes that fall silent one
+            # after another would keep the run for minutes.
             give_up = give_up if silent else min(deadline, clock.monotonic() + patience)
             silent |= new
             say_silent(report, new, give_up - clock.monotonic(), noun)
@@ -147,7 +154,8 @@ def _get_failure(reading: Reading) -> str:
 def is_visible(
     change: Change, reading: Reading, kind: ResourceType, facts: Facts, incarnation: str | None
 ) -> bool:
-    """True if this reading shows the change as applied."""
+    """True if the reading shows the change as applied. incarnation: the id that the object must
+    have, None for any."""
     if change.action is Action.DELETE:
         return isinstance(reading, Absent) or (
             isinstance(reading, Observed) and reading.incarnation != change.incarnation

@@ -1,4 +1,4 @@
-"""What a run says that waits."""
+"""Messages of a run that waits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ..core.progress import Message, Reporter
 
 
 def say_silent(report: Reporter, nodes: Collection[str], seconds: float, noun: str) -> None:
-    """Say that these nodes do not answer, and how long they are waited for at most. noun: what
-    their users call one."""
+    """Report that these nodes do not answer, and how long the run waits for them at most. noun:
+    what the users of the system call a node."""
     many = len(nodes) > 1
     which = f"{noun}{'s' if many else ''} {', '.join(sorted(nodes))}"
     silent = f"{which}, which {'do' if many else 'does'} not answer"
@@ -17,7 +17,8 @@ def say_silent(report: Reporter, nodes: Collection[str], seconds: float, noun: s
 
 
 def say_unclear(report: Reporter, steps: int, seconds: float) -> None:
-    """Say that answers are missing, and how long the objects are read to learn what happened."""
+    """Report that answers are missing, and how long the objects are read to find out what
+    happened."""
     if seconds < 1:
         return
     what = "1 step" if steps == 1 else f"{steps:,} steps"

@@ -1,8 +1,8 @@
-"""What the body of each kind of record has to be: one rule a member.
+"""Check the body of each kind of record: one rule for each member.
 
-A log can be edited and chained anew by whoever may write to it, so its hashes say nothing about
-what a record means. A reader relies on what stands here and on nothing else. A member that records
-of earlier versions lack may be left out, and a body may have members that are not listed.
+Whoever can write the log can edit it and chain it anew, so its hashes say nothing about what a
+record means. Readers rely on these rules and on nothing else. A body can have members that are not
+listed here.
 """
 
 from __future__ import annotations
@@ -17,25 +17,30 @@ from ..core.resource import SETTING, TASK
 
 
 class BadRecord(ValueError):
-    """Says which member of a record breaks which rule."""
+    """A member of a record breaks a rule; the message says which and how."""
 
 
 _FRAME = ("actor", "body", "hash", "kind", "prev", "run", "seq", "time")
 
 
 class MemberRule(NamedTuple):
-    """holds: whether a value may stand there; wanted: in words; needed: it may not be left out."""
+    """What a member has to be."""
 
     holds: Callable[[Any], bool]
+    """True for an allowed value."""
     wanted: str
-    needed: bool = True
+    """What is allowed, in words."""
 
 
+# "?" rather than a flag of the rule: most members of a body exist since the first version, and the
+# exceptions must catch the eye in the tables below.
 Rules = Mapping[str, MemberRule]
+"""Name of a member -> its rule. A name that ends with `?` can be missing, because records of
+earlier versions do not have it."""
 
 
 def check_members(data: Mapping[str, Any]) -> None:
-    """Raises BadRecord for a member beside the body that is not what a record has there."""
+    """Raises BadRecord for a member of a record, other than its body, that breaks its rule."""
     for name in _FRAME:
         if name not in data:
             raise BadRecord(f"`{name}` is missing")
@@ -51,19 +56,20 @@ def check_members(data: Mapping[str, Any]) -> None:
 
 
 def check_body(kind: str, body: Any) -> None:
-    """Raises BadRecord for a body that no record of this kind has. Plain JSON or frozen values."""
+    """Raises BadRecord for a body that no record of this kind can have. body: plain JSON or frozen
+    values."""
     if not isinstance(body, dict):
         raise BadRecord("`body` is not an object")
     rules = _RULES[kind]
     if kind == "recover" and "step" not in body:
-        rules = _SEAL
+        rules = _SEAL  # it closes no intent, but says what a crash or a second run left in the log
     problem = _find_problem(body, rules)
     if problem:
         raise BadRecord(f"`body.{problem}")
 
 
 def is_time(value: Any) -> bool:
-    """Whether this is a moment as records have it."""
+    """True for a moment as records write it: RFC 3339 with a time zone."""
     try:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
@@ -71,17 +77,18 @@ def is_time(value: Any) -> bool:
 
 
 def _find_problem(found: Mapping[str, Any], rules: Rules) -> str:
-    """The first member that breaks its rule, and the rest of the sentence; or nothing."""
-    for name, rule in rules.items():
-        if name not in found:
-            if rule.needed:
-                return f"{name}` is missing"
-        elif not rule.holds(found[name]):
-            return f"{name}` is not {rule.wanted}"
+    """The first member that breaks its rule and the rest of the sentence, or an empty text."""
+    for key, rule in rules.items():
+        name = key.removesuffix("?")
+        if name in found:
+            if not rule.holds(found[name]):
+                return f"{name}` is not {rule.wanted}"
+        elif name is key:
+            return f"{name}` is missing"
     return ""
 
 
-# ── what a value may be ─────────────────────────────────────────────────────────────────
+# ── what a value can be ─────────────────────────────────────────────────────────────────
 
 
 def _is_text(value: Any) -> bool:
@@ -111,12 +118,8 @@ def _make_list_check(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
 def _make_choice(*words: str) -> MemberRule:
     known = frozenset(words)
     return MemberRule(
-        lambda value: isinstance(value, str) and value in known, f"one of {_render_list(words)}"
+        lambda value: isinstance(value, str) and value in known, f"one of {', '.join(words)}"
     )
-
-
-def _render_list(words: tuple[str, ...]) -> str:
-    return ", ".join(words)
 
 
 def _make_object_check(rules: Rules) -> Callable[[Any], bool]:
@@ -145,10 +148,6 @@ _TEXT_MAP = MemberRule(
 )
 
 
-def _allow_missing(rule: MemberRule) -> MemberRule:
-    return rule._replace(needed=False)
-
-
 # ── the members of each kind ────────────────────────────────────────────────────────────
 
 _OBJECT: Rules = {"instance": _NAME, "kind": _NAME, "key": _TEXT}
@@ -161,27 +160,26 @@ _PATH: Rules = {
 _ERROR: Rules = {
     "code": _TEXT,
     "message": _TEXT,
-    "kind": _allow_missing(_TEXT),
-    "where": _allow_missing(_OPTIONAL_TEXT),
+    "kind?": _TEXT,
+    "where?": _OPTIONAL_TEXT,
 }
 _ERROR_RULE = MemberRule(
     _make_optional(_make_object_check(_ERROR)),
     "null, or an object with the texts code and message",
-    False,
 )
 _FILE: Rules = {"file": _TEXT, "length": _COUNT, "sha256": _TEXT}
 _FORKED: Rules = {"seq": _NUMBER, "time": MemberRule(is_time, ""), "hash": _TEXT}
 _FORKED_RULE = MemberRule(
-    _make_object_check(_FORKED), "an object with seq, time and hash of a record", False
+    _make_object_check(_FORKED), "an object with seq, time and hash of a record"
 )
-_EVERY: Rules = {"lineage": _allow_missing(_TEXT), "forked": _FORKED_RULE}
+_EVERY: Rules = {"lineage?": _TEXT, "forked?": _FORKED_RULE}
 _STEP: Rules = {
     **_EVERY,
     **_OBJECT,
     "step": _NAME,
     "attempt": _NUMBER,
     "scope_id": _TEXT,
-    "address": _allow_missing(_TEXT),
+    "address?": _TEXT,
     "action": _make_choice(*(action.value for action in Action)),
     "adopts": _WHETHER,
     "incarnation": _OPTIONAL_TEXT,
@@ -189,30 +187,29 @@ _STEP: Rules = {
         _make_list_check(_make_object_check(_PATH)),
         "a list of objects with path, before, after and sensitive",
     ),
-    "owners": MemberRule(_make_list_check(is_object_address), "a list of addresses", False),
-    "plan": _allow_missing(_TEXT),
-    "approval": _allow_missing(_TEXT),
-    "phase": _allow_missing(_TEXT),
+    "owners?": MemberRule(_make_list_check(is_object_address), "a list of addresses"),
+    "plan?": _TEXT,
+    "approval?": _TEXT,
+    "phase?": _TEXT,
 }
 _OUTCOME: Rules = {
     **_STEP,
     "outcome": _make_choice(*(status.value for status in OutcomeStatus)),
     "ticket": _OPTIONAL_TEXT,
-    "error": _ERROR_RULE,
-    "duration_ms": _allow_missing(_COUNT),
-    "of_run": _allow_missing(_NAME),
+    "error?": _ERROR_RULE,
+    "duration_ms?": _COUNT,
+    "of_run?": _NAME,
 }
 _SEAL: Rules = {
     **_EVERY,
-    "torn": MemberRule(
+    "torn?": MemberRule(
         _make_list_check(_make_object_check(_FILE)),
         "a list of objects with file, length and sha256",
-        False,
     ),
-    "fork": MemberRule(_make_object_check(_FILE), "an object with file, length and sha256", False),
-    "records": _allow_missing(_COUNT),
+    "fork?": MemberRule(_make_object_check(_FILE), "an object with file, length and sha256"),
+    "records?": _COUNT,
 }
-_EDITED: Rules = {**_OBJECT, "row": MemberRule(_make_optional(_MAP.holds), "", False)}
+_EDITED: Rules = {**_OBJECT, "row?": MemberRule(_make_optional(_MAP.holds), "")}
 _DUTY: Rules = {
     **_EVERY,
     **_OBJECT,
@@ -221,21 +218,21 @@ _DUTY: Rules = {
     "ticket": _NAME,
     "what": _make_choice(TASK, SETTING),
 }
-_VALIDATED: Rules = {"step": _TEXT, "evidence": _TEXT, "error": _ERROR_RULE}
+_VALIDATED: Rules = {"step": _TEXT, "evidence": _TEXT, "error?": _ERROR_RULE}
 _LATE: Rules = {"address": _TEXT, "node": _TEXT}
 
 _RULES: Mapping[str, Rules] = {
     "run_begin": {
         **_EVERY,
         "approval": _TEXT,
-        "command": _allow_missing(_TEXT),
-        "host": _allow_missing(_TEXT),
-        "changes": _allow_missing(_TEXTS),
-        "scopes": _allow_missing(_TEXT_MAP),
-        "commit": _allow_missing(_OPTIONAL_TEXT),
+        "command?": _TEXT,
+        "host?": _TEXT,
+        "changes?": _TEXTS,
+        "scopes?": _TEXT_MAP,
+        "commit?": _OPTIONAL_TEXT,
     },
-    "plan": {**_EVERY, "plan": _MAP, "approval": _TEXT, "digest": _allow_missing(_TEXT)},
-    "approval": {**_EVERY, "approval": _TEXT, "how": _allow_missing(_TEXT)},
+    "plan": {**_EVERY, "plan": _MAP, "approval": _TEXT, "digest?": _TEXT},
+    "approval": {**_EVERY, "approval": _TEXT, "how?": _TEXT},
     "validate": {
         **_EVERY,
         "steps": MemberRule(
@@ -245,9 +242,9 @@ _RULES: Mapping[str, Rules] = {
     "intent": {
         **_STEP,
         "target": MemberRule(_make_optional(_MAP.holds), "an object or null"),
-        "repeat": _allow_missing(_make_choice(*(repeat.value for repeat in Repeat))),
-        "secret_version": _allow_missing(_OPTIONAL_TEXT),
-        "theirs": _allow_missing(_TEXTS),
+        "repeat?": _make_choice(*(repeat.value for repeat in Repeat)),
+        "secret_version?": _OPTIONAL_TEXT,
+        "theirs?": _TEXTS,
     },
     "outcome": _OUTCOME,
     "recover": _OUTCOME,
@@ -260,22 +257,21 @@ _RULES: Mapping[str, Rules] = {
     },
     "state": {
         **_EVERY,
-        "reason": _allow_missing(_TEXT),
-        "serial": _allow_missing(_COUNT),
-        "version": _allow_missing(_TEXT),
-        "objects": MemberRule(
+        "reason?": _TEXT,
+        "serial?": _COUNT,
+        "version?": _TEXT,
+        "objects?": MemberRule(
             _make_list_check(_make_object_check(_EDITED)),
             "a list of objects with instance, kind, key and a row or null",
-            False,
         ),
     },
     "obligation": _DUTY,
     "discharged": {
         **_DUTY,
         "discharges": _NUMBER,
-        "outcome": _allow_missing(_OUTCOME["outcome"]),
-        "error": _ERROR_RULE,
+        "outcome?": _OUTCOME["outcome"],
+        "error?": _ERROR_RULE,
     },
-    "run_end": {**_EVERY, "complete": _WHETHER, "counts": _allow_missing(_MAP)},
+    "run_end": {**_EVERY, "complete": _WHETHER, "counts?": _MAP},
 }
-"""Kind of a record -> what its members have to be."""
+"""Kind of a record -> the rules of its body."""

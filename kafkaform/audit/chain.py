@@ -1,7 +1,7 @@
-"""The hash chain: each record holds the hash of the one before, so none can change unseen.
+"""The hash chain: each record contains the hash of the one before, so none can change unseen.
 
-A chain alone cannot show that its end was cut off, or that all of it was written anew; an
-anchor can: a head that is kept elsewhere (in the state, in a pipeline's log).
+A chain alone cannot show that its end was cut off, or that all of it was written anew. An anchor
+can: a head that is kept elsewhere, in the state or in the log of a pipeline.
 """
 
 from __future__ import annotations
@@ -32,22 +32,27 @@ FORKED = (
 
 
 class ChainVerdict(Struct, frozen=True):
-    """records: how many are sound, from the first; head: the last sound one; seq: the first bad
-    one, None if all is well; problem: what is wrong with it; repeats: it is a sound record, with a
-    number that another one before it has."""
+    """The judgement of a whole log."""
 
     records: int
+    """How many records are sound, from the first."""
     head: Head
+    """The last sound one."""
     seq: int | None = None
+    """The number of the first bad one, None if all are sound."""
     problem: str = ""
+    """What is wrong with it."""
     repeats: bool = False
+    """It is a sound record, but an earlier one has its number already."""
 
     @property
     def advice(self) -> str:
+        """What to do about a bad log."""
         return FORKED if self.repeats else ADVICE
 
     @property
     def ok(self) -> bool:
+        """True if all records are sound and every anchor is among them."""
         return self.seq is None
 
 
@@ -68,9 +73,9 @@ def seal_record(
 
 
 def verify_log(lines: Iterable[Line], *anchors: Head | None) -> ChainVerdict:
-    """Judge a whole log in one pass: lines without their newlines, the first one first.
+    """Judge a whole log in one pass. lines: without newlines, the first one first.
 
-    anchors: heads known from elsewhere; the log must contain each, and may go on after it.
+    anchors: heads that are known from elsewhere. The log must contain each and may go on after it.
     """
     known = [anchor for anchor in anchors if anchor is not None]
     head = GENESIS
@@ -79,11 +84,12 @@ def verify_log(lines: Iterable[Line], *anchors: Head | None) -> ChainVerdict:
         if follower is None:
             return _judge_bad_line(head, line, problem)
         head = follower
-    return _judge_end(head, known)
+    last = max((anchor.seq for anchor in known), default=0)
+    return _make_cut_verdict(head, last) if head.seq < last else ChainVerdict(head.seq, head)
 
 
 def read_records(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Record]:
-    """The records of a log, each checked before it is handed out. where: the log's name.
+    """The records of a log, each checked before it is handed out. where: the name of the log.
 
     Raises StorageError at the first record that is not what was written.
     """
@@ -92,10 +98,10 @@ def read_records(lines: Iterable[Line], where: str, anchor: Head | None = None) 
 
 
 def read_glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Glance]:
-    """The same records, checked as well, but not taken apart.
+    """The records of a log, each checked, but not parsed. where: the name of the log.
 
-    Raises StorageError at the first record that is not what was written, or whose kind is not
-    known to this version.
+    Raises StorageError at the first record that is not what was written, or whose kind this version
+    does not know.
     """
     head, known = GENESIS, [anchor] if anchor is not None else []
     for line in lines:
@@ -108,14 +114,13 @@ def read_glances(lines: Iterable[Line], where: str, anchor: Head | None = None) 
             problem = f"its kind {glance.kind!r} is not known to this version"
             raise _make_broken_error(where, _make_bad_verdict(glance, problem))
         yield glance
-    verdict = _judge_end(head, known)
-    if not verdict.ok:
-        raise _make_broken_error(where, verdict)
+    if anchor is not None and head.seq < anchor.seq:
+        raise _make_broken_error(where, _make_cut_verdict(head, anchor.seq))
 
 
 def _make_glance(line: Line, head: Head, where: str) -> Glance:
     match = match_last_members(line)
-    assert match is not None  # it follows the record before it, so it has been matched
+    assert match is not None  # a line that follows the one before it was matched already
     try:
         run = json.loads(match["run"])
     except ValueError:
@@ -127,15 +132,15 @@ def _make_glance(line: Line, head: Head, where: str) -> Glance:
 
 
 def check_bodies(lines: Iterable[Line], where: str) -> None:
-    """Raises StorageError at the first record that says what no record says, although its hash
-    fits."""
+    """Raises StorageError at the first record whose hash fits, but whose body no such record can
+    have."""
     for glance in read_glances(lines, where):
         glance.check()
 
 
 def parse_record(line: Line, where: str) -> Record:
-    """The record of a line whose hash fits. Raises StorageError for one that says what no record
-    says."""
+    """The record in a line. Raises StorageError if its hash does not fit, or if no such record can
+    have its body."""
     return _make_glance(line, parse_line_head(line, where), where).read_whole()
 
 
@@ -144,7 +149,7 @@ def _make_bad_verdict(glance: Glance, problem: str) -> ChainVerdict:
 
 
 def parse_line_head(line: Line, where: str) -> Head:
-    """The head that a log ends with, of its last line. Raises StorageError if it was changed."""
+    """The head of a log that ends with this line. Raises StorageError if the line was changed."""
     match = match_last_members(line)
     if match is None or digest_line(line, match) != match["hash"]:
         raise StorageError(f"{where}: the last record was changed", ADVICE)
@@ -162,13 +167,9 @@ def _judge_bad_line(head: Head, line: Line, problem: str) -> ChainVerdict:
     return ChainVerdict(head.seq, head, head.seq + 1, problem, repeats)
 
 
-def _judge_end(head: Head, known: Iterable[Head]) -> ChainVerdict:
-    """The verdict on a log that is sound up to `head` and ends there."""
-    last = max((anchor.seq for anchor in known), default=0)
-    if head.seq < last:
-        cut = f"the log ends at record {head.seq}, but record {last} is known to exist"
-        return ChainVerdict(head.seq, head, head.seq + 1, cut)
-    return ChainVerdict(head.seq, head)
+def _make_cut_verdict(head: Head, last: int) -> ChainVerdict:
+    cut = f"the log ends at record {head.seq}, but record {last} is known to exist"
+    return ChainVerdict(head.seq, head, head.seq + 1, cut)
 
 
 def _follow_line(head: Head, line: Line, known: Iterable[Head]) -> tuple[Head | None, str]:

@@ -1,7 +1,6 @@
-"""Audit records, and the bodies that their readers rely on (architecture §6).
+"""Audit records: their kinds, their members, and their lines (architecture §6).
 
-A record is one line of canonical JSON. Bodies are data: the functions here make each kind's,
-so that its shape is written down once. Sensitive paths carry no values, secrets are references.
+A record is one line of canonical JSON. `record_bodies` makes the bodies, `bodies` checks them.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from .line import Line, read_line
 
 
 class RecordKind(StrEnum):
+    """What a record says (docs/formats/audit.md)."""
+
     RUN_BEGIN = "run_begin"
     PLAN = "plan"
     APPROVAL = "approval"
@@ -41,49 +42,57 @@ MEMBERS = frozenset({"seq", "time", "run", "actor", "kind", "body", "prev", "has
 
 
 class Record(Struct, frozen=True):
-    """seq: from 1, without gaps; time: RFC 3339, UTC, microseconds; run: id of the run; actor:
-    who; prev: hash of the record before; hash: SHA-256 over all other members."""
+    """One record, decoded."""
 
     seq: int
+    """Its number: from 1, without gaps."""
     time: str
+    """When it was written: RFC 3339, UTC, microseconds."""
     run: str
+    """The id of the run that wrote it."""
     actor: str
+    """Who ran that."""
     kind: str
+    """A RecordKind."""
     body: FrozenMap
+    """What it says."""
     prev: str
+    """The hash of the record before it."""
     hash: str
-
-    @property
-    def event_id(self) -> str:
-        """The name that every later reader uses: lineage/seq."""
-        return f"{self.body['lineage']}/{self.seq}"
+    """SHA-256 over all other members, hexadecimal."""
 
     def read_whole(self) -> Record:
+        """The record itself, as of a Glance."""
         return self
 
 
 class Glance:
-    """A record in passing: its line, taken apart when somebody asks, into plain JSON that must
-    not be kept. A log has many records, and all but a few are looked at once."""
+    """A record that was found in its line and is parsed when somebody asks.
+
+    A log has many records, and almost all are looked at once. So the parsed JSON must not be kept.
+    """
 
     __slots__ = ("_data", "hash", "kind", "line", "run", "seq", "where")
 
     def __init__(self, line: Line, seq: int, run: str, kind: str, hash: str, where: str) -> None:
+        """where: the name of the log, for messages."""
         self.line, self.seq, self.run, self.kind, self.hash = line, seq, run, kind, hash
         self.where = where
         self._data: Mapping[str, Any] | None = None
 
     @property
     def body(self) -> Mapping[str, Any]:
+        """What it says, checked. Raises StorageError."""
         body: Mapping[str, Any] = self._parse_line()["body"]
         return body
 
     @property
     def time(self) -> str:
+        """When it was written. Raises StorageError."""
         return str(self._parse_line()["time"])
 
     def read_whole(self) -> Record:
-        """The record itself. Raises StorageError for one that says what no record says."""
+        """The record itself. Raises StorageError for a body that no such record can have."""
         try:
             record = decode(read_line(self.line))
             check_body(record.kind, record.body)
@@ -92,18 +101,18 @@ class Glance:
         return record
 
     def check(self) -> None:
-        """Raises StorageError for a record that says what no record says."""
+        """Raises StorageError for a body that no such record can have."""
         self._parse_line()
         self.forget()
 
     def forget(self) -> None:
-        """Keep the line alone, which is a fraction of what was made of it."""
+        """Keep only the line, which is much smaller than what was parsed from it."""
         self._data = None
 
     def _parse_line(self) -> Mapping[str, Any]:
-        """Raises StorageError, as `whole` does."""
         if self._data is None:
             try:
+                # Plain JSON, not frozen values: making those takes several times as long.
                 data = _JSON.decode(read_line(self.line).decode("ascii"))
                 check_members(data)
                 check_body(self.kind, data["body"])
@@ -139,7 +148,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(line: bytes) -> Record:
-    """The record of this line. Raises ValueError saying what is wrong; checks no hash."""
+    """The record in this line. Raises ValueError saying what is wrong; the hash is not checked."""
     data = canonical.loads(line)
     if not isinstance(data, FrozenMap) or data.keys() != MEMBERS:
         raise ValueError("it does not have the members of a record")
@@ -150,11 +159,11 @@ def decode(line: bytes) -> Record:
 
 
 def render_time(moment: float) -> str:
-    """RFC 3339 in UTC with microseconds, of seconds since the epoch."""
+    """Seconds since the epoch as RFC 3339 in UTC, with microseconds."""
     utc = datetime.fromtimestamp(moment, UTC)
     return utc.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def parse_time(time: str) -> float:
-    """Seconds since the epoch, of what `render_time` wrote."""
+    """The seconds since the epoch that `render_time` wrote."""
     return datetime.fromisoformat(time).timestamp()

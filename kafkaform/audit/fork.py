@@ -1,8 +1,8 @@
-"""A log that two runs have written to at the same time, and how it becomes one chain again.
+"""Mend a forked log: two runs wrote to it at the same time, and it becomes one chain again.
 
-Each of the two went on from the same record, so that what one of them wrote does not follow what
-stands before it. No byte of that is wrong, and all of it happened. The branch that the state
-follows from stays as it is; what stands in the others is appended to it, sealed anew.
+Both runs went on from the same record, so what one of them wrote does not follow the line before
+it. No byte of it is wrong, and all of it happened. The branch that the state follows from stays as
+it is; the records of the other branches are appended to it, sealed anew.
 """
 
 from __future__ import annotations
@@ -17,25 +17,27 @@ from ..core.value import FrozenMap
 from .chain import ADVICE, seal_record
 from .event import Record, RecordKind
 from .line import Line, digest_line, match_last_members
-from .record_bodies import make_fork
+from .record_bodies import make_fork_body
 from .sink import Torn
 
 
 class Fork(Struct, frozen=True):
-    """head: of the branch that stays; begin: the first number that was given twice; stays: for
-    each line of the log, in order, whether it is of that branch."""
+    """The branches of a forked log."""
 
     head: Head
+    """The end of the branch that stays."""
     begin: int
+    """The first number that two records have."""
     stays: tuple[bool, ...]
+    """For each line of the log, in order: it belongs to the branch that stays."""
 
 
 def find_fork(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Fork | None:
-    """How the branches of a log stand, None if it has one only. anchor: the state's, which is in
-    the branch that stays; of several such, or without it, the longest one does.
+    """The branches of a log, None if it has only one.
 
-    Raises StorageError if something else is wrong with the log: a record that was changed, or one
-    that follows no other.
+    anchor: the state's, which decides what branch stays; of several such branches, and without an
+    anchor, the longest one stays. Raises StorageError if something else is wrong with the log: a
+    record that was changed, or one that follows no other.
     """
     heads: list[Head] = []
     parents: list[int] = []
@@ -73,22 +75,22 @@ def rejoin_branches(
     run: str,
     actor: str,
 ) -> Iterator[Record]:
-    """The records that follow the branch that stays: one that tells of the fork, then what the
-    other branches say, each with what it was. Where they name a record of their own by its number,
-    they name it by its new one.
+    """The records to append: one that describes the fork, then those of the other branches.
 
-    plans: records of the branch that stays, which say what runs of the others had planned, once
-    more: a reader has forgotten them by then; others: the records of the other branches, in the
-    order of the log; kept: where the log as it was is kept; run, actor: whose doing this is.
+    plans: records of the branch that stays with plans of runs in the others; they are repeated,
+    because a reader has forgotten them by then. others: the records of the other branches, in the
+    order of the log; kept: where the log as it was is kept; run, actor: who mends it.
     """
     lineage = others[0].body.get("lineage")
-    body = make_fork(kept, len(others)).with_items({"lineage": lineage})
+    body = make_fork_body(kept, len(others)).with_items({"lineage": lineage})
     told = seal_record(
         fork.head, time=time, run=run, actor=actor, kind=str(RecordKind.RECOVER), body=body
     )
     yield told
     head, numbers = Head(told.seq, told.hash), dict[int, int]()
     for old in (*plans, *others):
+        # Who wrote it and when must stay visible: `forked` says what the record was before. A
+        # record that others name by its number is named by the new one.
         was = FrozenMap(seq=old.seq, time=old.time, hash=old.hash)
         body = _renumber_references(old.body, numbers).with_items({"forked": was})
         new = seal_record(head, time=time, run=old.run, actor=old.actor, kind=old.kind, body=body)
@@ -98,7 +100,7 @@ def rejoin_branches(
 
 
 def _parse_heads(line: Line, where: str, place: int) -> tuple[Head, Head]:
-    """The head that a line is, and the one before it. Raises StorageError."""
+    """The head that a line makes, and the one before it. Raises StorageError."""
     match = match_last_members(line)
     if match is None or digest_line(line, match) != match["hash"]:
         raise StorageError(f"{where}: line {place + 1} was changed or overwritten", ADVICE)
@@ -107,7 +109,7 @@ def _parse_heads(line: Line, where: str, place: int) -> tuple[Head, Head]:
 
 
 def _find_branch(end: int, parents: Sequence[int]) -> set[int]:
-    """The places of a branch, from its end to the first record."""
+    """The lines of a branch, from its end to the first record."""
     path = set()
     while end >= 0:
         path.add(end)

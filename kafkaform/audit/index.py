@@ -1,12 +1,12 @@
-"""One pass over the log: what is still open, what can be resumed, what may be deleted.
+"""Index the log in one pass: what is open, what can be resumed, what can be deleted.
 
-A run is open until its run_end says complete, or until a run under another approval starts.
-Runs that follow each other under one approval are one: each resumes the one before.
+A run is open until its run_end says complete, or until a run under another approval begins. Runs
+that follow each other under one approval are one run: each resumes the one before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from sys import intern
 
 from msgspec import Struct, field
@@ -26,51 +26,61 @@ SUCCEEDED = (APPLIED, STARTED)
 TERMINAL = frozenset(status.value for status in OutcomeStatus if status != OutcomeStatus.UNKNOWN)
 Seen = Record | Glance
 _Key = tuple[str, str, int]
-"""run, step, attempt"""
+"""Run, step, attempt."""
 
 
 class LoggedRun(Struct, frozen=True):
-    """One run. time: of its begin, or of its end if it had one; complete: every step was
-    applied or started; plan: as recorded, kept only while something of the run is open."""
+    """One run in the log."""
 
     run: str
+    """Its id."""
     approval: str
+    """The digest that was approved."""
     time: str
+    """When it ended, or when it began if it has no end."""
     complete: bool = False
+    """Every step was applied or started."""
     plan: FrozenMap | None = None
+    """The plan as recorded, only while something of the run is open."""
 
 
 class OpenRun(Struct, frozen=True):
-    """A run that can be resumed. run: the first one's id; plan: the recorded plan as data, None
-    if the run died before it; outcomes: step id -> its last terminal record (`outcome`, or the
-    `recover` that closed it), of this run and of those that resumed it."""
+    """A run that can be resumed."""
 
     run: str
+    """The id of the first run under this approval."""
     approval: str
+    """The digest that was approved."""
     plan: FrozenMap | None
+    """The plan as recorded, None if the run died before it."""
     outcomes: Mapping[str, Record]
+    """Step id -> its last terminal record, `outcome` or `recover`, of this run and of those that
+    resumed it."""
 
 
 class LogIndex(Struct, frozen=True):
-    """What one pass over the log found.
-
-    open_intents: without a terminal outcome, in log order; obligations: not discharged; runs:
-    by run id; origins: seq of each record that proves that an object is ours today -> which;
-    scopes: provider instance -> the system that its last applied step was sent to; unsaved:
-    applied and started records, and edits, whose effect the state may lack (after the head that
-    it keeps), in log order; vague: how many edits of the state do not say what became of it, as
-    those of earlier versions, so that they cannot be done again from the log.
-    """
+    """What one pass over the log found."""
 
     head: Head = GENESIS
+    """The end of the log."""
     open_intents: tuple[Record, ...] = ()
+    """Intents without a terminal outcome, in log order."""
     obligations: tuple[Record, ...] = ()
+    """Obligations that are not discharged."""
     open_run: OpenRun | None = None
+    """The run that can be resumed."""
     runs: Mapping[str, LoggedRun] = field(default_factory=dict)
+    """Run id -> run."""
     origins: Mapping[int, Origin] = field(default_factory=dict)
+    """Number of each record that proves that an object is ours today -> the proof."""
     scopes: Mapping[str, str] = field(default_factory=dict)
+    """Provider instance -> the system that its last applied step was sent to."""
     unsaved: tuple[Record, ...] = ()
+    """Successful steps and edits after the head that the state keeps, in log order: the state may
+    lack their effect."""
     vague: int = 0
+    """How many edits do not say what became of the state and so cannot be repeated from the log;
+    those of earlier versions."""
 
     def find_last_run(self, approval: str) -> LoggedRun | None:
         """The last run under this approval, complete or not; None if there was none."""
@@ -79,16 +89,19 @@ class LogIndex(Struct, frozen=True):
 
 
 def index_log(records: Iterable[Seen], saved: Head | None = None) -> LogIndex:
-    """Read the whole log once. records: trusted, in order; saved: the state's audit head."""
-    pass_ = _Pass(saved=saved.seq if saved else 0)
+    """The index of a log. records: all of it, trusted, in order; saved: the state's audit head.
+
+    Raises StorageError for a record of another version that lacks a member.
+    """
+    found = _Pass(saved.seq if saved else 0)
     for record in records:
-        pass_.read(record)
-    return pass_.make_index()
+        found.read(record)
+    return LogIndex() if found.head == GENESIS else found.make_index()
 
 
 def list_pending(found: LogIndex) -> tuple[Pending, ...]:
-    """What earlier runs left, as the planner sees it: work that was not seen to end, and open
-    intents, with what they would have made and when."""
+    """What earlier runs left open, as the planner needs it: work whose end nobody saw, and open
+    intents, with what they would have made."""
     work = (
         Pending(
             get_identity(duty),
@@ -116,64 +129,63 @@ def list_pending(found: LogIndex) -> tuple[Pending, ...]:
 
 
 def get_identity(record: Seen) -> Identity:
-    """The object of an intent, outcome, recover or obligation record."""
+    """The object of an intent, outcome, recover, obligation or discharged record."""
     body = record.body
     return Identity(intern(body["instance"]), intern(body["kind"]), intern(body["key"]))
 
 
 def list_instances(record: Seen) -> set[str]:
-    """The provider instances whose objects a record tells of."""
+    """The provider instances whose objects a record is about."""
     if record.kind == RecordKind.STATE:
         return {str(item["instance"]) for item in record.body.get("objects", ())}
     return {str(record.body["instance"])}
 
 
 def is_vague(record: Seen) -> bool:
-    """Whether this edit of a state does not say what became of each object, as those of earlier
-    versions."""
+    """True for an edit that does not say what became of each object, as in earlier versions."""
     return any("row" not in item for item in record.body.get("objects", ()))
 
 
 def get_run(record: Seen) -> str:
-    """The run whose step a record tells of: a recovery closes intents of an earlier one."""
+    """The run whose step a record is about: a recovery closes intents of an earlier one."""
     return str(record.body.get("of_run", record.run))
 
 
-class _Pass:
-    """The mutable half of `index_log`: one handler a kind, everything else is passed over."""
+class _Pass(Struct):
+    """The mutable half of `index_log`: a handler for each kind that matters, others are skipped."""
 
-    def __init__(self, saved: int) -> None:
-        self.saved = saved
-        self.head = GENESIS
-        self.intents: dict[_Key, Seen] = {}
-        self.obligations: dict[int, Seen] = {}
-        self.origins = Origins()
-        self.runs: dict[str, LoggedRun] = {}
-        self.plans: dict[str, Seen] = {}
-        self.unsaved: list[Seen] = []
-        self.vague = 0
-        self.first: str | None = None
-        self.members: set[str] = set()
-        self.outcomes: dict[str, Seen] = {}
-        self.handlers = {
-            RecordKind.RUN_BEGIN: self._read_begin,
-            RecordKind.PLAN: self._read_plan,
-            RecordKind.INTENT: self._read_intent,
-            RecordKind.OUTCOME: self._read_outcome,
-            RecordKind.RECOVER: self._read_outcome,
-            RecordKind.OBLIGATION: self._read_obligation,
-            RecordKind.DISCHARGED: self._read_discharge,
-            RecordKind.RUN_END: self._read_end,
-            RecordKind.STATE: self._read_edit,
-        }
+    saved: int
+    """The number of the record that the state is anchored at."""
+    head: Head = GENESIS
+    """The last record that was read."""
+    intents: dict[_Key, Seen] = field(default_factory=dict)
+    """Intents without a terminal outcome."""
+    obligations: dict[int, Seen] = field(default_factory=dict)
+    """Number -> obligation that is not discharged."""
+    origins: Origins = field(default_factory=Origins)
+    """What proves that objects are ours."""
+    runs: dict[str, LoggedRun] = field(default_factory=dict)
+    """Run id -> run, in the order of their (last) begin."""
+    plans: dict[str, Seen] = field(default_factory=dict)
+    """Run id -> the record with its plan."""
+    unsaved: list[Seen] = field(default_factory=list)
+    """What the state may lack."""
+    vague: int = 0
+    """Edits that cannot be repeated."""
+    first: str | None = None
+    """The first of the runs under the approval that is open, None if none is open."""
+    members: set[str] = field(default_factory=set)
+    """All runs under that approval."""
+    outcomes: dict[str, Seen] = field(default_factory=dict)
+    """Step id -> its last terminal record under that approval."""
 
     def read(self, record: Seen) -> None:
         self.head = Head(record.seq, record.hash)
-        handler = self.handlers.get(RecordKind(record.kind))
+        handler = _HANDLERS.get(RecordKind(record.kind))
         if handler is None:
             return
         try:
-            handler(record)
+            handler(self, record)
         except (KeyError, TypeError) as error:
             raise StorageError(
                 f"record {record.seq} of the audit log ({record.kind}) lacks {error}",
@@ -211,13 +223,14 @@ class _Pass:
         if self.first is None or self.runs[self.first].approval != approval:
             self.first, self.members, self.outcomes = record.run, set(), {}
         self.members.add(record.run)
-        # A run that is resumed under its own id becomes the last one.
+        # A run that is resumed under its own id becomes the last one: a dict keeps the old place of
+        # a key that is only set again.
         self.runs.pop(record.run, None)
         self.runs[record.run] = LoggedRun(record.run, approval, record.time)
         self._forget_plans()
 
     def _forget_plans(self) -> None:
-        """Forget the plans of runs that nothing can need any more: they are large."""
+        """Forget plans that nothing can need any more: a plan can be as large as the rest."""
         needed = self.members | {get_run(r) for r in (*self.intents.values(), *self.unsaved)}
         self.plans = {run: plan for run, plan in self.plans.items() if run in needed}
 
@@ -237,10 +250,9 @@ class _Pass:
         self.intents[record.run, record.body["step"], record.body["attempt"]] = record
 
     def _read_outcome(self, record: Seen) -> None:
-        """A `recover` record without a step seals a torn append and closes nothing."""
         body = record.body
         if body.get("outcome") not in TERMINAL:
-            return
+            return  # also a `recover` record that seals a torn append, and so closes nothing
         self.intents.pop((get_run(record), body["step"], body["attempt"]), None)
         if get_run(record) in self.members:
             self.outcomes[body["step"]] = record
@@ -261,6 +273,19 @@ class _Pass:
 
     def _read_discharge(self, record: Seen) -> None:
         self.obligations.pop(record.body["discharges"], None)
+
+
+_HANDLERS: Mapping[RecordKind, Callable[[_Pass, Seen], None]] = {
+    RecordKind.RUN_BEGIN: _Pass._read_begin,
+    RecordKind.PLAN: _Pass._read_plan,
+    RecordKind.INTENT: _Pass._read_intent,
+    RecordKind.OUTCOME: _Pass._read_outcome,
+    RecordKind.RECOVER: _Pass._read_outcome,
+    RecordKind.OBLIGATION: _Pass._read_obligation,
+    RecordKind.DISCHARGED: _Pass._read_discharge,
+    RecordKind.RUN_END: _Pass._read_end,
+    RecordKind.STATE: _Pass._read_edit,
+}
 
 
 def _read_whole(records: Iterable[Seen]) -> tuple[Record, ...]:

@@ -1,4 +1,4 @@
-"""The writing end of the log: what it returns from is durable."""
+"""The writing end of the log: when a write returns, its records are durable."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
 from .chain import parse_line_head, seal_record
 from .event import UNUSABLE, Record, RecordKind, decode, encode, render_time
-from .record_bodies import make_torn
+from .record_bodies import make_torn_body
 from .sink import Sink
 
 
 class Journal:
-    """Appends one run's records to the log of one state; used under that state's lock.
-
-    run: id of this run; actor: who runs it; ensure: asked before each write whether the lock is
-    still held for so many seconds, raises Locked if not. Opening reads the log's end and writes
-    nothing. Raises StorageError if the log ends with a changed record or belongs to another state.
-    """
+    """Appends one run's records to the log of one state, under that state's lock."""
 
     def __init__(
         self,
@@ -31,6 +26,12 @@ class Journal:
         lineage: str,
         ensure: Callable[[float], None] = lambda seconds: None,
     ) -> None:
+        """Read the end of the log; nothing is written yet.
+
+        run: the id of this run; actor: who runs it; ensure: raises Locked unless the lock is
+        certain to be ours for so many seconds, and is asked before each write. Raises StorageError
+        if the log ends with a changed record or belongs to another state.
+        """
         self.sink, self._clock, self._ensure = sink, clock, ensure
         self.run, self.actor, self.lineage = run, actor, lineage
         self._head = self._claim_end()
@@ -42,7 +43,7 @@ class Journal:
         return self._head
 
     def write(self, kind: str, body: FrozenMap) -> Record:
-        """Append one record. Raises StorageError; then nothing may be sent any more."""
+        """Append one record. Raises StorageError, after which nothing must be sent any more."""
         return self.write_all([(kind, body)])[0]
 
     def write_all(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
@@ -61,20 +62,22 @@ class Journal:
             records.append(record)
             head = Head(record.seq, record.hash)
         if records:
+            # Whoever lost the lock must not write: the next run has read the log by now.
             self._ensure(0.0)
             self.sink.append([encode(record) for record in records])
             self._head = head
         return tuple(records)
 
     def mend(self) -> None:
-        """What a crash left of an append is kept aside and told of before anything follows.
-        Raises StorageError."""
+        """Keep aside what a crash left of an append, and record that. Raises StorageError."""
+        # Before the first record, and not when the log is opened: a run that is refused before it
+        # sends anything leaves the log as it found it.
         if self._checked:
             return
         self._ensure(0.0)
         torn = self.sink.set_aside(self._head.seq + 1)
         if torn:
-            self._append([(RecordKind.RECOVER, make_torn(torn))])
+            self._append([(RecordKind.RECOVER, make_torn_body(torn))])
         self._checked = True
 
     def _claim_end(self) -> Head:
@@ -88,6 +91,7 @@ class Journal:
             problem = f"{self.sink.location}: the last record cannot be used: {error}"
             raise StorageError(problem, UNUSABLE) from None
         if lineage != self.lineage:
+            # A log beside another state would prove ownership of that one's objects.
             raise StorageError(
                 f"{self.sink.location} belongs to another state: its lineage is {lineage}, "
                 f"this state's is {self.lineage}",

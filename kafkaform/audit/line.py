@@ -1,7 +1,7 @@
-"""One record as a line of the log: where its hash stands, and what it is a hash of.
+"""Lines of the log: find the last members of a record without parsing it, and compute its hash.
 
-A line can be as large as a plan of everything, so one that is long is not held: it is read piece
-by piece, once to be checked and again if somebody wants to know what it says.
+A line can be as large as a plan of everything. A long one is not kept in memory: it is read piece
+by piece, once to check its hash, and again if somebody wants to know what it says.
 """
 
 from __future__ import annotations
@@ -22,27 +22,32 @@ _LAST = re.compile(
 
 
 class LongLine(Struct, frozen=True):
-    """A line that is not held. size: its bytes, without the newline; end: the last of them, of
-    which there are enough for the members after the body; pieces: reads all of it again."""
+    """A line that is not kept in memory."""
 
     size: int
+    """How many bytes it has, without the newline."""
     end: bytes
+    """The last of them: enough for the members after the body."""
     pieces: Callable[[], Iterable[bytes]]
+    """Reads all of it again."""
 
 
 Line = bytes | LongLine
 
 
 def match_last_members(line: Line) -> re.Match[bytes] | None:
-    """The members after the body. Only the record's own "hash" can be the last one: `run` and
-    `time` are strings, and a quote inside a string is escaped."""
+    """The members that follow the body, None for a line that is no record."""
+    # Canonical JSON sorts the members, so "hash" comes after "actor" and "body". A body may contain
+    # the same text, but the last occurrence is the record's own member: after it there are only
+    # strings and a number, and a quote inside a string is escaped.
     end = line.end if isinstance(line, LongLine) else line
     start = end.rfind(b'"hash":"')
     return _LAST.fullmatch(end, start) if start > 0 else None
 
 
 def digest_line(line: Line, members: re.Match[bytes]) -> bytes:
-    """The hash that the line should hold, over everything but that hash. members: its last."""
+    """The hash that the line should contain, over everything but that hash. members: its last
+    ones."""
     hashed = hashlib.sha256()
     if isinstance(line, LongLine):
         left = line.size - (members.end() - members.start())
@@ -56,12 +61,13 @@ def digest_line(line: Line, members: re.Match[bytes]) -> bytes:
 
 
 def read_line(line: Line) -> bytes:
-    """All of it. Raises StorageError if a long one is no more what was read the first time."""
+    """The whole line. Raises StorageError if a long one has changed since it was read first."""
     if not isinstance(line, LongLine):
         return line
     whole = b"".join(line.pieces())
     members = match_last_members(whole)
     known = match_last_members(line)
+    # What was checked and what is used now are two reads, between which the file may change.
     if members is None or known is None or digest_line(whole, members) != known["hash"]:
         raise StorageError(
             "a record of the audit log was changed while the log was read",

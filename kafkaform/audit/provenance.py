@@ -1,9 +1,8 @@
-"""What proves that an object is ours: the record that made, adopted or imported it, until another
-record ends that.
+"""Origins: the records that prove that an object is ours, because they made or took it over.
 
-An object of a system has one origin at most, the last one. It ends when the object is deleted,
-forgotten or released, and when an edit takes its row out of the state. Whoever writes the number of
-an origin that ended into a row proves nothing by it: what has the name today is somebody else's.
+An object of a system has at most one origin, the last one. It ends when the object is deleted,
+forgotten or released, and when an edit takes its row out of the state. The number of an ended
+origin in a row proves nothing: the object that has the name today is somebody else's.
 """
 
 from __future__ import annotations
@@ -19,32 +18,36 @@ from ..core.resource import Identity
 MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
 ENDING = frozenset({Action.DELETE.value, Action.FORGET.value})
 MOVED, PUSHED = "state mv", "state push"
-"""Commands that edit a state."""
+"""Commands that edit a state, as a record names them."""
 
 
 class Origin(Struct, frozen=True):
-    """Of which object a record proves that it is ours. incarnation: its id, None for kinds
-    without one; scope_id: the system that has it."""
+    """The object that a record proves to be ours."""
 
     identity: Identity
+    """Which object."""
     incarnation: str | None
+    """The system's id of the object, None for kinds without one."""
     scope_id: str
+    """The system that has it."""
 
 
 class Origins:
-    """The origins that hold so far, while a log is read; and which system each provider instance
-    is in it."""
+    """The origins that are valid so far, while a log is read."""
 
     def __init__(self) -> None:
         self.scopes: dict[str, str] = {}
+        """Provider instance -> the system that its last step was sent to."""
         self._held: dict[Identity, dict[str, tuple[int, Origin]]] = {}
+        """Object -> system -> number of the record, and what it proves."""
         self._ended: dict[tuple[Identity, str], str] = {}
+        """Object and system -> when its last origin ended."""
 
     def note_step(self, seq: int, time: str, identity: Identity, body: Mapping[str, Any]) -> None:
-        """A step was applied, or has started. time: of the record."""
+        """A step was applied or has started. seq, time: those of the record."""
         scope = body["scope_id"]
         self.scopes[identity.instance] = scope
-        # Logs of before did not tell owners: a release cannot be seen in them.
+        # Earlier versions did not record owners, so their logs do not show a release.
         owners = body.get("owners")
         if body["action"] in ENDING or (owners is not None and not owners):
             self._held.get(identity, {}).pop(scope, None)
@@ -52,16 +55,15 @@ class Origins:
         elif body["action"] in MAKING or body["adopts"]:
             was = body.get("forked")
             if was and was["time"] < self._ended.get((identity, scope), ""):
-                return  # it was joined to the log later, and what it made had gone by then
+                # `audit mend` put the record behind a later delete: what it made was gone by then.
+                return
             origin = Origin(identity, body["incarnation"], scope)
             self._held.setdefault(identity, {})[scope] = seq, origin
 
     def note_edit(self, body: Mapping[str, Any]) -> None:
-        """The state was edited outside of any step: an object that it holds no more has no origin.
-
-        Logs of before did not tell what became of a row. A move kept it, and a push to an empty
-        place did; of any other edit it is not certain, so what it touched is proven no more.
-        """
+        """The state was edited outside of any step: an object that it lost has no origin."""
+        # Earlier versions did not record what became of a row. A move kept it, and so did a push to
+        # an empty place. After any other edit it is not certain, so its objects are not proven.
         kept = body.get("reason") == MOVED or (
             body.get("reason") == PUSHED and not body.get("version")
         )
@@ -71,5 +73,5 @@ class Origins:
                 self._held.pop(Identity(item["instance"], item["kind"], item["key"]), None)
 
     def collect_origins(self) -> dict[int, Origin]:
-        """Number of the record -> what it proves."""
+        """Number of a record -> what it proves."""
         return {seq: origin for held in self._held.values() for seq, origin in held.values()}

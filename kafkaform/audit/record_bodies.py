@@ -1,4 +1,4 @@
-"""The bodies of audit records, one function for each kind (docs/formats/audit.md).
+"""Make the bodies of audit records, one function for each kind (docs/formats/audit.md).
 
 Readers rely on these shapes, so each one is written down once, here. Sensitive paths carry no
 values, and secrets are references.
@@ -21,34 +21,42 @@ from .sink import Torn
 
 
 class Subject(Struct, frozen=True):
-    """One attempt of one step, and under what it is made.
-
-    adopts: the change takes over an object that was there; incarnation: after an outcome the
-    one that was made; paths: those that the step makes true; plan: digest that the plan is known
-    by; phase: where in the run the step stands, as text; attempt: from 1; owners: addresses that
-    own the object after the change, none if it is gone, let go or nobody's.
-    """
+    """One attempt of one step, with what it belongs to."""
 
     lineage: str
+    """The state that the log belongs to."""
     scope_id: str
+    """The system that gets the request."""
     step: str
+    """The id of the step in its plan."""
     address: str
+    """What the user calls the object."""
     identity: Identity
+    """Which object."""
     action: str
+    """The action of the change."""
     adopts: bool
+    """The change takes over a live object."""
     incarnation: str | None
+    """The system's id of the object; in an outcome that of the object that was made."""
     paths: Sequence[PathChange]
+    """The paths that the step makes true."""
     plan: str
+    """The digest of the configuration that the plan came from."""
     approval: str
+    """The digest that was approved."""
     phase: str
+    """The place of the step in the run, as text."""
     attempt: int = 1
+    """Counts from 1."""
     owners: Sequence[str] = ()
+    """Addresses that own the object after the change; none if nobody does."""
 
 
 # ── the frame of a run ──────────────────────────────────────────────────────────────────
 
 
-def make_run_begin(
+def make_run_begin_body(
     approval: str,
     changes: Iterable[str],
     scopes: Mapping[str, str],
@@ -58,7 +66,8 @@ def make_run_begin(
     commit: str | None = None,
     kafkaform_version: str = "",
 ) -> FrozenMap:
-    """changes: digests of the changes that are approved; commit: of the configuration."""
+    """A run begins. changes: digests of the approved changes; scopes: instance -> scope id; commit:
+    the git commit of the configuration, if it is known."""
     return _make_body(
         approval=approval,
         changes=sorted(changes),
@@ -70,20 +79,20 @@ def make_run_begin(
     )
 
 
-def make_plan(plan: FrozenMap, approval: str, configuration: str) -> FrozenMap:
-    """The whole approved plan as data, so that a later run can resume it."""
+def make_plan_body(plan: FrozenMap, approval: str, configuration: str) -> FrozenMap:
+    """The plan of the run. It is recorded as a whole, so that a later run can resume it."""
     return _make_body(
         plan=plan, digest=canonical.digest(plan), approval=approval, configuration=configuration
     )
 
 
-def make_approval(approval: str, how: str, configuration: str) -> FrozenMap:
-    """how: `terminal`, `auto_approve`, `plan_file` or `expect`."""
+def make_approval_body(approval: str, how: str, configuration: str) -> FrozenMap:
+    """The plan was approved. how: `terminal`, `auto_approve`, `plan_file`, `expect`, ..."""
     return _make_body(approval=approval, how=how, configuration=configuration)
 
 
-def make_validate(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
-    """The dry run: every step with its evidence, and why it was refused."""
+def make_validate_body(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
+    """The dry run ended: every step with its evidence, and why it was refused."""
     steps = [
         {"step": v.step, "evidence": v.evidence.value, "error": _make_error(v.fault)}
         for v in verdicts
@@ -91,43 +100,49 @@ def make_validate(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
     return _make_body(approval=approval, steps=steps)
 
 
-def make_verify(approval: str, checked: int, invisible: Iterable[tuple[str, str]]) -> FrozenMap:
-    """The last look. checked: objects; invisible: (address, node) not seen at the deadline."""
+def make_verify_body(
+    approval: str, checked: int, invisible: Iterable[tuple[str, str]]
+) -> FrozenMap:
+    """The last look. checked: how many objects; invisible: (address, node) for each that a node did
+    not show at the deadline."""
     late = [{"address": address, "node": node} for address, node in invisible]
     return _make_body(approval=approval, checked=checked, invisible=late)
 
 
-def make_state_edit(
+def make_state_edit_body(
     serial: int, version: str, reason: str, rows: Mapping[Identity, FrozenMap | None]
 ) -> FrozenMap:
-    """The state is edited outside of any step. serial: the one that it gets; version: of the
-    state that was edited; reason: the command; rows: each object that was touched, as the state
-    holds it from then on (None: no more), so that the edit can be done again from here."""
+    """The state is edited outside of any step.
+
+    serial: that of the new state; version: that of the edited one; reason: the command; rows: each
+    touched object as the new state has it, None if it is gone from it.
+    """
+    # With whole rows, a state that was restored from a backup can be brought up to date.
     touched = [
         {"instance": i.instance, "kind": i.kind, "key": i.key, "row": rows[i]} for i in sorted(rows)
     ]
     return _make_body(serial=serial, version=version, reason=reason, objects=touched)
 
 
-def make_run_end(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:
-    """complete: every step was applied or started; counts: outcome -> steps."""
+def make_run_end_body(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:
+    """A run ends. complete: every step was applied or started; counts: outcome -> steps."""
     return _make_body(approval=approval, complete=complete, counts=counts)
 
 
 # ── steps ───────────────────────────────────────────────────────────────────────────────
 
 
-def make_intent(
+def make_intent_body(
     subject: Subject,
     repeat: str,
     secret_version: str | None = None,
     target: FrozenMap | None = None,
     theirs: Iterable[tuple[str, ...]] = (),
 ) -> FrozenMap:
-    """What is about to be sent, with all that recovery needs to judge what came of it.
+    """A request is about to be sent, with all that recovery needs to judge what came of it.
 
-    repeat: the step's repeat class; target: the attributes that the change makes (None: it makes
-    none), kept without the values of sensitive paths; theirs: what of them is kept for others.
+    repeat: the step's repeat class; target: the attributes that the change leads to, None if it
+    leads to none; theirs: those of them that are kept for others.
     """
     shown = None if target is None else _hide_sensitive(target, subject.paths)
     kept = tuple(".".join(path) for path in theirs)
@@ -141,16 +156,16 @@ def make_intent(
     )
 
 
-def make_outcome(
+def make_outcome_body(
     subject: Subject,
     outcome: str,
     fault: Fault | None = None,
     duration_ms: int = 0,
     ticket: str | None = None,
 ) -> FrozenMap:
-    """What came of one attempt of one step: the contract of every later reader.
+    """One attempt of one step ended.
 
-    outcome: applied, failed, unknown, started or skipped; ticket: of long work that started.
+    outcome: applied, failed, unknown, started or skipped; ticket: that of long work that started.
     """
     return _make_step(subject).with_items(
         {
@@ -162,33 +177,34 @@ def make_outcome(
     )
 
 
-def make_recover(outcome: FrozenMap, of_run: str) -> FrozenMap:
-    """The late outcome of an intent that an earlier run left open. outcome: its body."""
+def make_recover_body(outcome: FrozenMap, of_run: str) -> FrozenMap:
+    """The late outcome of an intent that an earlier run left open. outcome: an outcome body."""
     return outcome.with_items({"of_run": of_run})
 
 
-def make_torn(pieces: Iterable[Torn]) -> FrozenMap:
-    """Seals what a crash left of an append: where its bytes are, and their digest."""
+def make_torn_body(pieces: Iterable[Torn]) -> FrozenMap:
+    """A crash left parts of an append. pieces: where their bytes are now, and their digests."""
     return _make_body(
         torn=[{"file": p.file, "length": p.length, "sha256": p.sha256} for p in pieces]
     )
 
 
-def make_fork(kept: Torn, records: int) -> FrozenMap:
-    """Two runs had written to the log at the same time: what one of them wrote follows, sealed
-    anew. kept: where the log as it was is kept; records: how many follow."""
+def make_fork_body(kept: Torn, records: int) -> FrozenMap:
+    """Two runs wrote to the log at the same time; what one of them wrote follows, sealed anew.
+
+    kept: where the log as it was is kept; records: how many follow.
+    """
     whole = {"file": kept.file, "length": kept.length, "sha256": kept.sha256}
     return _make_body(fork=whole, records=records)
 
 
-def make_obligation(subject: Subject, ticket: str, what: str) -> FrozenMap:
-    """Work that outlives the run. ticket: the provider's name for it; what: TASK or
-    SETTING."""
+def make_obligation_body(subject: Subject, ticket: str, what: str) -> FrozenMap:
+    """Work outlives the run. ticket: the provider's name for it; what: TASK or SETTING."""
     return _make_object(subject).with_items({"ticket": ticket, "what": what})
 
 
-def make_discharge(obligation: Record, outcome: Outcome) -> FrozenMap:
-    """An obligation ended: done, cancelled or failed."""
+def make_discharge_body(obligation: Record, outcome: Outcome) -> FrozenMap:
+    """An obligation ended: it was done, cancelled, or it failed."""
     ended = {
         "discharges": obligation.seq,
         "outcome": outcome.status.value,
@@ -226,7 +242,7 @@ def _make_step(subject: Subject) -> FrozenMap:
 
 
 def _make_path(item: PathChange) -> FrozenMap:
-    # The dots are reversible: attribute names hold none, so the first one ends the attribute.
+    # The name of an attribute contains no dot, so the first one ends it, and the path can be split.
     return FrozenMap(
         path=".".join(item.path),
         before=None if item.sensitive else item.before,
@@ -245,11 +261,11 @@ def _hide_sensitive(attributes: FrozenMap, paths: Iterable[PathChange]) -> Froze
 
 
 def _make_error(fault: Fault | None) -> FrozenMap | None:
-    """A fault as it is recorded. Its message is foreign: a server may repeat what it was sent. It
-    is cleaned before the record is hashed, because a record that cannot be written after a send
-    would leave an intent without its outcome."""
     if fault is None:
         return None
+    # A server may repeat what it was sent, secrets included. The log keeps the message for ever,
+    # and its hash covers it, so it is cleaned here. Refusing the record instead is not possible
+    # after a send: the intent would stay without its outcome.
     return FrozenMap(
         code=fault.code,
         message=mask_secrets(fault.message),

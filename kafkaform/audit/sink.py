@@ -1,4 +1,4 @@
-"""Where a log is kept. A sink stores lines; it does not know what they say."""
+"""The seam to the place of a log. A sink stores lines and does not know what they say."""
 
 from __future__ import annotations
 
@@ -12,56 +12,64 @@ from .line import Line
 
 
 class Torn(Struct, frozen=True):
-    """The rest of an append that a crash cut short. file: where its bytes are kept now;
-    length: bytes; sha256: of those bytes."""
+    """The rest of an append that a crash cut short."""
 
     file: str
+    """The file that keeps its bytes now."""
     length: int
+    """How many bytes it has."""
     sha256: str
+    """Their digest, hexadecimal."""
 
 
 class Sink(Protocol):
-    """An append-only list of lines, written by one process at a time (under the state's lock).
+    """An append-only list of lines, written by one process at a time, under the state's lock.
 
-    Must: return from `append` only when the lines are durable; refuse all further appends after
-    one failed. Must not: change or remove a whole line, ever.
+    An implementation must return from `append` only when the lines are durable, and must refuse
+    all further appends after one has failed. It must never change or remove a whole line.
     """
 
     @property
     def location(self) -> str:
-        """How messages name the log."""
+        """The name of the log in messages."""
 
     def lines(self) -> Iterator[Line]:
-        """All whole lines without newlines, first one first; a torn last line is left out.
-        Memory is bounded: long lines are not held. Raises StorageError."""
+        """All whole lines without newlines, the first one first, without a torn last line.
+
+        Memory is bounded: long lines are not kept. Raises StorageError.
+        """
 
     def last(self) -> bytes | None:
-        """The last whole line, None if there is none."""
+        """The last whole line, None if there is none. Raises StorageError."""
 
     def claim(self) -> bytes | None:
-        """The same; from now on lines are appended behind this one, or not at all."""
+        """The last whole line. From now on lines are appended after it, or not at all."""
 
     def pass_over_torn(self) -> None:
-        """Leave out, from now on, lines at the end that were never durable: a power loss can
-        leave any part of the last append, so that whole lines of it are no records. Readers that
-        look for tampering do not ask for this. Raises StorageError."""
+        """Leave out, from now on, lines at the end that were never durable. Raises StorageError.
+
+        A power loss can leave any part of the last append, so that even whole lines of it are no
+        records. Readers that look for tampering do not ask for this.
+        """
 
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
-        """Make the log end with a whole line before record `seq` is written: move what a crash
-        left behind it away, and name everything so moved that no record tells of yet. Raises
-        Locked if another run is writing."""
+        """Make the log end with a whole line before record `seq` is written.
+
+        What a crash left after the last whole line is moved away. The answer names everything that
+        was moved and that no record mentions yet. Raises Locked if another run is writing.
+        """
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Write lines together, behind the end that was claimed and the lines that were appended
-        since, and make them durable. Raises Locked if the log ends otherwise, StorageError."""
+        """Write lines together, after the claimed end and all lines that were appended since, and
+        make them durable. Raises Locked if the log ends elsewhere, StorageError."""
 
     def check_writable(self, size: int = 0) -> None:
-        """Refuse before anything is sent if `size` bytes could not be appended.
-        Raises StorageError."""
+        """Raises StorageError if `size` bytes could not be appended. Called before anything is
+        sent."""
 
 
 def make_overtaken_error(location: str) -> Locked:
-    """Another run has written to this log, although this one has the lock, or had it."""
+    """The error of a run that has, or had, the lock although another run wrote to its log."""
     return Locked(
         f"{location}: another run goes on with this log since this one read it",
         "Run the command again: it first finds out what this run had under way.",

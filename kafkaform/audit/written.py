@@ -1,7 +1,7 @@
-"""Which parts of an object are ours: the paths that the log shows as written or taken over.
+"""Find the parts of an object that are ours: the paths that the log shows as written or taken over.
 
-The state says the same, but a state can be edited by hand. Of an object that others share, only
-what stands in both is removed.
+The state says the same, but a state can be edited by hand. From an object that others share, only
+what is in both is removed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LOOKED_AT = frozenset({RecordKind.INTENT, RecordKind.OUTCOME, RecordKind.RECOVE
 def written_paths(
     records: Iterable[Seen], wanted: Collection[Identity]
 ) -> Mapping[Identity, frozenset[Path]]:
-    """identity -> what of it is ours after all these records, for those that are wanted.
+    """Wanted identity -> the paths of it that are ours after all these records.
 
-    records: trusted, in order. An intent says what its change makes (`target`) and what of that
-    is kept for others (`theirs`, which older logs do not say); it counts once an outcome says
-    that the step succeeded.
+    records: trusted, in order. An intent says what its change leads to (`target`) and what of that
+    is kept for others (`theirs`, which older logs do not have). It counts once an outcome says that
+    the step succeeded.
     """
     intents: dict[tuple[str, str, int], Mapping[str, Any]] = {}
     found: dict[Identity, frozenset[Path]] = {}
@@ -67,7 +67,7 @@ def _get_identity(body: Mapping[str, Any]) -> Identity:
 
 
 def _parse_path(text: str) -> Path:
-    """The first dot ends the name of the attribute."""
+    # The first dot ends the name of the attribute; the key of a map may contain more.
     name, dot, key = text.partition(".")
     return (name, key) if dot else (name,)
 

@@ -17,7 +17,7 @@ from kafkaform_kafka.inspect.config_explanation import ENTITIES
 from kafkaform_kafka.inspect.configs import CONFIG_ENTITIES
 from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.kinds.acl.resource_type import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
-from kafkaform_kafka.kinds.quota.resource_type import QUOTA_KEYS
+from kafkaform_kafka.kinds.quota.keys import QUOTA_KEYS
 from kafkaform_kafka.kinds.user.resource_type import MECHANISMS
 from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS

@@ -1,4 +1,4 @@
-"""Addresses: how a user names one declared object, `module.eu.kafka_topic.orders["a"]`."""
+"""Addresses: the names of declared objects, such as `module.eu.kafka_topic.orders["a"]`."""
 
 from __future__ import annotations
 
@@ -23,31 +23,36 @@ _MODULES = re.compile(rf"{_MODULE.pattern}(?:\.{_MODULE.pattern})*")
 
 
 class _WithText:
-    """A slot that is no field: it takes no part in comparing, copying or storing."""
+    """A slot that is not a field, so that it is not compared, copied or stored."""
 
     __slots__ = ("_text",)
     _text: str
 
 
 class Address(_WithText, Struct, frozen=True, order=True):
-    """module: steps such as 'module.eu' or 'module.eu["a"]', outermost first; key: the
-    for_each key (str) or count index (int); child: the part a type expanded to, 'part["…"]'.
-    Type and name are empty where a module itself is named: `module.eu`."""
+    """The name of one declared object, of a block, or of a module (`module.eu`)."""
 
     type: str
+    """The resource type; empty for a module."""
     name: str
+    """The label of the block; empty for a module."""
     key: str | int | None = None
+    """The for_each key or the count index, None without either."""
     module: tuple[str, ...] = ()
+    """Steps such as `module.eu` or `module.eu["a"]`, outermost first."""
     child: str | None = None
+    """The part of a composite that the object is: `part["…"]`."""
 
     def __str__(self) -> str:
+        # A large plan compares and sorts addresses by their text many times.
         try:
             return self._text
         except AttributeError:
             own = (self.type, f"{self.name}{render_key(self.key)}") if self.type else ()
             child = "" if self.child is None else f"/{self.child}"
             text = ".".join((*self.module, *own)) + child
-            force_setattr(self, "_text", intern(text))  # the state knows it too
+            # Interned: the rows of the state have the same text, and it is then stored once.
+            force_setattr(self, "_text", intern(text))
             return self._text
 
     @property
@@ -56,12 +61,14 @@ class Address(_WithText, Struct, frozen=True, order=True):
         return replace(self, key=None, child=None)
 
     def nest_in(self, module: tuple[str, ...]) -> Address:
-        """The same address as seen from outside the module that it stands in."""
+        """The same address as seen from outside the module that contains it."""
         return replace(self, module=(*module, *self.module)) if module else self
 
     def contains(self, other: Address) -> bool:
-        """True if `other` is this address, one of its instances, one of its children, or in
-        this module. A module step without a key stands for all instances of the module."""
+        """True if `other` is this address, one of its instances or children, or in this module.
+
+        A module step without a key stands for all instances of the module.
+        """
         steps = other.module[: len(self.module)]
         if not (len(steps) == len(self.module) and all(map(_covers, self.module, steps))):
             return False
@@ -76,7 +83,7 @@ class Address(_WithText, Struct, frozen=True, order=True):
 
 
 def render_key(key: str | int | None) -> str:
-    """An instance key as addresses write it: `["a"]`, `[0]`, or nothing."""
+    """An instance key as addresses write it: `["a"]`, `[0]`, or an empty text."""
     if key is None:
         return ""
     return f"[{encode_basestring(key) if isinstance(key, str) else key}]"
@@ -117,6 +124,7 @@ def _rename_resource(address: Address, source: Address, target: Address) -> Addr
     return None if key is _STAYS else replace(target, key=key, child=child)
 
 
+# None is a key as well: that of an object without one.
 _STAYS: Any = object()
 
 
@@ -156,7 +164,7 @@ def parse_address(text: str) -> Address:
 
 
 def is_object_address(text: Any) -> bool:
-    """Whether `parse_address` takes this for an object, spelled as an address says itself."""
+    """True if `parse_address` reads this as the address of an object, in its one spelling."""
     if not isinstance(text, str):
         return False
     match = _ADDRESS.fullmatch(text)
@@ -169,15 +177,15 @@ def is_object_address(text: Any) -> bool:
 
 
 def _parse_key(bracketed: str) -> Any:
-    """The instance key between brackets. Raises ValueError."""
+    """The instance key between the brackets. Raises ValueError."""
     return json.loads(bracketed[1:-1])
 
 
 def matches(pattern: str, address: str) -> bool:
     """True if a --target / --exclude / --adopt glob names this address.
 
-    `*` and `?` are wildcards, brackets are literal (they hold instance keys). A pattern
-    without an instance key names every instance, one with a module prefix all below it.
+    `*` and `?` are wildcards, brackets are literal, because they contain instance keys. A pattern
+    without an instance key names every instance, and one that ends with a module all below it.
     """
     literal = pattern.replace("[", "[[]")
     return (

@@ -1,12 +1,12 @@
-"""One canonical JSON for everything that is stored, hashed or compared.
+"""Canonical JSON for everything that is stored, hashed or compared.
 
-Keys sorted, no spaces, ASCII only (so a name cannot forge a line), numbers exact, one line.
-Two equal values are equal bytes. Secret references are `{"$secret": "env:NAME"}`.
+Keys are sorted; there are no spaces; numbers are exact; the text is one line of ASCII, so that no
+name can forge a line. Equal values are equal bytes. Secret references are
+`{"$secret": "env:NAME"}`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from decimal import Decimal
 from sys import intern
@@ -15,20 +15,18 @@ from typing import Any
 from .value import FrozenMap, SecretRef, Value, freeze
 
 SECRET = "$secret"
+# Python needs quadratic time to read a number: one of a million digits would take minutes.
 MAX_DIGITS = 1000
 
 
 class CanonicalError(ValueError):
-    """The text is not canonical JSON of ours: duplicate key, NaN, huge number, not JSON."""
-
-
-def dumps(value: Any) -> str:
-    """Canonical JSON text of a frozen or plain value, one line without a newline."""
-    return _encode(value)
+    """The text is not canonical JSON: no JSON at all, a duplicate key, NaN, or a huge number."""
 
 
 def loads(text: str | bytes) -> Value:
-    """Parse canonical JSON strictly into frozen values. Raises CanonicalError."""
+    """The frozen value of this canonical JSON. Raises CanonicalError."""
+    # A reader that took the last of two equal keys, or NaN, or a rounded number would accept texts
+    # that nobody wrote, and two readers could see two plans in one file.
     try:
         plain = json.loads(
             text,
@@ -46,12 +44,14 @@ def loads(text: str | bytes) -> Value:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
+    """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
+
     return hashlib.sha256(dumps(value).encode("ascii")).hexdigest()
 
 
 class _HasDecimal(TypeError):
-    """Signals that the quick encoder met a number that only the exact one can write."""
+    """The standard encoder met a number that it cannot write exactly."""
 
 
 def _default(value: object) -> object:
@@ -71,22 +71,24 @@ _COMPACT: dict[str, Any] = {
 }
 
 
-def _encode(value: Any) -> str:
-    """What the quick encoder can write it writes: only the way down to a decimal is slow."""
+def dumps(value: Any) -> str:
+    """Canonical JSON text of a frozen or plain value, one line without a newline."""
     if isinstance(value, Decimal):
         return render_number(value)
     try:
         return json.dumps(value, **_COMPACT)
     except _HasDecimal:
+        # The standard encoder knows binary floats only. It writes all but the containers of a
+        # decimal, which are few, so almost everything stays as fast as it is in C.
         pass
     if isinstance(value, dict):
-        items = (f"{json.dumps(key)}:{_encode(value[key])}" for key in sorted(value))
+        items = (f"{json.dumps(key)}:{dumps(value[key])}" for key in sorted(value))
         return "{" + ",".join(items) + "}"
-    return "[" + ",".join(map(_encode, value)) + "]"
+    return "[" + ",".join(map(dumps, value)) + "]"
 
 
 def render_number(number: Decimal | int) -> str:
-    """A number without exponent, trailing zeros or sign of zero: 1.50 -> "1.5"."""
+    """A number without exponent, trailing zeros, or a sign of zero: 1.50 -> "1.5"."""
     text = format(Decimal(number), "f")
     if "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -94,7 +96,8 @@ def render_number(number: Decimal | int) -> str:
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> Any:
-    """Called innermost first, so only lists are left to be frozen here."""
+    """A frozen object. The parser calls this innermost first, so that only lists are not frozen
+    yet."""
     result = {key: _freeze_item(value) for key, value in pairs}
     if len(result) != len(pairs):
         raise CanonicalError("an object has the same key twice")
@@ -105,15 +108,15 @@ def _build_object(pairs: list[tuple[str, Any]]) -> Any:
 
 
 def _freeze_item(value: Any) -> Any:
-    """The words of thousands of objects are few: each is kept once, which also makes comparing
-    them a matter of looking at the same place."""
     if type(value) is str:
+        # Thousands of objects share a few words. Interned, each is stored once, and comparing two
+        # of them is comparing two pointers.
         return intern(value)
     return tuple(map(_freeze_item, value)) if isinstance(value, list) else value
 
 
 def _parse_number(text: str) -> Value:
-    # We never write exponents, and 1e999999999 would be a number of a gigabyte.
+    # We never write exponents, and 1e999999999 would become a number of a gigabyte.
     if len(text) > MAX_DIGITS or "e" in text.lower():
         raise CanonicalError("a number has too many digits or an exponent")
     return freeze(Decimal(text))

@@ -1,4 +1,4 @@
-"""What will be done: a change is what the user reads, a step is what is sent."""
+"""Changes and steps: a change is what the user reads, a step is one request's share of it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from msgspec import Struct, field
 
 from .diagnostics import Range
 from .resource import Fault, Identity
+from .risk import Risk, RiskKind
 from .value import EMPTY, FrozenMap, Value
 
 Path = tuple[str, ...]
+"""The place of one value in an object: an attribute, or an attribute and a key of its map."""
 BOOKKEEPING = ("owner", "labels")
-"""Where paths begin that live in the state alone."""
+"""First parts of the paths that exist in the state only, and never on a system."""
 
 
 class Action(StrEnum):
-    """There is no replace: an object is never deleted in order to change it."""
+    """What becomes of one object. There is no replace: no object is ever deleted to change it."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -29,6 +31,7 @@ class Action(StrEnum):
 
     @property
     def symbol(self) -> str:
+        """The character that stands for the action in front of a line."""
         return _SYMBOLS[self.value]
 
 
@@ -44,78 +47,110 @@ _SYMBOLS = {
 
 
 class Evidence(StrEnum):
-    """What a dry run can prove of a step, strongest first."""
+    """What a dry run can prove about a step, strongest first."""
 
-    REMOTE = "remote"  # the system validates the very request
-    LOCAL = "local"  # rules, fresh reads and rights only
+    # A system validates some kinds of requests without executing them (`validate_only`) and
+    # others not at all. A plan must not claim a check that nobody can make.
+    REMOTE = "remote"
+    """The system validates the very request."""
+    LOCAL = "local"
+    """Only rules, fresh reads and rights are checked."""
     NONE = "none"
+    """Nothing can be checked before the request is sent."""
 
 
 class Repeat(StrEnum):
-    SAFE = "safe"  # absolute and idempotent
-    VERIFY = "verify"  # read first (create)
-    NEVER = "never"  # changes hidden data, or starts a move
+    """Whether a step may be sent again after its answer was lost."""
+
+    SAFE = "safe"
+    """The request is absolute and idempotent, such as setting a value."""
+    # A repeated create is refused with "already exists", which cannot tell our object from one
+    # that somebody else made in between. So the object is read first.
+    VERIFY = "verify"
+    """The object must be read first, such as after a create."""
+    # A second write of a password stores another salt, a second task replaces the one that runs.
+    NEVER = "never"
+    """The request changes hidden data or starts long work."""
 
 
 class PathChange(Struct, frozen=True):
-    """One path before and after; None is "not set". effective: the value that takes effect
-    where `after` is None, or `after` itself where nobody chose it; sensitive: values are not
-    shown (and never secrets themselves)."""
+    """The value at one path before and after a change; None means that it is not set."""
 
     path: Path
+    """Where the value is."""
     before: Value
+    """The live value, None if it is not set."""
     after: Value
+    """The wanted value, None if the change removes it."""
     effective: Value = None
+    """The value that takes effect where `after` is None, or `after` where nobody chose it."""
     sensitive: bool = False
+    """The values are never shown. They are no secrets, which are references everywhere."""
+    unit: str = ""
+    """The unit of the values (`ms`, `bytes`, see `core/text/quantity.py`), empty for none."""
 
 
 class Request(Struct, frozen=True):
-    """What steps must share to travel in one batch. name: the provider's API; part: 1 (creates,
-    updates, tasks) or 2 (deletes); phase: order inside a part among the requests of one provider,
-    low first; node: the node that must get it, None for any; gated: a step leaves only if all
-    steps of this name in earlier phases of its part are applied; ahead: the phase of part 1 in
-    which a delete leaves where a step of part 1 has its group, None to stay in part 2."""
+    """What steps must have in common to travel in one batch."""
 
     name: str
+    """The provider's name of the API."""
     part: int
+    """1 for creates, updates and long work, 2 for deletes."""
     phase: int
+    """Order within a part among the requests of one provider; low phases go first."""
     max_items: int
+    """The largest number of steps in a batch."""
+    # A system may commit a request as one atomic batch of records and refuse all of it above a
+    # limit, so batches are cut by what their steps cost, too.
     max_weight: int
+    """The largest sum of step weights in a batch."""
     node: str | None = None
+    """The node that must receive the request, None for any."""
     gated: bool = False
+    """A step leaves only after all steps of this name in earlier phases of its part succeeded."""
     ahead: int | None = None
+    """The phase of part 1 in which a delete leaves if its group has a step in part 1. None keeps
+    the delete in part 2."""
 
 
 class Step(Struct, frozen=True):
-    """One request's share of one change.
-
-    id: unique in the plan, `KIND/KEY#N` with the instance in front; payload: provider data,
-    JSON-able, secrets as references only; weight: metadata records it costs; after: step ids
-    that must be applied first; paths: the change's paths that this step makes true (all paths
-    of the change for create and delete); group: steps of one group travel in one batch where
-    the caps allow; rank: order inside a batch, low first, and of groups by their lowest. Both
-    follow from the change alone. owes: the ticket of what this step sets for the time of its
-    task and what must be undone afterwards: on record before the request leaves.
-    """
+    """One request's share of one change."""
 
     id: str
+    """Unique in the plan: `INSTANCE/KIND/KEY#N`."""
     identity: Identity
+    """The object that the step changes."""
     address: str
+    """What the user calls the object."""
     request: Request
+    """The request in which the step travels."""
     payload: FrozenMap
+    """The provider's own data for the request, JSON-able; secrets are references."""
     weight: int
+    """How many records of the system the step costs."""
     after: tuple[str, ...]
+    """Ids of the steps that must succeed first."""
     repeat: Repeat
+    """Whether the step may be sent again after a lost answer."""
     evidence: Evidence
+    """What a dry run can prove about it."""
     paths: tuple[Path, ...] = ()
+    """The paths of the change that this step makes true: all of them for creates and deletes."""
+    # Group and rank follow from the change alone, so that equal plans have equal batches.
     group: str = ""
+    """Steps of one group travel in one batch where the limits allow it."""
     rank: int = 0
+    """Order within a batch, low first; groups are ordered by their lowest rank."""
+    # A setting that nobody knows about would stay for ever. Its ticket is durable before the
+    # request leaves, so that a crash cannot leave one behind unseen.
     owes: str | None = None
+    """The ticket of a setting that this step makes for the time of its task, and that must be
+    removed afterwards."""
 
 
 class BlockerKind(StrEnum):
-    """Why a change is not made. PROTECTED and UNMANAGED leave the rest of the plan alone, all
-    others stop an apply (architecture §4.2)."""
+    """Why a change is not made (architecture §4.2)."""
 
     PROTECTED = "protected"
     UNMANAGED = "unmanaged"
@@ -127,151 +162,227 @@ class BlockerKind(StrEnum):
 
     @property
     def stops(self) -> bool:
+        """True if it stops the whole apply. A protected or unmanaged object is only left out."""
         return self not in (BlockerKind.PROTECTED, BlockerKind.UNMANAGED)
 
 
 class Blocker(Struct, frozen=True):
-    """kind, why in one sentence, and what the user can do; waiver: what the user may accept so
-    that it no longer blocks (`open-access` for --accept-open-access), if anything; asked: somebody
-    asks for this very change, so that a run without it did not do all that it was asked for."""
+    """Why a change is not made, and what the user can do about it."""
 
     kind: BlockerKind
+    """The class of the reason, which decides whether the rest of the plan can be applied."""
     reason: str
+    """Why, in one sentence."""
     advice: str = ""
+    """What the user can do."""
     waiver: str = ""
+    """The flag that lifts the block: `open-access` for --accept-open-access. Empty: no flag."""
     asked: bool = False
+    """Somebody asks for this very change, so a run without it is not complete."""
 
     @property
     def unmet(self) -> bool:
-        """True if a run goes on without the change and must say so in the end (exit code 8). What
-        exists unmanaged is in the way of a declaration, always."""
+        """True if a run goes on without the change and has to report that (exit code 8).
+
+        An unmanaged object always counts, because it is in the way of a declaration.
+        """
         return not self.kind.stops and (self.asked or self.kind is BlockerKind.UNMANAGED)
 
 
 class Impact(Struct, frozen=True):
-    """What a destructive change would destroy: figures by name, each an int or text
-    (`bytes`, `offsets`, `groups`), and one sentence."""
+    """What a destructive change would destroy."""
 
     text: str
+    """One sentence for people."""
     figures: FrozenMap = EMPTY
+    """Name (`bytes`, `offsets`, `groups`) -> number or text."""
 
 
 class Ownership(Struct, frozen=True):
-    """The bookkeeping that a change leaves in the state row."""
+    """The bookkeeping part of a state row, which decides who may change and delete the object."""
 
     owners: tuple[str, ...] = ()
+    """Addresses of the blocks that own the object; none if nobody does."""
     protected: str | None = None
+    """`no`, `default` or `explicit`; None without a row."""
     secret_version: str | None = None
+    """The version of the secret that was sent last."""
 
 
 class Change(Struct, frozen=True):
-    """One object from before to after.
-
-    address: what the user wrote (or the recorded owner); before/after: whole canonical
-    attributes (None = not there); paths: what is written or removed, bookkeeping included
-    (`owner`, `labels.*`); drift: recorded against observed; row_before/row_after: bookkeeping;
-    depends_on: addresses whose steps come first; losses: what somebody may do now and not after
-    it, one text each: an apply that would take more than a plan shows is refused; theirs: paths
-    of `after` that are kept for others: the state does not record them, so nobody deletes them.
-    """
+    """One object from before to after, as the user reads it."""
 
     identity: Identity
+    """Which object."""
     address: str
+    """What the user calls it: the declared address, or the recorded owner."""
     action: Action
+    """What becomes of it."""
     before: FrozenMap | None = None
+    """The live attributes that are managed, canonical; None if the object does not exist."""
     after: FrozenMap | None = None
+    """All attributes after the change, canonical; None if the object is gone then."""
     paths: tuple[PathChange, ...] = ()
+    """What is written or removed, including the bookkeeping (`owner`, `labels.*`)."""
     drift: tuple[PathChange, ...] = ()
+    """How the live object differs from what the state recorded."""
     adopts: bool = False
+    """A live object that kafkaform did not manage is taken over."""
     incarnation: str | None = None
+    """The id of the live object that the change was planned for, if its kind has ids."""
     row_before: Ownership = Ownership()
+    """The bookkeeping of the state row today."""
     row_after: Ownership = Ownership()
+    """The bookkeeping of the state row after the change."""
     owner: str | None = None
+    """The team that the block names; text for people."""
     labels: FrozenMap = EMPTY
+    """The labels of the block."""
     depends_on: tuple[str, ...] = ()
+    """Addresses whose steps come first."""
     reason: str = ""
+    """Why the change is planned, where the action alone does not say."""
     blocked: Blocker | None = None
+    """Why the change is not made; None if it is."""
     impact: Impact | None = None
+    """What a deletion would destroy, if the provider could tell."""
     notes: tuple[str, ...] = ()
+    """Sentences that are shown under the change."""
+    # An apply that would take more from anybody than the reviewed plan shows is refused.
     losses: tuple[str, ...] = ()
+    """What somebody can do now and not after the change, one text each."""
+    risks: tuple[Risk, ...] = ()
+    """What the change could harm, the worst first. It is shown and never approved, because it
+    follows from the rest."""
+    # The state does not record these paths, so that no later plan deletes what others set.
     theirs: tuple[Path, ...] = ()
+    """Paths of `after` that are kept for others."""
     range: Range | None = None
+    """The place of the block in the configuration."""
     steps: tuple[Step, ...] = ()
+    """The requests that make the change true, in order."""
 
     @property
     def effective(self) -> bool:
-        """True if an apply does something for it: neither noop nor blocked."""
+        """True if an apply does something for it: it is neither a noop nor blocked."""
         return self.action is not Action.NOOP and self.blocked is None
 
     @property
+    def is_listed(self) -> bool:
+        """False for an object that needs nothing, is not blocked and has not drifted."""
+        return self.action is not Action.NOOP or self.blocked is not None or bool(self.drift)
+
+    @property
     def removed(self) -> tuple[Path, ...]:
-        """The paths that are set now and not after it; of a deletion all that it lists."""
+        """The paths that are set now and not after the change; all that a deletion lists."""
         if self.action not in (Action.UPDATE, Action.DELETE):
             return ()
         gone = (item.path for item in self.paths if item.after is None)
         return tuple(path for path in gone if path[0] not in BOOKKEEPING)
 
     @property
+    def grave(self) -> bool:
+        """True if it could destroy data or stop clients."""
+        return any(risk.kind.grave for risk in self.risks)
+
+    def has_risk(self, kind: RiskKind) -> bool:
+        """True if it could do this harm."""
+        return any(risk.kind is kind for risk in self.risks)
+
+    @property
+    def loses_data(self) -> bool:
+        """True if it could destroy data: a deletion, or a change with that risk."""
+        return self.action is Action.DELETE or self.has_risk(RiskKind.DATA_LOSS)
+
+    @property
     def released(self) -> bool:
-        """True for an update after which nobody owns the object: what the state recorded of it
-        goes, and what others have set stays."""
+        """True for an update after which nobody owns the object.
+
+        What the state recorded of the object is removed; what others have set stays.
+        """
         owned, after = self.row_before.owners, self.row_after.owners
         return self.action is Action.UPDATE and bool(owned) and not after
 
     @property
     def takes_away(self) -> bool:
-        """True if the system loses what nothing declares any more: a deletion, or a release that
-        removes at least one path (architecture §4.3). What counts as a deletion is this."""
+        """True if the system loses something that nothing declares any more (architecture §4.3).
+
+        That is a deletion, or a release that removes at least one path. Guards, limits and counts
+        of deletions all use this.
+        """
         if not self.effective:
             return False
         return self.action is Action.DELETE or (self.released and bool(self.removed))
 
 
 class Batch(Struct, frozen=True):
-    """Steps of one provider instance and one equal request that travel together."""
+    """Steps that travel together in one request."""
 
     id: str
+    """Unique in the plan."""
     instance: str
+    """The provider instance that gets the request."""
     request: Request
+    """What all the steps have in common."""
     steps: tuple[Step, ...]
+    """The steps, in the order of their outcomes."""
 
 
 class OutcomeStatus(StrEnum):
+    """How one attempt of a step ended."""
+
     APPLIED = "applied"
     FAILED = "failed"
-    UNKNOWN = "unknown"  # must be read before anything else is decided
-    STARTED = "started"  # long work runs under `ticket`
-    SKIPPED = "skipped"  # never sent; made by the executor, not by a provider
+    UNKNOWN = "unknown"
+    """Nobody knows yet. The object must be read before anything else is decided."""
+    STARTED = "started"
+    """Long work runs under a ticket."""
+    SKIPPED = "skipped"
+    """The step was never sent. The executor says so, never a provider."""
 
 
 class Outcome(Struct, frozen=True):
-    """One step's result. incarnation and attributes: what the system said it made, if it did;
-    note: how far long work is, in words."""
+    """The result of one step."""
 
     step: str
+    """The id of the step."""
     status: OutcomeStatus
+    """How it ended."""
     fault: Fault | None = None
+    """Why it was not applied."""
     ticket: str | None = None
+    """The provider's name for the long work that the step started."""
     incarnation: str | None = None
+    """The id of the object that the system made, if it said so."""
     attributes: FrozenMap | None = None
+    """The attributes of the object that the system made, if it said so."""
     note: str = ""
+    """How far long work is, in words."""
 
 
 class Verdict(Struct, frozen=True):
-    """A dry run's answer for one step; fault: why it was refused (None = passed)."""
+    """A dry run's answer for one step."""
 
     step: str
+    """The id of the step."""
     evidence: Evidence
+    """What the answer proves."""
     fault: Fault | None = None
+    """Why the step was refused; None if it passed."""
 
 
 class Review(Struct, frozen=True):
-    """A provider's judgement of all changes of one instance together. blocks: what must not
-    happen and why; unless: what must not happen unless the user accepts its waiver; notes: shown
-    under the change; losses: see `Change`; warnings: shown once for the instance."""
+    """A provider's judgement of all changes of one instance together."""
 
     blocks: Mapping[Identity, Blocker] = field(default_factory=dict)
+    """Changes that must not be made."""
     unless: Mapping[Identity, tuple[Blocker, ...]] = field(default_factory=dict)
+    """Changes that must not be made unless the user accepts the waiver of each block."""
     notes: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    """Sentences that are shown under the change."""
     losses: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    """What somebody can do now and not after the change."""
+    risks: Mapping[Identity, tuple[Risk, ...]] = field(default_factory=dict)
+    """What only all changes together show: who loses access."""
     warnings: tuple[str, ...] = ()
+    """Sentences that are shown once for the instance."""

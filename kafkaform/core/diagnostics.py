@@ -1,4 +1,4 @@
-"""Diagnostics: user faults as data, so that all faults of a run are shown at once."""
+"""Diagnostics: faults of the user as data, so that all faults of a run are shown at once."""
 
 from __future__ import annotations
 
@@ -10,42 +10,56 @@ from msgspec.structs import replace
 
 
 class Severity(StrEnum):
+    """Whether a diagnostic stops the run."""
+
     ERROR = "error"
     WARNING = "warning"
 
 
 class Range(Struct, frozen=True, order=True):
-    """A place in a file. Lines and columns count from 1, columns in code points; the end is
-    exclusive; start_byte and end_byte are offsets in UTF-8."""
+    """A place in a file. Lines and columns count from 1, and the end is exclusive."""
 
     file: str
+    """The path that messages show."""
     line: int
+    """Where it begins."""
     column: int
+    """Where it begins, in code points."""
     end_line: int
+    """Where it ends."""
     end_column: int
+    """Where it ends, in code points."""
     start_byte: int = 0
+    """Offset of the begin in the UTF-8 text."""
     end_byte: int = 0
+    """Offset of the end in the UTF-8 text."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
 
 class Diagnostic(Struct, frozen=True):
-    """summary: what happened, one line; detail: why; advice: what to do next; excerpt: the
-    source line at `range` (never of a sensitive value); context: where evaluation came from,
-    outermost first, such as `while evaluating kafka_topic.orders["eu"]`."""
+    """One fault or warning."""
 
     severity: Severity
+    """Whether it stops the run."""
     summary: str
+    """What happened, one line."""
     detail: str = ""
+    """Why."""
     range: Range | None = None
+    """Where in the configuration."""
     excerpt: str | None = None
+    """The source line at `range`, never one with a sensitive value."""
     advice: str = ""
+    """What to do next."""
     address: str | None = None
+    """The object that it is about."""
     context: tuple[str, ...] = ()
+    """What was being evaluated, outermost first: `while evaluating kafka_topic.orders["eu"]`."""
 
     def rewrite(self, change: Callable[[str], str]) -> Diagnostic:
-        """The same with each of its texts in another form; places stay."""
+        """The same diagnostic with `change` applied to each text; places stay."""
         return replace(
             self,
             summary=change(self.summary),
@@ -60,11 +74,12 @@ Diagnostics = tuple[Diagnostic, ...]
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    """True if at least one of these stops the run."""
     return any(item.severity is Severity.ERROR for item in diagnostics)
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`Did you mean "x"?` for the nearest known word, whatever its case, or an empty string."""
+    """`Did you mean "x"?` for the nearest known word in any case, or an empty text."""
     import difflib  # noqa: PLC0415  # only a misspelt word needs it
 
     folded = {item.casefold(): item for item in known}

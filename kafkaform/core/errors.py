@@ -1,17 +1,17 @@
-"""Why a command stops, and with which exit code.
+"""Errors that stop a command, and their exit codes.
 
 KafkaformError                 1
 ├── UsageError                 1   a flag, an address, a file name
 ├── ConfigurationError         1   carries diagnostics
-├── ConnectError               1   system unreachable, login refused
+├── ConnectError               1   the system is unreachable, or refuses the login
 ├── DryRunRefused              1   nothing was sent
 ├── PlanRefused                4   stale, foreign or altered plan
-│   └── OtherSystem           4   another system answers than the session's
+│   └── OtherSystem            4   another system answers than the session's
 ├── AppliedInPart              5
 ├── OutcomeUnknown             6
 ├── Locked                     7
 ├── Blocked                    8   impossible change, guard, --fail-on
-├── StorageError               9   state or log cannot be written or fails its check
+├── StorageError               9   state or log cannot be written, or fails its check
 └── Interrupted           130, 143
 """
 
@@ -24,44 +24,45 @@ from .diagnostics import Diagnostic, Diagnostics, Severity
 
 
 class KafkaformError(Exception):
-    """message: what happened and why; advice: what to do next."""
+    """An error that a command explains to its user."""
 
     def __init__(self, message: str, advice: str = "", diagnostics: Diagnostics = ()) -> None:
+        """message: what happened and why; advice: what to do next; diagnostics: shown instead."""
         super().__init__(message)
         self.message = message
         self.advice = advice
         self._diagnostics = diagnostics
         self.applied: Any = None
-        """What the run did before it ended so: an `Applied`, where something may have been sent."""
+        """What the run did before: an `Applied`, if something may have been sent."""
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """What to show: the diagnostics it carries, else one made of message and advice."""
+        """What to show: the diagnostics it carries, or one made of message and advice."""
         if self._diagnostics:
             return self._diagnostics
         return (Diagnostic(Severity.ERROR, self.message, advice=self.advice),)
 
     def rewrite(self, change: Callable[[str], str]) -> None:
-        """Put each of its texts in another form, such as one without secrets."""
+        """Apply `change` to each of its texts, for example to mask secrets."""
         self.message, self.advice = change(self.message), change(self.advice)
         self.args = (self.message,)
         self._diagnostics = tuple(item.rewrite(change) for item in self._diagnostics)
 
 
 class UsageError(KafkaformError):
-    """A flag, argument or file name cannot be used as given."""
+    """A flag, an argument or a file name cannot be used as given."""
 
 
 class ConfigurationError(KafkaformError):
-    """The configuration has faults; `diagnostics` names each with its place."""
+    """The configuration has faults. `diagnostics` names each one with its place."""
 
 
 class ConnectError(KafkaformError):
-    """Nobody answered, or the login was refused."""
+    """No system answered, or the login was refused."""
 
 
 class DryRunRefused(KafkaformError):
-    """The system or a rule refused a step in the dry run; nothing was sent."""
+    """The system or a rule refused a step in the dry run. Nothing was sent."""
 
 
 class PlanRefused(KafkaformError):
@@ -69,20 +70,23 @@ class PlanRefused(KafkaformError):
 
 
 class OtherSystem(PlanRefused):
-    """Whoever answers has another scope id than the session. It ends the run: nothing that the
-    other one says is believed, and what is open stays open until the right one answers."""
+    """The system that answers has another scope id than the session.
+
+    It ends the run. Nothing that the other system says is believed, and what is open stays open
+    until the right one answers.
+    """
 
 
 class AppliedInPart(KafkaformError):
-    """Some steps failed or were skipped; what succeeded is recorded."""
+    """Some steps failed or were skipped. What succeeded is recorded."""
 
 
 class OutcomeUnknown(KafkaformError):
-    """Some outcomes are not known yet; the next run reads again and recovers."""
+    """Some outcomes are not known yet. The next run reads the objects again and recovers."""
 
 
 class Locked(KafkaformError):
-    """Another run holds the lock, or moved the state on."""
+    """Another run has the lock, or has changed the state meanwhile."""
 
 
 class Blocked(KafkaformError):
@@ -90,11 +94,11 @@ class Blocked(KafkaformError):
 
 
 class StorageError(KafkaformError):
-    """State or audit log cannot be written, read back or trusted."""
+    """State or audit log cannot be written, read or trusted."""
 
 
 class Interrupted(KafkaformError):
-    """A signal stopped the run after the batch in flight; everything is recorded."""
+    """A signal stopped the run after the batch in flight. Everything is recorded."""
 
     def __init__(self, message: str, advice: str = "", signal_number: int = 2) -> None:
         super().__init__(message, advice)
@@ -102,8 +106,11 @@ class Interrupted(KafkaformError):
 
 
 class Ended(BaseException):
-    """A signal ends the command while nothing is being sent; raised by its handler. Not an
-    Exception, so that nobody who handles errors takes it for one."""
+    """A signal ends the command while nothing is being sent.
+
+    The signal handler raises it. It is not an Exception, so that no code that handles errors
+    catches it.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -111,6 +118,7 @@ class Ended(BaseException):
 
     @property
     def exit_code(self) -> int:
+        """What a shell reports for a process that the signal killed."""
         return 128 + self.number
 
 

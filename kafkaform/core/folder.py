@@ -1,4 +1,4 @@
-"""A folder of this machine as a store of whole objects."""
+"""A local folder as a store of whole objects."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ from .storage import make_storage_error
 
 _INNER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-"""What a file system without hard links answers."""
+"""How file systems without hard links refuse one."""
 _PRIVATE, _SHARED = (0o700, 0o600), (0o777, 0o666)
 """Modes of a folder and a file, before the umask."""
 
 
 class Folder(Struct, frozen=True):
-    """`core.objects.Objects` in files. path: the folder, made with the first file, and maybe a
-    link itself; below it no link is followed, by whoever it was put there. shared: others may
-    read what is made, as far as the umask says; else its owner alone.
+    """`core.objects.Objects` in files.
 
-    A file is made for certain once, whoever else makes it at the same time. It is replaced for
-    certain only by who holds a lock.
+    Only one of several processes can create a file. Only a process that holds a lock can be sure
+    that nobody else replaces a file at the same time.
     """
 
+    # The folder itself may be a link, because its owner named it. Whatever is below may have been
+    # put there by somebody else, so no link is followed there.
     path: Path
+    """The folder; it is made with the first file."""
     shared: bool = False
+    """Others can read what is made, as far as the umask allows; otherwise only the owner can."""
 
     @property
     def location(self) -> str:
+        """The path, for messages."""
         return str(self.path)
 
     def read(self, key: str) -> StoredObject | None:
@@ -48,7 +51,7 @@ class Folder(Struct, frozen=True):
                 return None
 
     def create(self, key: str, data: bytes) -> str:
-        """The bytes get their name when they are on the disk, and no other file loses it."""
+        # The bytes are on the disk before they get their name: a crash leaves no file in part.
         with (
             self._explain_errors("cannot write", key),
             self._open_folder(key, make=True) as (folder, name),
@@ -100,7 +103,9 @@ class Folder(Struct, frozen=True):
 
     @contextmanager
     def _open_folder(self, key: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """The open folder of a file, and the file's name in it. make: folders that are missing."""
+        """The open folder of a file, and the file's name in it. make: also make missing folders."""
+        # Each folder is opened from the one before, and not by its whole path, so that nobody can
+        # put a link into the path between a check and its use.
         *parts, name = key.split("/")
         if make:
             self.path.mkdir(mode=self._modes[0], parents=True, exist_ok=True)
@@ -122,7 +127,7 @@ class Folder(Struct, frozen=True):
 
     @contextmanager
     def _write_beside(self, folder: int, name: str, data: bytes) -> Iterator[str]:
-        """A new file with the data, on the disk, gone afterwards unless it was renamed."""
+        """A new durable file with the data, which is removed afterwards unless it was renamed."""
         fresh = f".{name}.{secrets.token_hex(6)}.tmp"
         try:
             _write_file(folder, fresh, data, self._modes[1])
@@ -132,15 +137,17 @@ class Folder(Struct, frozen=True):
                 os.unlink(fresh, dir_fd=folder)
 
     def _give_name(self, folder: int, fresh: str, name: str, data: bytes) -> None:
-        """Give the file its name. Raises FileExistsError. A rename would take the name from another
-        file; where there are no hard links it is written once more, under its name."""
+        """Give the file its name. Raises FileExistsError."""
         try:
+            # A rename would silently replace another file of that name; a link refuses to.
             os.link(fresh, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
             raise
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
+            # Without hard links the file is written once more, under its name: O_EXCL still lets
+            # one process win, but a crash can leave the file in part.
             _write_file(folder, name, data, self._modes[1])
 
     @contextmanager
@@ -165,7 +172,7 @@ def _write_file(folder: int, name: str, data: bytes, mode: int) -> None:
 
 
 def _read_file(folder: int, name: str) -> StoredObject:
-    # Without O_NONBLOCK a named pipe in the place of the file would block for ever.
+    # Without O_NONBLOCK a named pipe in place of the file would block for ever.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(name, flags, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as file:
@@ -181,6 +188,6 @@ def _compute_version(data: bytes) -> str:
 
 
 def _raise_unless_missing(error: OSError) -> None:
-    """A folder that is not there has no files; one that cannot be read is no empty one."""
+    """A missing folder has no files; one that cannot be read is not an empty one."""
     if not isinstance(error, FileNotFoundError):
         raise error

@@ -1,4 +1,4 @@
-"""Where a hash chain ends: what the state keeps of the audit log, and what an anchor names."""
+"""The end of a hash chain: what the state keeps of the audit log, and what an anchor names."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from msgspec import Struct
 
 
 class Head(Struct, frozen=True):
-    """seq: number of the last record, 0 before the first; hash: its SHA-256, 64 hex digits."""
+    """The end of a hash chain."""
 
     seq: int
+    """The number of the last record, 0 before the first."""
     hash: str
+    """Its SHA-256, as 64 hexadecimal digits."""
 
     def __str__(self) -> str:
         return f"{self.seq}:{self.hash}"
 
 
 GENESIS = Head(0, "0" * 64)
+"""The end of an empty chain."""
 
 
 def parse_head(text: str) -> Head:
-    """The head that `str` wrote, `SEQ:HASH`. Raises ValueError."""
+    """The head in this text, `SEQ:HASH` as `str` writes it. Raises ValueError."""
     seq, _, digest = text.strip().partition(":")
     hexadecimal = len(digest) == 64 and not digest.strip("0123456789abcdef")
     if not (seq.isascii() and seq.isdigit() and hexadecimal):

@@ -1,7 +1,7 @@
-"""Nouns read from data, field by field from their type hints, so that a file that somebody edited
-is refused with the member that cannot be, and never becomes a noun that its type does not allow.
+"""Build structs from data, field by field according to their type hints.
 
-A field that has its default value may be left out.
+A file that somebody edited is refused with the name of the wrong member, and never becomes a struct
+that its type does not allow. A field with its default value may be left out.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ NOTHING = msgspec.NODEFAULT
 
 
 class Misfit(ValueError):
-    """Says which member of a noun's data is not what it has to be."""
+    """A member of the data is not what its struct requires."""
 
     def __init__(self, problem: str, path: str = "") -> None:
+        """problem: the rest of a sentence that begins with the member; path: where it is."""
         super().__init__(problem, path)
         self.problem, self.path = problem, path
 
     def nest_in(self, step: str) -> Misfit:
-        """The same, told from one level above."""
+        """The same error, seen from one level above."""
         dot = "." if self.path and not self.path.startswith("[") else ""
         return Misfit(self.problem, f"{step}{dot}{self.path}")
 
@@ -44,13 +45,12 @@ T = typing.TypeVar("T")
 
 
 def from_data(cls: type[T], data: Value) -> T:
-    """The noun that `to_data` made this data of. Raises Misfit, naming the member, for data of
-    another shape."""
+    """The struct that `to_data` made this data of. Raises Misfit for data of another shape."""
     return typing.cast(T, _make_reader(typing.cast(Any, cls))(data))
 
 
 def parse_json(text: str | bytes) -> Value:
-    """Frozen values of any JSON that another program may have written. Raises Misfit."""
+    """The frozen values of any JSON that another program may have written. Raises Misfit."""
     try:
         found: Value = _freeze_json(
             json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
@@ -77,16 +77,11 @@ Reader = Callable[[Any], Any]
 
 @functools.cache
 def list_defaults(cls: Hashable) -> tuple[tuple[str, Any], ...]:
-    """Name and default of each field that a noun is made of; what it keeps for speed alone is no
-    field."""
-    fields = msgspec.structs.fields(typing.cast(Any, cls))
-    return tuple((field.name, _get_default(field)) for field in fields)
-
-
-def _get_default(field: msgspec.structs.FieldInfo) -> Any:
-    if field.default_factory is not NOTHING:
-        return field.default_factory()
-    return field.default
+    """Name and default of each field of a struct; NOTHING for a field that must be given."""
+    return tuple(
+        (one.name, one.default if one.default_factory is NOTHING else one.default_factory())
+        for one in msgspec.structs.fields(typing.cast(Any, cls))
+    )
 
 
 _PLAIN: Mapping[Any, tuple[tuple[type[Any], ...], str]] = {
@@ -96,7 +91,8 @@ _PLAIN: Mapping[Any, tuple[tuple[type[Any], ...], str]] = {
     float: ((int, Decimal), "a number"),
     FrozenMap: ((FrozenMap,), "an object"),
 }
-"""Type of a field -> the types that its data may have, and their name."""
+# Compared with `type(data)`, because a bool is an instance of int in Python.
+"""Type of a field -> the types that its data may have, and what a message calls them."""
 
 
 @functools.cache
@@ -162,6 +158,7 @@ def _make_noun_reader(cls: type[Any]) -> Reader:
     def read(data: Any) -> Any:
         if type(data) is not FrozenMap:
             raise Misfit("is not an object")
+        # Made at the first read and not before: the type hints of two structs may name each other.
         if not readers:
             parts = list_defaults(typing.cast(Hashable, cls))
             needed.update(name for name, default in parts if default is NOTHING)
@@ -199,7 +196,8 @@ def _make_map_reader(hint: Any) -> Reader:
 
 
 def _make_tuple_reader(arguments: tuple[Any, ...]) -> Reader:
-    """A list of any length (`tuple[X, ...]`), or of as many as there are types, all alike."""
+    """Reads a list of any length (`tuple[X, ...]`), or of as many items as there are types, all of
+    which are alike."""
     item = _make_reader(arguments[0])
     length = None if arguments[-1] is ... else len(arguments)
 
@@ -220,7 +218,7 @@ def _make_tuple_reader(arguments: tuple[Any, ...]) -> Reader:
 
 
 def _make_optional_reader(hint: Any) -> Reader:
-    """`X | None` reads X; any other union is a Value, which is stored as it stands."""
+    """Reads X for `X | None`; any other union is a Value, which is taken as it stands."""
     others = [a for a in typing.get_args(hint) if a is not type(None)]
     if len(others) != 1:
         return lambda data: data

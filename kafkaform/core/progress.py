@@ -1,4 +1,4 @@
-"""Typed progress events: long work reports, `cli` draws."""
+"""Progress events: long work reports them, `cli` draws them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from msgspec import Struct
 
 
 class Progress(Struct, frozen=True):
-    """task: stable id of one bar; label: what is going on; total: None = not known yet;
-    unit: "objects", "bytes", "steps"; done and finished move the bar; even: its parts take about
-    as long as each other, so the pace so far tells how long the rest takes."""
+    """How far one task is."""
 
     task: str
+    """The id of the task, which is also that of its bar."""
     label: str
+    """What is going on."""
     done: int
+    """How much is done."""
     total: int | None
+    """How much there is to do, None if nobody knows yet."""
     unit: str = ""
+    """What is counted: objects, bytes, steps."""
     finished: bool = False
+    """The task has ended."""
     even: bool = True
+    """The parts take about equally long, so the pace so far predicts the rest."""
 
 
 class Message(Struct, frozen=True):
     """One line for people while work goes on."""
 
     text: str
+    """The line."""
 
 
 Event = Progress | Message
@@ -32,4 +38,4 @@ Reporter = Callable[[Event], None]
 
 
 def ignore_event(event: object) -> None:
-    """Reports to nobody."""
+    """A reporter that reports to nobody."""

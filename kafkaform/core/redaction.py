@@ -1,14 +1,13 @@
-"""The second line of defence: what is written passes `mask_secrets`, which knows the secrets in
-use.
+"""Mask secrets in everything that is written: the second line of defence.
 
-The first is `Secret`, which shows nothing; so nothing should ever reach this. But a server may
-repeat a password in an error text, and a library may put one into an exception.
+The first is `Secret`, which shows nothing, so that no secret should ever get here. But a server may
+repeat a password in an error message, and a library may put one into an exception.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
@@ -16,29 +15,33 @@ from threading import Lock
 from .diagnostics import Diagnostics
 
 MASK = "(secret)"
+# A shorter text such as `on` or `1234` occurs in every second line by chance. Masking it would make
+# the output useless, and would reveal the secret to everybody who sees what is missing.
 SHORTEST = 6
-"""Characters. A shorter secret cannot be filtered: `on`, `1234` or `orders` without its last
-letter stand in every second line by chance, so that masking them would make the output useless,
-and would tell what the secret is to whoever sees what is missing."""
+"""Characters of the shortest secret that can be masked."""
 
 FEW = 128
-"""Up to so many beginnings one regular expression is faster than a look at every position."""
+"""Up to so many different beginnings, one regular expression is faster than a look at each
+position."""
 
 _CLIPPED = ("…", '"…', '\\"…', "\\u2026", '\\"\\u2026')
-"""What follows where we cut a long text, so that only the beginning of a secret is there."""
+"""What follows where a long text was cut, so that only the beginning of a secret is left."""
 
 
 class KnownSecrets:
-    """The secrets that a run has in hand, in all spellings in which they might be written."""
+    """The secrets of a run, in all spellings in which they might be written."""
 
+    # A plain class: the repr of a Struct would show its fields.
     def __init__(self) -> None:
         self._lock = Lock()
         self._secrets: set[str] = set()
         self._spelled: dict[str, list[str]] = {}
+        """The first SHORTEST characters -> the spellings that begin with them."""
         self._pattern: re.Pattern[str] | None = None
+        """Matches the beginnings; None if it has to be made anew."""
 
     def add(self, secret: str) -> None:
-        """From now on this text is masked. Any thread may call it."""
+        """Mask this text from now on. Any thread may call it."""
         with self._lock:
             if secret in self._secrets:
                 return
@@ -51,7 +54,7 @@ class KnownSecrets:
             self._pattern = None
 
     def mask_secrets(self, text: str) -> str:
-        """The text with a mask in the place of every secret."""
+        """The text with a mask in place of every secret."""
         if not self._spelled:
             return text
         parts, end = [], 0
@@ -61,43 +64,35 @@ class KnownSecrets:
         return "".join((*parts, text[end:])) if parts else text
 
     def has_secret(self, text: str) -> bool:
-        """Whether a secret stands in the text."""
+        """True if the text contains a secret."""
         return bool(self._spelled) and next(self._find_secrets(text), None) is not None
 
     def _find_secrets(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where secrets begin and end, from left to right."""
+        """Begin and end of each secret, from left to right."""
         position = 0
-        while (start := self._find_candidate(text, position)) >= 0:
-            length = max(
-                _measure_match(form, text, start) for form in self._spelled[_cut_seed(text, start)]
-            )
+        while (start := self._find_beginning(text, position)) >= 0:
+            forms = self._spelled[text[start : start + SHORTEST]]
+            length = max(_measure_match(form, text, start) for form in forms)
             if length:
                 yield start, start + length
             position = start + (length or 1)
 
-    def _find_candidate(self, text: str, position: int) -> int:
+    def _find_beginning(self, text: str, position: int) -> int:
         """The next place where a secret may begin, or -1."""
-        if len(self._spelled) <= FEW:
-            pattern = self._pattern or _compile_alternatives(self._spelled)
+        if len(self._spelled) > FEW:
+            places = range(position, len(text) - SHORTEST + 1)
+            return next((p for p in places if text[p : p + SHORTEST] in self._spelled), -1)
+        pattern = self._pattern
+        if pattern is None:
+            # `tuple` first: another thread may add a secret while this one reads.
+            pattern = re.compile("|".join(map(re.escape, tuple(self._spelled))))
             self._pattern = pattern
-            match = pattern.search(text, position)
-            return match.start() if match else -1
-        last = len(text) - SHORTEST
-        places = range(position, last + 1)
-        return next((place for place in places if _cut_seed(text, place) in self._spelled), -1)
-
-
-def _cut_seed(text: str, start: int) -> str:
-    return text[start : start + SHORTEST]
-
-
-def _compile_alternatives(seeds: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, tuple(seeds))))
+        match = pattern.search(text, position)
+        return match.start() if match else -1
 
 
 def _measure_match(form: str, text: str, start: int) -> int:
-    """How much of the text from here on is this form: all of it, or what a cut has left; else
-    0."""
+    """How many characters from here on are this form: all of it, what a cut left of it, or 0."""
     if text.startswith(form, start):
         return len(form)
     if "…" not in text and "\\u2026" not in text:
@@ -113,7 +108,8 @@ _CURRENT: ContextVar[KnownSecrets | None] = ContextVar("the secrets of this run"
 
 @contextmanager
 def watch_secrets(known: KnownSecrets | None = None) -> Iterator[KnownSecrets]:
-    """Inside, every `Secret` that is made is known to `mask_secrets`. known: what to go on with."""
+    """Within the context, `mask_secrets` knows every `Secret` that is made. known: secrets of
+    before."""
     known = KnownSecrets() if known is None else known
     token = _CURRENT.set(known)
     try:
@@ -123,30 +119,31 @@ def watch_secrets(known: KnownSecrets | None = None) -> Iterator[KnownSecrets]:
 
 
 def watched() -> KnownSecrets:
-    """The secrets that are watched here, or none yet."""
+    """The secrets of the current context, or an empty set."""
     known = _CURRENT.get()
     return KnownSecrets() if known is None else known
 
 
 def remember_secret(secret: str) -> None:
-    """Tell whoever watches of a secret."""
+    """Add a secret to those of the current context."""
     known = _CURRENT.get()
     if known is not None:
         known.add(secret)
 
 
 def mask_secrets(text: str) -> str:
-    """The text with a mask in the place of every secret that this run has in hand."""
+    """The text with a mask in place of every secret of this run."""
     known = _CURRENT.get()
     return text if known is None else known.mask_secrets(text)
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a secret that this run has in hand stands in the text."""
+    """True if the text contains a secret of this run."""
     known = _CURRENT.get()
     return known is not None and known.has_secret(text)
 
 
 def clean_diagnostics(diagnostics: Diagnostics) -> Diagnostics:
-    """The same without secrets. Before they are wrapped into lines, which tears words apart."""
+    """The diagnostics without secrets."""
+    # Before they are laid out: a secret that a line break tears apart is not found any more.
     return tuple(item.rewrite(mask_secrets) for item in diagnostics)

@@ -1,4 +1,4 @@
-"""The three worlds a plan compares: declared (HCL), observed (live) and pending (open intents)."""
+"""The three worlds that a plan compares: declared (HCL), observed (live) and pending (the log)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from .value import EMPTY, FrozenMap, Value
 
 
 class Identity(Struct, frozen=True, order=True):
-    """One real object. instance: provider instance (`kafka` or `kafka.eu`); kind: resource type
-    (`kafka_topic`); key: the provider's text for its identity, such as its name."""
+    """One real object."""
 
     instance: str
+    """Provider instance: `kafka` or `kafka.eu`."""
     kind: str
+    """Resource type: `kafka_topic`."""
     key: str
+    """The provider's text for the object, such as its name."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key} ({self.instance})"
 
     @property
     def provider(self) -> str:
-        """The name of the provider that its instance is of."""
+        """The name of the provider that the instance belongs to."""
         return self.instance.partition(".")[0]
 
 
@@ -33,246 +35,328 @@ class Identity(Struct, frozen=True, order=True):
 
 
 class Lifecycle(Struct, frozen=True):
-    """prevent_destroy: None = not said; ignore_changes: globs over paths such as
-    `config["retention.*"]` written `config.retention.*`, or ("*",) for all;
-    ignore_changes_except: the same the other way round, None = not said."""
+    """The `lifecycle` block of a resource."""
 
     prevent_destroy: bool | None = None
+    """Whether the object is protected; None if the block does not say."""
     adopt: bool = False
+    """A live object that is not managed is taken over."""
     ignore_changes: tuple[str, ...] = ()
+    """Globs over paths that are left to others: `config["retention.*"]` is written
+    `config.retention.*`, ("*",) stands for all."""
     ignore_changes_except: tuple[str, ...] | None = None
+    """The opposite: globs over the only paths that are not left to others; None if not given."""
 
 
 class Declared(Struct, frozen=True):
-    """One object that the configuration declares; attributes fit the type's schema, with
-    None for what was left out. secret_version: text that decides when a secret is sent."""
+    """One object that the configuration declares."""
 
     identity: Identity
+    """Which object."""
     address: Address
+    """What the user calls it."""
     attributes: FrozenMap
+    """The attributes in the schema's types, None for what was left out."""
     range: Range
+    """The place of the block."""
     lifecycle: Lifecycle = Lifecycle()
+    """How changes and deletions are handled."""
     depends_on: tuple[Address, ...] = ()
+    """What has to exist first, by reference or by `depends_on`."""
     owner: str | None = None
+    """The team that the block names; text for people."""
     labels: FrozenMap = EMPTY
+    """The labels of the block; text for people."""
     secret_version: str | None = None
+    """Text whose change sends the secret again."""
 
 
 class Removed(Struct, frozen=True):
-    """A `removed` block: `source` and all its instances leave the state; with destroy the
-    object is deleted once no owner is left."""
+    """A `removed` block: its source and all instances of that leave the state."""
 
     source: Address
+    """What is removed."""
     destroy: bool
+    """The object is deleted, too, once it has no owner left."""
     range: Range
+    """The place of the block."""
 
 
 class Moved(Struct, frozen=True):
-    """A `moved` block: rows owned by `source` are owned by `target` from now on."""
+    """A `moved` block: what its source owns, its target owns from now on."""
 
     source: Address
+    """The old address."""
     target: Address
+    """The new address."""
     range: Range
+    """The place of the block."""
 
 
 class Import(Struct, frozen=True):
-    """An `import` block: the live object with this provider id becomes `target`'s."""
+    """An `import` block: a live object becomes that of an address."""
 
     target: Address
+    """The address."""
     id: str
+    """The provider's import id of the object."""
     range: Range
+    """The place of the block."""
 
 
 class ProviderConfig(Struct, frozen=True):
-    """One `provider` block. name: `kafka`; instance: `kafka` or `kafka.ALIAS`."""
+    """One `provider` block."""
 
     name: str
+    """The provider: `kafka`."""
     instance: str
+    """The name and the alias: `kafka` or `kafka.ALIAS`."""
     config: FrozenMap
+    """The arguments; secrets are references."""
     range: Range
+    """The place of the block."""
 
 
 class Output(Struct, frozen=True):
-    """deferred: the value refers to a computed attribute and is evaluated after the apply."""
+    """One output of the configuration."""
 
     name: str
+    """What it is called."""
     value: Value
+    """Its value; None while it is deferred."""
     sensitive: bool = False
+    """The value is neither shown nor recorded."""
     deferred: bool = False
+    """The value refers to a computed attribute and is evaluated after the apply."""
 
 
 class Desired(Struct, frozen=True):
-    """All that a configuration says. digest: over the files and variables that made it (never
-    over secret values); settles: evaluated again with what the server sets, it may say more
-    (outputs, postconditions, checks)."""
+    """Everything that a configuration says."""
 
     declared: tuple[Declared, ...]
+    """The declared objects."""
     providers: Mapping[str, ProviderConfig]
+    """Provider instance -> its block."""
     removed: tuple[Removed, ...] = ()
+    """The `removed` blocks."""
     moved: tuple[Moved, ...] = ()
+    """The `moved` blocks."""
     imports: tuple[Import, ...] = ()
+    """The `import` blocks."""
     outputs: tuple[Output, ...] = ()
+    """The outputs."""
     diagnostics: Diagnostics = ()
+    """Faults and warnings."""
     digest: str = ""
+    """SHA-256 over the files and variables, never over the value of a secret."""
     settles: bool = False
+    """Evaluated again with what the server sets, the configuration may say more: outputs,
+    postconditions, checks."""
 
 
 # ── observed ────────────────────────────────────────────────────────────────────────────
 
 
 class FaultClass(StrEnum):
-    """What an error says about the effect of the request."""
+    """What an error says about the effect of a request."""
 
-    DEFINITE = "definite"  # refused; nothing happened, and repeating will not help
-    NOT_APPLIED = "not_applied"  # nothing happened; waiting and sending again may help
-    AMBIGUOUS = "ambiguous"  # it may have happened: read before deciding anything
-    PERMISSION = "permission"  # refused for a missing right
-    CONVERGED = "converged"  # the object may already be as asked: read, then decide
+    DEFINITE = "definite"
+    """It was refused. Nothing happened, and sending it again will not help."""
+    NOT_APPLIED = "not_applied"
+    """Nothing happened, and sending it again later may help."""
+    # Every timeout, every broken connection after the first byte and every answer of a node that
+    # only forwarded the request belongs here: the request may be executed any time later.
+    AMBIGUOUS = "ambiguous"
+    """It may have happened. The object must be read before anything is decided."""
+    PERMISSION = "permission"
+    """It was refused because a right is missing."""
+    CONVERGED = "converged"
+    """The object may already be as wanted. It must be read before anything is decided."""
 
 
 class Fault(Struct, frozen=True):
-    """code: the protocol's name (`INVALID_REQUEST`); where: node and API; retry_after:
-    seconds that the system asks to wait."""
+    """Why a request failed."""
 
     code: str
+    """The protocol's name of the error, such as `INVALID_REQUEST`."""
     message: str
+    """What happened."""
     kind: FaultClass
+    """What the error says about the effect of the request."""
     where: str = ""
+    """The node and the API."""
     advice: str = ""
+    """What the user can do."""
     retry_after: float = 0.0
+    """Seconds that the system asks the client to wait; 0 if it does not."""
 
 
 class Observed(Struct, frozen=True):
-    """attributes: canonical, in the schema's shape, only what the object itself owns
-    (its overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
-    that takes effect if that path is removed; moving: the target attributes while a move runs;
-    details: shown, never compared; ticket: what `progress` calls that move, the same
-    as the outcome that started it; foreign: paths that others own unless they are declared."""
+    """A live object as it was read."""
 
     identity: Identity
+    """Which object."""
     attributes: FrozenMap
+    """What the object itself has, canonical, in the schema's types; nothing inherited."""
     incarnation: str | None = None
+    """The system's id of the object, None for kinds without one."""
     moving: FrozenMap | None = None
+    """The attributes that a running task leads to, None if no task runs."""
     fallbacks: FrozenMap = EMPTY
+    """Path as text (`config.retention.ms`) -> the value that takes effect once it is removed."""
     details: FrozenMap = EMPTY
+    """Further facts, which are shown and never compared."""
     ticket: str | None = None
+    """The provider's name for the running task, equal to that of the outcome that started it."""
     foreign: frozenset[tuple[str, ...]] = frozenset()
+    """Paths that belong to others unless they are declared."""
 
 
 class Absent(Struct, frozen=True):
-    """Proven: a read that could have seen the object did not. others: what others have set on it,
-    if there is anything: that alone makes no object, unless it is what somebody declares."""
+    """The object does not exist: a read that could have seen it did not."""
 
     identity: Identity
+    """Which object."""
     others: Observed | None = None
+    """What others have set on it, if anything. That alone makes no object, unless some of it is
+    what somebody declares."""
 
 
 class Hidden(Struct, frozen=True):
-    """We may not see whether it is there; right: what is missing (`Describe on orders`)."""
+    """Nobody knows whether the object exists, because a right is missing."""
 
     identity: Identity
+    """Which object."""
     right: str
+    """The missing right: `Describe on orders`."""
 
 
 class Failed(Struct, frozen=True):
     """The read failed, so nothing is known."""
 
     identity: Identity
+    """Which object."""
     fault: Fault
+    """Why the read failed."""
 
 
 Reading = Observed | Absent | Hidden | Failed
 
 
 class Depth(StrEnum):
-    NAMES = "names"  # identity, incarnation and what the listing gives for free
+    """How much a listing has to show."""
+
+    NAMES = "names"
+    """Identity, incarnation, and what the listing gives without further requests."""
     FULL = "full"
+    """All attributes."""
 
 
 class CoverageKind(StrEnum):
-    COMPLETE = "complete"  # everything of the kind is in the items
-    VISIBLE_ONLY = "visible_only"  # what we may not see is left out without a word
+    """How far a listing can be trusted."""
+
+    COMPLETE = "complete"
+    """Every object of the kind is listed."""
+    VISIBLE_ONLY = "visible_only"
+    """Objects that we must not see may be left out without any error."""
     FAILED = "failed"
+    """Nothing follows from what is missing."""
 
 
 class Coverage(Struct, frozen=True):
+    """How far one listing can be trusted."""
+
     kind: CoverageKind
+    """The verdict."""
     fault: Fault | None = None
+    """Why the listing failed, if it did."""
 
 
 class Sweep(Struct, frozen=True):
-    """All objects of a kind that one listing showed, and how far that listing can be trusted.
-    whole: the items are as `read` would show them, so that nobody needs to read them again."""
+    """All objects of a kind that one listing showed."""
 
     kind: str
+    """The resource type."""
     depth: Depth
+    """How much the items say."""
     items: tuple[Observed, ...]
+    """The objects."""
     coverage: Coverage
+    """How far the listing can be trusted."""
     whole: bool = False
+    """The items are as `read` would show them, so that nobody needs to read them again."""
 
 
 class Facts(Struct, frozen=True):
-    """What a session knows of its system.
+    """What a session knows about its system.
 
-    A plan records the first four fields; the others hold for the session that told them.
+    A plan records the first four fields; the others are valid only for the session.
     """
 
     scope_id: str
-    """Which system answers: an id that no other one has."""
+    """The id of the system, which no other one has."""
     nodes: tuple[str, ...] = ()
-    """The live nodes, if a system has several that can be asked one by one."""
+    """The live nodes, if the system has several that can be asked one by one."""
     principal: str | None = None
-    """Whom we act as, if it can be known."""
+    """Whom the session acts as, if that can be known."""
     values: FrozenMap = EMPTY
     """Further facts, JSON-able, for the provider alone: defaults, limits, versions, settings."""
     operation_timeout: float = 30.0
-    """Seconds that the system may take for one request, and a write to become visible."""
+    """Seconds that the system may take for one request, and that a write may take to be visible."""
     request_timeout: float = 0.0
-    """Seconds for which a node keeps a request before it hands it on, beside the operation
+    """Seconds for which a node keeps a request before it forwards it, in addition to the operation
     timeout that the request carries."""
     protect: bool = True
-    """New rows of the types that say so (`ResourceType.protect`) start protected."""
+    """New rows of types with `ResourceType.protect` start protected."""
 
     @property
     def recorded(self) -> Facts:
-        """The facts as a plan keeps them."""
+        """The facts as a plan records them."""
         return Facts(self.scope_id, self.nodes, self.principal, self.values)
 
 
 class InstanceWorld(Struct, frozen=True):
-    """What was read through one provider instance: `readings` holds every declared or recorded
-    object, `sweeps` each kind that was listed."""
+    """What was read through one provider instance."""
 
     facts: Facts
+    """The system."""
     readings: Mapping[Identity, Reading]
+    """Every declared or recorded object -> how it was read."""
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
+    """Resource type -> its listing."""
 
 
 World = Mapping[str, InstanceWorld]
+"""Provider instance -> what was read through it."""
 
 
 # ── pending ─────────────────────────────────────────────────────────────────────────────
 
+# Both words are the log's. Its format is older than the providers that call such work something
+# else, and a log that was written once is never rewritten.
 TASK = "move"
-"""The action of long work that is pending. The word is the log's, whose format is older
-than the providers for which such work is called something else."""
+"""The action of long work that is pending."""
 SETTING = "throttle"
-"""The action of what stands for the time of a task, and what must be removed after it. The word is
-the log's, as above."""
+"""The action of a setting for the time of a task, which must be removed after it."""
 
 
 class Pending(Struct, frozen=True):
-    """An intent without a terminal outcome. target: the attributes it would have made;
-    time: seconds since the epoch when the intent became durable.
-
-    Or a task that was not seen to end, or what was set for its time: action TASK or SETTING, the
-    ticket as its step, no target; note: how far it is, in words."""
+    """What an earlier run left open: an intent without an outcome, a task whose end nobody saw, or
+    a setting for its time."""
 
     identity: Identity
+    """Which object."""
     run: str
+    """The run that left it open."""
     step: str
+    """The id of the step, or the ticket of a task or setting."""
     action: str
+    """The action of the change, TASK or SETTING."""
     target: FrozenMap
+    """The attributes that the intent would have made; none for a task or setting."""
     time: float
+    """Seconds since the epoch when the record became durable."""
     incarnation: str | None = None
+    """The id of the object that the intent was made for."""
     note: str = ""
+    """How far a task is, in words."""

@@ -1,8 +1,9 @@
-"""Schemas: what a block may contain. They check configuration and generate the reference docs."""
+"""Schemas: what a block can contain. They check the configuration and make the reference docs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
@@ -12,29 +13,29 @@ from .value import EMPTY, FrozenMap, Value
 
 
 class _WithHash:
-    """A slot that is no field: it takes no part in comparing, copying or storing."""
+    """A slot that is not a field, so that it is not compared, copied or stored."""
 
     __slots__ = ("_hash",)
     _hash: int
 
 
 class Type(_WithHash, Struct, frozen=True):
-    """kind: string · number · bool · any · list · set · map · object · tuple, and in schemas text:
-    a string, for which a list of strings may be written that is joined with commas.
+    """The type of a value."""
 
-    element: of list, set and map; fields: of object (name -> Type); items: of tuple;
-    optional: object fields that may be left out, with their default value.
-
-    The type of `[a, a]` has the type of `a` twice, that of `[[a, a], [a, a]]` four times, and so
-    on: written out it would be exponentially large. So a hash is computed once, and types that
-    were found equal share their parts, which makes comparing linear.
-    """
-
+    # The type of `[a, a]` contains the type of `a` twice, that of `[[a, a], [a, a]]` four times,
+    # and so on: a hostile file of a few lines could ask for exponential work. So a hash is computed
+    # once, and types that were found equal share their parts, which makes comparing linear.
     kind: str
+    """string, number, bool, any, list, set, map, object or tuple. In schemas also text: a string,
+    for which a block can contain a list of strings, which is joined with commas."""
     element: Type | None = None
+    """The type of the elements of a list, set or map."""
     fields: FrozenMap = EMPTY
+    """Name of a field of an object -> its Type."""
     items: tuple[Type, ...] = ()
+    """The types of the items of a tuple."""
     optional: FrozenMap = EMPTY
+    """Name of a field that can be left out -> its default value."""
 
     def __hash__(self) -> int:
         try:
@@ -73,73 +74,86 @@ class Type(_WithHash, Struct, frozen=True):
 
 META_ARGUMENTS = ("provider", "for_each", "count", "depends_on", "owner", "labels")
 META_BLOCKS = ("lifecycle",)
-"""What every resource block may say beside the attributes of its type, whose names differ."""
+"""What every resource block can contain besides the attributes of its type. Attributes have other
+names."""
 
 STRING, NUMBER, BOOL, ANY = Type("string"), Type("number"), Type("bool"), Type("any")
 TEXT = Type("text")
 
 
-def list_of(element: Type) -> Type:
-    return Type("list", element)
-
-
-def set_of(element: Type) -> Type:
-    return Type("set", element)
-
-
-def map_of(element: Type) -> Type:
-    return Type("map", element)
+list_of = partial(Type, "list")
+set_of = partial(Type, "set")
+map_of = partial(Type, "map")
+"""The type of a list, a set or a map of these elements."""
 
 
 def object_of(fields: Mapping[str, Type], optional: Mapping[str, Value] | None = None) -> Type:
+    """The type of an object. optional: name of a field that can be left out -> its default."""
     return Type("object", fields=FrozenMap(fields), optional=FrozenMap(optional or {}))
 
 
 Refuses = Callable[[Any], Iterable[tuple[str, str]]]
+"""A value -> why no system takes it: (summary, advice) for each reason."""
 
 
 class AttributeSchema(Struct, frozen=True):
-    """required: must be given; computed: the server sets it (legal in outputs only, never in
-    arguments); secret: takes a secret reference and nothing else; sensitive: shown as
-    `(sensitive)`; whole: integers only; refuses: yields what no system takes of a value, each as
-    (summary, advice); aliases: other names that mean the same; policy: in a provider block, says
-    how to work and not where and as whom to connect, so that the author of a pull request may
-    say it (`--untrusted`)."""
+    """One attribute of a block."""
 
     name: str
+    """What it is called."""
     type: Type
+    """The type of its value."""
     doc: str
+    """The sentence of the reference docs."""
     required: bool = False
+    """It must be given."""
     computed: bool = False
+    """The server sets it, so outputs can refer to it, and arguments cannot."""
     secret: bool = False
+    """Its value is a secret reference and nothing else."""
     sensitive: bool = False
+    """Its value is shown as `(sensitive)`."""
     whole: bool = False
+    """Only integers are allowed."""
     default: Value = None
+    """The value if it is left out; None for none."""
     choices: tuple[str, ...] = ()
+    """The only values that are allowed; none: any value."""
     refuses: Refuses | None = None
+    """A further check of the value."""
     aliases: tuple[str, ...] = ()
+    """Other names with the same meaning."""
+    # With --untrusted anybody may have written the block. Policy says how to work, not where and as
+    # whom to connect, so the author of a pull request can say it.
     policy: bool = False
+    """In a provider block: it is taken from an untrusted configuration, too."""
 
 
 class ObjectSchema(Struct, frozen=True):
-    """attributes by name; blocks: nested blocks, each at most once; conflicts: pairs of
-    attributes that exclude each other. Values of a nested block arrive as one FrozenMap
-    under the block's name (None if the block is not there)."""
+    """What a block can contain.
+
+    The values of a nested block arrive as one FrozenMap under the name of that block, None if the
+    block is missing.
+    """
 
     doc: str
+    """The sentences of the reference docs."""
     attributes: Mapping[str, AttributeSchema]
+    """Name -> attribute."""
     blocks: Mapping[str, ObjectSchema] = field(default_factory=dict)
+    """Name -> nested block; each can be given once."""
     conflicts: tuple[tuple[str, str], ...] = ()
+    """Pairs of attributes that exclude each other."""
 
     def list_names(self) -> Iterator[str]:
-        """Every name that may stand in the block, aliases included."""
+        """Every name that the block can contain, aliases included."""
         for attribute in self.attributes.values():
             yield attribute.name
             yield from attribute.aliases
         yield from self.blocks
 
     def find(self, name: str) -> AttributeSchema | None:
-        """The attribute of this name or alias."""
+        """The attribute with this name or alias, None if there is none."""
         if name in self.attributes:
             return self.attributes[name]
         return next((a for a in self.attributes.values() if name in a.aliases), None)
@@ -151,4 +165,5 @@ def make_schema(
     blocks: Mapping[str, ObjectSchema] | None = None,
     conflicts: tuple[tuple[str, str], ...] = (),
 ) -> ObjectSchema:
+    """The schema of a block with these attributes."""
     return ObjectSchema(doc, {a.name: a for a in attributes}, dict(blocks or {}), conflicts)

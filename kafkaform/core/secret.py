@@ -1,4 +1,4 @@
-"""A secret in hand: it can be sent and compared, and shown by nobody by mistake."""
+"""Secrets in memory: they can be sent and compared, and nobody can show one by mistake."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ SHOWN = "<secret>"
 
 @final
 class Secret:
-    """A text that must not be seen. Whatever shows values shows `<secret>`; what would write or
-    copy it (pickle, copy, JSON) is refused; `reveal` is the only way to its text, and
-    `tests/unit/core/test_secret.py` lists who may call it. From its making on the output filter
-    knows it. An empty one is false.
+    """A text that must not be seen.
+
+    Whatever shows values shows `<secret>`, and copying or writing it (pickle, copy, JSON) is
+    refused. `reveal` is the only way to the text; `tests/unit/core/test_secret.py` lists its
+    callers. The output filter knows the text as soon as the secret exists. An empty one is false.
     """
 
     __slots__ = ("__text",)
-    __hash__ = None  # type: ignore[assignment]  # a hash tells about the text
+    __hash__ = None  # type: ignore[assignment]  # a hash reveals something about the text
 
     def __init__(self, text: str) -> None:
         self.__text = text
         remember_secret(text)
 
     def reveal(self) -> str:
-        """The text itself, for the request that it is made for."""
+        """The text itself, for the request that needs it."""
         return self.__text
 
     def __bool__(self) -> bool:
         return bool(self.__text)
 
     def __eq__(self, other: object) -> bool:
-        """In a time that does not tell how much of them agrees; equal to other secrets only."""
+        """Equal to other secrets only; the time that this takes does not reveal how much agrees."""
         if not isinstance(other, Secret):
             return NotImplemented
         from hmac import compare_digest  # noqa: PLC0415  # it loads OpenSSL, for something that only tests do
@@ -49,17 +50,17 @@ class Secret:
         return SHOWN
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Pickle, copy and deepcopy come here."""
+        """Called by pickle, copy and deepcopy."""
         raise TypeError("a secret cannot be copied or written")
 
 
 class PartialRepr(Struct, frozen=True):
-    """A Struct whose repr does not show the fields that `_unshown` names."""
+    """A struct whose repr omits the fields that `_unshown` names."""
 
     _unshown: ClassVar[frozenset[str]]
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Name and value of each field that is shown, for rich too."""
+        """Name and value of each field that is shown, also for rich."""
         names = self.__struct_fields__
         return [(name, getattr(self, name)) for name in names if name not in self._unshown]
 

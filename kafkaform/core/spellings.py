@@ -1,4 +1,4 @@
-"""The ways in which programs write a text: raw, escaped, encoded."""
+"""The spellings in which programs write a text: raw, escaped, encoded."""
 
 from __future__ import annotations
 
@@ -10,27 +10,22 @@ from collections.abc import Callable, Iterator
 from urllib.parse import quote, quote_plus
 
 _PLAIN = re.compile(r"[\w .+/=%-]*", re.ASCII)
-"""Nobody escapes these."""
+"""Texts that no program escapes."""
 
 _HEADER = "-----"
-"""The first and the last line of a PEM text tell nothing."""
+"""How the first and the last line of a PEM text begin. They are no secret."""
 
 
 def list_spellings(secret: str) -> set[str]:
-    """Every form in which the secret may stand in a text, and those forms escaped once more, as
-    in JSON that holds an error text."""
-    forms = {
-        form
-        for text in _list_texts(secret)
-        for form in (text, *_list_escapes(text), *_list_encodings(text))
-    }
-    return forms | {again for form in forms for again in _list_escapes(form)}
-
-
-def _list_texts(secret: str) -> set[str]:
-    """The secret, and its lines: whoever writes line by line tears it up."""
+    """Every form in which a text may contain the secret."""
+    # Its lines as well: a program that writes line by line tears the secret up.
     lines = (line.strip() for line in secret.splitlines())
-    return {secret, secret.strip(), *(line for line in lines if not line.startswith(_HEADER))}
+    texts = {secret, secret.strip(), *(line for line in lines if not line.startswith(_HEADER))}
+    forms = {
+        form for text in texts for form in (text, *_list_escapes(text), *_list_encodings(text))
+    }
+    # Escaped twice, such as in JSON that contains an error message that quotes the secret.
+    return forms | {again for form in forms for again in _list_escapes(form)}
 
 
 def _list_escapes(text: str) -> Iterator[str]:
@@ -40,7 +35,7 @@ def _list_escapes(text: str) -> Iterator[str]:
 
 
 def _escape_unprintable(text: str) -> str:
-    r"""As `render.text.inline` writes it: what cannot be seen as \n, \x1b or \u202e."""
+    r"""As `text.foreign.inline` writes it: invisible characters as \n, \x1b or \u202e."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -67,20 +62,13 @@ def _list_encodings(text: str) -> Iterator[str]:
     data = text.encode("utf-8", "surrogatepass")
     yield data.hex()
     yield data.hex().upper()
-    for plain in (base64.b64encode, base64.urlsafe_b64encode):
+    # Base64 writes three bytes as four characters. Other bytes in front, such as the user name of
+    # an Authorization header, shift the secret by 0, 1 or 2 bytes, and each shift looks different.
+    # These are the characters that depend on the secret alone.
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
         for shift in range(3):
-            yield _encode_aligned(plain, data, shift)
+            whole = encode(b"\0" * shift + data).decode("ascii")
+            yield whole[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
     for url in (quote(data, safe=""), quote(data), quote_plus(data), quote_plus(data, safe="/")):
         yield url
-        yield _lower_percent_codes(url)
-
-
-def _encode_aligned(encode: Callable[[bytes], bytes], data: bytes, shift: int) -> str:
-    """The characters that stand for the data alone, if `shift` other bytes come before it."""
-    whole = encode(b"\0" * shift + data).decode("ascii")
-    return whole[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
-
-
-def _lower_percent_codes(url: str) -> str:
-    first, *rest = url.split("%")
-    return "%".join((first, *(part[:2].lower() + part[2:] for part in rest)))
+        yield re.sub("%..", lambda code: code[0].lower(), url)

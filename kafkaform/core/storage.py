@@ -1,4 +1,4 @@
-"""Why a disk said no, in words: one table for everything that keeps state or log in files."""
+"""Explain errors of files: one table for everything that keeps state or log on a disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ CAUSES: dict[int, tuple[str, str]] = {
 
 
 def make_storage_error(task: str, path: object, error: OSError) -> StorageError:
-    """task: what failed, such as "cannot save the state"; path: the file it failed on."""
+    """The error to show for this one. task: what failed, such as "cannot save the state"; path: the
+    file that it failed on."""
     number = error.errno or 0
     cause, advice = CAUSES.get(
         number, (error.strerror or type(error).__name__, "Check the file and its folder.")

@@ -1,7 +1,7 @@
-"""Frozen values: what configuration, plans, state and logs are made of.
+"""Frozen values, of which configuration, plans, state and logs are made.
 
-A value is `None` (not set), bool, int, `Decimal` (numbers that are not whole), str, a tuple,
-a `FrozenMap` with str keys, or a `SecretRef`. Numbers are exact: a binary float never occurs.
+A value is `None` (not set), a bool, an int, a `Decimal` (a number that is not whole), a str, a
+tuple, a `FrozenMap` with str keys, or a `SecretRef`. Numbers are exact: there are no binary floats.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import Any, NoReturn, Union
 from msgspec import Struct
 
 
+# A subclass of dict, because lookups, comparison and JSON encoding then run in C: a plan of 10,000
+# objects does millions of them.
 class FrozenMap(dict[str, Any]):
-    """A dict that cannot change after it was made; equal to a dict of the same items."""
+    """A dict that cannot be changed; equal to a dict with the same items."""
 
     __slots__ = ("_hash",)
 
@@ -35,11 +37,11 @@ class FrozenMap(dict[str, Any]):
         return FrozenMap, (dict(self),)
 
     def with_items(self, items: Mapping[str, Any]) -> FrozenMap:
-        """A new map with these items laid over this one's."""
+        """A new map with the items of this one, overridden by these."""
         return FrozenMap({**self, **items})
 
     def without(self, keys: Iterable[str]) -> FrozenMap:
-        """A new map that lacks these keys."""
+        """A new map without these keys."""
         gone = set(keys)
         return FrozenMap({key: value for key, value in self.items() if key not in gone})
 
@@ -48,14 +50,12 @@ EMPTY = FrozenMap()
 
 
 class SecretRef(Struct, frozen=True, order=True):
-    """Names a secret without holding it.
-
-    source: "env", "file" or "variable"; name: the environment variable, the path or the
-    sensitive input variable. The value is read after approval, just before the first intent.
-    """
+    """The name of a secret. Its value is read after approval, just before the first intent."""
 
     source: str
+    """`env`, `file` or `variable`."""
     name: str
+    """The environment variable, the path, or the sensitive input variable."""
 
     def __str__(self) -> str:
         return f"{self.source}:{self.name}"
@@ -68,11 +68,12 @@ Value = Union[None, bool, int, Decimal, str, tuple["Value", ...], FrozenMap, Sec
 def freeze(value: Any) -> Value:
     """The frozen form of plain Python data (dict, list, set, str, bool, int, Decimal, None).
 
-    Raises TypeError for a float or any other type: an inexact number must not slip in.
+    Raises TypeError for a float and any other type: no inexact number can get in.
     """
     if value is None or isinstance(value, str | bool | int | SecretRef):
         return value
     if isinstance(value, Decimal):
+        # 1.0 and 1 are equal and must be equal bytes, too.
         return int(value) if value == value.to_integral_value() else value
     if isinstance(value, Mapping):
         return FrozenMap({str(key): freeze(item) for key, item in value.items()})

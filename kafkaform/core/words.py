@@ -1,8 +1,7 @@
-"""What the users of a provider call its things.
+"""The words of a provider, with which messages for its users are made.
 
-The engine knows systems, nodes, tasks and settings; whoever reads its messages has other names for
-them. A provider hands over these names, and messages are made with them. Nothing that is recorded,
-compared or approved contains one.
+The engine knows systems, nodes, tasks and settings; its users have other names for them. A provider
+hands over these names. Nothing that is recorded, compared or approved contains one.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from msgspec import Struct
 
 
 class Words(Struct, frozen=True):
-    """Nouns and phrases of one provider: English, in lower case. Nouns are singular and take an s
-    in the plural."""
+    """Nouns and phrases of one provider: English, in lower case. The plural of a noun adds an s."""
 
     system: str = "system"
     """What one provider instance connects to."""
@@ -24,19 +22,19 @@ class Words(Struct, frozen=True):
     address: str = ""
     """The attribute of the provider block that says where the system is."""
     task: str = "task"
-    """Long work on an object: a step starts it, and no run waits for its end."""
+    """Long work on an object, which a step starts and whose end no run awaits."""
     task_on_it: str = "task on it"
-    """The same, said of the object."""
+    """The same work in a sentence about the object."""
     working: str = "in progress"
     """How an object is while its task runs: "… since run R"."""
     setting: str = "setting"
-    """What a step sets for the time of a task, and what must be removed after it."""
+    """What a step sets for the time of a task and what must be removed after it."""
     held: str = "held"
-    """How an object is while the setting stands: "… since run R"."""
+    """How an object is while the setting exists: "still … by run R"."""
 
     @property
     def check_address(self) -> str:
-        """The advice for whoever reached another system than expected."""
+        """The advice for a user who reached another system than expected."""
         return f"Check {self.address or 'the provider block'}."
 
 
@@ -48,6 +46,6 @@ NO_WORDS: Vocabulary = {}
 
 
 def shared(words: Iterable[Words]) -> Words:
-    """The words of all these, or neutral ones if they differ."""
+    """The words that all these have in common: their own if they are equal, else neutral ones."""
     found = set(words)
     return found.pop() if len(found) == 1 else NEUTRAL

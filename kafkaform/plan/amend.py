@@ -1,7 +1,7 @@
-"""Plans without a configuration: somebody names objects and what shall be different of them.
+"""Plans without a configuration: a command names objects and how they are to differ.
 
-The rules, the review and the steps are those of every plan. Nothing is owned afterwards: such a
-change leaves no row in the state.
+Rules, review and steps are those of every plan. Nothing is owned afterwards: such a change leaves
+no row in the state.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
-from .build import PlanHeader, add_steps, check_change, describe_instances, is_shown, review_changes
-from .diff import compare
-from .drafts import select_managed
+from .diff import compare, select_managed
+from .instances import PlanHeader, describe_instances
 from .model import Options, Plan
 from .observe import Look, compute_destination
+from .review import add_steps, check_change, review_changes
 
 Edit = Callable[[FrozenMap | None], FrozenMap | None]
-"""The attributes of an object, None if it is not there -> what they shall be, None to remove it."""
+"""Attributes of an object (None: it does not exist) -> the wanted ones (None: remove it)."""
 
 
 def amend(
@@ -36,8 +36,10 @@ def amend(
     edit: Edit,
     secret_version: str | None = None,
 ) -> Change:
-    """The change of one object, without steps. address: what it is called in the plan;
-    secret_version: a new one sends the secrets of what `edit` gives."""
+    """The change of one object, without steps.
+
+    address: what the plan calls it; secret_version: a new one sends the secrets that `edit` gives.
+    """
     same = Change(identity, address, Action.NOOP)
     if isinstance(reading, Hidden | Failed):
         return replace(same, blocked=_block_unreadable(reading))
@@ -45,17 +47,19 @@ def amend(
     if isinstance(reading, Absent) and reading.others is not None:
         reading = reading.others
     if isinstance(reading, Absent):
-        after = _canonicalize(edit(None), kind, facts)
-        if after is None:
+        wanted = edit(None)
+        if wanted is None:
             return same
+        after = kind.canonical(wanted, facts)
         paths = compare(None, after, schema=kind.schema)
         return replace(same, action=Action.CREATE, after=after, paths=paths, row_after=owned)
     before = kind.canonical(compute_destination(reading), facts)
-    after = _canonicalize(edit(before), kind, facts)
+    wanted = edit(before)
     there = replace(same, before=before, incarnation=reading.incarnation)
-    if after is None:
+    if wanted is None:
         paths = compare(before, None, schema=kind.schema)
         return replace(there, action=Action.DELETE, paths=paths)
+    after = kind.canonical(wanted, facts)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
     if not paths and secret_version is None:
         return replace(there, after=after)
@@ -67,12 +71,6 @@ def amend(
         paths=paths,
         row_after=owned,
     )
-
-
-def _canonicalize(
-    attributes: FrozenMap | None, kind: ResourceType, facts: Facts
-) -> FrozenMap | None:
-    return None if attributes is None else kind.canonical(attributes, facts)
 
 
 def _block_unreadable(reading: Hidden | Failed) -> Blocker:
@@ -95,21 +93,21 @@ def plan_changes(
     look: Look,
     header: PlanHeader,
 ) -> Plan:
-    """The plan of these changes: checked, reviewed, with their steps, approved as a whole."""
+    """The plan of these changes: checked, reviewed, with steps, approved as a whole."""
     types = collect_types(providers.values())
     facts = {instance: seen.facts for instance, seen in world.items()}
     judged, warnings = review_changes(
         [check_change(change, types, facts) for change in drafts], providers, look, facts
     )
     changes = tuple(add_steps(change, types, facts) for change in judged)
-    shown = tuple(change for change in changes if is_shown(change) or change.notes)
+    listed = tuple(change for change in changes if change.is_listed or change.notes)
     made = Plan(
         lineage=state.lineage,
         serial=state.serial,
         configuration="",
         instances=describe_instances(world, header, warnings),
-        changes=shown,
-        unchanged=len(changes) - len(shown),
+        changes=listed,
+        unchanged=len(changes) - len(listed),
         options=Options(),
         audit_head=header.audit_head,
         created=header.created,
@@ -119,5 +117,5 @@ def plan_changes(
 
 
 def drop_if_empty(attributes: FrozenMap, *names: str) -> FrozenMap | None:
-    """The attributes, or None if all of these maps are empty: then nothing is left of it."""
+    """The attributes, or None if all these maps are empty: then nothing is left of the object."""
     return attributes if any(attributes.get(name) or EMPTY for name in names) else None

@@ -1,13 +1,13 @@
-"""What a reviewer approves: digests over everything that an apply would do.
+"""The approval of a plan: digests over everything that an apply would do.
 
-Whatever decides what is sent, recorded or owned is in them. Counts, serial, audit head, impact,
-drift, versions and times are shown but not approved, so other people's merges do not stale a
-review. docs/formats/plan.md says of each field what becomes of it.
+They cover whatever decides what is sent, recorded or owned. Counts, serial, audit head, impact,
+drift, versions and times are shown but not approved, so that other people's merges do not make a
+review stale. docs/formats/plan.md says for each field whether it is covered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -16,16 +16,18 @@ from ..core.change import Change, Path
 from ..core.value import EMPTY, FrozenMap, Value
 from .codec import to_data
 from .diff import lay_over
-from .model import Plan, Removal
+from .model import Plan
 
+# A digest of older rules covered less than a reviewer relies on today, and cannot be computed again
+# from a new plan. So a plan under it is refused, and only its open run is recovered.
 RULE = 2
-"""How approvals are made today. 1: without what is kept for others, losses, owner, labels,
-dependencies, waivers, and what the state records of an object beside its changed paths."""
+"""The rules by which approvals are made today. Rule 1 left out what is kept for others, losses,
+owner, labels, dependencies, waivers, and recorded attributes other than the changed paths."""
 
 
 def digest_change(change: Change, scope_id: str, lineage: str) -> str:
-    """SHA-256 over one change: who, where, what is recorded of it, every path before and after,
-    who loses what, and its steps."""
+    """SHA-256 over one change: the object and its system, every path before and after, what is
+    recorded, who loses what, and the steps. Hexadecimal."""
     return digest(
         {
             "scope_id": scope_id,
@@ -35,6 +37,7 @@ def digest_change(change: Change, scope_id: str, lineage: str) -> str:
             "incarnation": change.incarnation,
             "action": change.action.value,
             "adopts": change.adopts,
+            # What is kept for others may come and go between the review and the apply.
             "before": _drop_theirs(change.before, change.theirs),
             "after": _drop_theirs(change.after, change.theirs),
             "paths": [[c.path, c.before, c.after, c.sensitive] for c in change.paths],
@@ -48,16 +51,15 @@ def digest_change(change: Change, scope_id: str, lineage: str) -> str:
     )
 
 
-def _drop_theirs(attributes: FrozenMap | None, theirs: Iterable[Path]) -> Value:
-    """The attributes without what is kept for others, which may come and go meanwhile."""
-    if attributes is None:
-        return None
+def _drop_theirs(attributes: FrozenMap | None, theirs: Sequence[Path]) -> Value:
+    if attributes is None or not theirs:
+        return attributes
     return lay_over(attributes, [path for path in theirs if path[0] in attributes], EMPTY)
 
 
 def compute_approval(plan: Plan) -> str:
-    """SHA-256 over the changes that are neither noop nor blocked, what earlier runs owe and this
-    one removes, the systems, and what the user accepted."""
+    """SHA-256 over the changes that an apply makes, the settings of earlier runs that it removes,
+    the systems, and the waivers that the user accepted. Hexadecimal."""
     scopes = plan.scopes
     changes = (
         digest_change(change, scopes[change.identity.instance], plan.lineage)
@@ -70,16 +72,13 @@ def compute_approval(plan: Plan) -> str:
             "scopes": scopes,
             "mode": plan.options.mode.value,
             "accept": sorted(plan.options.accept),
-            "removals": sorted(map(_digest_removal, plan.removals)),
+            # Digests are sorted, not changes: the order of a plan decides nothing.
+            "removals": sorted(digest(to_data(removal)) for removal in plan.removals),
             "changes": sorted(changes),
         }
     )
 
 
-def _digest_removal(removal: Removal) -> str:
-    return digest(to_data(removal))
-
-
 def seal_plan(plan: Plan) -> Plan:
-    """The plan with the approval that follows from what it says."""
+    """The plan with the approval that follows from its contents."""
     return replace(plan, approval=compute_approval(plan), rule=RULE)

@@ -1,7 +1,7 @@
-"""Plans as canonical JSON: for the saved file and for the audit log's `plan` record.
+"""Plans as canonical JSON, for the saved file and for the audit log's `plan` record.
 
-Nouns are encoded field by field from their type hints, so a new field needs no code here.
-A field that has its default value is left out, which keeps large plans small.
+Structs are encoded field by field from their type hints, so that a new field needs no code here.
+A field with its default value is left out, which keeps large plans small.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from .model import FORMAT, Plan
 
 
 def encode(plan: Plan) -> bytes:
-    """The saved plan file: format, plan and a checksum that guards against accidents."""
+    """The saved plan file: format, plan, and a checksum against accidental damage."""
+    # The checksum protects nobody from an attacker, who can compute it. Against one there are the
+    # approval and `--expect` (architecture §4.4).
     body: dict[str, Any] = {"format": FORMAT, "plan": to_data(plan)}
     body["checksum"] = canonical.digest(body)
     return (canonical.dumps(body) + "\n").encode("ascii")
 
 
 def decode(data: bytes, where: str) -> Plan:
-    """The plan in these bytes. Raises PlanRefused for anything that is not a whole plan file."""
+    """The plan in these bytes. where: the file, for messages. Raises PlanRefused for anything that
+    is not, byte for byte, a plan file of this format."""
     advice = "Make a new plan with `kafkaform plan -out=FILE`."
     try:
         body = canonical.loads(data)
@@ -53,7 +56,7 @@ def decode(data: bytes, where: str) -> Plan:
 
 
 def read_recorded_plan(data: Value, run: str) -> Plan:
-    """The plan that an audit log has of this run. Raises StorageError for what is no plan."""
+    """The plan that the audit log has of this run. Raises StorageError if it is not a plan."""
     try:
         return _read_plan(data)
     except Misfit as error:
@@ -61,8 +64,8 @@ def read_recorded_plan(data: Value, run: str) -> Plan:
 
 
 def read_instances(data: FrozenMap, run: str) -> set[str]:
-    """The provider instances of a recorded plan, which is not read for that. Raises as
-    `read_recorded_plan`."""
+    """The provider instances of a recorded plan, without decoding the rest of it. Raises
+    StorageError if it is not a plan."""
     instances = data.get("instances", EMPTY)
     if type(instances) is not FrozenMap:
         raise _make_unusable_error(run, Misfit("is not an object").nest_in("instances"))
@@ -78,8 +81,9 @@ def _make_unusable_error(run: str, error: Misfit) -> StorageError:
 
 
 def _read_plan(data: Value) -> Plan:
-    """A plan that an apply can record: its parts name each other, and the rows that it leaves may
-    stand in a state. What is refused later is refused after it was sent. Raises Misfit."""
+    """A plan that an apply can also record. Raises Misfit."""
+    # Its parts must fit each other, and its rows must be allowed in a state. Whatever is not
+    # refused here would be refused by a save, after the requests were sent.
     plan = from_data(Plan, data)
     for number, change in enumerate(plan.changes):
         where = f"changes[{number}]"
@@ -105,7 +109,7 @@ def _refuse_impossible_row(change: Change, where: str) -> None:
         "kind": ("identity.kind", change.identity.kind),
         "labels": ("labels", change.labels),
         "depends_on": ("depends_on", change.depends_on),
-        # None: they end with the change.
+        # None: the row ends with the change, so it needs no owner.
         "owners": ("row_after.owners", row.owners or None),
         "protected": ("row_after.protected", row.protected),
     }
@@ -116,7 +120,7 @@ def _refuse_impossible_row(change: Change, where: str) -> None:
 
 
 def to_data(value: Any) -> Value:
-    """Frozen, JSON-able data of a noun: structs become maps without default fields."""
+    """Frozen, JSON-able data of a value. A struct becomes a map without its default fields."""
     if isinstance(value, FrozenMap | SecretRef) or value is None:
         return value
     if isinstance(value, Enum):

@@ -1,8 +1,8 @@
 """Differences between two attribute maps, path by path.
 
-Both sides are canonical, so equal things are equal values. Paths are one or two deep by
-construction: an attribute, or one key of a map attribute. That is why no general object differ
-is used: map keys hold dots ("retention.ms"), and 10,000 objects must cost milliseconds.
+Both sides are canonical, so equal things are equal values. Paths are one or two parts long: an
+attribute, or one key of a map attribute. So no general library compares the objects: map keys
+contain dots ("retention.ms"), and 10,000 objects must cost milliseconds (decisions/005).
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ import fnmatch
 from collections.abc import Iterable, Iterator
 
 from ..core.change import Path, PathChange
-from ..core.resource import Lifecycle
+from ..core.resource import Lifecycle, Observed
 from ..core.schema import ObjectSchema
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 
 
 def flatten(attributes: FrozenMap | None) -> dict[Path, Value]:
-    """path -> value of everything that is set and can be read back, which secrets cannot; a map
-    attribute contributes its entries."""
+    """path -> value of everything that is set and can be read back, which excludes secrets.
+
+    A map attribute contributes its entries.
+    """
     return {p: v for p, v in _walk_leaves(attributes) if not isinstance(v, SecretRef)}
-
-
-def find_secrets(attributes: FrozenMap | None) -> dict[Path, SecretRef]:
-    """path -> reference of every secret among the attributes: what `flatten` leaves out."""
-    return {p: v for p, v in _walk_leaves(attributes) if isinstance(v, SecretRef)}
 
 
 def _walk_leaves(attributes: FrozenMap | None) -> Iterator[tuple[Path, Value]]:
@@ -45,15 +42,14 @@ def compare(
     """Every path that differs, sorted.
 
     An attribute that `after` leaves at None is not managed and not compared; with after=None
-    (the object goes) every path of `before` is. Secrets are never compared, since nobody can
-    read them back; with before=None (the object is new) they are listed, as references.
+    (the object goes) every path of `before` is listed. Secrets are never compared, since nobody
+    can read them back; with before=None (the object is new) they are listed, as references.
+    fallbacks: path as text -> the value that takes effect once that path is removed.
     """
     if after is not None and before is not None:
-        managed = {name for name, value in after.items() if value is not None}
-        before = FrozenMap({name: value for name, value in before.items() if name in managed})
-    old, new = flatten(before), flatten(after)
-    if before is None:
-        new.update(find_secrets(after))
+        before = select_managed(before, after)
+    old = flatten(before)
+    new = flatten(after) if before is not None else dict(_walk_leaves(after))
     return tuple(
         PathChange(
             path,
@@ -67,22 +63,37 @@ def compare(
     )
 
 
+def select_managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:
+    """The attributes of `before` that `after` manages: the pre-image of a change."""
+    return FrozenMap({n: v for n, v in before.items() if after.get(n) is not None})
+
+
 def agrees(wanted: FrozenMap, live: FrozenMap) -> bool:
-    """True if everything that `wanted` sets is so in `live`: what almost every object of a large
-    plan is, found without looking at paths."""
+    """True if `live` has everything that `wanted` sets.
+
+    Almost every object of a large plan does, so no paths are made to find that out.
+    """
     if wanted == live:
         return True
     return all(live.get(name) == value for name, value in wanted.items() if value is not None)
 
 
+def equals_target(target: FrozenMap, live: Observed) -> bool:
+    """True if the live object is exactly what `target` asks for, apart from what others own."""
+    wanted, have = flatten(target), flatten(live.attributes)
+    names = {path[0] for path in wanted} | {n for n, v in target.items() if v is not None}
+    compared = {p for p in have if p[0] in names and p not in live.foreign} | wanted.keys()
+    return {p: have[p] for p in compared if p in have} == wanted
+
+
 def compare_gone(attributes: FrozenMap, schema: ObjectSchema) -> tuple[PathChange, ...]:
-    """The drift of an object that is not there any more: the whole of it, at the empty path."""
+    """The drift of an object that no longer exists: all of it, at the empty path."""
     hidden = any(_is_sensitive(schema, (name,)) for name in attributes)
     return (PathChange((), attributes, None, sensitive=hidden),)
 
 
 def render_path(path: Path) -> str:
-    """`config.retention.ms`: how globs, fallbacks and messages write a path."""
+    """A path as globs, fallbacks and messages write it: `config.retention.ms`."""
     return ".".join(path)
 
 
@@ -95,13 +106,13 @@ def is_ignored(path: Path, lifecycle: Lifecycle) -> bool:
 
 
 def _matches_any(path: Path, globs: Iterable[str]) -> bool:
-    """True if a glob names this path or the attribute that holds it."""
+    """True if a glob names this path or the attribute that contains it."""
     text = render_path(path)
     return any(fnmatch.fnmatchcase(text, glob) or glob == path[0] for glob in globs)
 
 
 def lay_over(target: FrozenMap, paths: Iterable[Path], source: FrozenMap) -> FrozenMap:
-    """`target` with the values that `source` has at these paths (removed where it has none)."""
+    """`target` with the values of `source` at these paths; removed where `source` has none."""
     result: dict[str, Value] = dict(target)
     for path in paths:
         if len(path) == 1:
@@ -119,25 +130,17 @@ def lay_over(target: FrozenMap, paths: Iterable[Path], source: FrozenMap) -> Fro
 
 
 def keep_set_values(attributes: FrozenMap) -> FrozenMap:
-    """The attributes that are set and no secrets: what a state row keeps."""
+    """What a state row keeps of attributes: those that are set, without secrets."""
     return FrozenMap(
-        {name: _drop_secrets(value) for name, value in attributes.items() if _is_recordable(value)}
+        {
+            name: FrozenMap({k: v for k, v in value.items() if not isinstance(v, SecretRef)})
+            if isinstance(value, FrozenMap)
+            else value
+            for name, value in attributes.items()
+            # Nobody can read a secret back, so a row with one would differ from every reading.
+            if value is not None and not isinstance(value, SecretRef)
+        }
     )
-
-
-def _drop_secrets(value: Value) -> Value:
-    if not isinstance(value, FrozenMap):
-        return value
-    return FrozenMap({k: v for k, v in value.items() if not isinstance(v, SecretRef)})
-
-
-def _is_recordable(value: Value) -> bool:
-    return value is not None and not isinstance(value, SecretRef)
-
-
-def list_changed_names(paths: Iterable[PathChange]) -> Iterator[str]:
-    """The top-level attribute names that these paths touch, each once, sorted."""
-    yield from sorted({change.path[0] for change in paths})
 
 
 def _is_sensitive(schema: ObjectSchema, path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Guards against the catastrophe: a plan that takes away much more than anybody meant.
+"""Guards against a plan that takes away much more than anybody meant (architecture §4.3).
 
 A release of an object that others share counts like a deletion (`Change.takes_away`).
 """
@@ -8,21 +8,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.change import Action, Blocker, BlockerKind, Change
 from ..core.resource import Desired
+from ..core.risk import RiskKind
 from ..state.model import State
 from .model import Mode, Options
 
-MANY_DELETES = 10
+# Below ten objects a share means nothing: the last of two objects is half of everything.
+MANY = 10
 LARGE_SHARE = 0.30
 
 
 def apply_guards(
     changes: Sequence[Change], desired: Desired, state: State, options: Options
 ) -> tuple[Change, ...]:
-    """The changes, with deletions blocked where they are too many (architecture §4.3)."""
+    """The changes, with deletions and losses of data blocked if there are too many of them."""
+    # A wrong folder or a missing variable looks like a configuration without any object.
     if options.mode is Mode.NORMAL and not desired.declared and state.objects:
         return _block_changes(
             changes,
@@ -33,43 +37,79 @@ def apply_guards(
             "(--chdir) and the variables.",
             even_protected=True,
         )
-    reason = _explain_excess(changes, state, options)
-    if reason is None:
-        return tuple(changes)
-    return _block_changes(
-        changes,
+    guarded = tuple(changes)
+    for guard in _GUARDS:
+        caught = [change for change in changes if guard.counts(change)]
+        reason = _explain_excess(guard, caught, state, options)
+        if reason is not None:
+            guarded = _block_changes(guarded, guard.counts, reason, guard.advice)
+    return guarded
+
+
+class _Guard(Struct, frozen=True):
+    """One thing that a plan can do to a few objects only, unless the user says how many."""
+
+    counts: Callable[[Change], bool]
+    """True for a change that does it."""
+    limit: Callable[[Options], int | None]
+    """How many the user allows, None if the user does not say."""
+    flag: str
+    """The flag with which the user says it."""
+    choose_verb: Callable[[Sequence[Change]], str]
+    """What the plan does with these changes, in words."""
+    advice: str
+    """What to do if there are too many."""
+
+
+def _cuts_data(change: Change) -> bool:
+    # A deletion has a guard of its own, and needs no second permission.
+    return change.effective and not change.takes_away and change.has_risk(RiskKind.DATA_LOSS)
+
+
+def _choose_delete_verb(deletes: Sequence[Change]) -> str:
+    return "deletes or releases" if any(change.released for change in deletes) else "deletes"
+
+
+_GUARDS = (
+    _Guard(
         lambda change: change.takes_away,
-        reason,
+        lambda options: options.max_deletes,
+        "--max-deletes",
+        _choose_delete_verb,
         "Read the deletions; if all are meant, allow them with --max-deletes N.",
-    )
+    ),
+    _Guard(
+        _cuts_data,
+        lambda options: options.max_data_loss,
+        "--max-data-loss",
+        lambda _: "could destroy data of",
+        "Read the risks of data loss; if all are meant, allow them with --max-data-loss N.",
+    ),
+)
 
 
-def _explain_excess(changes: Sequence[Change], state: State, options: Options) -> str | None:
-    deletes = [change for change in changes if change.takes_away]
-    if options.max_deletes is not None:
-        if len(deletes) <= options.max_deletes:
+def _explain_excess(
+    guard: _Guard, caught: Sequence[Change], state: State, options: Options
+) -> str | None:
+    verb, allowed = guard.choose_verb(caught), guard.limit(options)
+    if allowed is not None:
+        if len(caught) <= allowed:
             return None
-        return (
-            f"the plan {_choose_verb(deletes)} {len(deletes)} objects, --max-deletes allows "
-            f"{options.max_deletes}"
-        )
+        return f"the plan {verb} {len(caught)} objects, {guard.flag} allows {allowed}"
+    # Whoever runs `destroy` expects to read that everything goes.
     if options.mode is Mode.DESTROY:
         return None
     recorded = Counter((i.instance, i.kind) for i in state.objects)
     for (instance, kind), count in Counter(
-        (c.identity.instance, c.identity.kind) for c in deletes
+        (c.identity.instance, c.identity.kind) for c in caught
     ).items():
         total = recorded[instance, kind]
-        if count >= MANY_DELETES and count > total * LARGE_SHARE:
+        if count >= MANY and count > total * LARGE_SHARE:
             return (
-                f"the plan {_choose_verb(deletes)} {count} of {total} {kind} objects in {instance} "
-                f"(at least {MANY_DELETES} and more than {LARGE_SHARE:.0%})"
+                f"the plan {verb} {count} of {total} {kind} objects in {instance} "
+                f"(at least {MANY} and more than {LARGE_SHARE:.0%})"
             )
     return None
-
-
-def _choose_verb(deletes: Sequence[Change]) -> str:
-    return "deletes or releases" if any(change.released for change in deletes) else "deletes"
 
 
 def _block_changes(
@@ -80,7 +120,8 @@ def _block_changes(
     *,
     even_protected: bool = False,
 ) -> tuple[Change, ...]:
-    """even_protected: a block that lets the rest of the plan pass gives way to this one."""
+    """The changes, with the meant ones blocked. even_protected: also those that are blocked already
+    by something that lets the rest of the plan pass."""
     block = Blocker(BlockerKind.GUARD, reason, advice)
 
     def caught(change: Change) -> bool:

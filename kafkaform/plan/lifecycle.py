@@ -15,128 +15,130 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change, Ownership, Path, PathChange
-from ..core.resource import (
-    SETTING,
-    TASK,
-    Absent,
-    Declared,
-    Facts,
-    Failed,
-    Hidden,
-    Observed,
-    Pending,
-    Reading,
-)
+from ..core.change import Action, Blocker, BlockerKind, Change, Path, PathChange
+from ..core.resource import SETTING, TASK, Absent, Failed, Hidden, Observed
 from ..core.value import FrozenMap
-from ..core.words import NEUTRAL, Words
-from ..provider.contract import ResourceType
-from ..state.model import Row
-from .diff import agrees, compare, compare_gone, flatten, is_ignored, lay_over
-from .drafts import (
-    DecisionContext,
-    block_unreadable,
-    describe_change,
-    read_ownership,
+from .bookkeeping import choose_protection, compare_bookkeeping, compute_row_after
+from .case import Case, block_unreadable, start_change
+from .diff import (
+    agrees,
+    compare,
+    compare_gone,
+    equals_target,
+    flatten,
+    is_ignored,
+    lay_over,
     select_managed,
 )
 from .observe import compute_destination, resolve_absence
-from .ownership import Claim
 from .release import release_object
 
 
-def decide(claim: Claim, reading: Reading, context: DecisionContext) -> Change:
-    """The change for one object, without steps; a blocked one says why and what to do."""
-    if claim.declared:
-        reading = resolve_absence(reading, _find_ours(claim, context))
-    now = reading
-    if isinstance(reading, Observed) and reading.moving is not None:
+def decide(case: Case) -> Change:
+    """The change of one object, without steps. A blocked one says why and what to do."""
+    claim, reading = case.claim, case.reading
+    if claim.declared and isinstance(reading, Absent) and reading.others is not None:
+        reading = resolve_absence(reading, _find_ours(case))
+    moving = reading.moving if isinstance(reading, Observed) else None
+    if isinstance(reading, Observed) and moving is not None:
+        # An object on its way counts as having arrived: a plan that wants the same place must not
+        # start the same task again, and one that wants another place replaces it (§4.7).
         reading = replace(reading, attributes=compute_destination(reading))
-    if claim.declared:
-        change = _decide_declared(claim, reading, context)
-    else:
-        change = release_object(claim, reading, context)
-    change = describe_change(change, claim)
-    words = context.words.get(claim.identity.instance, NEUTRAL)
-    notes = tuple(_describe_unfinished(now, context.pending.get(claim.identity), change, words))
-    return replace(change, notes=(*change.notes, *notes)) if notes else change
+    settled = case if reading is case.reading else replace(case, reading=reading)
+    change = _decide_declared(settled) if claim.declared else release_object(settled)
+    if case.pending is None and moving is None:
+        return change
+    return replace(change, notes=(*change.notes, *_describe_unfinished(settled, change)))
 
 
-def _find_ours(claim: Claim, context: DecisionContext) -> FrozenMap | None:
-    """What this state has recorded of an object, was about to make, or is told to take over."""
+def _find_ours(case: Case) -> FrozenMap | None:
+    """What this state recorded of an object, was about to make, or is asked to take over."""
+    claim = case.claim
     if claim.row is not None:
         return claim.row.attributes
-    pending = context.pending.get(claim.identity)
-    if pending is not None:
-        return pending.target
+    if case.pending is not None:
+        return case.pending.target
     return claim.declared[0].attributes if claim.imported else None
 
 
-def _describe_unfinished(
-    reading: Reading, pending: Pending | None, change: Change, words: Words
-) -> Iterator[str]:
+def _describe_unfinished(case: Case, change: Change) -> Iterator[str]:
     """What an earlier run, or somebody else, has begun with this object, and how far it is."""
-    moving = reading.moving if isinstance(reading, Observed) else None
-    far = str(reading.details.get("progress") or "") if isinstance(reading, Observed) else ""
-    if pending is not None:
-        begun = {SETTING: f"still {words.held} by"}
+    live = case.reading if isinstance(case.reading, Observed) else None
+    moving = live.moving if live else None
+    progress = str(live.details.get("progress") or "") if live else ""
+    far = f": {progress}" if progress else ""
+    if case.pending is not None:
+        begun = {SETTING: f"still {case.words.held} by"}
         if moving is not None:
-            begun[TASK] = f"{words.working} since"
-        how = begun.get(pending.action, "unresolved from")
-        yield f"{how} run {pending.run}{': ' if far else ''}{far}"
+            begun[TASK] = f"{case.words.working} since"
+        how = begun.get(case.pending.action, "unresolved from")
+        yield f"{how} run {case.pending.run}{far}"
     elif moving is not None:
-        yield f"a {words.task} of it runs that is not in the audit log{': ' if far else ''}{far}"
+        yield f"a {case.words.task} of it runs that is not in the audit log{far}"
     if moving is not None and any(item.path[0] in moving for item in change.paths):
-        yield f"this change takes the place of the {words.task} that runs"
+        yield f"this change takes the place of the {case.words.task} that runs"
 
 
-# ── declared ────────────────────────────────────────────────────────────────────────────
+class _Meeting(Struct, frozen=True):
+    """A declared object that exists: what it is and what it is to become, both canonical."""
+
+    live: Observed
+    """The object as it was read."""
+    before: FrozenMap
+    """Its attributes."""
+    after: FrozenMap
+    """The whole object as it is declared."""
+    paths: tuple[PathChange, ...] = ()
+    """Where the two differ."""
 
 
-def _decide_declared(claim: Claim, reading: Reading, context: DecisionContext) -> Change:
-    item, kind = claim.declared[0], context.types[claim.identity.kind]
+def _decide_declared(case: Case) -> Change:
+    claim, kind, facts, reading = case.claim, case.kind, case.facts, case.reading
     if isinstance(reading, Hidden | Failed):
-        return block_unreadable(claim, reading)
-    facts = context.facts[claim.identity.instance]
-    pending = context.pending.get(claim.identity)
+        return block_unreadable(case, reading)
     if isinstance(reading, Absent):
-        after = kind.target(item.attributes, None, facts, False)
-        return _make_create(claim, after, kind, facts)
-    ours = _is_ours(claim.row, reading, pending)
+        return _make_create(case)
+    item, ours = claim.declared[0], _is_ours(case, reading)
     after = kind.target(item.attributes, reading, facts, not ours)
     before = kind.canonical(reading.attributes, facts)
     if ours and agrees(after, before):
-        same = _make_noop(claim, reading, before, after, kind, facts)
-        return same or _make_update(claim, reading, before, after, (), kind, facts)
-    lifecycle, differ = item.lifecycle, compare(before, after, schema=kind.schema)
-    spared = [change.path for change in differ if is_ignored(change.path, lifecycle)]
+        found = _Meeting(reading, before, after)
+        return _make_noop(case, found) or _make_update(case, found)
+    differ = compare(before, after, schema=kind.schema)
+    spared = [change.path for change in differ if is_ignored(change.path, item.lifecycle)]
     if left := {path[0]: None for path in spared if len(path) == 1}:
-        # What is ignored decides nothing else either, so it counts as left out.
+        # An ignored attribute must not decide about others either, such as a count about a list,
+        # so the target is computed once more as if the block had left it out.
         after = kind.target(item.attributes.with_items(left), reading, facts, not ours)
     after = lay_over(after, spared, before)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
+    found = _Meeting(reading, before, after, paths)
     if ours:
-        change = _make_update(claim, reading, before, after, paths, kind, facts)
-        return replace(change, theirs=_find_theirs(after, item, kind))
-    change = _take_over(claim, reading, before, after, paths, kind, facts)
+        return replace(_make_update(case, found), theirs=_find_theirs(case, after))
+    # An adoption keeps what is live beyond the block, but only until the next plan: what lasts,
+    # and so is recorded as ours, is the target without these extras.
     lasting = lay_over(kind.target(item.attributes, reading, facts, False), spared, before)
-    return replace(change, theirs=_find_theirs(lasting, item, kind))
+    return replace(_take_over(case, found), theirs=_find_theirs(case, lasting))
 
 
-def _find_theirs(target: FrozenMap, item: Declared, kind: ResourceType) -> tuple[Path, ...]:
+def _find_theirs(case: Case, target: FrozenMap) -> tuple[Path, ...]:
     """What the declaration keeps for others, because somebody else may have set it."""
-    if kind.ours is None:
+    if case.kind.ours is None:
         return ()
-    mine = flatten(kind.ours(target, item.attributes))
+    mine = flatten(case.kind.ours(target, case.claim.declared[0].attributes))
     return tuple(sorted(path for path in flatten(target) if path not in mine))
 
 
-def _is_ours(row: Row | None, live: Observed, pending: Pending | None) -> bool:
+def _is_ours(case: Case, live: Observed) -> bool:
     """Recorded with this incarnation, or exactly what our own open create would have made."""
+    row, pending = case.claim.row, case.pending
     if row is not None and row.incarnation in (None, live.incarnation):
         return True
+    # A create whose answer was lost may have happened. Whoever else made the same object at the
+    # same time made it exactly as we wanted it, so taking it over harms nobody.
     return (
         pending is not None
         and pending.action == Action.CREATE
@@ -144,30 +146,30 @@ def _is_ours(row: Row | None, live: Observed, pending: Pending | None) -> bool:
     )
 
 
-def equals_target(target: FrozenMap, live: Observed) -> bool:
-    """True if the live object is exactly what `target` asks for, apart from what others own."""
-    wanted, have = flatten(target), flatten(live.attributes)
-    names = {path[0] for path in wanted} | {n for n, v in target.items() if v is not None}
-    compared = {p for p in have if p[0] in names and p not in live.foreign} | wanted.keys()
-    return {p: have[p] for p in compared if p in have} == wanted
-
-
-def _make_create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) -> Change:
-    change = Change(
-        claim.identity,
-        claim.address,
-        Action.CREATE,
+def _make_create(case: Case) -> Change:
+    claim, kind = case.claim, case.kind
+    item, row = claim.declared[0], claim.row
+    after = kind.target(item.attributes, None, case.facts, False)
+    given = {name for name, value in item.attributes.items() if value is not None}
+    decided = {name for pair in kind.schema.conflicts if given & {*pair} for name in pair}
+    # What nothing in the block decides, not even an attribute that excludes it, is the system's
+    # default, and is shown as such.
+    left_out = {(name,) for name in item.attributes.keys() - given - decided}
+    change = replace(
+        start_change(case, Action.CREATE),
         after=after,
         paths=(
-            *_list_created_paths(after, claim.declared[0], kind),
-            *_compare_bookkeeping(None, claim.declared[0]),
+            *(
+                replace(path, effective=path.after) if path.path in left_out else path
+                for path in compare(None, after, schema=kind.schema)
+            ),
+            *compare_bookkeeping(case, taken=True),
         ),
-        drift=compare_gone(claim.row.attributes, kind.schema) if claim.row else (),
-        row_before=read_ownership(claim.row),
-        row_after=_compute_row_after(claim, kind, facts, adopted=False),
-        reason="deleted outside kafkaform" if claim.row else "",
+        drift=compare_gone(row.attributes, kind.schema) if row else (),
+        row_after=compute_row_after(case, adopted=False),
+        reason="deleted outside kafkaform" if row else "",
     )
-    if claim.imported and claim.row is None:
+    if claim.imported and row is None:
         return replace(
             change,
             blocked=Blocker(
@@ -179,95 +181,54 @@ def _make_create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Fact
     return change
 
 
-def _list_created_paths(
-    after: FrozenMap, item: Declared, kind: ResourceType
-) -> tuple[PathChange, ...]:
-    """Every path of a new object; what the block leaves out is marked as the system's default."""
-    left_out = {(name,) for name in _list_left_out(item.attributes, kind)}
-    return tuple(
-        replace(path, effective=path.after) if path.path in left_out else path
-        for path in compare(None, after, schema=kind.schema)
-    )
+def _make_noop(case: Case, found: _Meeting) -> Change | None:
+    """The change of an object that is as declared and as recorded, None if it is not.
 
-
-def _list_left_out(attributes: FrozenMap, kind: ResourceType) -> list[str]:
-    """The attributes that nothing in the block decides, not even one that excludes them."""
-    given = {name for name, value in attributes.items() if value is not None}
-    decided = {name for pair in kind.schema.conflicts if given & {*pair} for name in pair}
-    return sorted(attributes.keys() - given - decided)
-
-
-def _make_noop(
-    claim: Claim,
-    live: Observed,
-    before: FrozenMap,
-    after: FrozenMap,
-    kind: ResourceType,
-    facts: Facts,
-) -> Change | None:
-    """The change of an object that is as declared and as recorded, None if it may not be.
-
-    It is what `_make_update` would say too: almost every object of a large plan is of this sort,
-    and this is found without making anything that is thrown away.
+    `_make_update` would give the same. Almost every object of a large plan ends here, so this is
+    found without making anything that is thrown away.
     """
-    row, item = claim.row, claim.declared[0]
-    if row is None or len(claim.declared) > 1 or row.owners != (str(item.address),):
+    row, item = case.claim.row, case.claim.declared[0]
+    if row is None or len(case.claim.declared) > 1 or row.owners != (str(item.address),):
         return None
     said = (row.owner, row.labels, row.secret_version)
     if said != (item.owner, item.labels, item.secret_version):
         return None
-    kept = row.protected == _choose_protection(item, kind, facts, adopted=False)
-    if not kept or not agrees(row.attributes, before):
+    kept = row.protected == choose_protection(item, case, adopted=False)
+    if not kept or not agrees(row.attributes, found.before):
         return None
-    books = read_ownership(row)
-    return Change(
-        claim.identity,
-        claim.address,
-        Action.NOOP,
-        before=after,
-        after=after,
-        incarnation=live.incarnation,
-        row_before=books,
-        row_after=books,
-        owner=item.owner,
-        labels=item.labels,
-        depends_on=tuple(sorted({str(address) for address in item.depends_on})),
-        range=item.range,
+    same = start_change(case, Action.NOOP)
+    return replace(
+        same,
+        before=found.after,
+        after=found.after,
+        incarnation=found.live.incarnation,
+        row_after=same.row_before,
     )
 
 
-def _make_update(
-    claim: Claim,
-    live: Observed,
-    before: FrozenMap,
-    after: FrozenMap,
-    paths: tuple[PathChange, ...],
-    kind: ResourceType,
-    facts: Facts,
-) -> Change:
-    row, item = claim.row, claim.declared[0]
-    paths += _compare_bookkeeping(row, item)
-    drift = _compute_drift(row, before, after, kind, item)
-    row_before = read_ownership(row)
-    row_after = _compute_row_after(claim, kind, facts, adopted=False)
-    said = any(d.lifecycle.prevent_destroy is not None for d in claim.declared)
+def _make_update(case: Case, found: _Meeting) -> Change:
+    paths = found.paths + compare_bookkeeping(case)
+    drift = _compute_drift(case, found)
+    change = start_change(case, Action.UPDATE)
+    row_before, row_after = change.row_before, compute_row_after(case, adopted=False)
+    said = any(d.lifecycle.prevent_destroy is not None for d in case.claim.declared)
     if not paths and not said and row_before.protected == "default":
-        # The provider's protection setting concerns rows that are made or changed under it.
+        # A provider setting that turns protection off concerns rows that are created or changed
+        # under it. Otherwise it would unprotect everything that exists without one visible change.
         row_after = replace(row_after, protected="default")
-    # What others share is ours only as far as an approved change says so.
-    wanted = flatten(after) if kind.left else {}
+    # Where others share an object, a path becomes ours only through a change that was approved,
+    # although its value is right already. Otherwise a later release would delete what others set.
+    wanted = flatten(found.after) if case.kind.left else {}
     taken = [".".join(c.path) for c in drift if c.before is None and wanted.get(c.path) == c.after]
     changed = bool(paths or taken) or row_after != row_before
-    return Change(
-        claim.identity,
-        claim.address,
-        Action.UPDATE if changed else Action.NOOP,
-        before=select_managed(before, after),
-        after=after,
+    return replace(
+        change,
+        action=Action.UPDATE if changed else Action.NOOP,
+        before=select_managed(found.before, found.after),
+        after=found.after,
         paths=paths,
         drift=drift,
-        incarnation=live.incarnation,
-        row_before=row_before,
+        incarnation=found.live.incarnation,
         row_after=row_after,
         notes=tuple(
             f"{name} is set already; from now on it belongs to this block" for name in taken
@@ -275,32 +236,21 @@ def _make_update(
     )
 
 
-def _take_over(
-    claim: Claim,
-    live: Observed,
-    before: FrozenMap,
-    after: FrozenMap,
-    paths: tuple[PathChange, ...],
-    kind: ResourceType,
-    facts: Facts,
-) -> Change:
+def _take_over(case: Case, found: _Meeting) -> Change:
     """Adopt or import a live object that is not ours, or say that it is in the way."""
-    action = Action.IMPORT if claim.imported else Action.ADOPT
-    kept = compare(
-        before, kind.target(claim.declared[0].attributes, live, facts, False), schema=kind.schema
-    )
+    claim, kind = case.claim, case.kind
+    declared = kind.target(claim.declared[0].attributes, found.live, case.facts, False)
+    kept = compare(found.before, declared, schema=kind.schema)
     undeclared = [c.path for c in kept if c.after is None]
-    change = Change(
-        claim.identity,
-        claim.address,
-        Action.UPDATE if paths else action,
-        before=select_managed(before, after),
-        after=after,
-        paths=paths + _compare_bookkeeping(None, claim.declared[0]),
+    action = Action.IMPORT if claim.imported else Action.ADOPT
+    change = replace(
+        start_change(case, Action.UPDATE if found.paths else action),
+        before=select_managed(found.before, found.after),
+        after=found.after,
+        paths=found.paths + compare_bookkeeping(case, taken=True),
         adopts=True,
-        incarnation=live.incarnation,
-        row_before=read_ownership(claim.row),
-        row_after=_compute_row_after(claim, kind, facts, adopted=True),
+        incarnation=found.live.incarnation,
+        row_after=compute_row_after(case, adopted=True),
         reason="import" if claim.imported else "adopt",
         notes=tuple(
             f"{'.'.join(path)} is not declared; kept until the next plan" for path in undeclared
@@ -308,89 +258,42 @@ def _take_over(
     )
     if claim.imported or claim.adopt:
         return change
-    return replace(change, blocked=_block_unmanaged(claim))
+    return replace(change, blocked=_block_unmanaged(case))
 
 
-def _block_unmanaged(claim: Claim) -> Blocker:
-    if claim.row is None:
+def _block_unmanaged(case: Case) -> Blocker:
+    address = case.claim.address
+    if case.claim.row is None:
         return Blocker(
             BlockerKind.UNMANAGED,
             "it exists, and kafkaform does not manage it",
-            f"Take it over with --adopt='{claim.address}', lifecycle {{ adopt = true }} or an "
+            f"Take it over with --adopt='{address}', lifecycle {{ adopt = true }} or an "
             "import block; or choose another name.",
         )
     return Blocker(
         BlockerKind.UNMANAGED,
         "it was deleted and recreated outside kafkaform, so it is another object",
-        f"Look at it; take the new one over with --adopt='{claim.address}'.",
+        f"Look at it; take the new one over with --adopt='{address}'.",
     )
 
 
-def _compute_row_after(
-    claim: Claim, kind: ResourceType, facts: Facts, *, adopted: bool
-) -> Ownership:
-    return Ownership(
-        tuple(sorted({str(item.address) for item in claim.declared})),
-        max(
-            (_choose_protection(item, kind, facts, adopted=adopted) for item in claim.declared),
-            key=PROTECTION.index,
-        ),
-        claim.declared[0].secret_version,
-    )
-
-
-PROTECTION = ("no", "default", "explicit")
-
-
-def _choose_protection(item: Declared, kind: ResourceType, facts: Facts, *, adopted: bool) -> str:
-    if item.lifecycle.prevent_destroy is not None:
-        return "explicit" if item.lifecycle.prevent_destroy else "no"
-    wanted = adopted or facts.protect
-    return "default" if kind.protect and wanted else "no"
-
-
-def _compare_bookkeeping(row: Row | None, item: Declared) -> tuple[PathChange, ...]:
-    """Changes of owner and labels, which live in the state only."""
-    before = _flatten_labels(row.owner, row.labels) if row else {}
-    after = _flatten_labels(item.owner, item.labels)
-    if before == after:
-        return ()
-    return tuple(
-        PathChange(path, before.get(path), after.get(path))
-        for path in sorted(before.keys() | after.keys())
-        if before.get(path) != after.get(path)
-    )
-
-
-def _flatten_labels(owner: str | None, labels: FrozenMap) -> dict[tuple[str, ...], str]:
-    flat: dict[tuple[str, ...], str] = {("labels", key): value for key, value in labels.items()}
-    if owner is not None:
-        flat[("owner",)] = owner
-    return flat
-
-
-def _compute_drift(
-    row: Row | None,
-    before: FrozenMap,
-    after: FrozenMap,
-    kind: ResourceType,
-    item: Declared,
-) -> tuple[PathChange, ...]:
+def _compute_drift(case: Case, found: _Meeting) -> tuple[PathChange, ...]:
     """Recorded against live, without what is ignored and what the target leaves alone."""
-    if row is None or agrees(row.attributes, before):
+    row, item = case.claim.row, case.claim.declared[0]
+    if row is None or agrees(row.attributes, found.before):
         return ()
-    wanted, said = flatten(after), flatten(item.attributes)
+    wanted, said = flatten(found.after), flatten(item.attributes)
 
     def is_left_alone(change: PathChange) -> bool:
-        """Somebody's addition, which the declaration does not speak of and the target keeps. One
-        that it does speak of has to be recorded, or nobody would ever remove it."""
+        """Somebody's addition, which the declaration does not mention and the target keeps. One
+        that it does mention has to be recorded, or nobody would ever remove it."""
         added = change.before is None and wanted.get(change.path) == change.after
         return added and change.path not in said
 
     return tuple(
         change
         for change in compare(
-            row.attributes, select_managed(before, row.attributes), schema=kind.schema
+            row.attributes, select_managed(found.before, row.attributes), schema=case.kind.schema
         )
         if not is_ignored(change.path, item.lifecycle) and not is_left_alone(change)
     )

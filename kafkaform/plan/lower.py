@@ -1,10 +1,10 @@
-"""From changes to waves of batches: the one list that preflight and execute walk.
+"""From changes to waves of batches: the one list that dry run and execution walk.
 
-Part 1 makes and changes, part 2 deletes. Inside a part, steps run in rounds, and inside a round
-in the phases of each provider, one provider after the other: phases of two providers say nothing
-of each other. A step that depends on a later or equal phase, or on a step of another provider,
-waits for the next round. Deletes run in reverse order of dependency. A delete whose request says
-so leaves in part 1 if its group gets something there. Same plan, same waves.
+Part 1 creates and changes, part 2 deletes. Within a part, steps run in rounds, and within a round
+in the phases of each provider, one provider after the other: phases of two providers cannot be
+compared. A step that depends on a later or equal phase, or on a step of another provider, waits
+for the next round. Deletes run in reverse order of dependency. A delete whose request says so
+leaves in part 1 if its group has a step there. Equal plans have equal waves.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,13 +23,14 @@ from .model import Plan, Wave
 from .select import index_by_address
 
 CREATING, DELETING = 1, 2
+_RANK = attrgetter("rank")
 
 Group = tuple[str, str, str]
 """Provider instance, kind and `Step.group`."""
 
 
 def lower_plan(plan: Plan) -> tuple[Wave, ...]:
-    """The waves of this plan's effective changes, in the order in which they are sent."""
+    """The waves of the plan's effective changes, in the order in which they are sent."""
     changes = place_changes(plan.effective)
     steps = {step.id: step for change in changes for step in change.steps}
     rounds = _compute_rounds(steps, find_needs(changes))
@@ -43,8 +45,10 @@ def lower_plan(plan: Plan) -> tuple[Wave, ...]:
 
 
 def place_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """The changes with their steps' requests as they leave: deletes that go ahead are moved into
-    part 1. Placing twice changes nothing more."""
+    """The changes with their requests as they leave: deletes that go ahead are moved into part 1.
+
+    Placing twice changes nothing more.
+    """
     made = {
         _get_group(step)
         for change in changes
@@ -74,7 +78,7 @@ def _get_group(step: Step) -> Group:
 
 
 def find_needs(changes: Sequence[Change]) -> dict[str, set[str]]:
-    """step id -> ids of the steps that must be applied first, over all these changes."""
+    """Step id -> ids of the steps that must be applied first, over all these changes."""
     changes = place_changes(changes)
     index = index_by_address(changes)
     before: dict[str, set[str]] = {s.id: set(s.after) for c in changes for s in c.steps}
@@ -84,7 +88,7 @@ def find_needs(changes: Sequence[Change]) -> dict[str, set[str]]:
                 continue
             for mine, theirs in ((m, t) for m in change.steps for t in other.steps):
                 if mine.request.part != theirs.request.part:
-                    continue
+                    continue  # part 2 comes after part 1 anyway
                 if not _is_delete(mine):
                     before[mine.id].add(theirs.id)
                 elif _is_delete(theirs) and not is_gate(mine.request, theirs.request):
@@ -93,7 +97,7 @@ def find_needs(changes: Sequence[Change]) -> dict[str, set[str]]:
 
 
 def _is_delete(step: Step) -> bool:
-    """Also one that goes ahead in part 1."""
+    """True for a delete, even one that goes ahead in part 1."""
     return step.request.part == DELETING or step.request.ahead is not None
 
 
@@ -107,7 +111,7 @@ def is_gate(later: Request, earlier: Request) -> bool:
 
 
 def _compute_rounds(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> dict[str, int]:
-    """step id -> round. Raises ConfigurationError if steps wait for each other."""
+    """Step id -> round. Raises ConfigurationError if steps wait for each other."""
     gate_of = _find_gates(steps.values())
     graph: dict[str, set[str]] = {**before}
     for step_id, gate in gate_of.items():
@@ -128,14 +132,18 @@ def _compute_rounds(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -
 
 
 class _Gate(Struct, frozen=True):
-    """All steps that gated steps wait for, as one: each pair by itself would be too many."""
+    """All steps that some gated steps wait for, as one node of the graph."""
 
+    # With an edge for each pair, a thousand gated steps behind a thousand others would need a
+    # million edges; with a node in between they need two thousand.
     id: str
+    """The name of the node, which no step has."""
     steps: set[str]
+    """Ids of the steps that come first."""
 
 
 def _find_gates(steps: Iterable[Step]) -> dict[str, _Gate]:
-    """id of each gated step that waits for others -> what it waits for."""
+    """Id of each gated step that waits for others -> what it waits for."""
     waiting: dict[tuple[str, Request], list[str]] = defaultdict(list)
     other: dict[tuple[str, Request], set[str]] = defaultdict(set)
     for step in steps:
@@ -179,7 +187,7 @@ def _compute_round(round_of_need: int, need: Step, step: Step) -> int:
 
 
 def _make_batches(prefix: str, steps: Sequence[Step]) -> Iterator[Batch]:
-    """Steps of equal instance and request together, cut by count and by weight."""
+    """Steps with equal instance and request together, cut by count and by weight."""
     groups: dict[tuple[str, Request], list[Step]] = defaultdict(list)
     for step in steps:
         groups[step.identity.instance, step.request].append(step)
@@ -191,26 +199,22 @@ def _make_batches(prefix: str, steps: Sequence[Step]) -> Iterator[Batch]:
 
 
 def _cut_batches(steps: Sequence[Step], request: Request) -> Iterator[list[Step]]:
-    """Groups stay whole unless one alone is too large; those with the lowest rank go first."""
+    """Groups stay whole unless one of them is too large alone; the lowest ranks go first."""
     for batch in _pack_units(_group_steps(steps), request):
-        yield from _pack_units([[step] for step in sorted(batch, key=_get_rank)], request)
+        yield from _pack_units([[step] for step in sorted(batch, key=_RANK)], request)
 
 
 def _group_steps(steps: Sequence[Step]) -> list[list[Step]]:
-    """The steps of each group by rank; a step without a group is one by itself."""
+    """The steps of each group by rank; a step without a group is a group of its own."""
     groups: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
         groups[step.group or step.id].append(step)
-    whole = [sorted(group, key=_get_rank) for group in groups.values()]
+    whole = [sorted(group, key=_RANK) for group in groups.values()]
     return sorted(whole, key=lambda group: group[0].rank)
 
 
-def _get_rank(step: Step) -> int:
-    return step.rank
-
-
 def _pack_units(units: Iterable[Sequence[Step]], request: Request) -> Iterator[list[Step]]:
-    """The units in batches that keep both caps; one that alone is over a cap is a batch."""
+    """The units in batches within both limits; a unit that alone exceeds one is a batch."""
     batch: list[Step] = []
     weight = 0
     for unit in units:

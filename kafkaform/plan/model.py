@@ -1,4 +1,4 @@
-"""A plan is data: everything that is shown, approved and applied is in it."""
+"""The plan as data: everything that is shown, approved and applied is in it."""
 
 from __future__ import annotations
 
@@ -13,87 +13,123 @@ from ..core.resource import Facts, Identity, Output, Pending
 from ..core.value import EMPTY, FrozenMap
 
 FORMAT = 1
+"""Of saved plan files; any other is refused."""
 
 
 class Mode(StrEnum):
+    """What a plan is made for."""
+
     NORMAL = "normal"
     DESTROY = "destroy"
 
 
 class Options(Struct, frozen=True):
-    """What the user asked of this plan. target, exclude, adopt: address globs; max_deletes:
-    None = the built-in guard; accept: waivers of blocks (see `Block`)."""
+    """What the user asked of a plan."""
 
     mode: Mode = Mode.NORMAL
+    """Bring the world to the configuration, or destroy all that the state records."""
     target: tuple[str, ...] = ()
+    """Address globs of --target."""
     exclude: tuple[str, ...] = ()
+    """Address globs of --exclude."""
     adopt: tuple[str, ...] = ()
+    """Address globs of --adopt."""
     max_deletes: int | None = None
+    """The limit of --max-deletes; None for the built-in guard."""
     accept: tuple[str, ...] = ()
+    """Waivers of blocks that the user lifts (`Blocker.waiver`)."""
+    max_data_loss: int | None = None
+    """The limit of --max-data-loss for changes other than deletions; None for the built-in
+    guard."""
 
 
 class Unmanaged(Struct, frozen=True):
-    """Live objects of one kind that neither configuration nor state knows; names: the first
-    few, sorted."""
+    """Live objects of one kind that neither the configuration nor the state knows."""
 
     kind: str
+    """Their resource type."""
     count: int
+    """How many there are."""
     names: tuple[str, ...]
+    """The keys of the first few, sorted."""
 
 
 class PlanInstance(Struct, frozen=True):
-    """One provider instance as it was read. display: connection settings without secrets, for
-    people only (an apply takes them from its own folder); warnings: shown once."""
+    """One provider instance as it was read."""
 
     facts: Facts
+    """The system, as far as a plan records it."""
+    # For people only. An apply takes its connection from its own folder, so that a saved plan
+    # cannot lead it elsewhere.
     display: FrozenMap = EMPTY
+    """Connection settings without secrets."""
     unmanaged: tuple[Unmanaged, ...] = ()
+    """What else exists there, by kind."""
     warnings: tuple[str, ...] = ()
+    """Sentences of the provider's review, shown once."""
 
 
 class OutputChange(Struct, frozen=True):
-    """before: recorded, after: evaluated; an output with deferred=True is known after apply."""
+    """One output that differs from what the state recorded."""
 
     before: Output | None
+    """As recorded, None if it is new."""
     after: Output | None
+    """As evaluated, None if it is gone; a deferred one gets its value after the apply."""
 
 
 class Removal(Struct, frozen=True):
-    """What a step of an earlier run set for the time of a move (`Step.owes`), and this apply
-    removes once that move has ended. address, run: of that step; ticket: the provider's name for
-    what goes."""
+    """A setting of an earlier run (`Step.owes`) that this apply removes once its task has ended."""
 
     identity: Identity
+    """The object of the step that set it."""
     address: str
+    """What the user calls that object."""
     run: str
+    """The run that set it."""
     ticket: str
+    """The provider's name for the setting."""
 
 
 class Plan(Struct, frozen=True):
-    """changes: sorted by address; unchanged: how many objects need nothing; configuration:
-    digest of the configuration; removals: what earlier runs owe; approval: digest of what will
-    be done (architecture §4.4); rule: by which rules that digest was made."""
+    """What an apply would do, and everything that a reviewer needs to know about it."""
 
     lineage: str
+    """The state that the plan was made for."""
     serial: int
+    """Its serial at that time; shown, not approved."""
     configuration: str
+    """Digest of the files and variables."""
     instances: Mapping[str, PlanInstance]
+    """Provider instance -> the system behind it."""
     changes: tuple[Change, ...]
+    """Every change, sorted by address; objects that need nothing are counted only."""
     unchanged: int = 0
+    """How many objects need nothing."""
     options: Options = Options()
+    """What the user asked for."""
     outputs: tuple[OutputChange, ...] = ()
+    """Outputs that differ from the recorded ones."""
     diagnostics: Diagnostics = ()
+    """Warnings of the configuration."""
     pending: tuple[Pending, ...] = ()
+    """What earlier runs left open."""
     audit_head: str = ""
+    """The end of the log that the plan follows from."""
     created: str = ""
+    """When the plan was made, RFC 3339, UTC."""
     kafkaform_version: str = ""
+    """The version that made it."""
     removals: tuple[Removal, ...] = ()
+    """Settings of earlier runs that this apply removes."""
     approval: str = ""
+    """Digest of what will be done (architecture §4.4)."""
     rule: int = 1
+    """The rules by which that digest was made (`approval.RULE`)."""
 
     @property
     def token(self) -> str:
-        """What a reviewer hands to `apply --expect`: approval and configuration together."""
+        """What a reviewer gives to `apply --expect`: approval and configuration together."""
         return f"{self.approval}.{self.configuration}"
 
     @property
@@ -108,7 +144,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def scopes(self) -> FrozenMap:
-        """provider instance -> scope id, as read."""
+        """Provider instance -> scope id, as read."""
         return FrozenMap({name: one.facts.scope_id for name, one in self.instances.items()})
 
     @property
@@ -118,7 +154,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def drifted(self) -> tuple[Change, ...]:
-        """The objects that were changed outside since they were recorded."""
+        """The objects that were changed outside kafkaform since they were recorded."""
         return tuple(change for change in self.changes if change.drift)
 
     def list_blocked(self, *, stopping: bool) -> Iterator[Change]:
@@ -132,18 +168,26 @@ class Plan(Struct, frozen=True):
         return tuple(change for change in self.changes if change.blocked and change.blocked.unmet)
 
     def count(self, *actions: Action) -> int:
+        """How many changes with one of these actions an apply makes."""
         return sum(1 for change in self.effective if change.action in actions)
 
 
 class Wave(Struct, frozen=True):
-    """Batches that may run one after another without looking again at the world. Waves run in
-    order of (part, round, provider, phase)."""
+    """Batches that may be sent one after another without looking at the world again.
+
+    Waves run in the order of (part, round, provider, phase).
+    """
 
     part: int
+    """1 for creates, updates and long work, 2 for deletes."""
     round: int
+    """How many waits for other steps come before, counted within the part."""
     provider: str
+    """The provider whose phases these are."""
     phase: int
+    """The order within the round among the requests of that provider."""
     batches: tuple[Batch, ...]
+    """The batches, in order."""
 
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Reading the world: what is declared or recorded whole, everything else by name only.
+"""Read the world: what is declared or recorded in full, everything else by name only.
 
-Only a proven absence is an absence: a recorded object that one node does not show is asked
-for at every live node before anybody calls it gone (architecture §4.1).
+Only a proven absence is an absence: every live node is asked for a recorded object that one node
+does not show before anybody calls the object gone (architecture §4.1).
 """
 
 from __future__ import annotations
@@ -50,69 +50,53 @@ def read_world(
     settle: float = 0.0,
     report: Reporter = ignore_event,
 ) -> World:
-    """One reading of every declared or recorded object, and a listing of each kind in play.
+    """One reading of every declared or recorded object, and a listing of each of their kinds.
 
-    settle: seconds to wait before a recorded object that no node shows counts as absent
-    (> 0 after a write in the last minute, because reads lag behind writes).
+    settle: seconds to wait before a recorded object that no node shows counts as absent; greater
+    than 0 after a recent write, because reads lag behind writes. Raises OtherSystem.
     """
     wanted: dict[str, set[Identity]] = {instance: set() for instance in sessions}
     for identity in (d.identity for d in desired.declared):
         wanted[identity.instance].add(identity)
     for identity in state.objects:
         wanted.setdefault(identity.instance, set()).add(identity)
-    return {
-        instance: _read_instance(
-            instance,
-            sessions.get(instance),
-            sorted(ids, key=_IN_ORDER),
-            state,
-            clock,
-            settle,
-            report,
-        )
-        for instance, ids in sorted(wanted.items())
-    }
+    world = {}
+    for instance, ids in sorted(wanted.items()):
+        # Sorted, so that equal worlds are read by equal requests in the same order.
+        order = sorted(ids, key=_IN_ORDER)
+        if instance in sessions:
+            task, label = f"read {instance}", f"Reading {instance}"
+            report(Progress(task, label, 0, len(order), "objects"))
+            world[instance] = _read_instance(sessions[instance], order, state, clock, settle)
+            report(Progress(task, label, len(order), len(order), "objects", finished=True))
+        else:
+            world[instance] = _fail_unconfigured(instance, order, state)
+    return world
 
 
 def _read_instance(
-    instance: str,
-    session: Session | None,
-    ids: Sequence[Identity],
-    state: State,
-    clock: Clock,
-    settle: float,
-    report: Reporter,
+    session: Session, ids: Sequence[Identity], state: State, clock: Clock, settle: float
 ) -> InstanceWorld:
-    if session is None:
-        return _fail_unconfigured(instance, ids, state)
-    task = f"read {instance}"
-    report(Progress(task, f"Reading {instance}", 0, len(ids), "objects"))
     sweeps = {kind: session.sweep(kind, Depth.NAMES) for kind in sorted({i.kind for i in ids})}
-    readings = _read_objects(session, sweeps, ids)
-    rows = {i: state.objects[i].attributes for i in ids if i in state.objects}
-    missing = [i for i in rows if isinstance(resolve_absence(readings[i], rows[i]), Absent)]
-    readings.update(confirm_absent(session, missing, clock, settle))
-    session.prove()
-    report(Progress(task, f"Reading {instance}", len(ids), len(ids), "objects", finished=True))
-    return InstanceWorld(session.facts, readings, sweeps)
-
-
-def _read_objects(
-    session: Session, sweeps: Mapping[str, Sweep], ids: Sequence[Identity]
-) -> dict[Identity, Reading]:
-    """What a listing shows whole is taken from it; everything else is read by name, also what a
-    listing lacks, because that is no proof of absence."""
     whole = (item for sweep in sweeps.values() if sweep.whole for item in sweep.items)
     listed = {item.identity: item for item in whole}
     readings: dict[Identity, Reading] = {i: listed[i] for i in ids if i in listed}
-    left = [i for i in ids if i not in listed]
-    if left:
+    # What a listing lacks is read by name, too: a listing leaves out what we must not see and may
+    # lag behind, so it proves no absence.
+    if left := [i for i in ids if i not in listed]:
         readings.update(session.read(left))
-    return readings
+    rows = {i: state.objects[i].attributes for i in ids if i in state.objects}
+    missing = [i for i in rows if isinstance(resolve_absence(readings[i], rows[i]), Absent)]
+    if missing:
+        readings.update(confirm_absent(session, missing, clock, settle))
+    # A proxy may have led a connection to another system meanwhile. Nothing that was read counts
+    # before every connection has said again whose it is.
+    session.prove()
+    return InstanceWorld(session.facts, readings, sweeps)
 
 
 def _fail_unconfigured(instance: str, ids: Sequence[Identity], state: State) -> InstanceWorld:
-    """Rows of a provider instance that the configuration no longer has cannot be read."""
+    """Rows of a provider instance that is no longer configured cannot be read."""
     fault = Fault(
         "NO_PROVIDER",
         f'the state has objects of provider instance "{instance}", which is not configured',
@@ -126,19 +110,18 @@ def _fail_unconfigured(instance: str, ids: Sequence[Identity], state: State) -> 
 def confirm_absent(
     session: Session, ids: Sequence[Identity], clock: Clock, settle: float
 ) -> dict[Identity, Reading]:
-    """Ask every live node for each id; Absent only if all say so until `settle` is over."""
-    if not ids:
-        return {}
+    """What all live nodes say about each id; Absent only if all of them say so for `settle`
+    seconds."""
     deadline = clock.monotonic() + settle
     while True:
-        answers = _from_all_nodes(session, ids)
+        answers = _ask_all_nodes(session, ids)
         gone = [i for i in ids if isinstance(answers[i], Absent)]
         if not gone or clock.monotonic() >= deadline:
             return answers
         clock.sleep(POLL_SECONDS)
 
 
-def _from_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
+def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
     answers: dict[Identity, Reading] = {i: Absent(i) for i in ids}
     for node in session.live_nodes() or (None,):
         for identity, reading in session.read(ids, at=node).items():
@@ -146,40 +129,39 @@ def _from_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity,
                 answers[identity] = reading
     seen = [i for i, reading in answers.items() if isinstance(reading, Observed)]
     if seen:
-        # Somebody sees it: read it whole, and keep the sighting if that read still lags.
+        # Somebody sees it: read it in full, and keep the sighting if that read still lags.
         whole = session.read(seen)
         answers.update({i: r for i, r in whole.items() if not isinstance(r, Absent)})
     return answers
 
 
 def _is_stronger(new: Reading, old: Reading) -> bool:
-    """Seen beats failed, failed and hidden beat absent."""
+    """A sighting beats failed and hidden, which beat absent."""
     if isinstance(old, Absent):
         return not isinstance(new, Absent)
     return isinstance(new, Observed) and not isinstance(old, Observed)
 
 
 def resolve_absence(reading: Reading, ours: FrozenMap | None) -> Reading:
-    """The reading; an object that is not there but for what others own is there if some of that is
-    ours: recorded, or what a change writes."""
+    """The reading of an object; one that exists only through what others set on it exists for us
+    if some of that is ours. ours: what is recorded, or what a change writes."""
     others = reading.others if isinstance(reading, Absent) else None
     return others if others and others.foreign & flatten(ours).keys() else reading
 
 
 def compute_destination(live: Observed) -> FrozenMap:
-    """The attributes as they will be once the task that runs has ended: what a plan compares with
-    (architecture §4.7)."""
+    """The attributes as they will be when the task that runs has ended (architecture §4.7)."""
     return live.attributes.with_items(live.moving or EMPTY)
 
 
 def has_ended(item: Pending, world: World) -> bool:
-    """True for a task that the object's reading shows no more."""
+    """True for a task that the reading of its object no longer shows."""
     live = _find_live(item, world)
     return item.action == TASK and live is not None and live.moving is None
 
 
 def note_progress(item: Pending, world: World) -> Pending:
-    """What is pending, with what the object's reading says of a task."""
+    """What is pending, with what the reading of its object says about a task."""
     live = _find_live(item, world)
     if item.action != TASK or live is None:
         return item
@@ -198,10 +180,12 @@ class Look(Struct, frozen=True):
     """Further questions that a plan or a review asks while it is made."""
 
     sessions: Mapping[str, Session]
+    """Provider instance -> its session."""
     world: World
+    """What was read already."""
 
     def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
-        """The listings that the world has, and those that a review needs beyond them."""
+        """The listings of the world, and those that a review needs beyond them."""
         known = dict(self.world[instance].sweeps)
         for kind, depth in needs.items():
             if kind not in known or (depth is Depth.FULL and known[kind].depth is Depth.NAMES):
@@ -209,19 +193,5 @@ class Look(Struct, frozen=True):
         return known
 
     def assess_impacts(self, instance: str, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
-        """What destructive changes would destroy; asked only if there are any."""
-        asked = list(changes)
-        return self.sessions[instance].assess(asked) if asked else {}
-
-
-def list_unmanaged(world: InstanceWorld) -> dict[str, list[str]]:
-    """kind -> sorted keys of live objects that were listed but are neither declared nor
-    recorded; the system's own internal objects are left out."""
-    return {
-        kind: sorted(
-            item.identity.key
-            for item in sweep.items
-            if item.identity not in world.readings and not item.details.get("internal", False)
-        )
-        for kind, sweep in world.sweeps.items()
-    }
+        """How much data each of these changes would destroy or move."""
+        return self.sessions[instance].assess(list(changes))

@@ -1,7 +1,7 @@
-"""Who owns what: declared blocks, recorded rows, and removed, moved and import blocks meet.
+"""Claims: declared blocks, recorded rows, and removed, moved and import blocks meet per object.
 
-A live object that nobody here declares or recorded never appears: unmanaged things need no
-exception in the differ because they never reach it.
+A live object that nothing declares or records gets no claim. So unmanaged objects need no exception
+in the comparison: they never reach it.
 """
 
 from __future__ import annotations
@@ -20,59 +20,67 @@ from .model import Mode, Options
 
 
 class Claim(Struct, frozen=True):
-    """One identity and everybody who has a say. row: as recorded, under its old addresses;
-    owners: recorded ones after `moved` blocks; lost: those of them that are no longer declared;
-    removed: the block that takes them away, if every one of them is named by one; renamed: the
-    lost owners whose block is still there and declares another object now; standing: a block
-    declares it, also where that does not count because everything is to be destroyed."""
+    """One identity and everybody who has a say about it."""
 
     identity: Identity
+    """Which object."""
+    address: str
+    """What the user calls it: the first declared owner, or the first recorded one."""
     declared: tuple[Declared, ...]
+    """The blocks that declare it; none in a plan that destroys everything."""
     row: Row | None
+    """Its row, under the addresses that were recorded."""
     owners: tuple[str, ...] = ()
+    """The recorded owners under the names that `moved` blocks give them."""
     lost: tuple[str, ...] = ()
+    """Those of `owners` that no longer declare it."""
     removed: Removed | None = None
+    """The `removed` block that ends the claim, if each lost owner is named by one."""
     renamed: tuple[str, ...] = ()
+    """The lost owners whose block still exists and declares another object now."""
     imported: bool = False
+    """An `import` block names it."""
     adopt: bool = False
+    """It is to be taken over if it exists unmanaged."""
     standing: bool = False
+    """A block declares it, even where blocks do not count because everything is destroyed."""
 
-    @property
-    def address(self) -> str:
-        """What the user calls it: the first declared owner, else the first recorded one."""
-        if self.declared:
-            return str(self.declared[0].address)
-        return self.owners[0] if self.owners else str(self.identity)
+
+class _Imports(Struct, frozen=True):
+    """What the import blocks of a configuration name."""
+
+    objects: frozenset[Identity] = frozenset()
+    """Objects that are imported as such."""
+    parts: frozenset[Identity] = frozenset()
+    """Parts of composites. Those that exist are taken over, the others are created."""
+    faults: Diagnostics = ()
+    """Blocks that cannot be followed."""
 
 
 def make_claims(
     desired: Desired, state: State, types: Mapping[str, ResourceType], options: Options
 ) -> tuple[tuple[Claim, ...], Diagnostics]:
-    """One claim for each declared or recorded identity, sorted by address."""
+    """One claim for each declared or recorded identity, sorted by address; and faults of import
+    blocks."""
     declared: dict[Identity, list[Declared]] = {}
     if options.mode is Mode.NORMAL:
         for item in desired.declared:
             declared.setdefault(item.identity, []).append(item)
     standing = {item.identity for item in desired.declared}
-    imports, parts, faults = _resolve_imports(desired, types)
     blocks = {str(item.address) for items in declared.values() for item in items}
-    result = (
-        _make_claim(identity, tuple(declared.get(identity, ())), state, desired, options)
-        for identity in declared.keys() | state.objects.keys()
-    )
-    marked = (
-        replace(
-            claim,
-            imported=claim.identity in imports,
-            adopt=claim.adopt or claim.identity in parts,
-            renamed=tuple(owner for owner in claim.lost if owner in blocks),
-            standing=claim.identity in standing,
-        )
-        if claim.lost or imports or parts
-        else claim
-        for claim in result
-    )
-    return tuple(sorted(marked, key=lambda c: (c.address, c.identity))), faults
+    imports = _resolve_imports(desired, types) if desired.imports else _Imports()
+    claims = []
+    for identity in declared.keys() | state.objects.keys():
+        claim = _make_claim(identity, tuple(declared.get(identity, ())), state, desired, options)
+        if claim.lost:
+            renamed = tuple(owner for owner in claim.lost if owner in blocks)
+            claim = replace(claim, renamed=renamed, standing=identity in standing)
+        if identity in imports.objects:
+            claim = replace(claim, imported=True)
+        if identity in imports.parts:
+            claim = replace(claim, adopt=True)
+        claims.append(claim)
+    return tuple(sorted(claims, key=lambda c: (c.address, c.identity))), imports.faults
 
 
 def _make_claim(
@@ -83,10 +91,10 @@ def _make_claim(
     options: Options,
 ) -> Claim:
     row = state.objects.get(identity)
+    adopt = _may_adopt(declared, options)
     if row and len(declared) == 1 and row.owners == (str(declared[0].address),):
-        # Still whose it was, which nothing can change: so it is of almost all of a large plan.
-        adopt = _may_adopt(declared, options)
-        return Claim(identity, declared, row, row.owners, adopt=adopt)
+        # The owner of almost every object of a large plan is unchanged, which no block can alter.
+        return Claim(identity, row.owners[0], declared, row, row.owners, adopt=adopt)
     owners = tuple(_apply_moves(owner, desired.moved) for owner in row.owners) if row else ()
     addresses = {str(item.address) for item in declared}
     lost = tuple(owner for owner in owners if owner not in addresses)
@@ -94,10 +102,10 @@ def _make_claim(
     named = [block for block in blocks if block is not None]
     removed = None
     if named and len(named) == len(blocks):
-        # Forgetting wins over destroying: the cautious reading of two blocks that differ.
+        # Two blocks may disagree. Forgetting the object is the cautious reading of them.
         removed = min(named, key=lambda block: block.destroy)
-    adopt = _may_adopt(declared, options)
-    return Claim(identity, declared, row, owners, lost, removed, adopt=adopt)
+    address = str(declared[0].address) if declared else owners[0]
+    return Claim(identity, address, declared, row, owners, lost, removed, adopt=adopt)
 
 
 def _may_adopt(declared: tuple[Declared, ...], options: Options) -> bool:
@@ -120,13 +128,7 @@ def _apply_moves(owner: str, moves: tuple[Moved, ...]) -> str:
     return owner
 
 
-def _resolve_imports(
-    desired: Desired, types: Mapping[str, ResourceType]
-) -> tuple[frozenset[Identity], frozenset[Identity], Diagnostics]:
-    """What import blocks name, and the parts of composites that they name. A composite takes over
-    those of its parts that are there; the others are made."""
-    if not desired.imports:
-        return frozenset(), frozenset(), ()
+def _resolve_imports(desired: Desired, types: Mapping[str, ResourceType]) -> _Imports:
     by_address = {item.address: item for item in desired.declared}
     composites: dict[Address, list[Identity]] = {}
     for item in desired.declared:
@@ -144,7 +146,7 @@ def _resolve_imports(
             found.update(i.identity for i in (by_address.get(block.target),) if i)
         if fault:
             faults.append(fault)
-    return frozenset(found), frozenset(parts), tuple(faults)
+    return _Imports(frozenset(found), frozenset(parts), tuple(faults))
 
 
 def _check_import(

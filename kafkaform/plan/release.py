@@ -5,58 +5,51 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ..core.change import Action, Blocker, BlockerKind, Change
-from ..core.resource import Absent, Failed, Hidden, Observed, Reading
+from ..core.resource import Absent, Failed, Hidden, Observed
 from ..core.value import EMPTY
 from ..state.model import Row
-from .diff import compare, compare_gone, flatten, lay_over
-from .drafts import DecisionContext, block_unreadable, read_ownership, select_managed
+from .case import Case, block_unreadable, start_change
+from .diff import compare, compare_gone, flatten, lay_over, select_managed
 from .model import Mode
 from .ownership import Claim
 
 
-def release_object(claim: Claim, reading: Reading, context: DecisionContext) -> Change:
-    """The change for a recorded object that nothing declares: delete, forget, or blocked."""
-    row = claim.row
-    assert row is not None  # a claim without a declaration comes from a row
-    destroy = claim.removed is None or claim.removed.destroy
-    forget = Change(
-        claim.identity,
-        claim.address,
-        Action.FORGET,
-        before=row.attributes,
-        incarnation=row.incarnation,
-        row_before=read_ownership(row),
+def release_object(case: Case) -> Change:
+    """The change of a recorded object that nothing declares: delete, forget, or blocked."""
+    claim, row, reading = case.claim, case.claim.row, case.reading
+    assert row is not None  # a claim that nothing declares comes from a row
+    forget = replace(
+        start_change(case, Action.FORGET), before=row.attributes, incarnation=row.incarnation
     )
-    if not destroy:
+    if claim.removed is not None and not claim.removed.destroy:
+        # Before any reading is looked at: an object that nobody can see can still be let go.
         return replace(forget, reason="removed block without destroy")
     if isinstance(reading, Hidden | Failed):
-        return block_unreadable(claim, reading)
+        return block_unreadable(case, reading)
     if isinstance(reading, Absent):
         if reading.others is not None:
             return replace(forget, reason="all that is left of it belongs to others")
-        drift = compare_gone(row.attributes, context.types[claim.identity.kind].schema)
+        drift = compare_gone(row.attributes, case.kind.schema)
         return replace(forget, reason="it is gone already", drift=drift)
     if row.incarnation is not None and reading.incarnation != row.incarnation:
+        # A name does not make it ours: whoever recreated the object may have data in it.
         note = "the live object of this name was recreated outside and is left alone"
         return replace(forget, reason="the recorded object is gone", notes=(note,))
-    return _make_delete(claim, row, reading, context)
+    return _make_delete(case, row, reading)
 
 
-def _make_delete(claim: Claim, row: Row, live: Observed, context: DecisionContext) -> Change:
-    lifted = context.options.mode is Mode.DESTROY
-    kind, facts = context.types[claim.identity.kind], context.facts[claim.identity.instance]
-    ours = lay_over(kind.canonical(live.attributes, facts), live.foreign, EMPTY)
+def _make_delete(case: Case, row: Row, live: Observed) -> Change:
+    claim, kind = case.claim, case.kind
+    lifted = case.mode is Mode.DESTROY
+    ours = lay_over(kind.canonical(live.attributes, case.facts), live.foreign, EMPTY)
     before = select_managed(ours, row.attributes)
     after = kind.left(before, row.attributes) if kind.left else None
-    change = Change(
-        claim.identity,
-        claim.address,
-        Action.DELETE if after is None else Action.UPDATE,
+    change = replace(
+        start_change(case, Action.DELETE if after is None else Action.UPDATE),
         before=before,
         after=after,
         paths=compare(before, after, schema=kind.schema),
         incarnation=live.incarnation,
-        row_before=read_ownership(row),
         reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
     )
     if after is not None:
@@ -70,6 +63,8 @@ def _make_delete(claim: Claim, row: Row, live: Observed, context: DecisionContex
 
 
 def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Blocker | None:
+    """Why the object must not be deleted, None if it may be. reviewed: a `removed` block or
+    `destroy` asks for the deletion."""
     if claim.renamed and row.protected != "no":
         owner = claim.renamed[0]
         return Blocker(

@@ -1,4 +1,4 @@
-"""--target and --exclude: a smaller plan, which says that it is partial."""
+"""Smaller plans: --target and --exclude, and what can be recorded without a request."""
 
 from __future__ import annotations
 
@@ -7,17 +7,34 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from ..core.address import Address, matches, parse_address
-from ..core.change import Change
+from ..core.change import BOOKKEEPING, Action, Change
 from ..core.diagnostics import suggest
 from ..core.errors import UsageError
-from .model import Options
+from .approval import seal_plan
+from .model import Options, Plan
+
+
+def record_only(plan: Plan) -> Plan:
+    """The plan that takes objects over as they are and sends nothing."""
+    changes = tuple(
+        replace(
+            change,
+            action=Action.IMPORT,
+            after=change.before,
+            paths=tuple(item for item in change.paths if item.path[0] in BOOKKEEPING),
+            steps=(),
+        )
+        for change in plan.changes
+        if change.adopts
+    )
+    return seal_plan(replace(plan, changes=changes, removals=()))
 
 
 def narrow_changes(changes: Sequence[Change], options: Options) -> tuple[Change, ...]:
     """The changes that the selection keeps.
 
-    A target pulls in what it depends on; an exclusion drops what depends on it. A glob that
-    names nothing raises UsageError: a typing mistake must not widen or empty a plan.
+    A target pulls in what it depends on; an exclusion drops what depends on it. Raises UsageError
+    for a glob that names nothing: a typing mistake must not widen or empty a plan.
     """
     if not options.target and not options.exclude:
         return tuple(changes)
@@ -47,8 +64,11 @@ def narrow_changes(changes: Sequence[Change], options: Options) -> tuple[Change,
 
 
 def index_by_address(changes: Sequence[Change]) -> Mapping[str, list[int]]:
-    """Address text -> positions of its changes: of every owner, under the address of the object,
-    of the composite that it is a part of, of the whole block, and of the modules around it."""
+    """Address as text -> positions of the changes that it names.
+
+    Each owner of an object is listed under the address of the object, of the composite that it is
+    a part of, of the whole block, and of the modules around it.
+    """
     index: dict[str, list[int]] = {}
     for n, change in enumerate(changes):
         for name in {name for owner in list_owners(change) for name in _list_names(owner)}:
@@ -57,7 +77,7 @@ def index_by_address(changes: Sequence[Change]) -> Mapping[str, list[int]]:
 
 
 def list_owners(change: Change) -> set[str]:
-    """Every address that owns this object before or after the change."""
+    """Every address that owns the object before or after the change."""
     return {change.address, *change.row_before.owners, *change.row_after.owners}
 
 
@@ -74,7 +94,7 @@ def _list_names(owner: str) -> set[str]:
 
 
 def _list_modules(address: Address) -> Iterator[str]:
-    """Every module that the address is in, with the key of the innermost and without."""
+    """Every module around the address, with the key of the innermost one and without it."""
     for depth in range(1, len(address.module) + 1):
         *outer, last = address.module[:depth]
         yield ".".join((*outer, last))

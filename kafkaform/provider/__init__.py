@@ -1,5 +1,5 @@
-"""In: declared and live objects of one kind of system. Out: the contract a provider fulfils,
-the registry that finds providers, and the conformance suite that accepts them.
+"""In: declared and live objects of one kind of system. Out: the contract of a provider, the
+registry that finds providers, and the conformance suite that tests them.
 
 Must not know: HCL, state files, plans, Kafka.
 """

@@ -1,14 +1,15 @@
-"""The checks of the conformance suite for what blocks say, and how it is spelled."""
+"""Conformance checks of schemas and of canonical forms."""
 
 from __future__ import annotations
 
 from ..core.schema import META_ARGUMENTS, META_BLOCKS
 from ..core.value import EMPTY
-from .workbench import Bench, Fixture, require
+from .fixture import Fixture
+from .workbench import Bench, require
 
 
 def a_schema_leaves_meta_arguments_alone(fixture: Fixture) -> None:
-    """No attribute has a name that means the same in every block: nobody could set it."""
+    """No attribute has a name that every block uses for something else: nobody could set it."""
     taken = {*META_ARGUMENTS, *META_BLOCKS} & {*fixture.type.schema.list_names()}
     require(not taken, f"{fixture.type.name} has attributes named {sorted(taken)}")
 

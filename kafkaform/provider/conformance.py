@@ -1,15 +1,15 @@
 """The acceptance test of a provider: each check is one promise of the contract.
 
-A `Fixture` says how to reach one system, what its objects look like and how to touch them
-behind the tool's back; the checks know nothing else about it. A simulated system and the real
-one behind the same types pass the same checks, so that the simulation cannot drift.
+A `Fixture` says how to reach one system, what its objects look like, and how to change them behind
+the tool's back; the checks know nothing else about it. A simulated system and the real one with the
+same types pass the same checks, so that the simulation cannot drift.
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
     def test_conformance(check, fixture):
         check(fixture)
 
-A check that has nothing to look at fails: one that cannot apply to a kind of object is left out
-by its fixture's declaration alone, with the reason (`select_checks`).
+A check that has nothing to look at fails. A check that cannot apply to a kind of object is left out
+only if its fixture says so and gives the reason (`select_checks`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from ..core.errors import KafkaformError
 from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
 from ..core.value import EMPTY, FrozenMap
 from .blocks import a_schema_leaves_meta_arguments_alone, canonical_is_idempotent
+from .fixture import Edit, Fixture, Question
 from .queries import a_query_answers_as_its_schema_says, a_query_does_not_guess
 from .workbench import (
     Bench,
-    Edit,
-    Fixture,
-    Question,
     list_changes,
     list_harmless_changes,
     matches_target,
@@ -44,7 +42,7 @@ Check = Callable[[Fixture], None]
 
 
 def a_created_object_has_an_incarnation(fixture: Fixture) -> None:
-    """The outcome of a create names the incarnation that later reads show, if its kind has any."""
+    """The outcome of a create names the incarnation that later reads show, if the kind has any."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         outcome = bench.create(attributes)
@@ -56,8 +54,8 @@ def a_created_object_has_an_incarnation(fixture: Fixture) -> None:
 
 
 def an_applied_target_is_what_is_observed(fixture: Fixture) -> None:
-    """After an apply the target of the same declaration asks for nothing more. What a target
-    leaves to the system (None) is the system's."""
+    """After an apply, the target of the same declaration asks for nothing more. What the target
+    leaves open (None) is the system's choice."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         made = bench.compute_target(attributes, None)
@@ -74,8 +72,8 @@ def an_applied_target_is_what_is_observed(fixture: Fixture) -> None:
 
 
 def creating_what_exists_is_never_applied(fixture: Fixture) -> None:
-    """An object that came up between plan and apply makes the create a converged failure; an
-    absolute request finds it as it is asked to be."""
+    """An object that appeared between plan and apply makes the create a converged failure; for an
+    absolute request it is already as wanted."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
@@ -85,7 +83,7 @@ def creating_what_exists_is_never_applied(fixture: Fixture) -> None:
 
 
 def one_bad_item_leaves_the_others_alone(fixture: Fixture) -> None:
-    """A refused item fails by itself; the others of its batch are applied, in order."""
+    """A refused item fails alone; the others of its batch are applied, in order."""
     with Bench(fixture) as bench:
         good = [fixture.fresh(EMPTY) for _ in range(2)]
         objects = [good[0], fixture.fresh(fixture.bad), good[1]]
@@ -100,11 +98,13 @@ def one_bad_item_leaves_the_others_alone(fixture: Fixture) -> None:
 
 
 def an_object_named_twice_is_not_made_twice(fixture: Fixture) -> None:
-    """Two creates of one object in a batch: at most one is applied, unless they are absolute, and
-    the world agrees."""
+    """Of two creates of one object in a batch at most one is applied, unless they are absolute, and
+    the live object agrees with the outcomes."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         once = bench.make_creation(attributes)
+        # The engine never sends an object twice in a batch. A system that is asked to may refuse
+        # one of the two or both; what it must not do is report two objects where there is one.
         outcomes = bench.send(bench.make_batch([once, replace(once, id=f"{once.id}again")]))
         applied = [o for o in outcomes if o.status is OutcomeStatus.APPLIED]
         absolute = not fixture.incarnations
@@ -114,7 +114,7 @@ def an_object_named_twice_is_not_made_twice(fixture: Fixture) -> None:
 
 
 def edits_end_as_expected(fixture: Fixture) -> None:
-    """Every edit of the fixture's table is applied, or fails with the fault of its class."""
+    """Every edit of the fixture is applied, or fails with a fault of its class."""
     require(bool(fixture.edits), "the fixture has no edit")
     with Bench(fixture) as bench:
         for edit in fixture.edits:
@@ -122,7 +122,7 @@ def edits_end_as_expected(fixture: Fixture) -> None:
 
 
 def a_removed_path_says_what_takes_effect(fixture: Fixture) -> None:
-    """The reading before a removal holds the value that takes effect after it."""
+    """The reading before a removal contains the value that takes effect after it."""
     edits = [edit for edit in fixture.edits if edit.fallbacks]
     require(bool(edits), "no edit of the fixture has fallbacks")
     with Bench(fixture) as bench:
@@ -138,8 +138,8 @@ def a_removed_path_says_what_takes_effect(fixture: Fixture) -> None:
 
 
 def preflight_changes_nothing(fixture: Fixture) -> None:
-    """A dry run of a create, an update and a delete leaves the world as it was, so that the
-    real requests still find what the dry run found."""
+    """Dry runs of a create, an update and a delete change nothing, so that the real requests find
+    what the dry run found."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         create = bench.make_batch([bench.make_creation(attributes)])
@@ -152,6 +152,7 @@ def preflight_changes_nothing(fixture: Fixture) -> None:
         for change in list_harmless_changes(bench, attributes, before):
             for batch in bench.split_batches(bench.list_steps(change)):
                 bench.preflight(batch)
+        # A system shows a change a moment after its answer, so an immediate read proves little.
         fixture.clock.sleep(1.0)
         require(bench.wait_seen(attributes) == before, "a dry run changed the object")
 
@@ -167,7 +168,7 @@ def preflight_refuses_what_apply_refuses(fixture: Fixture) -> None:
 
 
 def delete_takes_only_that_incarnation(fixture: Fixture) -> None:
-    """An object that was recreated after the plan survives the delete of its predecessor."""
+    """An object that was recreated after the plan survives the delete of the earlier one."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
@@ -187,7 +188,7 @@ def delete_takes_only_that_incarnation(fixture: Fixture) -> None:
 
 
 def delete_makes_absent(fixture: Fixture) -> None:
-    """A delete of the living incarnation is applied, and the object becomes absent."""
+    """A delete of the live incarnation is applied, and the object becomes absent."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
@@ -195,12 +196,14 @@ def delete_makes_absent(fixture: Fixture) -> None:
         outcome = bench.take_only(bench.apply_change(change))
         require(outcome.status is OutcomeStatus.APPLIED, f"delete gave {outcome}")
         bench.wait(attributes, lambda reading: isinstance(reading, Absent), "is absent")
+        # Deleted twice: what recovery and two people at once do. It must not look like an error
+        # that needs somebody.
         _require_converged(fixture, bench.take_only(bench.apply_change(change)))
 
 
 def steps_are_deterministic(fixture: Fixture) -> None:
-    """Same change and facts, same steps: unique ids, positive weights, known predecessors,
-    paths of the change alone."""
+    """Equal changes and facts have equal steps, with unique ids, positive weights, known
+    predecessors, and only paths of the change."""
     with Bench(fixture) as bench:
         for change in list_changes(bench):
             steps = bench.list_steps(change)
@@ -209,7 +212,7 @@ def steps_are_deterministic(fixture: Fixture) -> None:
 
 
 def a_listing_is_honest(fixture: Fixture) -> None:
-    """The administrator's listing holds a new object; nobody's partial listing is complete."""
+    """The administrator's listing contains a new object; a partial listing is never complete."""
     with Bench(fixture) as bench, Bench(fixture, privileged=False) as nobody:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
@@ -223,11 +226,13 @@ def a_listing_is_honest(fixture: Fixture) -> None:
 
 
 def what_is_hidden_is_never_absent(fixture: Fixture) -> None:
-    """Read by name without the right to see, an existing and a missing object both are
-    Hidden, with the right that is missing."""
+    """Without the right to see them, an existing and a missing object are both Hidden, with the
+    missing right."""
     with Bench(fixture, privileged=False) as nobody:
         existing, missing = fixture.fresh(EMPTY), fixture.fresh(EMPTY)
         fixture.make(existing)
+        # Systems give the same error for both, on purpose. A session that takes it for an absence
+        # makes kafkaform create what exists, or forget what somebody else can see.
         ids = [nobody.make_identity(existing), nobody.make_identity(missing)]
         for reading in nobody.read(ids).values():
             require(isinstance(reading, Hidden), f"a hidden object reads as {reading}")
@@ -235,7 +240,7 @@ def what_is_hidden_is_never_absent(fixture: Fixture) -> None:
 
 
 def what_is_missing_is_absent(fixture: Fixture) -> None:
-    """The administrator reads a missing object as absent, beside one that is there."""
+    """The administrator reads a missing object as absent, next to an existing one."""
     with Bench(fixture) as bench:
         existing, missing = fixture.fresh(EMPTY), fixture.fresh(EMPTY)
         fixture.make(existing)
@@ -247,7 +252,7 @@ def what_is_missing_is_absent(fixture: Fixture) -> None:
 
 
 def every_node_can_be_asked(fixture: Fixture) -> None:
-    """A read at each live node answers; a read at a node that is not there fails as such."""
+    """A read at each live node answers; a read at a node that does not exist fails as such."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
@@ -256,13 +261,15 @@ def every_node_can_be_asked(fixture: Fixture) -> None:
         require(set(live) == set(bench.session.facts.nodes), f"the live nodes are told as {live}")
         for node in live:
             bench.wait(attributes, lambda r: isinstance(r, Observed), f"is seen at {node}", node)
+        # Asking another node instead would answer a question that nobody asked: settling a lost
+        # answer needs to know what this very node has seen.
         reading = bench.read([identity], at="999999")[identity]
         require(isinstance(reading, Failed), f"a node that is not there answers {reading}")
 
 
 def what_is_forbidden_fails_as_such(fixture: Fixture) -> None:
-    """Without rights a create fails with a permission fault, in the dry run too, and says
-    what to ask for."""
+    """Without rights a create fails with a permission fault, also in the dry run, and says what
+    right to ask for."""
     with Bench(fixture) as bench, Bench(fixture, privileged=False) as nobody:
         attributes = fixture.fresh(EMPTY)
         batch = nobody.make_batch([bench.make_creation(attributes)])
@@ -284,6 +291,7 @@ def after_close_nothing_happens(fixture: Fixture) -> None:
         identity = closed.make_identity(attributes)
         closed.session.close()
         closed.session.close()
+        # A signal can end a run at any point, and what is asked after that must not hang or act.
         live = closed.session.live_nodes()
         require(live == closed.session.facts.nodes, f"a closed session tells others: {live}")
         readings = _call_quietly(lambda: list(closed.session.read([identity]).values()))
@@ -321,7 +329,8 @@ def _try_edit(bench: Bench, edit: Edit) -> None:
 
 
 def _require_converged(fixture: Fixture, outcome: Outcome) -> None:
-    """What was asked for was there already: a fault of its own class, but for absolute requests."""
+    """Raises Violation unless asking for what exists already was a converged failure. An absolute
+    request can be applied, too."""
     if fixture.incarnations or outcome.status is not OutcomeStatus.APPLIED:
         require_fault(outcome, FaultClass.CONVERGED)
 
@@ -367,9 +376,9 @@ CHECKS: tuple[Check, ...] = (
 
 
 def select_checks(fixture: Fixture) -> tuple[Check, ...]:
-    """The checks that this fixture does not declare unfit for its kind.
+    """The checks that the fixture does not declare unfit for its kind.
 
-    Raises Violation for a declaration that names no check, gives no reason, or does not fit
+    Raises Violation for a declaration that names no check, gives no reason, or contradicts
     `incarnations`.
     """
     unknown = fixture.unfit.keys() - {check.__name__ for check in CHECKS}

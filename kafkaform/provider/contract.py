@@ -1,7 +1,7 @@
 """The contract between the engine and a provider.
 
-A provider describes its types as data and pure functions (`ResourceType`) and reaches its
-system through a `Session`. The same types serve a real session and a simulated one.
+A provider describes its types as data and pure functions (`ResourceType`) and reaches its system
+through a `Session`. A real session and a simulated one serve the same types.
 """
 
 from __future__ import annotations
@@ -11,184 +11,209 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
+from ..core.change import Batch, Change, Impact, Outcome, Path, Review, Step, Verdict
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep
+from ..core.risk import Risk
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
 from ..core.value import FrozenMap
 from ..core.words import Words
 
 Secrets = Mapping[str, Secret]
-"""str(SecretRef) -> the secret; lives only between approval and the last request."""
+"""str(SecretRef) -> the secret. They exist only between approval and the last request."""
 
 
 class ResourceType(Struct, frozen=True):
-    """One kind of object, as data and pure functions.
-
-    key(attributes): the identity's key. Raises ValueError if the attributes cannot name one.
-    canonical(attributes, facts): one spelling for equal things (units, case, order of sets).
-    target(declared, observed, facts, keep): the whole object as it shall be, canonical, though
-        `declared` is spelled as in its block: what was left out takes the live value or the
-        system's default; with `keep` live extras stay (adoption).
-    check(change, facts): faults of the change that need no system; errors block it.
-    steps(change, facts): the requests that make it true, in order. Same inputs, same steps.
-    import_key(id): the identity key that an import id names. Raises ValueError.
-    expand(declared): the objects that a composite stands for, or None.
-    protect: a row starts protected ("default") unless `Facts.protect` is false.
-    ours(target, declared): the target without what others may have set and the declaration keeps
-        (`config_mode = "additive"`, a null, ignore_changes): what the state records. None: all.
-    left(live, recorded): what stays of a live object of which only what was recorded goes; None
-        if nothing does. Without this function all of it goes.
-    written(attributes): the arguments of a block that declares this live object; None where they
-        are its attributes as they are.
-    """
+    """One kind of object, as data and pure functions."""
 
     name: str
+    """The name of the type: `kafka_topic`."""
     schema: ObjectSchema
+    """What its block can contain."""
     key: Callable[[FrozenMap], str]
+    """Attributes -> the key of the identity. Raises ValueError if they do not name an object."""
     canonical: Callable[[FrozenMap, Facts], FrozenMap]
+    """Attributes, facts -> one spelling for equal things: units, case, order of sets."""
     target: Callable[[FrozenMap, Observed | None, Facts, bool], FrozenMap]
+    """Declared, observed, facts, keep -> the whole object as it is wanted, canonical.
+
+    `declared` is spelled as in its block. What it leaves out takes the live value or the system's
+    default. With `keep` (adoption) live extras stay.
+    """
     check: Callable[[Change, Facts], Diagnostics]
+    """Change, facts -> faults that need no system to be found. Errors block the change."""
+    # Equal inputs must give equal steps: an apply computes them again, and refuses a saved plan
+    # whose steps differ.
     steps: Callable[[Change, Facts], tuple[Step, ...]]
+    """Change, facts -> the requests that make it true, in order."""
     import_key: Callable[[str], str]
+    """Import id -> the key of the identity that it names. Raises ValueError."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
+    """A declared composite -> the objects that it stands for; None for a type that is none."""
     protect: bool = False
+    """A new row starts protected ("default") unless `Facts.protect` is false."""
     ours: Callable[[FrozenMap, FrozenMap], FrozenMap] | None = None
+    """Target, declared -> the part of the target that the state records.
+
+    The rest is what others may have set and the declaration keeps (`config_mode = "additive"`, a
+    null, ignore_changes). None: the state records all of it.
+    """
     left: Callable[[FrozenMap, FrozenMap], FrozenMap | None] | None = None
+    """Live, recorded -> what stays of a live object if only the recorded part is removed, None if
+    nothing stays. Without this function the whole object is removed."""
     written: Callable[[FrozenMap], FrozenMap] | None = None
+    """Attributes -> the arguments of a block that declares this live object. None: they are the
+    attributes themselves."""
+    risks: Callable[[Change, Facts], Sequence[Risk]] | None = None
+    """What a change could harm, from its values alone. None: nothing of this kind can do harm."""
+    unit: Callable[[Path], str] | None = None
+    """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
 
 
 class Session(Protocol):
     """A connection to one system, opened for one provider instance.
 
-    Must: bound the calls in flight; report an unauthorised, failed or partial read as such.
-    May: block up to the operation timeout. Must not: retry a write whose outcome is unknown,
-    raise for one item of a batch, print, or keep secrets after `apply` returns.
+    A session must limit its calls in flight, and must report an unauthorised, failed or partial
+    read as such. It can block up to the operation timeout. It must not retry a write whose outcome
+    is unknown, raise for one item of a batch, print, or keep secrets after `apply` returns.
 
-    Every method may raise OtherSystem, and no other error ends a run like it: whoever answers has
-    another scope id than `facts`. A session compares the two on each connection before it sends
-    anything else there, and once more on the connection that carries a batch, right before it
-    and right after its answer. From then on every call raises it. Of a batch in flight nothing is
-    known then: its intents stay open until the system of `facts` can be asked.
+    Every method can raise OtherSystem: the system that answers has another scope id than `facts`.
+    A session compares the two on each connection before it sends anything else there, and on the
+    connection that carries a batch right before it and right after its answer. After that every
+    call raises it. Nothing is known about a batch in flight then: its intents stay open until the
+    system of `facts` can be asked.
     """
 
     @property
-    def facts(self) -> Facts: ...
+    def facts(self) -> Facts:
+        """What was known about the system when the session was opened."""
 
     @property
     def words(self) -> Words:
-        """Those of its provider."""
+        """The words of its provider."""
 
     def live_nodes(self) -> Sequence[str]:
-        """The live nodes as the system lists them now; `facts.nodes` are those of the connection's
-        begin. One that does not answer is among them for as long as any node that answers lists
-        it. Those that were last known if nobody tells. Never raises for a failed request."""
+        """The live nodes as the system lists them now; `facts.nodes` are those of the beginning.
+
+        A node that does not answer is among them as long as any node that answers lists it. If no
+        node answers, the last known ones are returned. Never raises for a failed request.
+        """
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
         """List all objects of a kind. Never raises for a failed listing: see its coverage."""
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
-        """Read objects whole, by name, in few requests. at: ask this node and no other.
-        Every id gets an answer; Absent only if the read could have seen the object. One that
-        moves says where to, and under which ticket."""
+        """Read objects in full, by name, in few requests. at: ask this node and no other.
+
+        Every id gets an answer; Absent only if the read could have seen the object. An object with
+        a running task says where that leads and what its ticket is.
+        """
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
         """Answer a data source of `Provider.data`.
 
         arguments: every attribute of its schema that is not computed, None for one that was left
-        out. The answer holds every computed attribute, in the schema's types, None where the
-        system does not tell. A list holds what may be seen; whether that is all is for an
-        attribute of the answer to say.
-        Raises KafkaformError with advice: for a data source that the provider does not have, for
-        one object that is not there, that may not be seen (the message names the missing right),
-        or that could not be read. It never answers as if a hidden object were missing.
+        out. The answer has every computed attribute, in the schema's types, None where the system
+        does not say. A list contains what is visible; an attribute of the answer has to say whether
+        that is everything. Raises KafkaformError with advice for a data source that the provider
+        does not have, and for one object that is missing, hidden (the message names the missing
+        right) or could not be read. It never answers as if a hidden object were missing.
         """
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        """What destructive changes would destroy."""
+        """How much data each change would destroy or move: deletions, and changes with a risk of
+        data loss or of a move."""
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
-        """All steps of a plan at once, before the first dry run: a verdict with its fault for
-        each that is known to fail (a missing right), whatever comes before it. What the system
-        does not tell is left out. Never raises for a failed request."""
+        """A verdict with its fault for each step that is known to fail, for example because a right
+        is missing.
+
+        All steps of a plan are examined at once, before the first dry run, whatever comes before
+        them. What the system does not say is left out. Never raises for a failed request.
+        """
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
-        """Validate without doing, one verdict a step in order, each with its evidence."""
+        """Validate without executing: one verdict for each step, in order, with its evidence."""
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
-        """Send one batch once; one outcome a step in order: applied, failed, unknown, started."""
+        """Send one batch once: one outcome for each step, in order; applied, failed, unknown or
+        started."""
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
-        """How long-running work stands, one outcome for each ticket, which is its `step`; those
-        of `owed` come last. Nothing is changed.
+        """The state of long work: one outcome for each ticket, which is its `step`; those of `owed`
+        come last. Nothing is changed.
 
-        applied: what was asked is there; started: it runs; failed: it is proven that it runs no
-        more and did not reach its target; unknown: cannot be told now. Work that has ended may
-        be asked for again. Never raises for one ticket.
+        applied: the target is reached; started: the work runs; failed: it is proven to have ended
+        without reaching its target; unknown: nobody can say now. Work that has ended can be asked
+        about again. Never raises for one ticket.
 
-        owed: tickets of `Step.owes`, of what was set for the time of a move: applied once that
-        move has ended, in whatever way. What they name counts as ours from then on, so the
-        caller has proof of each. All open tickets of an instance are asked about in one call.
+        owed: tickets of `Step.owes`, settings for the time of a task. They are applied once that
+        task has ended, in whatever way. What they name counts as ours from then on, so the caller
+        must have proof of each. All open tickets of an instance are asked about in one call.
         """
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         """Remove what these tickets of `Step.owes` name, and nothing that somebody else set.
 
-        others: the further ones that are open; what they need stays. One outcome for each ticket,
-        as of `progress`: applied once nothing is left that the ticket alone needs, started while
-        the move still runs, unknown if it could not be removed.
+        others: further open tickets; what they need stays. One outcome for each ticket, as from
+        `progress`: applied once nothing is left that only this ticket needs, started while the task
+        still runs, unknown if it could not be removed.
         """
 
     def prove(self) -> None:
-        """Ask on every open connection whose it is. Raises OtherSystem.
+        """Ask on every open connection which system it leads to. Raises OtherSystem.
 
-        Who records what was read calls this first: a proxy may lead an open connection elsewhere.
-        One that does not answer proves nothing; what was read there stands.
+        Whoever records what was read calls this first, because a proxy may lead an open connection
+        to another system. A connection that does not answer proves nothing; what was read there
+        stays valid.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End all connections. Calling it twice does no harm."""
 
 
 class Provider(Protocol):
     """A family of types and the way to open sessions for them."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that `provider` blocks use."""
 
     @property
     def words(self) -> Words:
         """What its users call systems, nodes and long work, for messages."""
 
     @property
-    def config(self) -> ObjectSchema: ...
+    def config(self) -> ObjectSchema:
+        """What a `provider` block can contain."""
 
     @property
-    def types(self) -> Mapping[str, ResourceType]: ...
+    def types(self) -> Mapping[str, ResourceType]:
+        """Resource types by name."""
 
     @property
     def commanded(self) -> Mapping[str, ResourceType]:
-        """Types of what only commands change (an election): planned, approved, logged and
+        """Types that only commands change (an election). They are planned, approved, logged and
         recovered like all others, but never declared, listed or recorded."""
 
     @property
     def data(self) -> Mapping[str, ObjectSchema]:
-        """Data sources by name: attributes that are not computed are arguments of the query,
-        computed ones are its answer."""
+        """Data sources by name: computed attributes are the answer, the others are arguments."""
 
     def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
-        """Pure: what the schema cannot say of a provider block, each with the attribute to
-        blame; `open` refuses what is an error here, a warning changes nothing.
+        """Pure: faults of a provider block that its schema cannot express, each with the name of an
+        attribute. `open` refuses what is an error here; a warning changes nothing.
 
-        config: as `open` gets it, secrets still as references. The diagnostics have no place
-        and repeat no value of a secret or sensitive attribute.
+        config: as `open` gets it, with secrets still as references. The diagnostics have no place,
+        and do not repeat the value of a secret or sensitive attribute.
         """
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError with the address, the cause and what to do."""
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        """The kinds that must be swept, and how deep, to review these changes."""
+        """Resource types that have to be listed to review these changes, and at what depth."""
 
     def review(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
@@ -197,5 +222,5 @@ class Provider(Protocol):
 
 
 def collect_types(providers: Iterable[Provider]) -> dict[str, ResourceType]:
-    """Every type that a change of these providers may have, those of commands too."""
+    """Every type that a change of these providers can have, including those of commands."""
     return {n: t for one in providers for n, t in {**one.types, **one.commanded}.items()}

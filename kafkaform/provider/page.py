@@ -1,7 +1,7 @@
-"""What a provider has to tell people, as data: lines, tables and prose, not laid out yet.
+"""Pages: what a provider tells people, as lines, tables and prose that are not laid out yet.
 
-A provider knows what its documents mean, a renderer knows terminals. Nothing in a page is escaped:
-the renderer makes foreign text harmless.
+A provider knows what its documents mean, and a renderer knows terminals. Nothing in a page is
+escaped: the renderer makes foreign text harmless.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ Cells: TypeAlias = tuple[str, ...]
 
 
 class Grid(Struct, frozen=True):
-    """A table: rows of as many cells as the first one has."""
+    """A table."""
 
     rows: tuple[Cells, ...]
+    """The rows, each with as many cells as the first one."""
     right: frozenset[int] = frozenset()
-    """The columns that are set flush right."""
+    """The numbers of the columns that are aligned to the right."""
 
 
 class Prose(Struct, frozen=True):
-    """Sentences, which are broken into lines."""
+    """Sentences that are broken into lines."""
 
     text: str
+    """The sentences."""
 
 
 Page: TypeAlias = Iterator[str | Grid | Prose]
-"""A text by itself is one line."""
+"""A document, from top to bottom. A plain text is one line."""

@@ -1,4 +1,4 @@
-"""The checks of the conformance suite for data sources."""
+"""Conformance checks of data sources."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from decimal import Decimal
 from ..core.errors import KafkaformError
 from ..core.schema import Type
 from ..core.value import EMPTY, FrozenMap, Value
-from .workbench import About, Bench, Fixture, Question, Violation, require
+from .fixture import About, Fixture, Question
+from .workbench import Bench, Violation, require
 
 _UNKNOWN = Question("no_such", About.SYSTEM, lambda _: EMPTY, lambda _, __: False)
 
 
 def a_query_answers_as_its_schema_says(fixture: Fixture) -> None:
-    """Every data source tells all of its computed attributes, in their types."""
+    """Every data source answers with all its computed attributes, in their types."""
     require(bool(fixture.questions), "the fixture asks nothing")
     asked = {question.data for question in fixture.questions}
     require(asked == fixture.data.keys(), f"questions for {asked}, data: {list(fixture.data)}")
@@ -31,8 +32,8 @@ def a_query_answers_as_its_schema_says(fixture: Fixture) -> None:
 
 
 def a_query_does_not_guess(fixture: Fixture) -> None:
-    """What is missing is refused by name; what may not be seen is not shown, and refused alike
-    whether it is there or not."""
+    """A missing object is refused by name. A hidden one is not shown, and is refused in the same
+    way whether it exists or not."""
     require(bool(fixture.questions), "the fixture asks nothing")
     with Bench(fixture) as bench, Bench(fixture, privileged=False) as nobody:
         existing, missing = fixture.fresh(EMPTY), fixture.fresh(EMPTY)
@@ -51,7 +52,8 @@ def a_query_does_not_guess(fixture: Fixture) -> None:
 
 
 def _provoke_refusal(bench: Bench, question: Question, attributes: FrozenMap) -> str:
-    """What a query is refused with, without the object's name, which it must say."""
+    """The message with which a query is refused, without the name of the object, which it must
+    contain."""
     try:
         answer = bench.query(question, attributes)
     except KafkaformError as error:

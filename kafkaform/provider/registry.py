@@ -1,9 +1,9 @@
-"""The providers: those of this package, and those that other packages offer as entry points."""
+"""Find providers: those of this package, and those that other packages offer as entry points."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,63 +19,74 @@ if TYPE_CHECKING:
 
 GROUP = "kafkaform.providers"
 """The entry-point group of other packages' providers."""
+# No entry point can replace one of these: any package that is installed could then read passwords.
+# And none is looked for, which takes longer than Python's own start.
 BUILT_IN: Mapping[str, str] = {"kafka": "kafkaform_kafka.provider"}
-"""The providers that come with kafkaform: name -> the module that has its `PROVIDER`. No entry
-point can replace one, and none is looked for: that takes longer than Python's own start."""
+"""The providers that come with kafkaform: name -> the module that has its `PROVIDER`."""
 _PARTS = tuple(name for name in vars(Provider) if not name.startswith("_"))
 """What the contract requires of a provider."""
 
 
 class Offer(Struct, frozen=True):
-    """A provider that can be loaded. value: where it is, `module:attribute`; package: the Python
-    package that has it, with its version; plain_package: without."""
+    """A provider that can be loaded."""
 
     name: str
+    """The name that `provider` blocks use."""
     value: str
+    """Where it is: `module:attribute`."""
     load: Callable[[], Any]
+    """Imports it."""
     package: str
+    """The Python package that has it, with its version."""
     plain_package: str
+    """The Python package without its version."""
 
 
 class Registry:
-    """Loads each provider when it is first asked for, and once. One registry serves one process
-    and is handed to whoever needs providers."""
+    """Loads each provider when it is asked for first, and only once.
+
+    One registry serves one process and is passed to whoever needs providers.
+    """
 
     def __init__(
         self,
         points: Iterable[EntryPoint] | None = None,
         allowed: Collection[str] | None = None,
     ) -> None:
-        """points: entry points instead of the installed ones; allowed: the names that may be
+        """points: entry points instead of the installed ones; allowed: the names that can be
         loaded, all by default."""
         self._given = points
         self._allowed = allowed
         self._loaded: dict[str, Provider] = {}
-
-    @property
-    def built_in(self) -> tuple[str, ...]:
+        self.built_in = tuple(n for n in sorted(BUILT_IN) if allowed is None or n in allowed)
         """The names of the providers that come with kafkaform, sorted."""
-        return tuple(sorted(filter(self._allows, BUILT_IN)))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that `load` knows, sorted; no provider is loaded to find them."""
+        """The names that `load` knows, sorted. No provider is loaded to find them."""
         return tuple(sorted({*self.built_in, *(point.name for point in self._points)}))
 
     def load(self, name: str) -> Provider:
-        """The provider of this name. Raises ConfigurationError if no package or more than one
-        offers it, or if its package cannot be imported or offers something else."""
+        """The provider with this name. Raises ConfigurationError if no package or several packages
+        offer it, or if its package cannot be imported or offers something else."""
         if name not in self._loaded:
-            self._loaded[name] = _load_provider(self._find_entry_point(name))
+            self._loaded[name] = _load_provider(self._find_offer(name))
         return self._loaded[name]
 
     def describe_package(self, name: str) -> str:
         """The installed package that offers this provider, with its version."""
-        return self._find_entry_point(name).package
+        return self._find_offer(name).package
 
-    def _find_entry_point(self, name: str) -> Offer:
+    def _find_offer(self, name: str) -> Offer:
         if name in self.built_in:
-            return _offer_built_in(name)
+            module = BUILT_IN[name]
+            return Offer(
+                name,
+                f"{module}:PROVIDER",
+                lambda: import_module(module).PROVIDER,
+                f"kafkaform {VERSION}",
+                "kafkaform",
+            )
         offers = [_offer_installed(point) for point in self._points if point.name == name]
         if not offers:
             raise _make_unknown_error(name, self.names)
@@ -86,32 +97,22 @@ class Registry:
 
     @cached_property
     def _points(self) -> tuple[EntryPoint, ...]:
-        """The entry points that may be loaded."""
+        """The entry points that can be loaded."""
         found = list_entry_points() if self._given is None else self._given
+        allowed = self._allowed
         return tuple(
-            point for point in found if self._allows(point.name) and point.name not in BUILT_IN
+            point
+            for point in found
+            if point.name not in BUILT_IN and (allowed is None or point.name in allowed)
         )
-
-    def _allows(self, name: str) -> bool:
-        return self._allowed is None or name in self._allowed
 
 
 def list_entry_points() -> Iterable[EntryPoint]:
-    """The providers that other packages offer."""
+    """The entry points of the providers that other packages offer."""
     # It loads seventy modules, which a configuration without such a provider does not need.
     from importlib.metadata import entry_points  # noqa: PLC0415  # see above
 
     return entry_points(group=GROUP)
-
-
-def _offer_built_in(name: str) -> Offer:
-    module = BUILT_IN[name]
-    package = f"kafkaform {VERSION}"
-    return Offer(name, f"{module}:PROVIDER", partial(_import, module), package, "kafkaform")
-
-
-def _import(module: str) -> Any:
-    return import_module(module).PROVIDER
 
 
 def _offer_installed(point: EntryPoint) -> Offer:

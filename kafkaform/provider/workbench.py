@@ -1,18 +1,14 @@
-"""What the conformance checks work with: a system's fixture, and a bench that plans and
-sends single changes to it while it watches the form of every answer."""
+"""The bench of the conformance checks: it plans and sends single changes and watches the form of
+every answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from itertools import groupby
 from types import TracebackType
-from typing import Protocol, TypeVar
-
-from msgspec import Struct
+from typing import TypeVar
 
 from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, PathChange, Step, Verdict
-from ..core.clock import Clock
 from ..core.errors import KafkaformError
 from ..core.resource import (
     CoverageKind,
@@ -24,15 +20,11 @@ from ..core.resource import (
     Reading,
     Sweep,
 )
-from ..core.schema import ObjectSchema
 from ..core.value import EMPTY, FrozenMap, SecretRef
-from .contract import ResourceType, Secrets, Session
-
-INSTANCE = "conformance"
-"""The provider instance that a fixture opens its sessions for."""
+from .fixture import INSTANCE, Edit, Fixture, Question
 
 PATIENCE = 15.0
-"""Seconds for which a read may miss a write that was acknowledged."""
+"""Seconds for which a read can miss a write that was acknowledged."""
 
 POLL = 0.1
 
@@ -43,98 +35,8 @@ class Violation(AssertionError):
     """The provider broke a promise of the contract."""
 
 
-class Edit(Struct, frozen=True):
-    """One change of a live object and what must come of it.
-
-    start: declared attributes over those of a new object; wish: what is declared over `start`
-    next; meanwhile: what somebody else makes of the object between plan and apply; expect: the
-    class of the fault, None = applied; checked: the type's `check` alone finds the fault;
-    fallbacks: what the reading before must say takes effect once a path is removed.
-    """
-
-    name: str
-    start: FrozenMap = EMPTY
-    wish: FrozenMap = EMPTY
-    meanwhile: FrozenMap = EMPTY
-    expect: FaultClass | None = None
-    checked: bool = False
-    fallbacks: FrozenMap = EMPTY
-
-
-class About(StrEnum):
-    OBJECT = "object"  # one object by name: it is told, or the query is refused
-    LIST = "list"  # all objects that may be seen
-    SYSTEM = "system"  # what is no object
-
-
-class Question(Struct, frozen=True):
-    """One query of a data source. ask(attributes): its arguments, such that the object of these
-    attributes belongs to the answer; shows(answer, attributes): the answer tells of that object
-    as it is, or of the system."""
-
-    data: str
-    about: About
-    ask: Callable[[FrozenMap], FrozenMap]
-    shows: Callable[[FrozenMap, FrozenMap], bool]
-
-
-class Fixture(Protocol):
-    """How to reach one system and what its objects look like.
-
-    clock: what waiting for a write to be seen sleeps on; edits: what can be done to an object;
-    bad: attributes over those of a new object that the system refuses as such; data: the
-    provider's data sources; questions: at least one for each of them; secrets: what references
-    in attributes stand for; incarnations: whether the system tells an object from another that
-    takes its place: where it does not, requests are absolute, and one for what is there already
-    is no fault; unfit: name of a check that cannot apply to this kind of object -> why.
-    """
-
-    @property
-    def type(self) -> ResourceType: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def edits(self) -> Sequence[Edit]: ...
-
-    @property
-    def bad(self) -> FrozenMap: ...
-
-    @property
-    def data(self) -> Mapping[str, ObjectSchema]: ...
-
-    @property
-    def questions(self) -> Sequence[Question]: ...
-
-    @property
-    def secrets(self) -> Secrets: ...
-
-    @property
-    def incarnations(self) -> bool: ...
-
-    @property
-    def unfit(self) -> Mapping[str, str]: ...
-
-    def open(self, *, privileged: bool) -> Session:
-        """A new session of INSTANCE, as an administrator or as somebody who may neither see
-        nor do anything."""
-
-    def fresh(self, given: FrozenMap) -> FrozenMap:
-        """Declared attributes of an object that nothing else uses, with these laid over."""
-
-    def make(self, attributes: FrozenMap) -> None:
-        """Create this object behind the tool's back."""
-
-    def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
-        """Lay these over the live object behind the tool's back."""
-
-    def recreate(self, attributes: FrozenMap) -> None:
-        """Delete the object and create it again behind the tool's back."""
-
-
 class Bench:
-    """One session of a fixture; closes it at the end."""
+    """One session of a fixture, closed at the end of the context."""
 
     def __init__(self, fixture: Fixture, *, privileged: bool = True) -> None:
         self.fixture = fixture
@@ -159,8 +61,8 @@ class Bench:
         return Identity(INSTANCE, self.fixture.type.name, self.fixture.type.key(attributes))
 
     def compute_target(self, attributes: FrozenMap, observed: Observed | None) -> FrozenMap:
-        """The whole object that these declared attributes ask for, spelled as the block spells
-        it: a plan makes nothing canonical first."""
+        """The whole object that these declared attributes ask for."""
+        # Spelled as in the block, as a plan does it: a type must not rely on canonical attributes.
         return self.fixture.type.target(attributes, observed, self.facts, False)
 
     def make_change(
@@ -170,7 +72,7 @@ class Bench:
         before: Observed | None,
         after: FrozenMap | None,
     ) -> Change:
-        """From what was read to what shall be; None is not there."""
+        """The change from what was read to what is wanted; None for an object that is not there."""
         identity = self.make_identity(attributes)
         old = None if before is None else before.attributes
         return Change(
@@ -184,7 +86,7 @@ class Bench:
         )
 
     def plan_edit(self, edit: Edit, attributes: FrozenMap) -> Change:
-        """The change that this edit asks of the live object."""
+        """The change of the live object that this edit asks for."""
         before = self.wait_seen(attributes)
         after = self.compute_target(attributes.with_items(edit.wish), before)
         return self.make_change(Action.UPDATE, attributes, before, after)
@@ -200,25 +102,27 @@ class Bench:
         return steps[0]
 
     def make_batch(self, steps: Sequence[Step]) -> Batch:
-        """These steps, which share one request, in one batch."""
+        """One batch of these steps, which share one request."""
         return Batch("1", INSTANCE, steps[0].request, tuple(steps))
 
     def split_batches(self, steps: Sequence[Step]) -> Iterator[Batch]:
-        """The steps in their order, neighbours of equal request together."""
+        """The steps in their order; neighbours with equal requests share a batch."""
         for _, group in groupby(steps, key=lambda step: step.request):
             yield self.make_batch(list(group))
 
     def send(self, batch: Batch) -> Sequence[Outcome]:
-        """Apply, and check that each step got one outcome of good form, in order."""
+        """Send a batch, and check that each step got one well-formed outcome, in order."""
         outcomes = self.session.apply(batch, self.fixture.secrets)
         _require_order(batch, [outcome.step for outcome in outcomes])
         for outcome in outcomes:
+            # The engine decides by the fault alone whether to read, to repeat or to give up. An
+            # outcome without one would leave it guessing.
             sound = (outcome.fault is None) is (outcome.status is OutcomeStatus.APPLIED)
             require(sound, f"status and fault do not fit: {outcome}")
         return outcomes
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
-        """Dry run, and check that each step got one verdict, in order."""
+        """Make the dry run, and check that each step got one verdict, in order."""
         verdicts = self.session.preflight(batch)
         _require_order(batch, [verdict.step for verdict in verdicts])
         return verdicts
@@ -252,7 +156,7 @@ class Bench:
         what: str,
         at: str | None = None,
     ) -> Reading:
-        """Read until it is as expected. Raises Violation when PATIENCE is at an end."""
+        """Read until the answer is accepted. Raises Violation after PATIENCE seconds."""
         identity = self.make_identity(attributes)
         return self._poll(lambda: self.read([identity], at)[identity], accept, what)
 
@@ -312,19 +216,20 @@ class Bench:
 
 
 def require(kept: bool, broken: str) -> None:
-    """Raises Violation with what is broken unless the promise is kept."""
+    """Raises Violation with the text of the broken promise unless it is kept."""
     if not kept:
         raise Violation(broken)
 
 
 def require_fault(outcome: Outcome, kind: FaultClass) -> None:
-    """The step failed with a fault of this class."""
+    """Raises Violation unless the step failed with a fault of this class."""
     require(outcome.status is OutcomeStatus.FAILED, f"expected a failure, got {outcome}")
     require(outcome.fault is not None and outcome.fault.kind is kind, f"not {kind}: {outcome}")
 
 
 def require_sound(change: Change, steps: Sequence[Step]) -> None:
-    """Unique ids, positive weights, known predecessors, and every path made true by a step."""
+    """Raises Violation unless ids are unique, weights positive, predecessors known, and every path
+    is made true by a step."""
     ids = [step.id for step in steps]
     require(len(set(ids)) == len(ids), f"step ids repeat: {ids}")
     for index, step in enumerate(steps):
@@ -358,8 +263,8 @@ def list_harmless_changes(
 
 
 def matches_target(target: FrozenMap, observed: FrozenMap) -> bool:
-    """True if what is observed is the target; None in a target is the system's choice, and nobody
-    can read a secret."""
+    """True if what is observed is the target."""
+    # None in a target is the system's choice, and nobody can read a secret back.
     return all(
         value is None or isinstance(value, SecretRef) or observed.get(name) == value
         for name, value in target.items()

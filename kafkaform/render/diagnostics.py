@@ -1,4 +1,4 @@
-"""Diagnostics for people: what happened, where, the line itself, why, and what to do next."""
+"""Render diagnostics: what happened, where, the line itself, why, and what to do next."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..core.cell_width import cell_width
 from ..core.diagnostics import Diagnostic, Range, Severity
+from ..core.text.cell_width import cell_width
 from .style import Paint
 from .text import inline, render_block, render_count
 
 SAME_SUMMARY_LIMIT = 10
+"""Diagnostics with one summary that are rendered in full. One mistake in a loop makes thousands."""
 PLACES_SHOWN = 5
+"""Places that are named of the others."""
 EXCERPT_LIMIT = 160
+"""Characters of a source line that are shown. Generated files have lines of megabytes."""
 
 
 def render_diagnostic(diagnostic: Diagnostic, colour: bool = False, width: int = 100) -> str:
-    """One diagnostic, with a final newline. Every line after the first starts with a bar, so
-    that foreign text never starts a line."""
+    """One diagnostic, with a final newline. width: in columns."""
     paint = Paint(colour)
     style = diagnostic.severity.value
     head = paint(style, f"{style.capitalize()}: ") + paint("title", inline(diagnostic.summary))
     bar = paint(style, "│")
+    # Every line after the first starts with a bar. Foreign text at the start of a line could pass
+    # for another diagnostic, or for a command to the build system that prints it.
     body = "".join(
         f"{bar} {line}".rstrip() + "\n" for line in _render_body(diagnostic, paint, width - 2)
     )
@@ -32,11 +36,14 @@ def render_diagnostic(diagnostic: Diagnostic, colour: bool = False, width: int =
 def render_diagnostics(
     diagnostics: Iterable[Diagnostic], colour: bool = False, width: int = 100
 ) -> str:
-    """Several, warnings before errors, so that what stops the run is read last; of many with one
-    summary the first few are shown whole and the others by place."""
+    """Several diagnostics. Of many with one summary, the first few in full and the others by place.
+
+    width: in columns.
+    """
     groups: dict[tuple[Severity, str], list[Diagnostic]] = {}
     for item in dict.fromkeys(diagnostics):
         groups.setdefault((item.severity, item.summary), []).append(item)
+    # Errors last: the end of the output is what people see first in a terminal.
     ordered = sorted(groups.items(), key=lambda entry: entry[0][0] is Severity.ERROR)
     texts = []
     for (severity, summary), members in ordered:
@@ -48,8 +55,10 @@ def render_diagnostics(
 
 
 def make_diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> dict[str, Any]:
-    """The shape of Terraform's JSON diagnostics, with `advice` and `context` added. block: the
-    header of the top-level block around the place."""
+    """One diagnostic in the shape of Terraform's JSON, with `advice` and `context` added.
+
+    block: the header of the top-level block around the place.
+    """
     data: dict[str, Any] = {
         "severity": diagnostic.severity.value,
         "summary": diagnostic.summary,
@@ -95,7 +104,7 @@ def _render_place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
         before, marked, after = _cut_excerpt(diagnostic.range, diagnostic.excerpt)
         plain = before + marked + after
         styled = before + paint("title", marked) + after
-        # Parts that are harmless alone can be a log command together.
+        # Parts that are harmless one by one can form a log command together.
         yield "  " + paint("dim", number) + (styled if inline(plain) == plain else inline(plain))
         under = "^" * max(1, cell_width(marked))
         margin = " " * (len(number) + cell_width(before))
@@ -103,15 +112,15 @@ def _render_place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
 
 
 def _measure_span(place: Range, excerpt: str) -> tuple[int, int]:
-    """The marked part of the excerpt as offsets in code points."""
+    """Start and end of the marked part of the excerpt, in code points."""
+    # A range can end on a later line, or lie beyond an excerpt that was cut: clamp it to the line.
     start = min(max(place.column - 1, 0), len(excerpt))
     end = place.end_column - 1 if place.end_line == place.line else len(excerpt.rstrip())
     return start, max(start, min(end, len(excerpt)))
 
 
 def _cut_excerpt(place: Range, excerpt: str) -> tuple[str, str, str]:
-    """The excerpt, ready to be shown, before, in and after the range; of a very long line only
-    the part around it."""
+    """The excerpt before, in and after the range, safe to print. A very long line is cut."""
     start, end = _measure_span(place, excerpt)
     first = max(0, start - EXCERPT_LIMIT // 2) if len(excerpt) > EXCERPT_LIMIT else 0
     last = min(len(excerpt), first + EXCERPT_LIMIT)
@@ -147,20 +156,22 @@ def _render_others(severity: Severity, summary: str, rest: list[Diagnostic], pai
 def _make_snippet_data(
     diagnostic: Diagnostic, place: Range, code: str, block: str | None
 ) -> dict[str, Any]:
-    """Offsets count bytes of `code`, as Terraform's do, and never mark nothing."""
+    """The source line with the offsets of the marked part, in bytes of `code` as in Terraform."""
     start, end = (_count_bytes(code[:offset]) for offset in _measure_span(place, code))
     return {
         "context": block or (diagnostic.context[-1] if diagnostic.context else None),
         "code": code,
         "start_line": place.line,
         "highlight_start_offset": start,
+        # Editors ignore an empty mark, so it covers at least one byte.
         "highlight_end_offset": min(max(end, start + 1), _count_bytes(code)),
         "values": [],
     }
 
 
 def _count_bytes(text: str) -> int:
-    """Its length in UTF-8; half of a surrogate pair counts as if it could be written."""
+    """The length in UTF-8."""
+    # Half of a surrogate pair has no UTF-8 and would raise. HCL can contain one as \uD800.
     return len(text.encode("utf-8", "surrogatepass"))
 
 

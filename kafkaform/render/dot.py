@@ -1,4 +1,4 @@
-"""A graph in the DOT language, in the form of `terraform graph`."""
+"""Render a graph in the DOT language, in the form of `terraform graph`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from .text import inline
 
 
 def render_dot(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> str:
-    """nodes: names; edges: (name, what it needs). Sorted, so that equal graphs are equal text."""
+    """The graph as text with a final newline. edges: a name and a name that it depends on."""
+    # Sorted, so that equal graphs are equal text and a diff shows only real differences.
     drawn = [f"{quote_name(name)} [label={quote_name(name)}];" for name in sorted(set(nodes))]
     drawn += [f"{quote_name(one)} -> {quote_name(other)};" for one, other in sorted(set(edges))]
     head = ['rankdir = "RL";', 'node [shape = rect, fontname = "sans-serif"];']
@@ -16,6 +17,6 @@ def render_dot(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> str:
 
 
 def quote_name(text: str) -> str:
-    """A name as a DOT string. Graphviz reads escapes such as \\N and \\l in labels, so that a
-    backslash must be doubled as well as a quote escaped."""
+    """A name as a DOT string."""
+    # Graphviz interprets escapes such as \N and \l in labels, so backslashes are doubled as well.
     return '"' + inline(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,20 +1,21 @@
-"""A plan for terminals: what is short and dangerous first, every written value after it."""
+"""Render a plan for terminals: summary and dangers first, then every value that is written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 from msgspec.structs import replace
 
-from ..core.cell_width import cell_width
 from ..core.change import Action, Blocker, Change
 from ..core.diagnostics import Diagnostic
 from ..core.resource import SETTING, TASK, Output
-from ..core.value import Value
+from ..core.text.cell_width import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import OutputChange, Plan, Removal, Unmanaged
 from .diagnostics import render_diagnostics
+from .jsonplan import choose_output_action
 from .lines import Line, render_brief, render_change, render_changed_names, render_impact
 from .style import Paint
 from .text import (
@@ -32,15 +33,17 @@ from .text import (
 from .view import COLUMNS, Drift, Group, PlanView, make_view, pending_words
 
 DRIFT_LIMIT = 20
+"""Drifted objects of one kind that are listed."""
 SHARED_BLOCK = 3
-"""More changes than this that are blocked for one reason are listed under it, a line each."""
-DESTROYS_ALL = "This plan destroys everything that the state holds."
-DESTROYS_CHOSEN = "This plan destroys a part of what the state holds."
-IDLE = (
-    "Nothing is declared here, and nothing is managed. Write a resource block, or have blocks "
-    "written for what is live with `kafkaform import --all`."
+"""If more changes than this are blocked for one reason, the reason is given once for all."""
+DESTROYS_ALL = "This plan destroys everything that the state records."
+DESTROYS_CHOSEN = "This plan destroys part of what the state records."
+DECLARES_NOTHING = (
+    "The configuration declares nothing, and the state records nothing. Write a resource block, or "
+    "generate blocks for existing objects with `kafkaform import --all`."
 )
 _ALWAYS = frozenset({"destroy", "change", "create"})
+"""Columns that stand in every table, as their counts stand in every last line."""
 
 
 def human(
@@ -53,30 +56,33 @@ def human(
 ) -> str:
     """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
 
-    words: of its providers; detail: False gives one line a change. Every line is safe to print
-    (see `text`).
+    words: of its providers; width: in columns; detail: False renders one line per change. Every
+    line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
-    sections = (
-        _render_omissions(seen, paint, detail),
-        _systems(seen, paint),
-        _render_partial(seen, paint),
-        _render_table(seen, paint),
-        _render_pending(seen, paint),
-        _render_removals(seen, paint),
-        *(_render_group(group, seen, paint, detail) for group in seen.groups),
-        _render_drift(seen.drift, paint, detail),
-        _render_outputs(seen.outputs, paint, width),
-        _render_unmanaged(seen.unmanaged, paint),
-        _render_warnings(seen, paint, width),
-        _render_closing(seen, paint),
+    # Each section beside what it is about. An empty one is left out together with its heading.
+    sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
+        (seen.drift if detail else (), partial(_render_omissions, seen.drift, paint)),
+        (seen.instances, partial(_render_systems, seen, paint)),
+        (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
+        (seen.kinds, partial(_render_table, seen, paint)),
+        (seen.pending, partial(_render_pending, seen, paint)),
+        (seen.removals, partial(_render_removals, seen, paint)),
+        *((group, partial(_render_group, group, seen, paint, detail)) for group in seen.groups),
+        (seen.drift, partial(_render_drift, seen.drift, paint, detail)),
+        (seen.outputs, partial(_render_outputs, seen.outputs, paint, width)),
+        (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint)),
+        (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
+        (True, partial(_render_closing, seen, paint)),
     )
-    texts = ("\n".join(lines) for lines in map(list, sections) if lines)
-    return "\n\n".join(texts) + "\n"
+    texts = ("\n".join(render()) for content, render in sections if content)
+    return "\n\n".join(filter(None, texts)) + "\n"
 
 
 def render_last_line(seen: PlanView) -> str:
-    """Terraform's closing line; what Terraform does not know appears only when it happens."""
+    """Terraform's closing line: `Plan: 1 to add, 0 to change, 0 to destroy.`"""
+    # Scripts match Terraform's line, so everything that Terraform does not have stands outside its
+    # three counts and appears only if it is not zero.
     counts = seen.counts
     first = f"{counts.imports} to import, " if counts.imports else ""
     rest = "".join(
@@ -86,7 +92,7 @@ def render_last_line(seen: PlanView) -> str:
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
     last = (
-        f", {render_count(counts.removals, seen.removed().setting)} to remove"
+        f", {render_count(counts.removals, seen.removal_words().setting)} to remove"
         if counts.removals
         else ""
     )
@@ -97,52 +103,49 @@ def render_last_line(seen: PlanView) -> str:
 # ── sections ────────────────────────────────────────────────────────────────────────────
 
 
-def _render_omissions(seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
-    """What is not shown whole comes first: nobody looks for what he does not know of."""
-    for kind in seen.drift if detail else ():
+def _render_omissions(drift: tuple[Drift, ...], paint: Paint) -> Iterator[str]:
+    # First of all sections: nobody looks for something that they do not know is missing.
+    for kind in drift:
         if len(kind.changes) > DRIFT_LIMIT:
-            yield paint("warning", "Not shown whole: ") + (
+            yield paint("warning", "Shortened: ") + (
                 f"{DRIFT_LIMIT} of {len(kind.changes):,} {inline(kind.kind)} that were changed "
-                "outside kafkaform are listed below; --json lists all."
+                "outside kafkaform are listed below; --json lists them all."
             )
 
 
-def _systems(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
     for name, instance in seen.instances:
         parts = [f"{inline(name)}: {inline(instance.facts.scope_id)}"]
         words = seen.words_of(name)
         address = instance.display.get(words.address)
         if address:
-            parts.append(f"at {_address(address)}")
+            names = address if isinstance(address, tuple) else (address,)
+            parts.append(f"at {','.join(inline(str(name)) for name in names)}")
         if instance.facts.principal:
             parts.append(f"as {inline(instance.facts.principal)}")
         yield paint("title", f"{words.system.capitalize()} ") + " ".join(parts)
 
 
-def _address(address: Value) -> str:
-    names = address if isinstance(address, tuple) else (address,)
-    return ",".join(inline(str(name)) for name in names)
-
-
-def _render_partial(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_scope(seen: PlanView, paint: Paint) -> Iterator[str]:
+    """What the plan is about, if that is not simply the whole configuration."""
     chosen = " ".join(map(inline, seen.partial))
     if seen.destroy:
         yield paint("delete", DESTROYS_CHOSEN if chosen else DESTROYS_ALL)
     if chosen:
-        left = "what it leaves out stays" if seen.destroy else "it does not show the rest"
-        yield paint("warning", f"Partial plan ({chosen})") + f": {left}."
+        rest = (
+            "all other objects stay" if seen.destroy else "changes to other objects are not shown"
+        )
+        yield paint("warning", f"Partial plan ({chosen})") + f": {rest}."
 
 
 def _render_table(seen: PlanView, paint: Paint) -> Iterator[str]:
-    if not seen.kinds:
-        return
     used = [
         index
-        for index, (name, _) in enumerate(COLUMNS)
+        for index, name in enumerate(COLUMNS)
         if name in _ALWAYS or any(row.counts[index] for row in seen.kinds)
     ]
     several = len(seen.instances) > 1
-    rows = [["", *(COLUMNS[index][0] for index in used)]]
+    rows = [["", *(COLUMNS[index] for index in used)]]
     for row in seen.kinds:
         label = inline(f"{row.instance} {row.kind}" if several else row.kind)
         rows.append([label, *(f"{row.counts[index] or '·'}" for index in used)])
@@ -153,10 +156,10 @@ def _render_table(seen: PlanView, paint: Paint) -> Iterator[str]:
 
 def _render_pending(seen: PlanView, paint: Paint) -> Iterator[str]:
     items = seen.pending
-    if items:
-        running = all(item.action in (TASK, SETTING) for item in items)
-        title = "Under way since earlier runs" if running else "Unresolved from earlier runs"
-        yield paint("warning", f"{title} ({len(items)})")
+    # A task under way is no cause for alarm. A request with an unknown result is.
+    running = all(item.action in (TASK, SETTING) for item in items)
+    title = "Under way since earlier runs" if running else "Unresolved from earlier runs"
+    yield paint("warning", f"{title} ({len(items)})")
     for item in items:
         when = datetime.fromtimestamp(item.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         name, since = pending_words(item, seen.words_of(item.identity.instance))
@@ -166,10 +169,9 @@ def _render_pending(seen: PlanView, paint: Paint) -> Iterator[str]:
 
 
 def _render_removals(seen: PlanView, paint: Paint) -> Iterator[str]:
-    if seen.removals:
-        words, number = seen.removed(), len(seen.removals)
-        title = f"{words.setting}s to remove, once their {words.task}s have ended ({number})"
-        yield paint("title", title[0].upper() + title[1:])
+    words, number = seen.removal_words(), len(seen.removals)
+    title = f"{words.setting}s to remove once their {words.task}s have ended ({number})"
+    yield paint("title", title[0].upper() + title[1:])
     for one in seen.removals:
         line = render_removal(one, seen.words_of(one.identity.instance))
         yield f"  {paint('delete', '-')} {line}"
@@ -186,7 +188,7 @@ def _render_group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> I
     title = f"{group.title} ({len(group.changes):,})"
     yield paint(style.get(group.name, "title"), title)
     several = len(seen.instances) > 1
-    shared = _find_shared_block(group)
+    shared = _find_shared_block(group) if len(group.changes) > SHARED_BLOCK else None
     if shared is not None:
         yield f"  ! blocked: {inline(shared.reason)}"
         yield f"    to do: {inline(shared.advice)}"
@@ -203,10 +205,10 @@ def _render_group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> I
 
 
 def _find_shared_block(group: Group) -> Blocker | None:
-    """The one block of many changes, which is said once and not for each of them."""
+    """The blocker of all changes of a group, or None if they differ or are not blocked."""
+    # A guard blocks hundreds of deletions for one reason: repeated, it would bury the list.
     blocks = {change.blocked for change in group.changes}
-    block = next(iter(blocks), None)
-    return block if len(blocks) == 1 and len(group.changes) > SHARED_BLOCK else None
+    return blocks.pop() if len(blocks) == 1 else None
 
 
 def _render_line(line: Line, paint: Paint) -> str:
@@ -228,14 +230,13 @@ def _render_short(change: Change, paint: Paint, with_instance: bool) -> str:
         parts.append(f"({render_changed_names(change)})")
     if change.impact is not None:
         parts.append(f"! {render_impact(change)}")
+    parts += [f"! {risk.kind.label}: {inline(risk.text)}" for risk in change.risks]
     parts += [f"! {inline(note)}" for note in change.notes]
     return f"  {paint(change.action.value, change.action.symbol)} " + "  ".join(parts)
 
 
 def _render_drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Iterator[str]:
     total = sum(len(kind.changes) for kind in drift)
-    if not total:
-        return
     yield paint("title", f"Changed outside kafkaform since the last run ({total:,})")
     for kind in drift:
         yield f"  {inline(kind.kind)} ({len(kind.changes):,})"
@@ -247,16 +248,15 @@ def _render_drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Itera
 
 
 def _render_outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Iterator[str]:
-    if outputs:
-        yield paint("title", f"Outputs ({len(outputs)})")
+    yield paint("title", f"Outputs ({len(outputs)})")
     for change in outputs:
-        line, style = render_output_change(change), _choose_output_style(change)
+        line, style = render_output_change(change), choose_output_action(change)
         lines = [line] if cell_width(line) + 2 <= width else _render_output_lines(change, width - 4)
         yield from (f"  {paint(style, line)}" for line in lines)
 
 
 def _render_output_lines(change: OutputChange, width: int) -> Iterator[str]:
-    """`render_output_change` with collections over several lines."""
+    """`render_output_change` with each collection spread over several lines."""
     name, _, _ = render_output_change(change).partition(" = ")
     sides = [side for side in (change.before, change.after) if side is not None]
     for number, side in enumerate(sides):
@@ -279,12 +279,6 @@ def render_output_change(change: OutputChange) -> str:
     return f"{'-' if change.after is None else '~'} {name} = {before} {ARROW} {after}"
 
 
-def _choose_output_style(change: OutputChange) -> str:
-    if change.before is None:
-        return "create"
-    return "delete" if change.after is None else "update"
-
-
 def _render_output(output: Output | None) -> str:
     if output is None:
         return NOT_SET
@@ -294,14 +288,13 @@ def _render_output(output: Output | None) -> str:
 
 
 def _render_unmanaged(unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint) -> Iterator[str]:
-    if unmanaged:
-        yield paint("title", "Not managed here")
+    yield paint("title", "Not managed by this configuration")
     for instance, kind in unmanaged:
         names = ", ".join(quote(name) for name in kind.names)
         rest = kind.count - len(kind.names)
         more = f" and {rest:,} more" if rest > 0 and names else ""
         listed = f": {names}{more}" if names else ""
-        yield f"  {kind.count:,} {inline(kind.kind)} of {inline(instance)}{listed}"
+        yield f"  {kind.count:,} {inline(kind.kind)} on {inline(instance)}{listed}"
 
 
 def _render_warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
@@ -312,28 +305,39 @@ def _render_warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
         yield render_diagnostics(shown, paint.colour, width).rstrip("\n")
 
 
+def render_no_changes(seen: PlanView) -> str:
+    """The last line of a plan that does nothing: `No changes.`, and what was compared."""
+    number = seen.counts.unchanged
+    # The plan of a command such as `alter` is not about the configuration.
+    if not seen.token:
+        return "No changes."
+    # "Matches the configuration" would be true of an empty folder, and mislead: objects may exist
+    # that nobody declared. So the line says how many were compared.
+    if not number:
+        if seen.partial:
+            return "No changes. This partial plan covers no managed object."
+        if seen.destroy:
+            return "No changes. The state records nothing, so there is nothing to destroy."
+        return f"No changes. {DECLARES_NOTHING}"
+    objects = render_count(number, "managed object")
+    where = " in this partial plan" if seen.partial else ""
+    verb = "matches" if number == 1 else "match"
+    return f"No changes. {objects}{where} {verb} the configuration."
+
+
 def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
-    if seen.empty and seen.manages_nothing:
-        yield paint("create", f"No changes. {IDLE}")
-        return
     if seen.empty:
-        known = (
-            f" ({render_count(seen.counts.unchanged, 'object')})" if seen.counts.unchanged else ""
-        )
-        what = "What this partial plan looks at" if seen.partial else "What is live"
-        matches = f" {what} matches the configuration{known}." if seen.token else ""
-        yield paint("create", f"No changes.{matches}")
+        yield paint("create", render_no_changes(seen))
         return
     if seen.counts.unchanged:
         yield paint("dim", f"{render_count(seen.counts.unchanged, 'object')} unchanged.")
     if seen.errored:
         yield paint("error", "This plan has errors and cannot be applied.")
     elif seen.counts.stopping:
-        blocked = render_count(seen.counts.stopping, "blocked change")
-        yield paint("blocked", f"This plan cannot be applied: {blocked}, listed first.")
-    elif seen.applicable:
-        if seen.token:
-            yield f"Approval: {inline(seen.token)}"
-    else:
-        yield "There is nothing to apply."
+        blocked = render_count(seen.counts.stopping, "blocked change is", "blocked changes are")
+        yield paint("blocked", f"This plan cannot be applied until {blocked} resolved.")
+    elif not seen.applicable:
+        yield "Nothing to apply: every change is blocked."
+    elif seen.token:
+        yield f"Approval: {inline(seen.token)}"
     yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

@@ -1,7 +1,7 @@
-"""A plan as data in the shape of Terraform's JSON plan, so that policies carry over.
+"""Turn a plan into data in the shape of Terraform's JSON plan, so that policies can be reused.
 
-What Terraform has no place for stands under `kafkaform`. The result is for
-`core.canonical.dumps`, which writes exact numbers and secret references.
+Everything for which Terraform has no field stands under `kafkaform`. `core.canonical.dumps` writes
+the result: it keeps exact numbers and writes secrets as references.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from typing import Any
 from msgspec.structs import asdict
 
 from ..core.address import parse_address
-from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
+from ..core.change import Action, Change, Ownership, Path, PathChange
 from ..core.resource import Output
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
 from .diagnostics import make_diagnostic_data
+from .evidence import STRENGTH
 from .text import SENSITIVE
 from .view import PlanView, make_view
 
 FORMAT_VERSION = "1.2"
+"""The version of Terraform's format that this follows."""
 
 Data = dict[str, Any]
 
@@ -34,8 +36,6 @@ ACTIONS = {
     Action.FORGET: "forget",
     Action.NOOP: "no-op",
 }
-
-_STRENGTH = (Evidence.NONE, Evidence.LOCAL, Evidence.REMOTE)
 
 
 def to_json(plan: Plan) -> Data:
@@ -60,10 +60,11 @@ def to_json(plan: Plan) -> Data:
 
 
 def make_resource(change: Change) -> Data:
-    """The fields that say which object it is, by address."""
+    """The fields of an entry that name the object."""
     try:
         address = parse_address(change.address)
     except ValueError:
+        # An object without a block has its identity in place of an address.
         return {"address": change.address, "name": change.address}
     data: Data = {"address": change.address, "name": address.name}
     if address.module:
@@ -74,7 +75,8 @@ def make_resource(change: Change) -> Data:
 
 
 def make_resource_change(change: Change) -> Data:
-    """One entry of `resource_changes`. A blocked change is a no-op: after it all is as before."""
+    """One entry of `resource_changes`."""
+    # A blocked change must be a no-op to policies: they would count a deletion that never happens.
     blocked = change.blocked is not None
     action = "no-op" if blocked else ACTIONS[change.action]
     after = change.before if blocked else change.after
@@ -85,7 +87,7 @@ def make_resource_change(change: Change) -> Data:
 
 
 def make_resource_drift(change: Change) -> Data:
-    """One entry of `resource_drift`: the recorded and the live value of each path."""
+    """One entry of `resource_drift`, with the recorded and the live value of each path."""
     before = _nest_paths((item.path, item.before) for item in change.drift)
     after = _nest_paths((item.path, item.after) for item in change.drift)
     return _make_entry(
@@ -98,7 +100,7 @@ def make_resource_drift(change: Change) -> Data:
 
 
 def choose_drift_action(change: Change) -> str:
-    """`delete` if the whole object is gone, else `update`."""
+    """`delete` if the whole object is gone, otherwise `update`."""
     gone = all(item.after is None and not item.path for item in change.drift)
     return "delete" if gone else "update"
 
@@ -128,13 +130,13 @@ def choose_output_action(change: OutputChange) -> str:
 
 
 def find_weakest_evidence(change: Change) -> str | None:
-    """The weakest evidence of the change's steps; None without steps."""
+    """The weakest evidence among the change's steps, or None if it has no steps."""
     found = [step.evidence for step in change.steps]
-    return min(found, key=_STRENGTH.index).value if found else None
+    return max(found, key=STRENGTH.index).value if found else None
 
 
 def mask_paths(items: Iterable[PathChange]) -> list[Data]:
-    """Changes path by path, sensitive values masked."""
+    """One entry per path, sensitive values masked."""
     return [
         {
             "path": list(item.path),
@@ -142,6 +144,7 @@ def mask_paths(items: Iterable[PathChange]) -> list[Data]:
             "after": _mask_value(item.after, item.sensitive),
             "effective": _mask_value(item.effective, item.sensitive),
             "sensitive": item.sensitive,
+            "unit": item.unit,
         }
         for item in items
     ]
@@ -175,6 +178,15 @@ def _make_details(change: Change) -> Data:
         "incarnation": change.incarnation,
         "notes": list(change.notes),
         "losses": list(change.losses),
+        "risks": [
+            {
+                "kind": risk.kind.value,
+                "text": risk.text,
+                "path": list(risk.path),
+                "figures": risk.figures,
+            }
+            for risk in change.risks
+        ],
         "paths": mask_paths(change.paths),
         "drift": mask_paths(change.drift),
         "owner": change.owner,
@@ -268,7 +280,7 @@ def _get_output_value(output: Output | None) -> Value:
 
 
 def _mask_value(item: Value, sensitive: bool) -> Value:
-    """A reference names a secret without holding it, so it stays."""
+    # A reference only names a secret, and reviewers need to see which one is used.
     if item is None or isinstance(item, SecretRef) or not sensitive:
         return item
     return SENSITIVE
@@ -307,8 +319,8 @@ def _mark_sensitive(item: Value, hidden: frozenset[Path], path: Path) -> Any:
 
 
 def _nest_paths(items: Iterable[tuple[Path, Value]]) -> FrozenMap | None:
-    """Values by path as nested maps, the empty path's being the map itself; None if nothing
-    is there."""
+    """Values by path as nested maps, or None if there are none. The value of the empty path is the
+    outermost map itself."""
     tree: Data = {}
     for path, item in items:
         if not path:

@@ -1,8 +1,8 @@
-"""A plan as a review comment: Markdown in which foreign text can only be text.
+"""Render a plan as a review comment in Markdown that foreign text cannot break out of.
 
-Names stand in code spans, prose is written with character references (CommonMark: a reference
-never takes part in structure), differences stand in fences longer than any run of backticks in
-them. What does not fit under the limit is counted, never dropped without a word.
+Names stand in code spans. Prose is written with character references, which CommonMark (2.5) never
+reads as structure. Differences stand in fences that are longer than any run of backticks in them.
+Pieces that do not fit under the limit are counted, so that no shortened comment looks complete.
 """
 
 from __future__ import annotations
@@ -21,16 +21,26 @@ from ..core.change import Change
 from ..core.resource import Pending
 from ..core.words import NO_WORDS, Vocabulary, shared
 from ..plan.model import OutputChange, Plan, PlanInstance, Removal
-from .human import IDLE, render_last_line, render_output_change
+from .human import (
+    DESTROYS_ALL,
+    DESTROYS_CHOSEN,
+    render_last_line,
+    render_no_changes,
+    render_output_change,
+)
 from .lines import Line, render_brief, render_change, render_headline, render_impact
 from .text import inline, render_count
 from .view import COLUMNS, Group, KindRow, PlanView, make_view, pending_words
 
+# GitHub refuses comments of more than 65,536 characters.
 LIMIT = 60_000
+"""Characters of the whole comment."""
 DETAIL_LIMIT = 6_000
+"""Characters of one change, so that one huge object cannot take the room of all others."""
 LEAST = 200
-"""Characters that a piece of a section hardly ever needs less of."""
+"""Characters: where less is left of a section's room, hardly any piece fits."""
 _TAILS = 60
+"""Characters reserved in each section for its `… and 12 more changes`."""
 
 _ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$]|:(?=//)|(?<=www)\.|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _JOINER = "\u200d"
@@ -39,11 +49,14 @@ _DIFF = {"~": "!", "=": " ", ".": " ", "!": "#"}
 
 
 def render_markdown(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") -> str:
-    """The comment, at most `LIMIT` characters. words: of its providers; command: how to apply
-    exactly this plan; by default `kafkaform apply --expect TOKEN`."""
+    """The comment, at most `LIMIT` characters.
+
+    words: of the plan's providers; command: applies exactly this plan, by default
+    `kafkaform apply --expect TOKEN`.
+    """
     seen = make_view(plan, words)
     system = shared(seen.words_of(name) for name, _ in seen.instances).system
-    setting = seen.removed().setting
+    setting = seen.removal_words().setting
     render = _make_page(seen, command or f"kafkaform apply --expect {inline(seen.token)}")
     sections = (
         *(_make_table(seen, name, row) for name, row in _TABLES),
@@ -65,6 +78,7 @@ def render_markdown(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = 
         _make_drift(seen),
         _make_section("outputs", "Outputs", seen.outputs, _render_output, "output"),
     )
+    # The page without pieces shows how much of the limit is left for them.
     room = LIMIT - _TAILS * len(sections) - len(render(_fill_sections(sections, 0)))
     return render(_fill_sections(sections, room))
 
@@ -78,8 +92,9 @@ def render_code(text: str) -> Markup:
 
 
 def render_cell(text: str) -> Markup:
-    """A code span in a table cell. A pipe after a backslash, which tables read in two ways, is
-    written `\\x7c`."""
+    """A code span in a table cell."""
+    # `\|` in a cell is a pipe to one parser and the end of the cell to another, so a pipe after a
+    # backslash is written as \x7c.
     shown = inline(text)
     return _render_span(re.sub(r"(?<=\\)\|", "x7c", shown).replace("|", r"\|"))
 
@@ -91,8 +106,9 @@ def _render_span(shown: str) -> Markup:
 
 
 def render_prose(text: str) -> Markup:
-    """A sentence with foreign parts: active characters as references; mentions and issue
-    numbers are broken by a zero-width joiner."""
+    """A sentence with foreign parts, its active characters as references."""
+    # GitHub looks for @names and #numbers after it has resolved references, so a zero-width joiner
+    # breaks those.
     return Markup(_ACTIVE.sub(_render_reference, inline(text.strip())))
 
 
@@ -102,7 +118,7 @@ def render_tag(text: str) -> Markup:
 
 
 def render_fence(lines: Iterable[str], language: str) -> Markup:
-    """A fenced block that no content can close."""
+    """A fenced block that its content cannot close."""
     body = "\n".join(lines)
     ticks = "`" * max(3, _measure_longest_run(body) + 1)
     return Markup(f"{ticks}{language}\n{body}\n{ticks}")
@@ -118,7 +134,7 @@ def _measure_longest_run(text: str) -> int:
 
 
 class Shortened(Markup):
-    """A piece of the comment that is not whole."""
+    """A piece of the comment from which lines were left out."""
 
 
 # ── sections that are cut to fit ────────────────────────────────────────────────────────
@@ -127,25 +143,29 @@ T = TypeVar("T")
 
 
 class Section(Struct, frozen=True):
-    """pieces: rendered one by one and only as far as there is room; head: of a table; more: noun
-    for the tail; share: how much of the room that is left it may take."""
+    """A section before it is cut to fit."""
 
     name: str
     title: str
     head: str
+    """The head of a table, or nothing."""
     pieces: Callable[[], Iterator[Markup]]
+    """Renders the pieces one by one, so that those without room are never rendered."""
     total: int
     more: str
+    """What the tail counts: `change` in `… and 12 more changes`."""
     share: float
+    """The part of the remaining room that the section can take at most."""
 
 
 class Filled(Struct, frozen=True):
-    """What the template shows of a section; tail: how many pieces did not fit."""
+    """A section as the template shows it."""
 
     title: str
     head: Markup
     pieces: tuple[Markup, ...]
     tail: str
+    """How many pieces did not fit: `… and 12 more changes`, or nothing."""
 
 
 def _make_section(
@@ -163,7 +183,7 @@ def _make_section(
 
 
 def _fill_sections(sections: Sequence[Section], room: int) -> dict[str, Filled]:
-    """The sections that have content, cut to fit into so many characters."""
+    """The sections that have content, cut to fit. room: characters for all of them together."""
     filled = {}
     for section in sections:
         kept: list[Markup] = []
@@ -172,7 +192,7 @@ def _fill_sections(sections: Sequence[Section], room: int) -> dict[str, Filled]:
             if len(piece) >= allowed:
                 if allowed < LEAST:
                     break
-                continue  # a short one after it may fit
+                continue  # a shorter piece can still fit
             allowed -= len(piece) + 1
             room -= len(piece) + 1
             kept.append(piece)
@@ -216,8 +236,7 @@ def _make_table(
 
 
 def _make_kinds(seen: PlanView) -> Section:
-    names = [name for name, _ in COLUMNS]
-    head = f"| | {' | '.join(names)} |\n|---|{'--:|' * len(names)}"
+    head = f"| | {' | '.join(COLUMNS)} |\n|---|{'--:|' * len(COLUMNS)}"
     return _make_section("kinds", "", seen.kinds, _render_kind, "kind", head, share=0.2)
 
 
@@ -227,6 +246,7 @@ def _render_kind(row: KindRow) -> Markup:
 
 
 def _make_details(seen: PlanView) -> Section:
+    # The tables above say everything about changes that stay blocked and about notes.
     groups = [group for group in seen.groups if group.name not in ("kept", "noted")]
     changes = [change for group in groups for change in group.changes]
     row = partial(_render_detail, seen=seen)
@@ -293,9 +313,8 @@ def _render_pending(seen: PlanView, item: Pending) -> Markup:
 def _render_removal(seen: PlanView, one: Removal) -> Markup:
     words = seen.words_of(one.identity.instance)
     return Markup(
-        f"- {render_code(one.address)}: once its {words.task} has ended, the {words.setting} "
-        "goes that "
-        f"run {render_code(one.run)} set for it ({render_code(one.ticket)})"
+        f"- {render_code(one.address)}: once its {words.task} has ended, this removes the "
+        f"{words.setting} that run {render_code(one.run)} set for it ({render_code(one.ticket)})"
     )
 
 
@@ -315,24 +334,25 @@ def _render_warning(text: str) -> Markup:
 
 
 def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], str]:
-    """The template with all but the sections filled in."""
+    """The template with everything but the sections filled in."""
     environment = Environment(
         loader=PackageLoader("kafkaform.render", "templates"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        # A misspelt name in the template must fail a test instead of leaving a gap in a review.
         undefined=StrictUndefined,
     )
     template = environment.get_template("comment.md.j2")
     context = {
         "title": "no changes" if seen.empty else render_last_line(seen)[len("Plan: ") : -1],
-        "destroy": seen.destroy,
+        "destroys": (DESTROYS_CHOSEN if seen.partial else DESTROYS_ALL) if seen.destroy else "",
         "partial": render_code(" ".join(seen.partial)) if seen.partial else "",
+        "destroy": seen.destroy,
         "applicable": seen.applicable,
         "stopped": seen.errored or seen.counts.stopping > 0,
-        "empty": seen.empty,
-        "idle": render_prose(IDLE) if seen.empty and seen.manages_nothing else "",
+        "no_changes": render_prose(render_no_changes(seen)) if seen.empty else "",
         "unchanged": render_count(seen.counts.unchanged, "object"),
         "token": render_code(seen.token),
         "command": render_fence([inline(command)], "sh"),
@@ -343,7 +363,7 @@ def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], st
 
 
 def _list_omissions(sections: Iterable[Filled]) -> Iterator[str]:
-    """What the comment does not show whole, for its first line."""
+    """What the comment leaves out, for its first line."""
     for section in sections:
         short = sum(isinstance(piece, Shortened) for piece in section.pieces)
         if section.tail:

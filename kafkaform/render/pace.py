@@ -1,4 +1,4 @@
-"""How far a task is, and how long it will take yet."""
+"""Render the progress of a task and estimate the time that is left."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from ..core.clock import Clock
 from .text import inline
 
 ENOUGH = 0.05
-"""The part of a task that must be done before its pace says anything about the rest."""
+"""The share of a task that must be done before its pace can predict the rest."""
 SOON = 5
-"""Seconds below which nobody needs to be told how long it will take."""
+"""Seconds; a shorter rest needs no estimate."""
 
 
 class Pace:
-    """How long each task will take yet, if it goes on as it went so far."""
+    """Estimates the time left for each task from its pace so far."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._begun: dict[str, tuple[int, float]] = {}
 
     def render_time_left(self, event: events.Progress) -> str:
-        """`, about 40 s left`; nothing while that would be a guess, or where it is soon over."""
+        """`, about 40 s left`, or nothing while that would be a guess or the end is near."""
         now = self._clock.monotonic()
+        # Counted from the first event: a resumed task starts with work that took no time here.
         first, begun = self._begun.setdefault(event.task, (event.done, now))
         if event.total is None or event.finished or not event.even:
             return ""
@@ -35,7 +36,7 @@ class Pace:
 
 
 def render_amount(event: events.Progress) -> str:
-    """`120 of 500 objects`, or `120 objects` while the total is not known."""
+    """`120 of 500 objects`, or `120 objects` while the total is unknown."""
     total = "" if event.total is None or event.finished else f" of {event.total:,}"
     counted = event.done if event.total is None or event.finished else event.total
     unit = event.unit.removesuffix("s") if counted == 1 else event.unit

@@ -1,4 +1,4 @@
-"""The closing table of an apply: what was done, what was not and why, and what to do next."""
+"""Render the summary at the end of an apply: what was done, what was not, and what to do next."""
 
 from __future__ import annotations
 
@@ -14,38 +14,46 @@ from .style import Paint
 from .text import inline, render_message, render_table
 
 APPLIED_LIMIT = 20
+"""Applied changes are listed if there are no more than this."""
 SKIPPED_LIMIT = 10
+"""Skipped changes that are listed. They fail as one: what they depend on is listed in full."""
 
 
 class ResultRow(Struct, frozen=True):
-    """One change's result. status: the worst of its steps'; reason and advice: of the fault;
-    takes_away: it counts as destroyed, whatever its action is; word: what people are told in place
-    of the status."""
+    """The result of one change."""
 
     address: str
     action: Action
     status: OutcomeStatus
+    """The worst status among its steps."""
     reason: str = ""
     fault_advice: str = ""
     takes_away: bool = False
+    """True if the change counts as destroyed, whatever its action is."""
     word: str = ""
+    """What people read in place of the status, or empty."""
 
     @property
     def ended(self) -> str:
+        """The status for people."""
         return self.word or self.status.value
 
 
 class ApplyReport(Struct, frozen=True):
-    """rows: one a change; run: id of the run; next: the command to go on with, if any; blocked:
-    how many changes of the plan were left out."""
+    """The results of one apply."""
 
     rows: tuple[ResultRow, ...]
+    """One per change."""
     run: str = ""
+    """The id of the run."""
     next: str = ""
+    """The command that continues, if any."""
     blocked: int = 0
+    """How many blocked changes of the plan were left out."""
 
 
-# In the order to read them: what nobody knows yet comes first.
+# Worst first, which is also the reading order. Unknown is worse than failed: nobody knows yet
+# whether the system was changed.
 STATUSES = (
     OutcomeStatus.UNKNOWN,
     OutcomeStatus.FAILED,
@@ -55,14 +63,14 @@ STATUSES = (
 )
 
 _WHY = {
-    OutcomeStatus.UNKNOWN: "it may have happened; the next run reads before it decides",
-    OutcomeStatus.SKIPPED: "not sent, because what it depends on was not applied",
-    OutcomeStatus.STARTED: "the {task_on_it} goes on in the background; the next apply "
-    "says how it stands",
+    OutcomeStatus.UNKNOWN: "the request may have taken effect; the next run checks that first",
+    OutcomeStatus.SKIPPED: "not sent, because a change that it depends on was not applied",
+    OutcomeStatus.STARTED: "the {task_on_it} continues in the background; the next apply reports "
+    "its progress",
 }
 
 NOT_APPLIED = "not applied"
-"""What failed and certainly had no effect, such as a request that could not be sent."""
+"""Said of a failure that certainly had no effect, such as a request that could not be sent."""
 
 _DONE = (("added", Action.CREATE), ("changed", Action.UPDATE), ("destroyed", Action.DELETE))
 _DONE_TOO = (
@@ -79,8 +87,10 @@ def make_apply_report(
     blocked: int = 0,
     words: Vocabulary = NO_WORDS,
 ) -> ApplyReport:
-    """The report of outcomes; a change with several steps comes once with each of them. words: of
-    the providers."""
+    """Collect outcomes into a report.
+
+    results: a change with several steps appears once for each of them; words: of the providers.
+    """
     changes: dict[object, tuple[Change, list[Outcome]]] = {}
     for change, outcome in results:
         changes.setdefault((change.identity, change.address), (change, []))[1].append(outcome)
@@ -92,8 +102,8 @@ def make_apply_report(
 
 
 def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
-    """The table and a last line that counts, with a final newline. Applied changes are listed
-    only if they are few, of skipped ones the first; all others always."""
+    """The table and a last line with counts, with a final newline."""
+    # Failed, unknown and started changes are always listed: somebody has to look at each of them.
     paint = Paint(colour)
     rows = sorted(report.rows, key=lambda row: (STATUSES.index(row.status), row.address))
     tally = Counter(row.status for row in rows)
@@ -101,11 +111,11 @@ def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
     listed = [row for row in rows if few or row.status is not OutcomeStatus.APPLIED]
     skipped = [row for row in listed if row.status is OutcomeStatus.SKIPPED]
     rest = {*skipped[SKIPPED_LIMIT:]}
-    told = _render_table([row for row in listed if row not in rest], paint)
+    table = _render_table([row for row in listed if row not in rest], paint)
     if rest:
-        told.append(f"  … and {len(rest):,} more that were skipped")
+        table.append(f"  … and {len(rest):,} more skipped")
     left = f" {report.blocked} blocked." if report.blocked else ""
-    lines = [*told, *([""] if listed else []), _render_last_line(rows, tally, paint) + left]
+    lines = [*table, *([""] if listed else []), _render_last_line(rows, tally, paint) + left]
     if report.run:
         lines.insert(-1, f"Run: {inline(report.run)}")
     if report.next:
@@ -114,7 +124,7 @@ def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
 
 
 def count_applied(rows: Iterable[ResultRow]) -> Counter[Action]:
-    """The applied changes by what they count as."""
+    """The number of applied changes by action; those that take something away are deletions."""
     done = (row for row in rows if row.status is OutcomeStatus.APPLIED)
     return Counter(Action.DELETE if row.takes_away else row.action for row in done)
 
@@ -124,6 +134,7 @@ def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> Resu
     fault = worst.fault
     why = _WHY.get(worst.status, "").format(task_on_it=words.task_on_it)
     reason = f"{fault.code}: {fault.message}" if fault else why
+    # "Connection reset" alone reads like a failure, so the sentence about unknown results follows.
     if fault and worst.status is OutcomeStatus.UNKNOWN:
         reason = f"{reason}; {_WHY[OutcomeStatus.UNKNOWN]}"
     if worst.ticket and not fault:
@@ -167,9 +178,9 @@ def _render_last_line(
 
 
 def _render_title(tally: Counter[OutcomeStatus]) -> str:
-    """Says in part only where a part is certain."""
+    """`Applied in part` only if some change certainly was applied."""
     if tally[OutcomeStatus.APPLIED] or tally[OutcomeStatus.STARTED]:
         done = tally.keys() <= {OutcomeStatus.APPLIED, OutcomeStatus.STARTED}
         return "Applied, with work under way" if done else "Applied in part"
     unknown = tally[OutcomeStatus.UNKNOWN]
-    return "Not known yet whether anything was applied" if unknown else "Nothing applied"
+    return "It is unknown whether anything was applied" if unknown else "Nothing applied"

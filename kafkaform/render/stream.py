@@ -1,7 +1,7 @@
-"""JSON lines for machines that follow a plan or an apply, in the shape of Terraform's UI.
+"""Turn plans and applies into JSON lines for programs, in the shape of Terraform's UI messages.
 
-Each function gives one event as data or several; `Stream` stamps and writes them. Only ASCII
-leaves, so a name can neither forge a line nor move a terminal.
+Each function makes one event or several, as data. `Stream` adds time and level and writes them as
+ASCII, so that no name can forge a line or control a terminal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from .text import SENSITIVE, inline, render_json
 from .view import PlanView, make_view
 
 UI_VERSION = "1.2"
+"""The version of Terraform's messages that these follow."""
 
+# Terraform has no word for an adoption. It writes nothing, so that a no-op is the honest one.
 _ACTIONS = {
     Action.CREATE: "create",
     Action.UPDATE: "update",
@@ -44,7 +46,7 @@ _ACTIONS = {
 
 
 class Stream(Struct, frozen=True):
-    """Writes events as lines without newline, with time, level and message."""
+    """Writes events as JSON lines without newline, with time and level."""
 
     clock: Clock
 
@@ -86,7 +88,7 @@ def make_diagnostics(items: Diagnostics) -> Iterator[Data]:
 
 
 def make_progress(event: Event) -> Data:
-    """What long work reports, for consumers that draw it themselves."""
+    """The progress of long work, for programs that draw it themselves."""
     if isinstance(event, Message):
         return make_log(event.text)
     return _make_event("progress", event.label, progress=_make_progress(event))
@@ -96,8 +98,10 @@ def make_progress(event: Event) -> Data:
 
 
 def list_plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]:
-    """A whole plan: diagnostics, drift, planned changes, counts, outputs. words: of its
-    providers."""
+    """A whole plan: diagnostics, drift, planned changes, counts, outputs.
+
+    words: of its providers.
+    """
     seen = make_view(plan, words)
     yield from make_diagnostics(plan.diagnostics)
     for instance in plan.instances.values():
@@ -113,7 +117,7 @@ def list_plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]
 
 
 def make_planned_change(change: Change) -> Data:
-    """One change; what is blocked is a noop that says why."""
+    """One change. A blocked one is a noop that says why."""
     blocked = change.blocked
     body: Data = {
         "resource": make_resource(change),
@@ -132,6 +136,7 @@ def make_planned_change(change: Change) -> Data:
 
 
 _BLOCK = ("kind", "reason", "advice")
+"""Fields of a blocker that programs get."""
 
 
 def make_resource_drift(change: Change) -> Data:
@@ -147,7 +152,7 @@ def make_resource_drift(change: Change) -> Data:
 
 
 def make_change_summary(seen: PlanView, token: str) -> Data:
-    """The counts of the plan's last line, with its approval token."""
+    """The counts of the plan's last line, and the plan's approval token."""
     counts = seen.counts
     body: Data = {
         "add": counts.add,
@@ -184,12 +189,16 @@ def make_apply_start(change: Change) -> Data:
 
 
 def make_apply_progress(change: Change, elapsed: float) -> Data:
-    """elapsed: seconds since apply_start."""
+    """A sign of life of a change that takes long. elapsed: seconds since its `apply_start`."""
     return _make_hook("apply_progress", change, "still running", elapsed)
 
 
 def make_apply_result(change: Change, outcome: Outcome, elapsed: float) -> Data:
-    """`apply_complete`, or `apply_errored` for what failed, was skipped or is unknown."""
+    """`apply_complete`, or `apply_errored` if the step failed, was skipped or is unknown.
+
+    elapsed: seconds since `apply_start`.
+    """
+    # Work that was started counts as complete: no later event of this stream can report its end.
     good = outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
     kind = "apply_complete" if good else "apply_errored"
     event = _make_hook(kind, change, outcome.status.value, elapsed)
@@ -207,7 +216,7 @@ def make_apply_result(change: Change, outcome: Outcome, elapsed: float) -> Data:
 
 
 def make_apply_summary(report: ApplyReport) -> Data:
-    """The closing counts of an apply, with each result that is not simply applied."""
+    """The counts at the end of an apply, and each result that is not simply applied."""
     done = count_applied(report.rows)
     body: Data = {
         "add": done[Action.CREATE],
@@ -236,7 +245,7 @@ def make_apply_summary(report: ApplyReport) -> Data:
 
 
 def make_outputs(items: Iterable[Output]) -> Data:
-    """The values after an apply, sensitive ones masked."""
+    """The outputs after an apply, sensitive values masked."""
     values = {item.name: _make_output(item) for item in items}
     return _make_event("outputs", f"Outputs: {len(values)}", outputs=values)
 
@@ -245,11 +254,12 @@ def make_outputs(items: Iterable[Output]) -> Data:
 
 
 def make_resource(change: Change) -> Data:
-    """Which object an event is about, in Terraform's words."""
+    """The object of an event, in Terraform's fields."""
     try:
         address = parse_address(change.address)
         module, name, key = ".".join(address.module), address.name, address.key
     except ValueError:
+        # An object without a block has its identity in place of an address.
         module, name, key = "", change.address, None
     return {
         "addr": change.address,

@@ -1,9 +1,11 @@
-"""Colours for terminals: a table of styles and one function that applies them."""
+"""Colour text for terminals."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+# Names, so that the meaning of a colour is decided here alone. Codes 30 to 37 follow the colour
+# scheme of the terminal; exact colours would be unreadable on some backgrounds.
 SGR = {
     "create": "32",
     "update": "33",
@@ -27,9 +29,10 @@ SGR = {
 
 
 class Paint(Struct, frozen=True):
-    """Calls return text in a style of `SGR`, or the text alone without colour."""
+    """Called with a style of `SGR` and a text, returns the text in that style."""
 
     colour: bool
+    """False returns every text unchanged."""
 
     def __call__(self, style: str, text: str) -> str:
         code = SGR.get(style, "")

@@ -1,7 +1,8 @@
-"""The one place where values and messages become text for people.
+"""Turn values and messages into text that is safe to print.
 
-Names, configuration values, principals and messages of servers are foreign, as `core.foreign` says.
-Every renderer passes them through `inline`, `render_block` or `render_value`.
+Names, configuration values, principals and server messages are foreign text
+(`core/text/foreign.py`): they can contain terminal escapes, line breaks or log commands. Every
+renderer passes them through `inline`, `render_block` or `render_value`.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from ..core.canonical import dumps, render_number
-from ..core.cell_width import cell_width
-from ..core.foreign import escape_formula as escape_formula
-from ..core.foreign import escape_log_commands
-from ..core.foreign import inline as inline
+from ..core.text.cell_width import cell_width
+from ..core.text.foreign import escape_formula as escape_formula
+from ..core.text.foreign import escape_log_commands
+from ..core.text.foreign import inline as inline
+from ..core.text.quantity import render_count as render_count
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"
 NOT_SET = "(not set)"
 SENSITIVE = "(sensitive)"
 MESSAGE_LIMIT = 500
+"""Characters of a server's message that people see. Some servers answer with a stack trace."""
 
 
 def render_block(text: str) -> str:
-    """`inline` for text that may have lines of its own."""
+    """`inline` for text of several lines, which stay separate lines."""
     return "\n".join(map(inline, text.split("\n")))
 
 
@@ -33,24 +36,25 @@ def quote(text: str) -> str:
 
 
 def render_json(data: object) -> str:
-    """JSON for programs, on one line, which may be printed into a build log."""
+    """JSON for programs, on one line."""
+    # Build systems read commands such as `::add-mask::` from their logs, also inside JSON.
     return escape_log_commands(dumps(data))
 
 
 def render_message(text: str) -> str:
-    """An error text from elsewhere, on one line; one that is too long is cut, and says so and
-    where it is whole."""
+    """A server's error message on one line. A long one is cut and says where all of it is."""
     whole = inline(text.strip())
     if len(whole) <= MESSAGE_LIMIT:
         return whole
-    told = f"{len(whole):,} characters, all of them with --json and in the audit log"
-    return f"{whole[:MESSAGE_LIMIT]}… ({told})"
+    rest = f"{len(whole):,} characters; --json and the audit log have them all"
+    return f"{whole[:MESSAGE_LIMIT]}… ({rest})"
 
 
 def render_value(item: Value) -> str:
-    """One value for people, whole: strings quoted, numbers exact."""
+    """One value for people, complete: strings quoted, numbers exact."""
     if item is None:
         return NOT_SET
+    # Before numbers: Python's bool is an int.
     if isinstance(item, bool):
         return "true" if item else "false"
     if isinstance(item, int | Decimal):
@@ -66,8 +70,7 @@ def render_value(item: Value) -> str:
 
 
 def render_spread(item: Value, width: int) -> Iterator[str]:
-    """`render_value`, over several lines if it is a collection that takes more than `width`
-    columns."""
+    """`render_value` as lines: a collection wider than `width` columns takes several."""
     one = render_value(item)
     if cell_width(one) <= width or not isinstance(item, FrozenMap | tuple):
         yield one
@@ -94,35 +97,24 @@ def _render_reference(ref: SecretRef) -> str:
 
 
 def mask_value(item: Value, sensitive: bool) -> str:
-    """`render_value`, or what may be said about a sensitive one: whether it is set, and its
-    reference."""
+    """`render_value`. Of a sensitive value, only whether it is set, and its reference."""
     if item is None or isinstance(item, SecretRef) or not sensitive:
         return render_value(item)
     return SENSITIVE
 
 
-def render_pair(before: Value, after: Value, sensitive: bool = False) -> tuple[str, str]:
-    """Both sides of a change, whole."""
-    return mask_value(before, sensitive), mask_value(after, sensitive)
-
-
-def render_count(number: int, noun: str, plural: str = "") -> str:
-    """`1 object`, `1,200 objects`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def render_path(path: tuple[str, ...]) -> str:
-    """A path for people: `config.retention.ms`; the empty path is the object itself."""
+    """A path for people: `config.retention.ms`. The empty path is the object itself."""
     return inline(".".join(path)) if path else "object"
 
 
 def pad_text(text: str, width: int) -> str:
-    """The text, filled with spaces to `width` columns."""
+    """The text, padded with spaces to `width` columns."""
     return text + " " * (width - cell_width(text))
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` columns, broken after blanks and commas if possible."""
+    """The text in lines of at most `width` columns, broken after spaces and commas if possible."""
     lines = []
     while cell_width(text) > width:
         end = next(n for n in range(width, 0, -1) if n == 1 or cell_width(text[:n]) <= width)
@@ -133,9 +125,10 @@ def wrap_text(text: str, width: int) -> list[str]:
 
 
 def render_table(rows: list[list[str]], right: frozenset[int] = frozenset()) -> list[str]:
-    """Lines of aligned columns, two spaces apart. right: columns set flush right."""
+    """The rows as lines with aligned columns, two spaces apart. right: columns aligned right."""
     if not rows:
         return []
+    # Columns of the terminal, not characters: a CJK character takes two, a combining one none.
     widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""What a dry run says of each change, for people and as JSON lines."""
+"""Render the result of a dry run for each change, as text and as JSON lines."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from msgspec import Struct
 from ..core.change import Change, Evidence, Verdict
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ..plan.model import Plan
+from .evidence import STRENGTH, render_evidence
 from .jsonplan import Data
-from .lines import render_evidence
 from .stream import make_resource
 from .text import inline
 
 REFUSED = "refused"
-WAITS = "waits for other changes, and is checked when its turn comes"
-_STRENGTH = tuple(Evidence)
+WAITS = "depends on other changes, so it is checked just before it is sent"
 
 
 class CheckedChange(Struct, frozen=True):
-    """One change that sends something. evidence: of its weakest step; None if one of its steps
-    waits for others; fault: why the change was refused, or empty; how: the evidence in words."""
+    """One change that sends something, and the result of its dry run."""
 
     change: Change
     evidence: Evidence | None
+    """Of its weakest step. None if the change was refused, or has a step that waits for others."""
     fault: str = ""
+    """Why the change was refused, or empty."""
     how: str = WAITS
+    """The evidence in words."""
 
     @property
     def text(self) -> str:
@@ -38,17 +39,20 @@ class CheckedChange(Struct, frozen=True):
 def list_checked(
     plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
 ) -> Iterator[CheckedChange]:
-    """Each change that sends something, in the plan's order. verdicts: by step id; words: of the
-    plan's providers."""
+    """Each change that sends something, in the plan's order.
+
+    verdicts: by step id; words: of the plan's providers.
+    """
     for change in plan.effective:
         asked = [step for step in change.steps if step.id in verdicts]
         found = [verdicts[step.id] for step in asked]
         faults = (verdict.fault.message for verdict in found if verdict.fault is not None)
         fault = next(faults, "")
+        # A step without a verdict cannot be checked yet: it needs what an earlier step creates.
         if fault or (change.steps and len(found) < len(change.steps)):
             yield CheckedChange(change, None, fault)
         elif change.steps:
-            weakest = max((v.evidence for v in found), key=_STRENGTH.index)
+            weakest = max((v.evidence for v in found), key=STRENGTH.index)
             names = (step.request.name for step in asked)
             pairs = list(zip(names, (v.evidence for v in found), strict=True))
             how = render_evidence(pairs, words.get(change.identity.instance, NEUTRAL))
@@ -58,7 +62,7 @@ def list_checked(
 def render_validation(
     plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
 ) -> str:
-    """One line a change."""
+    """The result as text without a final newline, one line per change."""
     rows = list_checked(plan, verdicts, words)
     lines = [f"  {inline(row.change.address)}: {inline(row.text)}" for row in rows]
     return "\n".join(("Dry run:", *lines)) if lines else "Dry run: nothing would be sent."
@@ -67,7 +71,7 @@ def render_validation(
 def list_validation_events(
     plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
 ) -> Iterator[Data]:
-    """One event a change; `evidence` is null for a change that waits or was refused."""
+    """One event per change; `evidence` is null for a change that waits or was refused."""
     for row in list_checked(plan, verdicts, words):
         yield {
             "type": "validation",

@@ -1,4 +1,4 @@
-"""The seam to where a state lives."""
+"""The seam to the place of a state: its lock, its loads and its saves."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from .model import State
 
 
 class LockInfo(Struct, frozen=True):
-    """Who holds a lock, and for what. started: RFC 3339, UTC; command: as it was typed."""
+    """The run that has a lock."""
 
     run: str
+    """Its id."""
     who: str
+    """Who runs it."""
     host: str
+    """The computer on which it runs."""
     pid: int
+    """Its process there."""
     started: str
+    """When it began, RFC 3339, UTC."""
     command: str
+    """The command as it was typed."""
 
     def __str__(self) -> str:
         return (
@@ -29,73 +35,81 @@ class LockInfo(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """state: None if there is none yet; version: opaque, what a save must still find there."""
+    """A state as it was loaded."""
 
     state: State | None
+    """The state, None if there is none yet."""
     version: str | None
+    """Opaque: the version that a save must still find there."""
 
 
 class Lease(Protocol):
-    """The lock while it is held."""
+    """The lock, while a run has it."""
 
+    # The last request of a run that lost the lock may still take effect, so nothing is recovered
+    # before that is over (architecture §4.7).
     @property
     def taken_over(self) -> float | None:
-        """When the lease of a holder that never gave it back had ended, at the latest: seconds
-        on `Clock.monotonic`; None if the lock was free. What that holder sent just before may
-        still take effect, so nothing is recovered until that is over (architecture §4.7)."""
+        """When the lease of a run that never gave it back had ended at the latest, in seconds on
+        `Clock.monotonic`; None if the lock was free."""
 
+    # Asked between intent and request. A process may sleep for any time between two lines of code,
+    # so a lock that was ours a moment ago proves nothing (decisions/018).
     def ensure(self, seconds: float) -> None:
-        """Asked between an intent and its request: the lock stays ours for that long, whatever
-        others do. Raises Locked if that is not certain; then nothing may be sent any more."""
+        """Raises Locked unless the lock is certain to stay ours for that long, whatever others do.
+        After that nothing must be sent."""
 
 
 class Held(Struct, frozen=True):
-    """A lock that the kernel or the process itself frees: it is ours until then."""
+    """A lock that is ours until the kernel or the process itself frees it."""
 
     taken_over: float | None = None
+    """Nobody had it before."""
 
     def ensure(self, seconds: float) -> None:
-        """It cannot end while this process runs."""
+        """Nothing to do: it cannot end while this process runs."""
 
 
 class Backend(Protocol):
-    """Where one state lives.
+    """The place of one state.
 
-    Must: write wholly or not at all, durably, and only over the version that was loaded; keep
-    earlier versions. Must not: write through links, or over a state that it cannot read.
+    An implementation must write atomically and durably, only over the version that was loaded, and
+    must keep earlier versions. It must not write through links, or over a state that it cannot
+    read.
     """
 
     @property
     def location(self) -> str:
-        """How messages name the state."""
+        """The name of the state in messages."""
 
     @property
     def earlier(self) -> str:
-        """How messages name the place of earlier versions."""
+        """The name of the place of earlier versions in messages."""
 
     def lock(self, info: LockInfo, timeout: float, clock: Clock) -> AbstractContextManager[Lease]:
-        """Hold the lock. timeout: seconds. Raises Locked naming who holds it."""
+        """Take the lock for the time of the context. timeout: seconds to wait for it. Raises Locked
+        naming the run that has it."""
 
     def holder(self) -> LockInfo | None:
-        """Who holds the lock now, None if nobody does."""
+        """The run that has the lock now, None if nobody has it."""
 
     def break_lock(self, run: str) -> LockInfo:
-        """End the lock of a run that died before it could give it back; who held it. Raises
-        Locked if that run does not hold it, or must be ended instead."""
+        """End the lock of a run that died before it could give it back, and return whose it was.
+        Raises Locked if that run does not have it, or if its process has to be ended instead."""
 
     def probe(self) -> None:
-        """Prove that this place does what the above relies on. Raises StorageError."""
+        """Prove that the place keeps the promises above. Raises StorageError."""
 
     def load(self) -> Loaded:
-        """The state as it stands. Raises StorageError if it cannot be read or trusted."""
+        """The current state. Raises StorageError if it cannot be read or trusted."""
 
     def save(self, state: State, version: str | None) -> str:
-        """Write a state over `version`; the new version. Raises Locked if another version is
-        there, StorageError if it cannot be written (the old one is then intact)."""
+        """Write a state over `version`, and return the new version. Raises Locked if another
+        version is there, StorageError if it cannot be written; the old one is intact then."""
 
     def check_writable(self, size: int = 0) -> None:
-        """Refuse before anything is sent if a save of `size` bytes could not succeed.
-        Raises StorageError."""
+        """Raises StorageError if a save of `size` bytes could not succeed. Called before anything
+        is sent."""
 
     def rescue(self, state: State) -> str:
-        """After a failed save: write the state elsewhere and say where. Raises StorageError."""
+        """Write the state elsewhere after a failed save, and return where. Raises StorageError."""

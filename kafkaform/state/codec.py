@@ -1,7 +1,8 @@
-"""States as bytes: one member a line, one object a line, sorted. Equal states, equal bytes.
+"""States as bytes: one line for each member and each object, sorted, so that equal states are equal
+bytes.
 
-The checksum is the SHA-256 of the file without the checksum's own line, so that every byte
-counts and `grep -v '^"checksum"' FILE | sha256sum` proves a file without kafkaform.
+The checksum is the SHA-256 of the file without the line of the checksum. So every byte counts, and
+`grep -v '^"checksum"' FILE | sha256sum` proves a file without kafkaform.
 """
 
 from __future__ import annotations
@@ -33,17 +34,19 @@ MEMBERS = frozenset(
     }
 )
 _SHOWN = 80
-"""Characters of a member that a message shows."""
+"""How many characters of a member a message shows."""
 _CHECKSUM = re.compile(rb'\{\n"audit_head":[^\n]*\n("checksum":"([0-9a-f]{64})",\n)')
 
 
 class _Wrong(ValueError):
-    """Says which part of a state breaks which rule."""
+    """A part of a state breaks a rule; the message says which and how."""
 
 
 def encode(state: State) -> bytes:
-    """The bytes of a state, with a final newline. Raises StorageError for one that could not be
+    """The bytes of a state, with a final newline. Raises StorageError for a state that could not be
     read again."""
+    # A state that nobody can read is worse than none: every later command would stop at it, and the
+    # last sound version would be one save further away.
     head = state.audit_head
     anchor = FrozenMap(seq=head.seq, hash=head.hash) if head else None
     try:
@@ -81,11 +84,13 @@ ADVICE = (
 
 
 def decode(data: bytes, where: str, advice: Callable[[], str] = lambda: ADVICE) -> State:
-    """The state in these bytes. where: the file's name, for messages; advice: what to do about
-    one that is damaged.
+    """The state in these bytes. where: the name of the file, for messages; advice: what to do about
+    a damaged one.
 
     Raises StorageError for anything that is not, byte for byte, a state that was saved.
     """
+    # An empty file, such as a full disk leaves behind, is damage and never an empty state: that
+    # would turn every object into one that nobody manages.
     try:
         members = _parse_members(data, where)
         return _build_state(members)
@@ -100,6 +105,7 @@ def _parse_members(data: bytes, where: str) -> FrozenMap:
     if not isinstance(found, FrozenMap) or "format" not in found:
         raise _Wrong("it is not a kafkaform state")
     if type(found["format"]) is int and found["format"] > FORMAT:
+        # Before the checksum and the members, which a later format may define differently.
         raise StorageError(
             f"{where} has state format {found['format']}, written by kafkaform "
             f"{found.get('kafkaform_version', '(unknown)')}; this version reads up to {FORMAT}",
@@ -121,7 +127,7 @@ def _compute_checksum(data: bytes) -> str:
 
 
 def encode_row(row: Row) -> FrozenMap:
-    """A row as an edit of the state is logged with it: what the state file has of it."""
+    """A row as the record of an edit contains it: the same members as in the state file."""
     return FrozenMap(_list_row_members(row))
 
 
@@ -205,7 +211,7 @@ def _is_outputs(value: Value) -> bool:
 
 
 def _is_output(value: Value) -> bool:
-    """A value without secrets, and whether it is sensitive; then it is not kept."""
+    """True for a value without secrets and a flag that says whether it is sensitive."""
     return (
         isinstance(value, FrozenMap)
         and value.keys() >= {"value", "sensitive"}
@@ -215,7 +221,7 @@ def _is_output(value: Value) -> bool:
 
 
 def has_secret(value: Value) -> bool:
-    """Whether a secret reference is anywhere in this value: a state keeps none."""
+    """True if this value contains a secret reference; a state contains none."""
     if isinstance(value, FrozenMap):
         return any(map(has_secret, value.values()))
     if isinstance(value, tuple):
@@ -228,6 +234,7 @@ def _is_count(value: Value) -> bool:
 
 
 Rules = Mapping[str, tuple[Callable[[Value], bool], str]]
+"""Name of a member -> whether a value is allowed, and what is allowed in words."""
 
 _STATE_RULES: Rules = {
     "kafkaform_version": (_is_text, "text"),
@@ -264,7 +271,7 @@ _ROW_RULES: Rules = {
 
 
 def find_row_fault(name: str, value: Value) -> str:
-    """What a row's member of this name has to be, if it may not be this; or nothing."""
+    """What the member of a row has to be, if it must not be this value; otherwise an empty text."""
     rule, wanted = _ROW_RULES[name]
     return "" if rule(value) else wanted
 
@@ -322,7 +329,7 @@ def _refuse_other_members(data: FrozenMap, members: Set[str], whose: str) -> Non
 
 
 def _clip(value: Value) -> str:
-    """What a member holds, for a message: a damaged file may hold anything."""
+    # A damaged file may contain anything, also a member of a megabyte.
     text = str(value)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 

@@ -1,4 +1,4 @@
-"""Changes of a state as pure functions: each takes one and gives another."""
+"""Edits of a state as pure functions: each takes a state and returns another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import Row, State
 
 
 def put_row(state: State, row: Row) -> State:
-    """The state with this row in place of what was recorded of its object."""
+    """The state with this row instead of the one that its object had."""
     return put_rows(state, (row,))
 
 
@@ -26,7 +26,7 @@ def drop_row(state: State, identity: Identity) -> State:
 
 
 def put_rows(state: State, rows: Iterable[Row] = (), drops: Iterable[Identity] = ()) -> State:
-    """The state without `drops` and then with `rows`; copies the map once."""
+    """The state without `drops`, and then with `rows`."""
     objects = dict(state.objects)
     for identity in drops:
         objects.pop(identity, None)
@@ -35,7 +35,7 @@ def put_rows(state: State, rows: Iterable[Row] = (), drops: Iterable[Identity] =
 
 
 def set_scope(state: State, instance: str, scope_id: str) -> State:
-    """The state bound to this system for this provider instance."""
+    """The state whose provider instance is bound to this system."""
     return replace(state, providers=state.providers.with_items({instance: scope_id}))
 
 
@@ -51,15 +51,16 @@ def set_head(state: State, head: Head) -> State:
 
 def count_change(before: State, after: State) -> State:
     """`after` as it is to be saved: with the next serial if anything but the anchor differs."""
+    # Every run moves the anchor, but the serial counts changes of what is recorded.
     same = replace(after, audit_head=before.audit_head, serial=before.serial) == before
     return replace(after, serial=before.serial if same else before.serial + 1)
 
 
 def drop_address(state: State, address: str) -> State:
-    """The address, its instances and children own nothing any more; an object without an owner
-    leaves the state and stays where it is live.
+    """The state in which the address, its instances and its children own nothing.
 
-    Raises UsageError if the text is no address or owns nothing.
+    An object without an owner leaves the state and stays live. Raises UsageError if the text is
+    not an address, or owns nothing.
     """
     wanted = _parse_address(address)
     left = {
@@ -74,10 +75,11 @@ def drop_address(state: State, address: str) -> State:
 
 
 def move_address(state: State, source: str, target: str) -> State:
-    """What `source`, its instances and children own, `target` owns from now on, in
-    `depends_on` too.
+    """The state in which `target` owns what `source`, its instances and its children owned; rows
+    that depend on them follow.
 
-    Raises UsageError: source owns nothing, target owns something already or is of another type.
+    Raises UsageError if source owns nothing, or if target owns something already or has another
+    type.
     """
     old, new = _parse_address(source), _parse_address(target)
     _find_owned(state, source)
@@ -90,23 +92,23 @@ def move_address(state: State, source: str, target: str) -> State:
     if taken:
         raise UsageError(f"{taken[0]} is in the state already", "Move or remove that first.")
 
-    def renamed(text: str) -> str:
+    def rename(text: str) -> str:
         return str(rename_address(parse_address(text), old, new) or text)
 
-    return put_rows(state, _rename_owners(state.objects.values(), renamed))
+    return put_rows(state, _rename_owners(state.objects.values(), rename))
 
 
-def _rename_owners(rows: Iterable[Row], renamed: Callable[[str], str]) -> Iterable[Row]:
-    """Only the rows that change."""
+def _rename_owners(rows: Iterable[Row], rename: Callable[[str], str]) -> Iterable[Row]:
+    """The rows that change."""
     for row in rows:
-        owners = tuple(sorted({renamed(owner) for owner in row.owners}))
-        depends_on = tuple(renamed(other) for other in row.depends_on)
+        owners = tuple(sorted({rename(owner) for owner in row.owners}))
+        depends_on = tuple(rename(other) for other in row.depends_on)
         if set(owners) != set(row.owners) or depends_on != row.depends_on:
             yield replace(row, owners=owners, depends_on=depends_on)
 
 
 def _is_in_the_way(target: Address, owner: str, source: Address) -> bool:
-    """True if this owner stands where the move would put something; what moves away does not."""
+    """True if this owner is where the move would put something, and does not move itself."""
     address = parse_address(owner)
     return target.contains(address) and not source.contains(address)
 

@@ -1,4 +1,4 @@
-"""The recorded world: which live objects are ours, since when, and as what."""
+"""The recorded world: the live objects that are ours, and what we know about each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from ..core.address import parse_address
+from ..core.change import Ownership
 from ..core.head import Head
 from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap
@@ -14,40 +15,59 @@ from ..core.value import EMPTY, FrozenMap
 FORMAT = 1
 
 PROTECTIONS = ("no", "default", "explicit")
+"""How well a row protects its object against deletion, weakest first."""
 
 
 class Row(Struct, frozen=True):
-    """One object, held once however many blocks own it.
-
-    owners: addresses as text, sorted; origin: seq of the audit record that created, adopted or
-    imported it; attributes: as applied, only what is set; protected: no, default or explicit;
-    depends_on: addresses as text; secret_version: the version of the secret last sent.
-    """
+    """One object, recorded once however many blocks own it."""
 
     identity: Identity
+    """Which object."""
     owners: tuple[str, ...]
+    """Addresses of the blocks that own it, as sorted text; at least one."""
+    # The state can be edited by hand, the log cannot without breaking its chain. So a deletion
+    # needs the record that this number names, not only the row (architecture §6).
     origin: int
+    """Number of the audit record that created, adopted or imported the object."""
     attributes: FrozenMap
+    """The attributes as they were applied; only what is set, and no secrets."""
     incarnation: str | None = None
+    """The system's id of the object, None for kinds without one."""
+    # Protection is kept here because a block that is deleted takes its own settings with it.
     protected: str = "no"
+    """One of PROTECTIONS."""
     owner: str | None = None
+    """The team that the block names; text for people."""
     labels: FrozenMap = EMPTY
+    """The labels of the block."""
     depends_on: tuple[str, ...] = ()
+    """Addresses that the block depends on, as text: the order of a later deletion."""
     secret_version: str | None = None
+    """The version of the secret that was sent last."""
+
+    @property
+    def ownership(self) -> Ownership:
+        """The bookkeeping part of the row."""
+        return Ownership(self.owners, self.protected, self.secret_version)
 
 
 class State(Struct, frozen=True):
-    """lineage: made once, never changes; serial: counts changes; providers: instance -> scope
-    id; outputs: name -> value, sensitive, deferred; audit_head: the last audit record whose
-    effects are in here."""
+    """Everything that is recorded about one configuration."""
 
     lineage: str
+    """The id of the state. It is made once and never changes; the log and plans carry it."""
     serial: int = 0
+    """How often the state has changed."""
     objects: Mapping[Identity, Row] = field(default_factory=dict)
+    """The recorded objects."""
     providers: FrozenMap = EMPTY
+    """Provider instance -> the scope id of the system that it is bound to."""
     outputs: FrozenMap = EMPTY
+    """Name of an output -> its `value`, `sensitive` and `deferred`."""
     audit_head: Head | None = None
+    """The last audit record whose effects are in here."""
     kafkaform_version: str = ""
+    """The version that wrote the state."""
 
     def find_owned(self, address: str) -> tuple[Row, ...]:
         """The rows that this address, one of its instances or one of its children owns.
@@ -62,9 +82,4 @@ class State(Struct, frozen=True):
         )
 
 
-def make_state(lineage: str, kafkaform_version: str = "") -> State:
-    """A state that has recorded nothing yet."""
-    return State(lineage, kafkaform_version=kafkaform_version)
-
-
-__all__ = ["FORMAT", "PROTECTIONS", "Head", "Row", "State", "make_state"]
+__all__ = ["FORMAT", "PROTECTIONS", "Head", "Row", "State"]

@@ -1,4 +1,4 @@
-"""Plans and comments in files that the user names: never through a link, never half written."""
+"""Save plans and review comments in files that the user names, and load plans from them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,30 @@ import contextlib
 import errno
 import os
 from pathlib import Path
+from typing import cast
 
 from ..apply.secrets import refuse_exposed
+from ..core import canonical
 from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.storage import make_storage_error
+from ..core.value import FrozenMap
 from ..core.words import Vocabulary, Words
 from ..plan.codec import decode, encode
 from ..plan.model import Plan
 from ..provider.registry import Registry
+from ..render.jsonplan import to_json
 from ..state.backends import files
 
 
 def save_file(path: Path, data: bytes, *, private: bool) -> None:
-    """Put a file in its place at once; another name of the file that was there keeps the old
-    bytes. private: for this user alone. Raises StorageError for a place that holds something
-    else than a file."""
+    """Replace a file atomically. A hard link to the earlier file keeps the old bytes.
+
+    private: only this user can read it. Raises StorageError, also for a link or a place that is
+    not a regular file.
+    """
     fresh = files.make_temporary_name(path)
     try:
+        # In a shared folder such as /tmp, whoever made the link would choose what is written.
         if path.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if path.exists() and not path.is_file():
@@ -39,15 +46,16 @@ def save_file(path: Path, data: bytes, *, private: bool) -> None:
 
 
 def _get_umask() -> int:
+    # The system tells the mask only to a process that sets it.
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def save_plan(plan: Plan, path: Path | str) -> None:
-    """Save a plan to be applied later, here or elsewhere, in a file for this user alone.
+    """Save a plan in a file that only this user can read, to apply it later.
 
-    Raises StorageError, and ConfigurationError for a plan that a secret stands in.
+    Raises StorageError, and ConfigurationError for a plan that contains a secret.
     """
     refuse_exposed(plan)
     save_file(Path(path), encode(plan), private=True)
@@ -56,9 +64,12 @@ def save_plan(plan: Plan, path: Path | str) -> None:
 def load_plan(path: Path | str) -> Plan:
     """The plan that `save_plan` or `kafkaform plan --out FILE` saved. Raises UsageError for what
     cannot be read, PlanRefused for what is no plan."""
-    path = Path(path)
+    return decode(_read_file(Path(path)), str(path))
+
+
+def _read_file(path: Path) -> bytes:
     try:
-        return decode(files.read(path.resolve()), str(path))
+        return files.read(path.resolve())
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or "it is a link that leads to itself"
         raise UsageError(
@@ -66,10 +77,38 @@ def load_plan(path: Path | str) -> Plan:
         ) from None
 
 
-def words_of(plan: Plan, registry: Registry) -> Vocabulary:
-    """The words of the plan's providers; a provider that is not installed here has none."""
+def load_plan_document(path: Path | str) -> FrozenMap:
+    """A plan as the document of `show --json`, from a saved plan or from such a document.
+
+    Raises UsageError for a file that cannot be read or holds neither, PlanRefused for a saved plan
+    that was altered.
+    """
+    data = _read_file(Path(path))
+    try:
+        found = canonical.loads(data)
+    except canonical.CanonicalError as error:
+        raise _make_no_plan_error(path, str(error)) from None
+    if isinstance(found, FrozenMap) and {"resource_changes", "kafkaform"} <= found.keys():
+        return found
+    plan = decode(data, str(path))
+    return cast(FrozenMap, canonical.loads(canonical.dumps(to_json(plan)).encode()))
+
+
+def _make_no_plan_error(path: Path | str, reason: str) -> UsageError:
+    return UsageError(
+        f"{path} holds no plan: {reason}",
+        "Name a plan saved with `kafkaform plan --out FILE`, or its JSON from "
+        "`kafkaform show --json FILE`.",
+    )
+
+
+def read_words(plan: Plan) -> Vocabulary:
+    """What the users of the plan's providers call their things. A provider that is not installed
+    here has no words."""
     words: dict[str, Words] = {}
+    registry = Registry()
     for instance in plan.instances:
+        # A plan can be shown where it was not made; renderers then use neutral words.
         with contextlib.suppress(ConfigurationError):
             words[instance] = registry.load(instance.partition(".")[0]).words
     return words

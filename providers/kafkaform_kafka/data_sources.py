@@ -1,7 +1,7 @@
-"""Data sources: what a configuration may ask of a cluster, and the answers.
+"""The data sources: their schemas, and their answers from a session.
 
-They are made of a session's own reads, so that a real cluster and the simulated one answer alike,
-and a hidden topic is never taken for a missing one.
+The answers come from the session's own reads, so that a real cluster and the simulated one answer
+alike, and a hidden topic is never taken for a missing one.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _BROKER = {"id": NUMBER, "host": STRING, "port": NUMBER, "rack": STRING}
 
 DATA: Mapping[str, ObjectSchema] = {
     "kafka_topic": make_schema(
-        "A topic that is there already. A missing one is an error.",
+        "An existing topic. A missing one is an error.",
         AttributeSchema("name", STRING, "Name of the topic.", required=True),
-        AttributeSchema("id", STRING, "The name again.", computed=True),
+        AttributeSchema("id", STRING, "The name of the topic.", computed=True),
         AttributeSchema("partitions", NUMBER, "Number of partitions.", computed=True),
         AttributeSchema("replication_factor", NUMBER, "Replicas of each partition.", computed=True),
         AttributeSchema(
@@ -69,76 +69,79 @@ DATA: Mapping[str, ObjectSchema] = {
             "Broker ids of each partition, the preferred leader first.",
             computed=True,
         ),
-        AttributeSchema("config", map_of(STRING), "The topic's own overrides.", computed=True),
+        AttributeSchema(
+            "config", map_of(STRING), "The config overrides of the topic.", computed=True
+        ),
         AttributeSchema(
             "topic_id", STRING, "The id that the cluster gave the topic.", computed=True
         ),
         AttributeSchema("internal", BOOL, "Whether it belongs to Kafka itself.", computed=True),
     ),
     "kafka_topics": make_schema(
-        "The topics that may be seen, in the order of their names. A topic that we may not "
-        "describe is left out by Kafka without a word.",
-        AttributeSchema("name", STRING, "Only topics whose name fits: * stands for any text."),
+        "The topics that the principal can see, sorted by name. Kafka leaves out topics without "
+        "the right to describe them, without an error.",
+        AttributeSchema("name", STRING, "Only topics whose names fit this pattern; * is any text."),
         AttributeSchema(
             "list",
             list_of(object_of(_TOPIC)),
-            "The topics; config is null where we may not see it. topic_name is the name again.",
+            "The topics. config is null without the right to read it. topic_name is the name.",
             computed=True,
         ),
         AttributeSchema(
             "complete",
             BOOL,
-            "Whether these are all topics that fit. Kafka never says so: false means that others "
-            "may be hidden.",
+            "Whether these are all topics that fit. Always false with Kafka, because other topics "
+            "can be hidden.",
             computed=True,
         ),
     ),
     "kafka_acls": make_schema(
-        "The ACLs that fit every argument that is given.",
+        "The ACLs that fit all arguments.",
         *acls.FIELDS,
         AttributeSchema(
             "resource_pattern_type_filter",
             STRING,
-            "Any: both pattern types; Match: every pattern that covers resource_name.",
+            "Any (the default): both pattern types; Match: every pattern that covers "
+            "resource_name.",
             choices=FILTERS,
         ),
         AttributeSchema(
             "list",
             list_of(object_of(dict.fromkeys(acls.NAMES, STRING))),
             "The ACLs, sorted by principal. A type or operation that is newer than this version "
-            "is its number.",
+            "is shown as its number.",
             computed=True,
         ),
-        AttributeSchema("complete", BOOL, "Whether these are all that there are.", computed=True),
+        AttributeSchema("complete", BOOL, "Whether these are all ACLs that fit.", computed=True),
     ),
     "kafka_quotas": make_schema(
-        "The quotas that fit every argument that is given: of a user, a client id or an address by "
-        "name, or with default; entity_type alone: every quota that names such a part.",
+        "The quotas that fit all arguments: of a user, a client id or an IP address by name, or of "
+        "the default entity with the name default. entity_type alone: all quotas with such a part.",
         *quotas.ENTITY,
         AttributeSchema(
             "list",
             list_of(object_of(quota_filter.FIELDS)),
-            "The quotas, sorted by id, which is the import id and tells the default user from one "
-            "of that name.",
+            "The quotas, sorted by id. The id is the import id; it distinguishes the default user "
+            "from a user with the name default.",
             computed=True,
         ),
-        AttributeSchema("complete", BOOL, "Whether these are all that there are.", computed=True),
+        AttributeSchema("complete", BOOL, "Whether these are all quotas that fit.", computed=True),
         conflicts=quotas.CONFLICTS,
     ),
     "kafka_cluster": make_schema(
-        "The cluster that the provider block leads to.",
+        "The cluster of the provider block.",
         AttributeSchema("cluster_id", STRING, "Id of the cluster.", computed=True),
         AttributeSchema("brokers", list_of(object_of(_BROKER)), "The live brokers.", computed=True),
         AttributeSchema(
             "controller_id",
             NUMBER,
-            "Node that leads the metadata quorum. null without Describe on Cluster.",
+            "The active controller. null without Describe on Cluster.",
             computed=True,
         ),
         AttributeSchema(
             "metadata_version",
             NUMBER,
-            "Level of the feature metadata.version that the cluster has finalized.",
+            "The finalized level of the feature metadata.version.",
             computed=True,
         ),
     ),
@@ -146,11 +149,13 @@ DATA: Mapping[str, ObjectSchema] = {
 
 
 class AnswerSource(Struct, frozen=True):
-    """Who answers. cluster: reads the values of `kafka_cluster` but metadata_version."""
+    """The session that answers, and what it cannot read by itself."""
 
     session: Session
     instance: str
+    # DescribeCluster names a random broker as the controller; the cluster's reader asks the quorum.
     cluster: Callable[[], FrozenMap | Fault]
+    """Reads the attributes of `kafka_cluster`, without metadata_version."""
 
 
 def answer_query(source: AnswerSource, name: str, arguments: FrozenMap) -> FrozenMap:
@@ -158,7 +163,7 @@ def answer_query(source: AnswerSource, name: str, arguments: FrozenMap) -> Froze
     `Session.query`)."""
     if name not in _ANSWERS:
         known = ", ".join(DATA)
-        advice = suggest(name, DATA) or f"there are {known}"
+        advice = suggest(name, DATA) or f"use one of {known}"
         raise KafkaformError(f"the kafka provider has no data source {name}", advice)
     return _ANSWERS[name](source, arguments)
 
@@ -186,13 +191,13 @@ def _answer_topic(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
 def _refuse_topic(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
     if isinstance(reading, Hidden):
         raise KafkaformError(
-            f'topic "{name}" is not there, or may not be seen: {reading.right} is missing',
+            f'topic "{name}" does not exist or is hidden: {reading.right} is missing',
             f"grant {reading.right}, or run as a principal that has it",
         )
     if isinstance(reading, Failed):
         raise _make_read_error(f'topic "{name}"', reading.fault)
     raise KafkaformError(
-        f'there is no topic "{name}"', "correct the name, or have the topic created first"
+        f'there is no topic "{name}"', "correct the name, or create the topic first"
     )
 
 
@@ -210,6 +215,7 @@ def _answer_topics(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
         key=lambda item: item.identity.key,
     )
     readings = source.session.read([item.identity for item in found])
+    # A topic can be deleted between the listing and the read.
     there = (item for item in found if not isinstance(readings[item.identity], Absent))
     return FrozenMap(
         {
@@ -220,7 +226,7 @@ def _answer_topics(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
 
 
 def _describe_listed(item: Observed, reading: Reading) -> FrozenMap:
-    """item: as the listing shows it; reading: the same topic read by name, for its configs."""
+    """One topic of the list. reading: the same topic, read by name for its configs."""
     if isinstance(reading, Failed):
         _refuse_topic(item.identity.key, reading)
     whole = reading if isinstance(reading, Observed) else None

@@ -1,4 +1,4 @@
-"""The Kafka provider: its types, its settings, and the door to a session."""
+"""The Kafka provider: its resource types, its settings, and how it opens a session."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from kafkaform.core.change import Change, Review
-from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from .connection.settings import CONFIG, check, read_settings
+from .connection import settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
 from .resource_kinds import KINDS
@@ -22,36 +21,30 @@ from .words import WORDS
 
 
 class KafkaProvider(Struct, frozen=True):
-    """See `kafkaform.provider.contract.Provider`; `make_provider` makes one."""
+    """Implements `kafkaform.provider.contract.Provider`; `make_provider` makes one."""
 
     kinds: tuple[ResourceKind, ...]
     types: Mapping[str, ResourceType]
+    """Resource types that blocks declare, by name."""
     commanded: Mapping[str, ResourceType]
+    """Resource types that only commands change, by name."""
     rights: Mapping[str, KindRights]
-    """What the guard against lock-outs looks after, by kind."""
+    """Kind -> the rights that the lock-out guard protects."""
+    data: Mapping[str, ObjectSchema]
+    """Data sources by name."""
+    config: ObjectSchema = settings.CONFIG
+    """The schema of the provider block."""
+    words: Words = WORDS
     name: str = "kafka"
 
-    @property
-    def words(self) -> Words:
-        return WORDS
-
-    @property
-    def config(self) -> ObjectSchema:
-        return CONFIG
-
-    @property
-    def data(self) -> Mapping[str, ObjectSchema]:
-        return DATA
-
-    def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
-        return check(config)
+    check = staticmethod(settings.check)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
-        settings = read_settings(instance, config, secrets)
+        known = settings.read_settings(instance, config, secrets)
         from .session import open_session  # noqa: PLC0415  # the clients take a quarter of a second to load
 
-        return open_session(settings, self.kinds)
+        return open_session(known, self.kinds)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         from .review import changes as review  # noqa: PLC0415  # only plans need it
@@ -67,13 +60,14 @@ class KafkaProvider(Struct, frozen=True):
 
 
 def make_provider(kinds: Sequence[ResourceKind]) -> KafkaProvider:
-    """A provider that knows these kinds of objects."""
+    """A provider for these kinds of objects."""
     types = [(kind, kind.type) for kind in kinds if kind.type is not None]
     return KafkaProvider(
         kinds=tuple(kinds),
         types={kind.name: type_ for kind, type_ in types if not kind.commanded},
         commanded={kind.name: type_ for kind, type_ in types if kind.commanded},
         rights={kind.name: kind.rights for kind in kinds if kind.rights is not None},
+        data=DATA,
     )
 
 

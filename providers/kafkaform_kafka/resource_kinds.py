@@ -1,4 +1,4 @@
-"""The kinds of objects that this provider knows: a line for each folder of `kinds/`."""
+"""The kinds of objects that this provider manages: one line for each folder of `kinds/`."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ KINDS: tuple[ResourceKind, ...] = (
     *leaders.KINDS,
     *rights.KINDS,
 )
-"""In the order in which documentation lists them."""
+"""In the order of the documentation."""

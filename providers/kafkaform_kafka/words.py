@@ -1,9 +1,10 @@
-"""What Kafka's users call what the engine talks about."""
+"""Kafka's terms for the engine's concepts (see `kafkaform.core.words`)."""
 
 from __future__ import annotations
 
 from kafkaform.core.words import Words
 
+# The engine must not know Kafka's words (tests/test_engine_words.py); its messages use these.
 WORDS = Words(
     system="cluster",
     node="broker",

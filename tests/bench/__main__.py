@@ -23,15 +23,15 @@ from kafkaform.core.progress import ignore_event
 from kafkaform.core.resource import Depth
 from kafkaform.plan.model import Options
 from kafkaform.provider.contract import Session
-from kafkaform.provider.registry import Registry
 from kafkaform.render.human import human
-from kafkaform.state.model import State, make_state
+from kafkaform.state.model import State
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.planning import plan_workspace
 from kafkaform.workflow.workspace import Workspace, open_sessions, open_workspace
 
 from ..kit.commands.process_folder import PROVIDER
-from ..kit.kafka.clusters import client, make, own_sandbox
+from ..kit.kafka.clusters import own_sandbox
+from ..kit.kafka.truth import observe
 from . import audit, language, scale, startup
 
 TOPICS, ROUNDS = 500, 5
@@ -79,8 +79,8 @@ def live() -> Iterator[tuple[Workspace, Session, State]]:
         text = head + "".join(map(block, range(TOPICS)))
         Path(folder, "main.kf.hcl").write_text(text, "utf-8")
         config = {"cleanup.policy": "delete", "retention.ms": "1000000"}
-        make(client(box), {f"bench.topic-{n:04}": (1, config) for n in range(TOPICS)})
-        state = make_state("")
+        observe(box).make({f"bench.topic-{n:04}": (1, config) for n in range(TOPICS)})
+        state = State("")
         with chdir(folder):
             space = open_workspace()
             with open_sessions(space, state, LogIndex()) as sessions:
@@ -93,7 +93,7 @@ def reading(space: Workspace) -> tuple[float, float]:
     text = (folder / "main.kf.hcl").read_text("utf-8")
 
     def ours() -> object:
-        return read_configuration(folder, Inputs(), Registry()).evaluate_desired()
+        return read_configuration(folder, Inputs()).evaluate().desired
 
     return seconds(ours), seconds(lambda: hcl2.loads(text))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kafkaform.audit.chain import seal_record
 from kafkaform.audit.event import RecordKind, encode, render_time
-from kafkaform.audit.record_bodies import Subject, make_outcome
+from kafkaform.audit.record_bodies import Subject, make_outcome_body
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import PathChange
 from kafkaform.core.head import GENESIS, Head
@@ -67,7 +67,7 @@ def body(number: int) -> FrozenMap:
         phase="part 1, round 1, phase 30",
         owners=(f"kafka_topic.{name}",),
     )
-    return make_outcome(subject, "applied", duration_ms=3)
+    return make_outcome_body(subject, "applied", duration_ms=3)
 
 
 def write(path: Path, records: int) -> Head:

@@ -14,7 +14,8 @@ from kafkaform.audit.event import Record
 from kafkaform.sandbox import Sandbox
 
 from ..kit.commands.process_folder import Folder
-from ..kit.kafka.clusters import client, own_sandbox, read
+from ..kit.kafka.clusters import own_sandbox
+from ..kit.kafka.truth import observe
 from ..kit.promises import pairs
 
 TOPICS, PARTITIONS = 2_000, 3
@@ -77,7 +78,7 @@ def test_two_thousand_topics(box: Sandbox, tmp_path: Path) -> None:
     assert sum(sizes.values()) == TOPICS * (1 + PARTITIONS + len(CONFIG))
     assert max(sizes.values()) <= MAX_RECORDS
 
-    live, state = read(client(box), "proof.scale-"), folder.state()
+    live, state = observe(box).topics("proof.scale-"), folder.state()
     assert len(live) == TOPICS
     assert all(topic.partitions == PARTITIONS for topic in live.values())
     assert all(topic.config == CONFIG for topic in live.values())

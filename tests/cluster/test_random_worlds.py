@@ -22,7 +22,7 @@ from kafkaform.audit.index import LogIndex
 from kafkaform.core.resource import Depth, Identity
 from kafkaform.plan.model import Plan
 from kafkaform.sandbox import Sandbox
-from kafkaform.state.model import make_state
+from kafkaform.state.model import State
 from kafkaform.workflow import planning, workspace
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
@@ -76,7 +76,7 @@ class Real:
     def rows(self) -> set[Identity]:
         with chdir(self.folder):
             space = workspace.open_workspace()
-            return set((space.backend.load().state or make_state("")).objects)
+            return set((space.backend.load().state or State("")).objects)
 
     def hands(self) -> AbstractContextManager[Any]:
         return nullcontext()
@@ -92,7 +92,7 @@ class Real:
 
     def _settle(self) -> None:
         kinds = [kind for kind in self.kinds if kind not in COMPOSITES]
-        session, deadline = self.others.session, time.monotonic() + 30
+        session, deadline = self.others.session, time.monotonic() + 120
         while time.monotonic() < deadline:
             one = [session.sweep(kind, Depth.FULL).items for kind in kinds]
             time.sleep(SETTLED)
@@ -171,5 +171,5 @@ def _session(folder: Path, settings: dict[str, Any]) -> tuple[AbstractContextMan
     stack = ExitStack()
     with chdir(place):
         space = workspace.open_workspace()
-        sessions = stack.enter_context(workspace.open_sessions(space, make_state(""), LogIndex()))
+        sessions = stack.enter_context(workspace.open_sessions(space, State(""), LogIndex()))
     return stack, sessions["kafka"]

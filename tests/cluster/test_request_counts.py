@@ -10,7 +10,7 @@ import pytest
 
 from ..kit.commands.process_folder import Folder
 from ..kit.kafka.clusters import own_sandbox
-from ..kit.proxy.counting import Counting, counting
+from ..kit.proxy.proxy import Proxy, proxying
 
 TOPICS = 1_000
 IN_ALL, PER_KEY = 40, 15
@@ -30,12 +30,12 @@ resource "kafka_topic" "many" {{
 @pytest.fixture(scope="module")
 def proxied(
     tmp_path_factory: pytest.TempPathFactory, own_brokers: None
-) -> Iterator[tuple[Folder, Counting]]:
+) -> Iterator[tuple[Folder, Proxy]]:
     """A folder that declares the topics, whose every request passes the counter."""
     path = tmp_path_factory.mktemp("requests")
     with (
         own_sandbox(f"requests-{os.getpid()}") as box,
-        counting(box.brokers[0].ports.client) as proxy,
+        proxying(box.brokers[0].ports.client) as proxy,
     ):
         folder = Folder(path, proxy.bootstrap, box.admin_password)
         folder.write(DECLARED)
@@ -48,23 +48,23 @@ def assert_few(requests: Counter[str]) -> None:
     assert max(requests.values()) <= PER_KEY, requests
 
 
-def test_requests_do_not_grow_with_topics(proxied: tuple[Folder, Counting]) -> None:
+def test_requests_do_not_grow_with_topics(proxied: tuple[Folder, Proxy]) -> None:
     """1,000 topics are planned in at most 40 requests, missing or there, and created by at most
     12 CreateTopics requests, dry runs included."""
     folder, proxy = proxied
 
     missing = folder.plan()
     assert missing.code == 2, missing.out
-    assert_few(planned := proxy.taken())
+    assert_few(planned := proxy.take())
 
     made = folder.apply()
     assert made.code == 0, made.out
-    applied = proxy.taken()
+    applied = proxy.take()
     assert 2 <= applied["CreateTopics"] <= 12, applied
     assert sum(applied.values()) < TOPICS / 4, applied
 
     again = folder.plan()
     assert again.code == 0, again.out
-    assert_few(quiet := proxy.taken())
+    assert_few(quiet := proxy.take())
     for title, seen in (("plan, none live", planned), ("apply", applied), ("plan, all", quiet)):
         print(f"{title}: {sum(seen.values())} requests: {dict(sorted(seen.items()))}")

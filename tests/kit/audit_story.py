@@ -144,7 +144,7 @@ def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap = PLAN) -> Non
         [
             (
                 RecordKind.RUN_BEGIN,
-                record_bodies.make_run_begin(
+                record_bodies.make_run_begin_body(
                     approval,
                     ["d4" * 32],
                     {"kafka": "cluster-1"},
@@ -154,26 +154,28 @@ def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap = PLAN) -> Non
                     kafkaform_version="0.1.0",
                 ),
             ),
-            (RecordKind.PLAN, record_bodies.make_plan(plan, approval, "c3" * 32)),
-            (RecordKind.APPROVAL, record_bodies.make_approval(approval, "expect", "c3" * 32)),
+            (RecordKind.PLAN, record_bodies.make_plan_body(plan, approval, "c3" * 32)),
+            (RecordKind.APPROVAL, record_bodies.make_approval_body(approval, "expect", "c3" * 32)),
         ]
     )
 
 
 def end(log: Journal, approval: str = APPROVAL, *, complete: bool = True) -> None:
-    body = record_bodies.make_run_end(
+    body = record_bodies.make_run_end_body(
         approval, complete=complete, counts={"applied": 2, "failed": 1}
     )
     log.write(RecordKind.RUN_END, body)
 
 
 def intend(log: Journal, subject: Subject, target: FrozenMap | None = MADE) -> Record:
-    return log.write(RecordKind.INTENT, record_bodies.make_intent(subject, "verify", None, target))
+    return log.write(
+        RecordKind.INTENT, record_bodies.make_intent_body(subject, "verify", None, target)
+    )
 
 
 def conclude(log: Journal, subject: Subject, outcome: str = "applied", **more: object) -> Record:
     made = replace(subject, incarnation=more.pop("incarnation", subject.incarnation))  # type: ignore[arg-type]
-    body = record_bodies.make_outcome(made, outcome, **more)  # type: ignore[arg-type]
+    body = record_bodies.make_outcome_body(made, outcome, **more)  # type: ignore[arg-type]
     return log.write(RecordKind.OUTCOME, body)
 
 
@@ -186,38 +188,40 @@ def tell(sink: Sink) -> None:
         Verdict(ORDERS.step, Evidence.REMOTE),
         Verdict(USER.step, Evidence.LOCAL, DENIED),
     ]
-    first.write(RecordKind.VALIDATE, record_bodies.make_validate(APPROVAL, verdicts))
+    first.write(RecordKind.VALIDATE, record_bodies.make_validate_body(APPROVAL, verdicts))
     first.write_all(
         [
-            (RecordKind.INTENT, record_bodies.make_intent(ORDERS, "verify", None, MADE)),
-            (RecordKind.INTENT, record_bodies.make_intent(USER, "never", "2", NEW_USER)),
-            (RecordKind.INTENT, record_bodies.make_intent(MOVE, "never", None, MADE)),
+            (RecordKind.INTENT, record_bodies.make_intent_body(ORDERS, "verify", None, MADE)),
+            (RecordKind.INTENT, record_bodies.make_intent_body(USER, "never", "2", NEW_USER)),
+            (RecordKind.INTENT, record_bodies.make_intent_body(MOVE, "never", None, MADE)),
         ]
     )
     conclude(first, ORDERS, incarnation="id-orders", duration_ms=41)
     conclude(first, USER, "failed", fault=DENIED, duration_ms=7)
     conclude(first, MOVE, "started", ticket="big-0", duration_ms=12)
     obligation = first.write(
-        RecordKind.OBLIGATION, record_bodies.make_obligation(MOVE, "big-0", "move")
+        RecordKind.OBLIGATION, record_bodies.make_obligation_body(MOVE, "big-0", "move")
     )
     intend(first, OLD, None)
     second = journal(sink, "run-2", clock)
-    found = record_bodies.make_outcome(OLD, "applied")
-    second.write(RecordKind.RECOVER, record_bodies.make_recover(found, "run-1"))
+    found = record_bodies.make_outcome_body(OLD, "applied")
+    second.write(RecordKind.RECOVER, record_bodies.make_recover_body(found, "run-1"))
     ended = Outcome("big-0", OutcomeStatus.APPLIED)
-    second.write(RecordKind.DISCHARGED, record_bodies.make_discharge(obligation, ended))
+    second.write(RecordKind.DISCHARGED, record_bodies.make_discharge_body(obligation, ended))
     begin(second)
     second.write(
-        RecordKind.VERIFY, record_bodies.make_verify(APPROVAL, 2, [("kafka_topic.orders", "3")])
+        RecordKind.VERIFY,
+        record_bodies.make_verify_body(APPROVAL, 2, [("kafka_topic.orders", "3")]),
     )
     end(second)
     third = journal(sink, "run-3", clock)
     touched = {ORDERS.identity: None}
     third.write(
-        RecordKind.STATE, record_bodies.make_state_edit(7, "6-" + "f6" * 32, "state rm", touched)
+        RecordKind.STATE,
+        record_bodies.make_state_edit_body(7, "6-" + "f6" * 32, "state rm", touched),
     )
     torn = [Torn("torn-22", 17, "07" * 32)]
-    third.write(RecordKind.RECOVER, record_bodies.make_torn(torn))
+    third.write(RecordKind.RECOVER, record_bodies.make_torn_body(torn))
 
 
 def records_of(sink: Sink) -> list[Record]:

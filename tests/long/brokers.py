@@ -14,19 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from ..kit.commands.process_folder import Folder, finish
-from ..kit.commands.running import Running
-from ..kit.kafka.clusters import client, make, read
+from ..kit.commands.process_folder import Folder
+from ..kit.commands.server import Running
 from ..kit.kafka.three_brokers import Brokers, three_brokers
+from ..kit.kafka.truth import observe
+from ..kit.lane import APPLY, find_faults
 from ..kit.promises import Before, Thing, World, broken
 from ..reliability.crash.wide import (
-    APPLY,
     SECONDS,
     TIMEOUT,
     Wide,
     lane,
     planned,
-    shown,
     struck,
     until_growth,
 )
@@ -50,15 +49,15 @@ def run(scale: float) -> Figures:
     """scale: of the number of kills and of topics."""
     begun, random, tally = time.monotonic(), Random(SEED), Tally()
     with three_brokers(f"brokers-{os.getpid()}") as brokers, tempfile.TemporaryDirectory() as home:
-        looking = client(brokers.box)
-        make(looking, BYSTANDER)
-        before = read(looking, "bystander")
+        looking = observe(brokers.box)
+        looking.make(BYSTANDER)
+        before = looking.topics("bystander")
         lanes = [lane(brokers, Path(home) / f"l{n}", f"l{n}", f"{SEED}/{n}") for n in range(LANES)]
         while tally.counts["kills of brokers"] < KILLS * scale and not tally.faults:
             _round(brokers, lanes, random, tally)
             print(f"  {dict(tally.counts)} {time.monotonic() - begun:.0f} s", flush=True)
         _many(brokers, Path(home) / "many", max(50, round(TOPICS * scale)), random, tally)
-        if read(looking, "bystander") != before:
+        if looking.topics("bystander") != before:
             tally.faults.append("NL3 a bystander was touched")
     print(f"  KAFKAFORM_PROOF_SEED={SEED}")
     return Figures("brokers", dict(tally.counts), tuple(tally.faults), time.monotonic() - begun)
@@ -89,7 +88,7 @@ def _many(brokers: Brokers, path: Path, topics: int, random: Random, tally: Tall
     path.mkdir()
     folder, admin = (
         Folder(path, brokers.servers, brokers.box.admin_password, TIMEOUT),
-        client(brokers.box),
+        observe(brokers.box),
     )
     folder.write(
         f'resource "kafka_topic" "it" {{\n  for_each = toset([for n in range({topics}) : '
@@ -99,7 +98,7 @@ def _many(brokers: Brokers, path: Path, topics: int, random: Random, tally: Tall
     def world() -> World:
         return {
             ("kafka_topic", name): Thing({"partitions": topic.partitions}, topic.topic_id)
-            for name, topic in read(admin, "many-").items()
+            for name, topic in admin.topics("many-").items()
         }
 
     begun, left, backs = time.monotonic(), list(WHOM), list[threading.Thread]()
@@ -108,11 +107,11 @@ def _many(brokers: Brokers, path: Path, topics: int, random: Random, tally: Tall
         while left and until_growth(folder, process, random.randint(2, 5)):
             _kill(left.pop(0), brokers, process, backs, tally)
             time.sleep(random.uniform(0.0, 0.3))
-        ended = finish(process, SECONDS * 3)
+        ended = process.finish(SECONDS * 3)
         for back in backs:
             back.join()
         if ended.code not in (-signal.SIGKILL, 0):
-            tally.faults += shown(ended, folder.password)
+            tally.faults += find_faults(ended, folder.password)
         tally.counts["applies of many topics"] += 1
         if ended.code == 0:
             break

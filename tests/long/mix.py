@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from ..kit.commands.running import Running
-from ..kit.kafka.clusters import client, make, read
+from ..kit.commands.server import Running
 from ..kit.kafka.three_brokers import Brokers, three_brokers
+from ..kit.kafka.truth import observe
 from ..reliability.crash.wide import Wide, lane, struck
 from .figures import Figures
 
@@ -90,10 +90,10 @@ def open_lanes(brokers: Brokers, home: Path, seed: str, number: int = 0) -> list
 
 def delete_topics(mix: Mix) -> None:
     """Delete what the mix's folders have made, when nobody needs it any more."""
-    admin = client(mix.brokers.box)
+    admin = observe(mix.brokers.box)
     prefixes = tuple(each.desire.prefix for each in mix.lanes)
-    names = [n for n in admin.list_topics(timeout=LONGEST).topics if n.startswith(prefixes)]
-    for future in admin.delete_topics(names).values() if names else ():
+    names = [n for n in admin.native.list_topics(timeout=LONGEST).topics if n.startswith(prefixes)]
+    for future in admin.native.delete_topics(names).values() if names else ():
         future.result(LONGEST)
 
 
@@ -101,9 +101,9 @@ def run(scale: float) -> Figures:
     """scale: of the number of rounds."""
     begun = time.monotonic()
     with three_brokers(f"mix-{os.getpid()}") as brokers, tempfile.TemporaryDirectory() as home:
-        looking = client(brokers.box)
-        make(looking, BYSTANDER)
-        before = read(looking, "bystander")
+        looking = observe(brokers.box)
+        looking.make(BYSTANDER)
+        before = looking.topics("bystander")
         mix = mixed(brokers, Path(home), str(SEED))
         while (rounds := mix.counts["rounds"]) < ROUNDS * scale:
             if rounds and rounds % LASTING == 0:
@@ -112,7 +112,7 @@ def run(scale: float) -> Figures:
             mix.play()
             told = f"{dict(mix.counts)} {mix.longest:.1f} s, {len(mix.violations)} violations"
             print(f"  {told} {time.monotonic() - begun:.0f} s", flush=True)
-        if read(looking, "bystander") != before:
+        if looking.topics("bystander") != before:
             mix.violations.append("NL3 a bystander was touched")
     print(f"  KAFKAFORM_PROOF_SEED={SEED}")
     counts = {**mix.counts, "seconds of the longest command": round(mix.longest)}

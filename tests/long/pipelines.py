@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ..cluster.pipelines.conftest import World, opened
 from ..cluster.pipelines.jobs import Runner, wiped
-from ..cluster.pipelines.test_killed import MORE, merged, shell
-from ..kit.kafka.clusters import HELD, own_sandbox, read
+from ..cluster.pipelines.test_killed import MORE, merged, shell, topic_ids
+from ..kit.kafka.clusters import HELD, own_sandbox
 from ..kit.stores import s3
 from .figures import Figures
 
@@ -72,10 +72,10 @@ def _killed(
 
 def _again(world: World, runner: Runner, commit: str, approval: str) -> str:
     """What is wrong after the same job in a new clone; empty if nothing is."""
-    before = {name: topic.topic_id for name, topic in read(world.admin, "checkout.").items()}
+    before = topic_ids(world)
     ended = shell(world, runner, commit, approval)
     wiped(ended)
-    after = {name: topic.topic_id for name, topic in read(world.admin, "checkout.").items()}
+    after = topic_ids(world)
     if ended.code:
         return f"the second run ended with {ended.code}: {ended.said[-300:]}"
     if len(after) != 2 or world.acls() != 1 or not before.items() <= after.items():

@@ -14,14 +14,13 @@ from pathlib import Path
 from random import Random
 
 from kafkaform.sandbox import Sandbox
-from kafkaform_kafka.session import KafkaSession
 
-from ..kit.kafka.clusters import HELD, client, make, own_sandbox, read
-from ..kit.kafka.sessions import connect
+from ..kit.kafka.clusters import HELD, own_sandbox
+from ..kit.kafka.truth import Observer, observe
 from ..kit.proxy.faults import Fault
 from ..kit.proxy.proxy import Proxy, proxying
 from ..reliability.network.combos import drawn, every
-from ..reliability.network.lane import Lane, Round, lane
+from ..reliability.network.lane import FaultLane, Round, lane
 from ..reliability.network.siege import besiege
 from .figures import Figures
 
@@ -41,15 +40,15 @@ def run(scale: float) -> Figures:
         own_sandbox(f"proxy-{os.getpid()}", config=HELD) as box,
         tempfile.TemporaryDirectory() as home,
     ):
-        admin = client(box)
-        make(admin, BYSTANDER)
-        before = read(admin, "bystander")
+        admin = observe(box)
+        admin.make(BYSTANDER)
+        before = admin.topics("bystander")
         with ThreadPoolExecutor(LANES) as pool:
             work = [pool.submit(_lane, box, Path(home), number, coming) for number in range(LANES)]
             rounds = [each for one in work for each in one.result()]
         with proxying(box.brokers[0].ports.client) as proxy:
             siege = besiege(box, proxy, Random(SEED), round(FRAMES * scale))
-        touched = () if read(admin, "bystander") == before else ("NL3 a bystander was touched",)
+        touched = () if admin.topics("bystander") == before else ("NL3 a bystander was touched",)
     found = (*(text for each in rounds for text in each.violations), *siege.crashed)
     struck = [each for each in rounds if each.struck]
     counts = Counter({"combinations": len(struck), "that met no request": len(rounds)})
@@ -66,9 +65,9 @@ def run(scale: float) -> Figures:
 def _lane(box: Sandbox, home: Path, number: int, coming: queue.SimpleQueue[Fault]) -> list[Round]:
     """Take faults until none is left; a lane that breaks is left and another one begun."""
     rounds: list[Round] = []
-    session = connect(box, "admin")
+    observer = observe(box)
     with proxying(box.brokers[0].ports.client) as proxy:
-        begun, mine = 0, _begin(box, home, number, 0, proxy, session)
+        begun, mine = 0, _begin(box, home, number, 0, proxy, observer)
         while (fault := _next(coming)) is not None:
             done = mine.round(fault)
             done = done if done.violations else done.with_more(mine.quiet())
@@ -77,16 +76,16 @@ def _lane(box: Sandbox, home: Path, number: int, coming: queue.SimpleQueue[Fault
                 print(done, *done.violations, sep="\n  ", flush=True)
             if done.violations:
                 begun += 1
-                mine = _begin(box, home, number, begun, proxy, session)
-    session.close()
+                mine = _begin(box, home, number, begun, proxy, observer)
+    observer.close()
     return rounds
 
 
 def _begin(
-    box: Sandbox, home: Path, number: int, again: int, proxy: Proxy, session: KafkaSession
-) -> Lane:
+    box: Sandbox, home: Path, number: int, again: int, proxy: Proxy, observer: Observer
+) -> FaultLane:
     prefix = f"p{number}x{again}-"
-    return lane(box, proxy, session, home / prefix, prefix, alone=(number, again) == (0, 0))
+    return lane(box, proxy, observer, home / prefix, prefix, alone=(number, again) == (0, 0))
 
 
 def _next(coming: queue.SimpleQueue[Fault]) -> Fault | None:

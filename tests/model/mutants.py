@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from kafkaform.apply import execute, recover, settle
+from kafkaform.apply import execute, recover, send, settle
 from kafkaform.apply.ledger import Ledger
 from kafkaform.apply.replay import Replayed
 from kafkaform.audit.chain import read_glances
@@ -27,13 +27,13 @@ Patch = tuple[Any, str, Any]
 
 
 def _unknown_is_applied() -> list[Patch]:
-    real = execute.settle_results
+    real = send.settle_results
 
     def settled(unclear: Any, *rest: Any) -> Any:
         good = [replace(r, outcome=Outcome(r.step.id, OutcomeStatus.APPLIED)) for r in unclear]
         return real((), *rest) + tuple(good)
 
-    return [(execute, "settle_results", settled)]
+    return [(send, "settle_results", settled)]
 
 
 def _sent_before_its_intent() -> list[Patch]:
@@ -70,13 +70,13 @@ def _absent_by_one_broker() -> list[Patch]:
 
 
 def _error_36_is_success() -> list[Patch]:
-    real = execute._is_unclear
+    real = send._is_unclear
     taken = FaultClass.CONVERGED
 
     def unclear(result: Any) -> bool:
-        return real(result) or execute._has_fault(result, taken)
+        return real(result) or send._has_fault(result, taken)
 
-    return [(execute, "_is_unclear", unclear)]
+    return [(send, "_is_unclear", unclear)]
 
 
 def _state_never_saved() -> list[Patch]:
@@ -108,7 +108,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "a save over any version": _stale_save,
     "what exists already was made by us": _error_36_is_success,
     "no patience": lambda: [
-        (execute, "compute_patience", lambda facts: 0.0),
+        (send, "compute_patience", lambda facts: 0.0),
         (settle, "compute_patience", _never),
     ],
     "no patience in recovery": lambda: [(recover, "compute_patience", lambda facts: 0.0)],
@@ -122,7 +122,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "a log that was cut off is believed": lambda: [(applying, "read_log", _unanchored)],
     "all of an open run is done": lambda: [(plan_choice, "_is_shown", lambda *_: True)],
     "any cluster will do": lambda: [
-        (build, "_require_same_scopes", _never),
+        (build, "refuse_other_scopes", _never),
         (plan_choice, "refuse_if_foreign", _never),
         (recover, "refuse_other_system", _never),
         (workspace, "refuse_other_scope", _never),

@@ -7,6 +7,7 @@ thousand of them.
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,22 +78,24 @@ TestEngine = Engine.TestCase
 
 SEARCHED = 40
 """Schedules in which a deliberate fault must show itself, from seed 5000 on."""
+LATER = pytest.mark.slow("searches for a second")
 QUICKLY_FOUND = (
     "unknown counts as applied",
     "sent before its intent",
-    "always superseded",
+    pytest.param("always superseded", marks=LATER),
     "the state is never saved",
-    "no patience",
+    pytest.param("no patience", marks=LATER),
     "no recovery",
     "what the log knows is not taken in",
     "no protection",
-    "deletes need no proof",
+    pytest.param("deletes need no proof", marks=LATER),
     "no lock",
-    "a log that was cut off is believed",
+    pytest.param("a log that was cut off is believed", marks=LATER),
 )
 """What takes a second at most; `tests/long/mutants.py` looks for all."""
 
 
+@cache
 def found(name: str) -> Failure | None:
     """The first failure of an engine with this fault."""
     with mutated(name):
@@ -105,6 +108,7 @@ def test_the_machine_finds(name: str) -> None:
     assert found(name) is not None
 
 
+@pytest.mark.slow("plays dozens of schedules")
 def test_a_failing_schedule_is_kept_and_fails_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.record_bodies import Subject, make_outcome
+from kafkaform.audit.record_bodies import Subject, make_outcome_body
 from kafkaform.core.change import Action, Change
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Desired
@@ -159,7 +159,7 @@ def _proof(journal: Journal, row: Row, action: str) -> int:
         attempt=1,
         owners=row.owners,
     )
-    return journal.write("outcome", make_outcome(subject, "applied", None, 0, None)).seq
+    return journal.write("outcome", make_outcome_body(subject, "applied", None, 0, None)).seq
 
 
 def _said(random: Random) -> Desired:

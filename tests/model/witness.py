@@ -21,7 +21,7 @@ from kafkaform.core.errors import StorageError
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.plan.diff import flatten, is_ignored, render_path
-from kafkaform.plan.guards import LARGE_SHARE, MANY_DELETES
+from kafkaform.plan.guards import LARGE_SHARE, MANY
 from kafkaform.plan.model import Mode, Plan
 from kafkaform.state.model import State
 from kafkaform_kafka.memory import SimulatedTopic
@@ -203,7 +203,7 @@ class Witness:
             return
         for kind, count in Counter(change.identity.kind for change in doomed).items():
             whole = sum(1 for ident in state.objects if ident.kind == kind)
-            assert count < MANY_DELETES or count <= whole * LARGE_SHARE, f"{count} of {whole}"
+            assert count < MANY or count <= whole * LARGE_SHARE, f"{count} of {whole}"
 
     def already(self, plan: Plan) -> None:
         """What counts as applied already is there."""

@@ -54,7 +54,7 @@ def delta() -> list[str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"{SMALL} -XX:NewSize=512m "
-        "{make_start_options(get_cache_folder())}",
+        f"{make_start_options(get_cache_folder())}",
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": f"{SMALL} {make_start_options(get_cache_folder())}",
         "spark.ui.enabled": "false",

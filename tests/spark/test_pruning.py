@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from kafkaform import __version__
+from kafkaform.cli.app import run_command_line
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.datasets import DATASETS
 from kafkaform.fleet.build.driver import BuildOptions, run_build
@@ -19,6 +19,7 @@ from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.manifest import Manifest
 from kafkaform.fleet.tables.reader import Gold, read_current
+from kafkaform.workflow.fleet import runs
 
 from ..kit.fleet.landings import Landing, row
 
@@ -45,10 +46,13 @@ class Old:
         return made
 
     def command(self, *words: str) -> None:
-        command = [sys.executable, "-m", "kafkaform", "fleet", "run", "--only", "live", *words]
-        command += ["--root", str(self.root)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, done.stderr
+        """`fleet run`, with the session that there is."""
+        command = ("fleet", "run", "--only", "live", *words, "--root", str(self.root))
+        with (
+            mock.patch.object(runs, "build_session", lambda place: self.spark),
+            mock.patch.object(self.spark, "stop"),
+        ):
+            assert run_command_line(command) == 0
 
     def files(self) -> set[str]:
         """The data files of the table."""

@@ -1,10 +1,10 @@
-"""Where a log in a file ends: behind the last record that is certain to have been written whole.
+"""Find the end of a log in a file: after the last record that is certain to be written whole.
 
-What a power loss leaves of the last append can be any part of it, in any order: a line without
-its end, but also zeros or garbage with lines behind them that look well. None of it was durable,
-so nothing was sent on its word; it is left out like a torn line, and kept aside before anything
-is appended. Records of earlier appends are judged by the chain alone: who changes one of those
-is told so. All records of one append bear the same time.
+A power loss can leave any part of the last append, in any order: a line without its end, but also
+zeros or garbage before lines that look sound. None of it was durable, so nothing was sent because
+of it. It is left out like a torn line, and kept aside before anything is appended. Records of
+earlier appends are judged by the chain alone, so that a changed one is reported as such. All
+records of one append have the same time.
 """
 
 from __future__ import annotations
@@ -16,26 +16,29 @@ from ..line import Line, digest_line, match_last_members
 
 CHUNK = 1 << 16
 Span = tuple[int, int]
-"""Where a line begins and ends in the file, without its newline."""
+"""The offsets at which a line begins and ends, without its newline."""
 
 
 def find_end(file: BinaryIO, last: int, line: Callable[[int, int], Line]) -> int:
-    """Offset behind the newline of the last sound line. last: behind that of the last line;
-    line: what stands in a span."""
+    """The offset after the newline of the last sound line.
+
+    last: the offset after the newline of the last line; line: reads the line in a span.
+    """
     before, spans = _find_last_append(file, last, line)
     for span in spans:
         found = line(*span)
         if not _is_whole(found):
             return span[0]
         if not _is_successor(before, found):
-            # Lost blocks leave no record whole that stands behind them: this one was written so.
+            # Both records are whole and do not follow each other. No power loss does that, so the
+            # readers of the chain have to see it.
             return last
         before = found
     return last
 
 
 def find_line_end(file: BinaryIO, before: int) -> int:
-    """Offset after the last newline that stands before this offset; 0 if there is none."""
+    """The offset after the last newline before this offset; 0 if there is none."""
     while before > 0:
         start = max(0, before - CHUNK)
         file.seek(start)
@@ -49,7 +52,7 @@ def find_line_end(file: BinaryIO, before: int) -> int:
 def _find_last_append(
     file: BinaryIO, end: int, line: Callable[[int, int], Line]
 ) -> tuple[Line | None, list[Span]]:
-    """The lines of the last append, and the one before them, if there is one."""
+    """The lines of the last append, and the line before them, if there is one."""
     spans: list[Span] = []
     time: bytes | None = None
     while end:
@@ -65,7 +68,7 @@ def _find_last_append(
 
 
 def _get_time(line: Line) -> bytes | None:
-    """When the record was written, None if that cannot be told."""
+    """The time of the record, None if the line is no record."""
     members = match_last_members(line)
     return members["rest"].rpartition(b'"time":')[2] if members else None
 

@@ -1,7 +1,7 @@
-"""A log in a file: appended with one write, made durable with fsync, never rewritten.
+"""A log in a file: each append is one write that is made durable with fsync.
 
-After a failed write or fsync nothing more is appended: the kernel may have dropped the pages
-that it could not write, and a second fsync would report success for them.
+After a failed write or fsync nothing more is appended: the kernel may have dropped the pages that
+it could not write, and a second fsync would report success for them.
 """
 
 from __future__ import annotations
@@ -28,34 +28,40 @@ from .ending import find_end, find_line_end
 
 CHUNK = 1 << 16
 LONG = 1 << 20
-"""Bytes from which on a line is not held."""
+"""Bytes from which on a line is not kept in memory."""
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 SMALLEST_ROOM = 1 << 20
 _NUMBERS = tuple(f".{number}" for number in range(1, 100))
 
 
 class _Claim(Struct, frozen=True):
-    """Where the next append goes. file: device and inode, None if there is no file yet; offset:
-    behind its last line."""
+    """The place of the next append."""
 
     file: tuple[int, int] | None
+    """Device and inode of the log, None if there is no file yet."""
     offset: int
+    """The offset after its last line."""
 
 
 class LocalSink(Struct):
-    """path: the log file; what a crash tore off is kept in `.kafkaform` beside it."""
+    """A log in a local file. What a crash left of an append is kept in `.kafkaform` beside it."""
 
     path: Path
+    """The log file."""
     _broken: KafkaformError | None = None
+    """The error of the append that failed."""
     _end: int | None = None
-    """Offset behind the last line that counts, if whole lines behind it do not."""
+    """The offset after the last line that counts, if there are whole lines after it."""
     _claimed: _Claim | None = None
+    """The place of the next append."""
+    # That the file exists does not say so: the run that made it may have been killed before it
+    # could make the name durable.
     _named: bool = False
-    """The folder is certain to know the file. That it is there does not say so: the run that
-    made it may have been killed before it could see to that."""
+    """The name of the file is durable in its folder."""
 
     @property
     def location(self) -> str:
+        """The path, for messages."""
         return str(self.path)
 
     @property
@@ -89,13 +95,13 @@ class LocalSink(Struct):
                 self._end = end if end < last else None
 
     def _read_line(self, file: BinaryIO, first: int, last: int) -> Line:
-        """The whole line that stands there."""
+        """The whole line at these offsets."""
         file.seek(first)
         start = file.read(min(last - first, LONG))
         return start if len(start) == last - first else self._read_long_line(file, start) or start
 
     def _read_long_line(self, file: BinaryIO, start: bytes) -> LongLine | None:
-        """The line that begins so, read to its end; None if it was torn off."""
+        """The line that begins with `start`, read to its end; None if it was torn off."""
         size, end = len(start), start[-CHUNK:]
         first = file.tell() - size
         while piece := file.readline(LONG):
@@ -105,7 +111,7 @@ class LocalSink(Struct):
         return None
 
     def _read_part(self, first: int, size: int) -> Iterator[bytes]:
-        """These bytes of the log, as far as they are there."""
+        """These bytes of the log, as far as they exist."""
         with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:
@@ -124,7 +130,7 @@ class LocalSink(Struct):
         return line
 
     def _find_last(self) -> tuple[bytes | None, _Claim]:
-        """The last line that counts, and where the next one goes."""
+        """The last line that counts, and the place of the next one."""
         with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:
@@ -137,7 +143,7 @@ class LocalSink(Struct):
                 return line, _Claim(_get_id(os.fstat(file.fileno())), end)
 
     def _find_end(self, file: BinaryIO) -> int:
-        """Offset behind the last line that counts."""
+        """The offset after the last line that counts."""
         if self._end is not None:
             return self._end
         return find_line_end(file, file.seek(0, os.SEEK_END))
@@ -160,6 +166,8 @@ class LocalSink(Struct):
         claim = self._claimed
         assert claim is not None  # `claim` has set it
         with self._open_alone(create=claim.file is None) as descriptor:
+            # Compared under the lock of the log itself: two runs whose state lock failed them must
+            # not both append after the same line, or the chain forks.
             found = os.fstat(descriptor)
             if claim.file not in (None, _get_id(found)) or found.st_size != claim.offset:
                 raise make_overtaken_error(self.location)
@@ -175,7 +183,8 @@ class LocalSink(Struct):
             if torn:
                 _make_private_folder(self._folder)
                 with self._open_alone() as descriptor:
-                    if self._read_torn() != torn:  # it was no crash: another run is writing
+                    if self._read_torn() != torn:
+                        # It was no crash: another run is writing right now.
                         raise make_overtaken_error(self.location)
                     self._keep_torn(torn, seq)
                     _cut_end(descriptor, len(torn))
@@ -183,12 +192,12 @@ class LocalSink(Struct):
             return tuple(_describe_torn(path) for path in self._list_pieces(seq))
 
     def check_writable(self, size: int = 0) -> None:
-        """The room is taken beside the log and given back, and so is room that a killed run had
-        taken. What such a run had written only is made durable, because the state may be anchored
-        at it next."""
+        # Room is taken beside the log and given back, including that of runs that were killed.
         task = "the audit log could not be written, so nothing is sent"
         with self._explain_errors(task):
             if self.path.exists() or self.path.is_symlink():
+                # A run that was killed between write and fsync leaves records that can be read and
+                # are not durable. The state may be anchored at them next, so they are made durable.
                 _write_all(self._open_for_writing(create=False), b"")
                 _sync_folder(self.path.parent)
             beside = self.path.parent.glob(f".{self.path.name}.*.tmp")
@@ -207,15 +216,15 @@ class LocalSink(Struct):
             return file.read()
 
     def _list_pieces(self, seq: int) -> list[Path]:
-        """torn-SEQ, torn-SEQ.1, ...: more than one if the append of record SEQ, which was to
-        tell of the first, was itself cut short."""
+        # More than one, torn-SEQ.1 and so on, if the append of record SEQ, which was to mention the
+        # first piece, was itself cut short.
         names = [f"torn-{seq}{end}" for end in ("", *_NUMBERS)]
         return [path for path in map(self._folder.joinpath, names) if path.exists()]
 
     def _keep_torn(self, torn: bytes, seq: int) -> None:
         pieces = self._list_pieces(seq)
         if any(path.read_bytes() == torn for path in pieces):
-            return  # a crash came between keeping and cutting
+            return  # an earlier run kept the piece and was killed before it cut the log
         name = f"torn-{seq}.{len(pieces)}" if pieces else f"torn-{seq}"
         fresh = self._folder / f".{name}.{secrets.token_hex(6)}.tmp"
         _write_new(fresh, torn)
@@ -225,7 +234,7 @@ class LocalSink(Struct):
     # ── what two runs left ──────────────────────────────────────────────────────────────
 
     def keep_whole(self, name: str) -> Torn:
-        """Keep a copy of the log as it is, under this name or one like it."""
+        """Keep a copy of the log as it is, under this name or the next free one."""
         with self._explain_errors("cannot keep a copy of the audit log"):
             _make_private_folder(self._folder)
             fresh = self._folder / f".torn-{name}.{secrets.token_hex(6)}.tmp"
@@ -234,14 +243,14 @@ class LocalSink(Struct):
             copy = _describe_torn(fresh)
             for path in (self._folder / f"{name}{end}" for end in ("", *_NUMBERS)):
                 if path.exists() and _describe_torn(path).sha256 != copy.sha256:
-                    continue  # of another time
+                    continue  # a copy of an earlier mend
                 fresh.replace(path)
                 _sync_folder(self._folder)
                 return _describe_torn(path)
             raise OSError(errno.EEXIST, f"there are too many copies called {name}")
 
     def replace_whole(self, lines: Iterable[bytes]) -> None:
-        """Put another log in the place of this one, at once. Who asks has kept what was there."""
+        """Replace the whole log at once. The caller has kept a copy of it."""
         fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.tmp")
         with self._explain_errors("cannot write the audit log"), self._open_alone():
             _write_pieces(fresh, (line + b"\n" for line in lines))
@@ -266,8 +275,8 @@ class LocalSink(Struct):
 
     @contextlib.contextmanager
     def _open_alone(self, *, create: bool = False) -> Iterator[int]:
-        """The log, open for writing by nobody else. The lock of the state sees to that, but its
-        file can be removed while it is held. Raises Locked."""
+        """The log, open for writing by nobody else. Raises Locked."""
+        # The lock of the state says the same, but somebody can remove its file while a run has it.
         descriptor = self._open_for_writing(create=create)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -316,7 +325,7 @@ def _open_new(path: Path) -> int:
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
-    """Write, make durable, close."""
+    """Write, make durable, and close."""
     try:
         _write(descriptor, data)
     finally:
@@ -327,6 +336,7 @@ def _write(descriptor: int, data: bytes) -> None:
     """Write and make durable."""
     rest = memoryview(data)
     while rest:
+        # A write to a file can be short where the disk gets full or a signal arrives.
         rest = rest[os.write(descriptor, rest) :]
     os.fsync(descriptor)
 
@@ -334,7 +344,7 @@ def _write(descriptor: int, data: bytes) -> None:
 def _cut_end(descriptor: int, length: int) -> None:
     """Cut so many bytes off the end, and make that durable."""
     found = os.fstat(descriptor)
-    # What is no record may be the text of another file, whose name this is too.
+    # What is no record may be the text of another file that has this name, too. It is not ours.
     if found.st_nlink > 1:
         raise OSError(errno.EMLINK, "the file has another name (a hard link)")
     os.ftruncate(descriptor, found.st_size - length)
@@ -361,11 +371,12 @@ def _make_private_folder(path: Path) -> None:
 
 
 def _prove_room(path: Path, size: int) -> None:
-    """Prove that `size` bytes can be written beside `path`."""
+    """Prove that `size` bytes can be written beside `path`. Raises OSError."""
     probe = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(probe, flags, PRIVATE_FILE)
     try:
+        # Not `truncate`, which makes a sparse file that takes no room at all.
         os.posix_fallocate(descriptor, 0, size)
         os.fsync(descriptor)
     finally:

@@ -1,9 +1,9 @@
 """A log in an object store: each append is one object that must not exist yet.
 
-An object is named by the number of its first line, so two runs that both go on from the same line
-want the same name, and only one gets it: whoever lost the lock finds that out with its next append
-(the fence). Nothing is ever changed or removed. A listing only tells what to fetch ahead: what it
-leaves out is looked for by name, so that one that lags behind hides nothing.
+An object is named by the number of its first line. Two runs that go on from the same line want the
+same name, and only one gets it: a run that lost the lock notices that at its next append (the
+fence). Nothing is ever changed or removed. A listing only says what to fetch ahead. What it omits
+is looked for by name, so that a listing that lags behind hides nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ FOLDER = "log"
 AT_ONCE = 8
 """How many objects are fetched ahead."""
 HELD = 16 << 20
-"""How many bytes of them are held; one object is, however large."""
+"""How many bytes of them are kept in memory; one object is, however large."""
 LONG, ENOUGH = 1 << 20, 1 << 16
-"""Bytes from which on a line is handed out piece by piece, and how much of its end is known."""
+"""Bytes from which on a line is handed out piece by piece, and how much of its end is kept."""
 MARK, MARKED = f"{FOLDER}/writable", b"kafkaform may write here\n"
 EMPTY = (
     " If it never held a line and no object follows it, delete it: whether a record is missing "
@@ -37,14 +37,18 @@ _SEGMENT = re.compile(rf"{FOLDER}/(\d{{20}})\.jsonl")
 
 
 class ObjectSink(Struct):
-    """objects: those of one state."""
+    """A log in an object store."""
 
     objects: Objects
+    """The objects of one state."""
     _next: int | None = None
+    """The number of the next line, None before the end was claimed."""
     _broken: KafkaformError | None = None
+    """The error of the append that failed."""
 
     @property
     def location(self) -> str:
+        """The folder of the log, for messages."""
         return f"{self.objects.location}/{FOLDER}/"
 
     # ── reading ─────────────────────────────────────────────────────────────────────────
@@ -61,8 +65,8 @@ class ObjectSink(Struct):
             yield from self._split_lines(first, data)
 
     def _read_unlisted(self, number: int, first: int | None = None) -> Iterator[tuple[int, bytes]]:
-        """The objects from this line on that a listing left out. first: up to this one, without
-        a gap; None: as far as there are any."""
+        """The objects from this line on that a listing omitted. first: up to this line, without a
+        gap; None: as far as there are any."""
         while number != first:
             data = self._read_segment(number)
             if data is None:
@@ -73,7 +77,7 @@ class ObjectSink(Struct):
             number += data.count(b"\n")
 
     def _split_lines(self, first: int, data: bytes) -> Generator[Line, None, int]:
-        """The lines of one object; the number of the line after them."""
+        """The lines of one object; returns the number of the line after them."""
         number, start = first, 0
         while start < len(data):
             end = data.index(b"\n", start)
@@ -108,12 +112,12 @@ class ObjectSink(Struct):
         return line, start
 
     def _list_segments(self) -> Mapping[int, int]:
-        """Number of the first line -> bytes, of each object that a listing shows, in order."""
+        """Number of the first line -> bytes, for each object that a listing shows, in order."""
         found = ((_SEGMENT.fullmatch(e.key), e.size) for e in self.objects.names(FOLDER))
         return dict(sorted((int(match[1]), size) for match, size in found if match))
 
     def _fetch_segments(self) -> Iterator[tuple[int, bytes]]:
-        """What the listing shows, in order, some objects ahead of who asks."""
+        """The objects that the listing shows, in order; some are fetched ahead."""
         todo = deque(self._list_segments().items())
         ahead: deque[tuple[int, int, Future[bytes | None]]] = deque()
         pool = ThreadPoolExecutor(AT_ONCE)
@@ -131,7 +135,8 @@ class ObjectSink(Struct):
             pool.shutdown(cancel_futures=True)
 
     def _read_segment(self, first: int) -> bytes | None:
-        """The lines of an object, None if it is not there. Each append writes one line at least."""
+        """The lines of an object, None if it does not exist. Raises StorageError."""
+        # Each append writes at least one whole line, so an empty object is damage, not an end.
         found = self.objects.read(_render_key(first))
         if found is None:
             return None
@@ -151,7 +156,6 @@ class ObjectSink(Struct):
     # ── writing ─────────────────────────────────────────────────────────────────────────
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Raises Locked if another run goes on with this log."""
         if self._broken is not None:
             raise self._broken
         try:
@@ -172,14 +176,14 @@ class ObjectSink(Struct):
         self._next = number + len(lines)
 
     def pass_over_torn(self) -> None:
-        """An object is there whole or not at all."""
+        """Nothing to do: an object exists as a whole or not at all."""
 
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
-        """An object is there wholly or not at all, so nothing can be torn."""
+        """Nothing to do: an object exists as a whole or not at all."""
         return ()
 
     def check_writable(self, size: int = 0) -> None:
-        """Asked for is the right to create objects here, without which nothing can be sent."""
+        # A store has room. What can be missing is the right to create objects.
         try:
             self.objects.create(MARK, MARKED)
         except ObjectExists:
@@ -192,7 +196,7 @@ class ObjectSink(Struct):
 
 
 def _has_room(ahead: Sequence[tuple[int, int, object]], size: int) -> bool:
-    """Whether an object of this size may be fetched while those are held."""
+    """True if an object of this size can be fetched while those are kept in memory."""
     held = sum(size for _, size, _ in ahead)
     return not ahead or (len(ahead) < AT_ONCE and held + size <= HELD)
 

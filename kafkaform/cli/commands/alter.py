@@ -19,7 +19,7 @@ from kafkaform_kafka.inspect.source import DescribeQuery as Described
 from ...core.errors import UsageError
 from ...core.value import FrozenMap
 from ...plan.model import Plan
-from ...render.page import lines
+from ...render.page import render_page
 from ...render.text import inline, render_json
 from ...workflow.alter.amendments import Alteration, read_alteration, read_entity_names
 from ...workflow.alter.dry_run import rehearse
@@ -274,9 +274,9 @@ def _render_document(document: FrozenMap, width: int | None) -> list[str]:
     """The document for people: of configs what is set on the object itself, and how to see all,
     because a broker has hundreds."""
     if document["kind"] != "configs":
-        return list(lines(document_page(document), width))
+        return list(render_page(document_page(document), width))
     kept = select_own(document)
-    told = list(lines(document_page(kept), width))
+    told = list(render_page(document_page(kept), width))
     if kept != document:
         kind, names = document["entity_type"], [one["name"] for one in document["entities"]]
         named = " ".join(f"--entity-name {shlex.quote(name)}" for name in names)

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...plan.model import Options
+from ...plan.model import Mode, Options
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
-from ...workflow.plan_files import load_plan
+from ...workflow.plan_files import load_plan, load_plan_document
 from ...workflow.planning import check_fail_on
 from ...workflow.stores import parse_duration
 from ...workflow.workspace import open_workspace
@@ -26,6 +26,7 @@ from ..options.flags import (
     Input,
     Json,
     LockTimeout,
+    MaxDataLoss,
     MaxDeletes,
     NoColor,
     Quiet,
@@ -48,6 +49,14 @@ Expect = Annotated[
         "--expect", metavar="APPROVAL", help="Apply only if the plan matches this approval token."
     ),
 ]
+Reviewed = Annotated[
+    Path | None,
+    typer.Option(
+        "--reviewed",
+        metavar="FILE",
+        help="The plan that --expect approves, saved or as JSON: a refusal tells what differs.",
+    ),
+]
 Untrusted = Annotated[bool, typer.Option("--untrusted", hidden=True)]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brokers to show it.")]
 
@@ -55,6 +64,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brok
 def apply_command(
     plan_file: PlanFile = None,
     expect: Expect = None,
+    reviewed: Reviewed = None,
     auto_approve: AutoApprove = False,
     no_wait: NoWait = False,
     concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
@@ -62,6 +72,7 @@ def apply_command(
     exclude: Exclude = [],
     adopt: Adopt = [],
     max_deletes: MaxDeletes = None,
+    max_data_loss: MaxDataLoss = None,
     accept_open_access: AcceptOpenAccess = False,
     accept_unproven_access: AcceptUnprovenAccess = False,
     fail_on: FailOn = [],
@@ -81,19 +92,13 @@ def apply_command(
     """
     if untrusted:
         raise apply_error()
-    options = Options(
-        target=tuple(target),
-        exclude=tuple(exclude),
-        adopt=tuple(adopt),
-        max_deletes=max_deletes,
-        accept=list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access),
-    )
+    waivers = list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access)
+    chosen = tuple(target), tuple(exclude), tuple(adopt)
+    options = Options(Mode.NORMAL, *chosen, max_deletes, waivers, max_data_loss)
     if plan_file is not None and options != Options():
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
-    conditions = check_fail_on(fail_on)
-    seconds = parse_duration(lock_timeout, "--lock-timeout")
     console = Console.make_standard(no_color=no_color, interactive=input)
     with open_screen(console, json=json, quiet=quiet, detail=not concise) as shown:
         saved = None if plan_file is None else load_plan(plan_file)
@@ -106,9 +111,10 @@ def apply_command(
             approve=shown.ask_approval if by == "terminal" else accept,
             approved_by=by,
             expect=expect,
-            fail_on=conditions,
+            reviewed=None if reviewed is None else load_plan_document(reviewed),
+            fail_on=check_fail_on(fail_on),
             wait=not no_wait,
-            lock_timeout=seconds,
+            lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),
             again=advise("apply", plan_file, expect),
         )
         show_run(shown, run)

@@ -12,8 +12,8 @@ from ...audit.chain import verify_log as verify_chain
 from ...audit.event import Record, encode
 from ...core.clock import SystemClock
 from ...core.errors import StorageError, UsageError
-from ...core.foreign import escape_log_commands
 from ...core.head import Head, parse_head
+from ...core.text.foreign import escape_log_commands
 from ...core.value import FrozenMap
 from ...render.text import inline, render_count, render_json
 from ...workflow.stores import open_store, parse_duration

@@ -18,7 +18,7 @@ from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.value import FrozenMap
 from ...provider.contract import Session
-from ...render.page import lines
+from ...render.page import render_page
 from ...render.text import inline, render_count, render_json
 from ..options.connection import Way, connects
 from ..options.variable_order import InOrder
@@ -202,7 +202,9 @@ def _show_document(way: Way, kind: str, wanted: DescribeQuery, *, json: bool) ->
     if json:
         way.console.write(render_json(document))
     else:
-        way.console.write_lines(lines(document_page(document), get_terminal_width(way.console)))
+        way.console.write_lines(
+            render_page(document_page(document), get_terminal_width(way.console))
+        )
     unread = [entity["name"] for entity in document.get("entities", ()) if entity["error"]]
     if unread:
         raise KafkaformError(

@@ -22,6 +22,7 @@ from ..options.flags import (
     FailOn,
     Input,
     Json,
+    MaxDataLoss,
     MaxDeletes,
     NoColor,
     Quiet,
@@ -64,6 +65,7 @@ def plan(
     exclude: Exclude = [],
     adopt: Adopt = [],
     max_deletes: MaxDeletes = None,
+    max_data_loss: MaxDataLoss = None,
     accept_open_access: AcceptOpenAccess = False,
     accept_unproven_access: AcceptUnprovenAccess = False,
     fail_on: FailOn = [],
@@ -83,7 +85,9 @@ def plan(
     console = Console.make_standard(no_color=no_color, interactive=input)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
     accept = list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access)
-    options = Options(mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes, accept)
+    options = Options(
+        mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes, accept, max_data_loss
+    )
     conditions = check_fail_on(fail_on)
     if untrusted and validate:
         raise dry_run_error()

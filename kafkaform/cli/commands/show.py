@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import to_builtins
 
+from ...render.plan_comparison import compare_plans, render_comparison
 from ...render.text import render_json
-from ...workflow.plan_files import load_plan
+from ...workflow.plan_files import load_plan, load_plan_document
 from ...workflow.plan_rendering import render_plan
 from ...workflow.stores import open_store
 from ..options.flags import NoColor, StateFile
@@ -20,6 +22,9 @@ PLAN_HELP = "A plan saved with `plan --out FILE`."
 
 def show(
     plan_file: Annotated[Path | None, typer.Argument(metavar="PLAN", help=PLAN_HELP)] = None,
+    other: Annotated[
+        Path | None, typer.Argument(metavar="OTHER", help="Compare PLAN with this plan.")
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print Terraform's plan JSON, or the state.")
     ] = False,
@@ -29,10 +34,17 @@ def show(
     no_color: NoColor = False,
     state: StateFile = None,
 ) -> None:
-    """Show a saved plan, or the state."""
+    """Show a saved plan, or the state; or how two plans differ.
+
+    To compare, name two plans, saved ones or the JSON of `show --json`. Differences that need no
+    new approval, such as times and notes, are left out.
+    """
     console = Console.make_standard(no_color=no_color)
     if plan_file is None:
         _show_state(console, state, json=json)
+        return
+    if other is not None:
+        _show_comparison(console, plan_file, other, json=json)
         return
     plan = load_plan(plan_file)
     if json:
@@ -52,3 +64,14 @@ def _show_state(console: Console, state_file: str | None, *, json: bool) -> None
     else:
         for _, row in sorted(state.objects.items()):
             console.write_lines(render_row(row))
+
+
+def _show_comparison(console: Console, first: Path, second: Path, *, json: bool) -> None:
+    parts = compare_plans(load_plan_document(first), load_plan_document(second))
+    if json:
+        console.write(render_json(to_builtins(parts)))
+    elif not parts:
+        console.write("Both plans do the same.")
+    else:
+        console.write(f"What differs between {first}, the first plan, and {second}, the second:")
+        console.write_lines(render_comparison(parts))

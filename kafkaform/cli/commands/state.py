@@ -9,7 +9,7 @@ import typer
 
 from ...apply.replay import replay_log
 from ...audit.event import RecordKind, render_time
-from ...audit.record_bodies import make_state_edit
+from ...audit.record_bodies import make_state_edit_body
 from ...core.address import matches, parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
@@ -163,7 +163,7 @@ def _edit_state(
             version = store.backend.save(before, version)
         after = change(before)
         journal = open_journal(store.sink, clock, run, before, found, lease)
-        body = make_state_edit(
+        body = make_state_edit_body(
             before.serial + 1, version or "", command, compare_rows(before, after)
         )
         record = journal.write(RecordKind.STATE, body)

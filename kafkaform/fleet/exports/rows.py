@@ -14,9 +14,9 @@ from typing import IO, Any
 from msgspec import Struct
 
 from ...core.canonical import dumps
-from ...core.cell_width import cell_width
-from ...core.foreign import escape_log_commands
 from ...core.storage import make_storage_error
+from ...core.text.cell_width import cell_width
+from ...core.text.foreign import escape_log_commands
 from ..access.operation_bits import MASKS
 from ..tables.definitions import GOLD, SCHEMA_VERSION, TABLES
 from ..tables.reader import Gold, to_rows

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...core.foreign import inline
+from ...core.text.foreign import inline
 from ..exports.rows import render_utc
 from .charts import HEIGHT, ROW, render_tip
 from .grids import GridColumn, render_moment, render_value, sort_key

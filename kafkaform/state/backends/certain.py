@@ -1,8 +1,8 @@
-"""Object stores through obstore: each request is sent once, and each doubt is settled by looking.
+"""Object stores through obstore: each request is sent once, and each doubt is settled by a read.
 
-obstore would repeat requests by itself. A conditional write whose answer was lost is then refused
-when it is repeated, because of what it had written itself. So obstore repeats nothing here: after
-every refusal and every lost answer the object is read, and whose bytes are there decides.
+obstore would repeat requests by itself. A conditional write whose answer was lost would then be
+refused because of its own first attempt. So obstore repeats nothing here: after every refusal and
+every lost answer the object is read, and the bytes that are there decide.
 """
 
 from __future__ import annotations
@@ -28,22 +28,26 @@ PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0, 4.0)
 """Seconds before each attempt."""
 PAGE = 1000
 LARGE = 1 << 20
-"""Bytes from which on a write may take as long as it takes to send them."""
+"""Bytes from which on the duration of a write depends on its size."""
 SLOW_SECONDS = 600.0
-"""What a large write may take at most."""
+"""Seconds that a large write can take."""
 
 T = TypeVar("T")
 
 
 class Obstore(Struct, frozen=True):
-    """location: for messages; prefix: of all keys, "" or ending with a slash; opened: the store
-    whose requests may take that many seconds; timeout: seconds for a request without much data."""
+    """`core.objects.Objects` below one prefix of an object store."""
 
     location: str
+    """The name of the place in messages."""
     prefix: str
+    """What all keys begin with: empty, or ending with a slash."""
     opened: Callable[[float], ObjectStore]
+    """Seconds -> the store whose requests can take that long."""
     timeout: float
+    """Seconds for a request without much data."""
     clock: Clock
+    """Waits between attempts."""
 
     def read(self, key: str) -> StoredObject | None:
         return self._repeat_request(f"cannot read {self._render_key(key)}", lambda: self._get(key))
@@ -68,7 +72,8 @@ class Obstore(Struct, frozen=True):
     # ── attempts ────────────────────────────────────────────────────────────────────────
 
     def _put(self, key: str, data: bytes, version: str | None) -> str:
-        """Write for certain. Raises Exists, Changed, StorageError."""
+        """Write, and find out for certain whether it happened. Raises ObjectExists, ObjectChanged,
+        StorageError."""
         task, trouble = f"cannot write {self._render_key(key)}", Unclear("")
         for _ in self._pause_between_attempts():
             try:
@@ -85,7 +90,7 @@ class Obstore(Struct, frozen=True):
         raise trouble.make_error(task)
 
     def _repeat_request(self, task: str, request: Callable[[], T]) -> T:
-        """What a request that may be repeated answers. Raises StorageError."""
+        """The answer of a request that can be repeated. Raises StorageError."""
         trouble = Unclear("")
         for _ in self._pause_between_attempts():
             try:
@@ -97,7 +102,7 @@ class Obstore(Struct, frozen=True):
 
     def _pause_between_attempts(self) -> Iterator[None]:
         for pause in PAUSES:
-            # Many runs that the store turned away must not all come back at once.
+            # Many runs that the store turned away must not all come back at the same time.
             self.clock.sleep(pause * random.uniform(0.5, 1.5))
             yield
 
@@ -111,7 +116,7 @@ class Obstore(Struct, frozen=True):
                 answer = obstore.put(
                     self.opened(seconds), self.prefix + key, data, mode=mode, use_multipart=False
                 )
-        except NoSuchObject:  # some stores say so when there is nothing to replace
+        except NoSuchObject:  # how some stores say that there is nothing to replace
             raise ConditionFailed("it is gone") from None
         return _make_version(self.location, answer)
 
@@ -147,7 +152,7 @@ class Obstore(Struct, frozen=True):
 
 
 def _make_version(location: str, meta: ObjectMeta | PutResult) -> str:
-    """ETag and version of the store in one text; which of them counts, obstore knows."""
+    """ETag and version of the store in one text; obstore knows which of them counts."""
     tag, number = meta.get("e_tag") or "", meta.get("version") or ""
     if not tag and not number:
         raise StorageError(

@@ -1,6 +1,6 @@
-"""Files that are wholly there or not at all: the few calls that make a write survive a crash.
+"""Files that exist as a whole or not at all: the few calls that let a write survive a crash.
 
-Every function raises OSError and leaves the words to its caller. Links are never followed.
+Every function raises OSError, and its caller explains it. Links are never followed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHUNK = 1 << 20
 
 def read(path: Path) -> bytes:
     """All bytes of a regular file."""
-    # Without O_NONBLOCK a named pipe in the place of the file would block for ever.
+    # Without O_NONBLOCK a named pipe in place of the file would block for ever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -26,7 +26,7 @@ def read(path: Path) -> bytes:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file that must not exist yet, and make its bytes durable (not its name)."""
+    """Write a file that must not exist yet, and make its bytes durable, though not its name."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(path, flags, PRIVATE_FILE)
     try:
@@ -39,7 +39,9 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in this folder durable: a new file, a rename."""
+    """Make the names in a folder durable: a new file, a rename."""
+    # fsync of a file covers its bytes only. Without this a power loss can bring back the old name,
+    # after a request was sent that the new file knows about.
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -48,7 +50,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_private_folder(path: Path) -> Path:
-    """The folder, made if it is not there; a link in its place is refused."""
+    """The folder, which is made if it is missing. Raises OSError if a link is in its place."""
     path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     if path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -56,7 +58,7 @@ def make_private_folder(path: Path) -> Path:
 
 
 def make_temporary_name(path: Path) -> Path:
-    """A new name beside `path`; `list_leftovers` finds it again."""
+    """A new name beside `path`, which `list_leftovers` finds again."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
 
 
@@ -66,10 +68,8 @@ def list_leftovers(path: Path) -> list[Path]:
 
 
 def prove_room(path: Path, size: int) -> None:
-    """Prove that `size` bytes can be written beside `path`: take the room, then give it back.
-
-    This meets full disks, quotas, file size limits, rights and read-only mounts alike.
-    """
+    """Prove that `size` bytes can be written beside `path`: take the room, then give it back."""
+    # Asking how much is free would not see quotas, file size limits, rights and read-only mounts.
     probe = make_temporary_name(path)
     descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
     try:

@@ -1,9 +1,10 @@
-"""The lock of a remote state: an object that its holder writes again and again.
+"""The lock of a remote state: a lease, an object that its holder writes again and again.
 
-Whoever holds it counts its end on its own steady clock, from before the write that made it. Whoever
-wants it either sees the same version for as long as the lease says, on its own steady clock, or
-learns the age of the lease from the store, which stamps it and a probe. No two computers' clocks
-are ever compared. Each write is conditional on the version before it and holds an id of its own.
+The holder counts the end of the lease on its own steady clock, from before the write that made it.
+A run that wants the lock either sees the same version for as long as the lease lasts, on its own
+steady clock, or learns the age of the lease from the store, which stamps it and a probe. The clocks
+of two computers are never compared. Each write is conditional on the version before it, and
+contains an id of its own.
 """
 
 from __future__ import annotations
@@ -24,41 +25,53 @@ from ...core.objects import ObjectChanged, ObjectExists, Objects, StoredObject
 from ..backend import LockInfo
 
 KEY = "lock.json"
+# A request that needs a long lease is rarely alone: with some spare time the next one needs no
+# renewal of its own.
 SPARE = 0.5
-"""What a renewed lease has more than was asked for, as a part of the lease."""
+"""How much longer than needed a renewed lease is, as a part of the lease."""
+# Five renewals can fail, because the store or the network is away, before the lease ends.
 BEATS = 6
 """How often a lease is renewed before it could end."""
+# Two computers of one store stamp the lease and the probe, and their clocks may differ.
 SKEW = 0.25
-"""How far the clocks of a store's own computers may be apart, as a part of the lease."""
+"""How far the clocks of a store's own computers may differ, as a part of the lease."""
 POLL_SECONDS, POLL = 2.0, 0.1
-"""How often a lock is looked at that somebody else holds: at most after so many seconds, and after
-this part of the lease."""
+"""How often somebody else's lock is looked at: after so many seconds at most, and after this part
+of the lease."""
 BY_HAND = "kafkaform lock release"
-"""Ends the lock of a state."""
+"""The command that ends the lock of a state."""
 UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unknown")
 RELEASED, BROKEN = "released", "broken"
 
 
 class Note(Struct, frozen=True):
-    """What the lock object says. seconds: that the lease lasts from when it was written; ended:
-    "" while it is held, RELEASED, or BROKEN if a person ended it."""
+    """What the lock object says."""
 
     holder: LockInfo
+    """The run that has the lock."""
     seconds: float
+    """How long the lease lasts from when it was written."""
     ended: str = ""
+    """Empty while the lock is taken, RELEASED, or BROKEN if a person ended it."""
 
 
 class _Written(Struct, frozen=True):
-    """The members of the lock object. write: an id of its own."""
+    """The members of the lock object."""
 
     holder: LockInfo
+    """The run that has the lock."""
     lease_seconds: float
+    """How long the lease lasts."""
     ended: str
+    """As in Note."""
     write: str
+    """The id of this write."""
 
 
 def encode_note(note: Note) -> bytes:
-    """The bytes of a note; no two are equal, so that each tells who wrote it."""
+    """The bytes of a note. No two are equal."""
+    # After a lost answer the object is read and compared, to find out whose write won. With equal
+    # bytes two renewals of one run, or two runs with one name, could not be told apart.
     members = {
         "holder": asdict(note.holder),
         "lease_seconds": note.seconds,
@@ -69,7 +82,7 @@ def encode_note(note: Note) -> bytes:
 
 
 def decode_note(data: bytes, seconds: float) -> Note:
-    """What a lock object says; one that nobody can read is held by somebody, for `seconds`."""
+    """What a lock object says. An unreadable one counts as taken by somebody, for `seconds`."""
     try:
         found = from_data(_Written, parse_json(data))
     except Misfit:
@@ -80,7 +93,7 @@ def decode_note(data: bytes, seconds: float) -> Note:
 
 
 def read_store_clock(objects: Objects) -> float:
-    """The store's own clock: when it says that an object was written just now."""
+    """The store's own clock: the time that it gives to an object written now."""
     key = f"probe/{secrets.token_hex(8)}"
     objects.create(key, key.encode("ascii"))
     found = objects.read(key)
@@ -97,20 +110,26 @@ def read_store_clock(objects: Objects) -> float:
 
 
 class Watch(Struct):
-    """When the lease that stands there has ended at the latest, on our own clock."""
+    """Watches somebody else's lease, and knows on our own clock when it has ended at the latest."""
 
     objects: Objects
+    """The store."""
     clock: Clock
+    """Our clock."""
     asked: bool = False
+    """The age of the lease was asked for already."""
     version: str = ""
+    """The version of the lock object that was seen last."""
     end: float = 0.0
+    """When that lease has ended at the latest, on our clock."""
 
     def measure_rest(self, found: StoredObject, note: Note) -> float:
-        """Seconds until the lease has surely ended; 0 or less if it has."""
+        """Seconds until the lease has certainly ended; 0 or less if it has."""
         if found.version != self.version:
             self.version = found.version
             self.end = self.clock.monotonic() + note.seconds
-            if not self.asked:  # a lease that changes is alive, and its age tells nothing
+            if not self.asked:
+                # Once only: a lease that changes while we watch is alive, and its age says nothing.
                 self.asked = True
                 self.end = min(self.end, self._compute_end_by_store(found, note))
         return self.end - self.clock.monotonic()
@@ -129,7 +148,8 @@ def take_lock(
     clock: Clock,
     by_hand: str = BY_HAND,
 ) -> Tenure:
-    """Take the lock. timeout: seconds to wait for it. Raises Locked, StorageError."""
+    """Take the lock. timeout: seconds to wait for it; by_hand: the command that frees it, for
+    messages. Raises Locked, StorageError."""
     deadline, watch = clock.monotonic() + timeout, Watch(objects, clock)
     while True:
         found = objects.read(KEY)
@@ -163,6 +183,7 @@ def _write_lock(
     found: StoredObject | None,
     taken_over: float | None,
 ) -> Tenure:
+    # Our lease counts from before the write; others count from when they see it, which is later.
     started, data = clock.monotonic(), encode_note(Note(info, seconds))
     version = (
         objects.create(KEY, data) if found is None else objects.replace(KEY, data, found.version)
@@ -174,7 +195,7 @@ def _write_lock(
 
 
 class Tenure:
-    """The lock while it is held (`Lease`): a thread renews it, `ensure` is sure of it."""
+    """The lock while a run has it (`Lease`): a thread renews it, `ensure` makes certain of it."""
 
     def __init__(
         self,
@@ -194,8 +215,8 @@ class Tenure:
         self._mutex, self._over = threading.Lock(), threading.Event()
 
     def ensure(self, seconds: float) -> None:
-        """Raises Locked if the lock cannot be ours for that long, StorageError if the store does
-        not answer."""
+        """Raises Locked unless the lock is certain to stay ours for that long, StorageError if the
+        store does not answer."""
         if self._lost is None and self._get_seconds_left() >= seconds:
             return
         with self._mutex:
@@ -215,7 +236,7 @@ class Tenure:
         return self._end - self._clock.monotonic()
 
     def _renew(self) -> None:
-        """One write; under the mutex. Raises StorageError."""
+        """Write the lease once more; called under the mutex. Raises StorageError."""
         started = self._clock.monotonic()
         data = encode_note(Note(self._info, self._seconds))
         try:
@@ -227,7 +248,7 @@ class Tenure:
 
     @contextlib.contextmanager
     def keep_alive(self) -> Iterator[Tenure]:
-        """Renew it meanwhile, and give it back in the end."""
+        """Renew the lease within the context, and give the lock back at its end."""
         thread = threading.Thread(target=self._renew_until_over, name="lease", daemon=True)
         thread.start()
         try:
@@ -239,12 +260,13 @@ class Tenure:
 
     def _renew_until_over(self) -> None:
         while not self._over.wait(self._beat) and self._lost is None:
-            # Whoever is about to send asks for itself and is told what is wrong.
+            # No error is raised here: `ensure` is asked before each request, and reports it.
             with self._mutex, contextlib.suppress(StorageError):
                 self._renew()
 
     def _release(self) -> None:
-        """Most stores delete without a condition, so the object stays and says that it is free."""
+        # Stores delete without a condition, and that might delete the lock of the next run. So the
+        # object stays and says that the lock is free.
         if self._lost is not None:
             return
         note = Note(self._info, self._seconds, RELEASED)
@@ -268,16 +290,16 @@ def _make_lost_error(location: str, found: StoredObject | None, seconds: float) 
 
 
 def find_holder(objects: Objects) -> LockInfo | None:
-    """Who holds the lock, None if nobody does."""
+    """The run that has the lock, None if nobody has it."""
     found = objects.read(KEY)
     note = decode_note(found.data, 0) if found else None
     return None if note is None or note.ended else note.holder
 
 
 def break_lock(objects: Objects, run: str) -> LockInfo:
-    """End the lock of this run; the next one takes it at once, but waits before it recovers.
+    """End the lock of this run, and return whose it was. Raises Locked if that run has it not.
 
-    Raises Locked if that run does not hold it.
+    The next run takes it at once, but waits before it recovers.
     """
     found = objects.read(KEY)
     note = decode_note(found.data, 0) if found else None

@@ -1,7 +1,7 @@
-"""A state file in a folder: at every moment wholly the old one or wholly the new one.
+"""A state in a local file, which at every moment is either the old state or the new one.
 
-Temporary file → fsync → keep the old version → rename → fsync of the folder. The lock is a
-file of its own that is never renamed, held with flock, so the kernel frees it however we end.
+Temporary file → fsync → keep the old version → rename → fsync of the folder. The lock is a file of
+its own that is never renamed, locked with flock, so that the kernel frees it however a run ends.
 """
 
 from __future__ import annotations
@@ -34,21 +34,26 @@ ROOM = 3
 """How many whole states must fit on the disk before anything is sent."""
 SMALLEST_ROOM = 1 << 20
 RETRY_SECONDS = 0.05
-# `holder` takes a shared lock for an instant; nobody may be turned away because of that.
+# `holder` takes a shared lock for a moment. No run must be turned away because of that.
 SHORTEST_WAIT_SECONDS = 0.2
 UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unknown")
 
 
 class FileLease(Struct, frozen=True):
-    """The lock file while it is held. Somebody can remove it (`git clean -xfd`): then the next run
-    makes and holds another one of that name, and this one holds nothing any more."""
+    """The lock file, while a run has it locked."""
 
     state: Path
+    """The state file, for messages."""
     path: Path
+    """The lock file."""
     descriptor: int
+    """The open lock file, whose flock is ours."""
     taken_over: float | None = None
+    """When the lock was taken, if its file had to be made: somebody may have removed it."""
 
     def ensure(self, seconds: float) -> None:
+        # Somebody can remove the file (`git clean -xfd`). The next run then makes and locks another
+        # file of that name, and this flock keeps nobody out any more.
         with contextlib.suppress(OSError):
             if os.path.samestat(os.fstat(self.descriptor), self.path.lstat()):
                 return
@@ -61,17 +66,21 @@ class FileLease(Struct, frozen=True):
 
 
 class LocalBackend(Struct):
-    """path: the state file; lock and earlier versions live in `.kafkaform` beside it."""
+    """A state in a local file. Lock and earlier versions are in `.kafkaform` beside it."""
 
     path: Path
+    """The state file."""
     _lease: FileLease | None = None
+    """The lock, while this run has it."""
 
     @property
     def location(self) -> str:
+        """The path, for messages."""
         return str(self.path)
 
     @property
     def earlier(self) -> str:
+        """The folder of earlier versions, for messages."""
         return str(self._folder / "backups")
 
     @property
@@ -86,14 +95,13 @@ class LocalBackend(Struct):
 
     @contextlib.contextmanager
     def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[FileLease]:
-        """Hold the lock. Raises Locked after `timeout` seconds, StorageError.
-
-        A lock file that is not there may have been removed while somebody held it, so it counts as
-        taken over.
-        """
+        """Take the lock for the time of the context. Raises Locked after `timeout` seconds,
+        StorageError."""
         with _explain_errors("cannot lock the state", self._lock_path):
             files.make_private_folder(self._folder)
             descriptor, made = self._acquire(clock, clock.monotonic() + timeout)
+        # A missing lock file may have been removed while a run had it locked. So whoever has to
+        # make it waits like after a lease that was taken over (architecture §5).
         taken_over = clock.monotonic() if made else None
         lease = FileLease(self.path, self._lock_path, descriptor, taken_over)
         try:
@@ -105,12 +113,12 @@ class LocalBackend(Struct):
             yield lease
         finally:
             self._lease = None
-            with contextlib.suppress(OSError):  # the text is for people; closing frees the lock
+            with contextlib.suppress(OSError):  # the text is for people; closing is what unlocks
                 os.ftruncate(descriptor, 0)
             os.close(descriptor)
 
     def _acquire(self, clock: Clock, deadline: float) -> tuple[int, bool]:
-        """The lock file, and whether it had to be made."""
+        """The locked file, and whether it had to be made."""
         deadline = max(deadline, clock.monotonic() + SHORTEST_WAIT_SECONDS)
         while True:
             taken = self._try_lock()
@@ -128,14 +136,14 @@ class LocalBackend(Struct):
     def _try_lock(self) -> tuple[int, bool] | None:
         try:
             descriptor, made = self._open_lock()
-        except FileExistsError:  # somebody made it in this moment
+        except FileExistsError:  # somebody made it a moment ago
             return None
         try:
-            # Its text is replaced: that of a file with another name would be somebody else's.
+            # Its text will be replaced. A file with a second name may be somebody else's.
             if os.fstat(descriptor).st_nlink > 1:
                 raise OSError(errno.EMLINK, "the file has another name (a hard link)")
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who deletes the lock file meanwhile leaves us with a lock that nobody else meets.
+            # If somebody removed the file between open and flock, our lock keeps nobody out.
             if os.path.samestat(os.fstat(descriptor), self._lock_path.lstat()):
                 return descriptor, made
         except (BlockingIOError, FileNotFoundError):
@@ -155,7 +163,7 @@ class LocalBackend(Struct):
             return os.open(self._lock_path, new, files.PRIVATE_FILE), True
 
     def holder(self) -> LockInfo | None:
-        """Who holds the lock now. Raises StorageError if the lock file cannot be read."""
+        """The run that has the lock now. Raises StorageError if the lock file cannot be read."""
         with _explain_errors("cannot look at the lock", self._lock_path):
             try:
                 descriptor = os.open(self._lock_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -169,7 +177,7 @@ class LocalBackend(Struct):
         return None
 
     def break_lock(self, run: str) -> LockInfo:
-        """The kernel frees a lock whose process has ended, so there is nothing to release."""
+        # The kernel frees the lock of a process that has ended, so there is nothing to release.
         holder = self.holder()
         if holder is None:
             raise Locked(f"{self.path}: nobody holds the lock")
@@ -179,8 +187,8 @@ class LocalBackend(Struct):
         )
 
     def probe(self) -> None:
-        """What else it relies on are promises of the kernel; room and rights are asked for by
-        `check_writable`."""
+        """Nothing to do: the kernel keeps these promises. `check_writable` looks at room and
+        rights."""
 
     # ── load and save ───────────────────────────────────────────────────────────────────
 
@@ -195,6 +203,8 @@ class LocalBackend(Struct):
         data = encode(state)
         if self._lease is not None:
             self._lease.ensure(0.0)
+        # Read and compared under the lock. Without that a state that was put back from a backup in
+        # the middle of a run would be overwritten.
         current = self._read()
         _refuse_other(self.location, current, version)
         with _explain_errors("cannot save the state", self.path):
@@ -220,7 +230,7 @@ class LocalBackend(Struct):
                 return None
 
     def _advise_repair(self) -> str:
-        """What to do about a damaged state: names the newest version that is sound."""
+        """What to do about a damaged state; names the newest version that is sound."""
         found = list(_find_sound(self._backups))
         if not found:
             return (
@@ -246,6 +256,8 @@ class LocalBackend(Struct):
             files.write_new(fresh, data)
             if current is not None and version is not None:
                 self._keep(current, version)
+            # The old state has been kept by now, and the new one is durable under another name: a
+            # crash before or after this line leaves a whole state.
             fresh.replace(self.path)
         except BaseException:
             fresh.unlink(missing_ok=True)
@@ -253,7 +265,7 @@ class LocalBackend(Struct):
         files.sync_folder(self.path.parent)
 
     def _keep(self, current: bytes, version: str) -> None:
-        """Keep the version that is about to go, named by its serial; the last ten stay."""
+        """Keep the version that is about to be replaced, named by its serial; ten are kept."""
         backups = files.make_private_folder(files.make_private_folder(self._folder) / "backups")
         backup = backups / f"{self.path.name}.{version.partition('-')[0]}"
         backup.unlink(missing_ok=True)
@@ -266,10 +278,7 @@ class LocalBackend(Struct):
 
 
 def save_emergency(state: State, folder: Path) -> Path:
-    """Save a state where it can be saved, under a new name; the caller tells the user.
-
-    Raises StorageError.
-    """
+    """Save a state in this folder under a new name, and return it. Raises StorageError."""
     path = folder / f"kafkaform.state.{state.serial}.{secrets.token_hex(4)}.json"
     with _explain_errors("cannot save the state here either", path):
         try:
@@ -282,8 +291,8 @@ def save_emergency(state: State, folder: Path) -> Path:
 
 
 def save_somewhere(state: State) -> str:
-    """Write a state to the system's folder for temporary files, else to the home folder; where it
-    is. Raises StorageError."""
+    """Write a state to the folder for temporary files, or to the home folder if that fails, and
+    return where it is. Raises StorageError."""
     try:
         return str(save_emergency(state, Path(tempfile.gettempdir())))
     except (OSError, StorageError):
@@ -295,15 +304,15 @@ def _make_version(serial: int, data: bytes) -> str:
 
 
 def _find_sound(backups: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
-    """Those that can be used, each with how new it is."""
+    """The backups that can be used, each with its age."""
     for path in backups:
         with contextlib.suppress(OSError, StorageError):
             yield path, compute_age(decode(files.read(path), str(path)))
 
 
 def compute_age(state: State) -> tuple[int, int]:
-    """How new a state is: the record that it follows from, and its serial, which begins anew
-    where a state was built from its log."""
+    """How new a state is, for comparing: the record that it follows from, and its serial."""
+    # The record first: the serial begins anew where a lost state was built from its log.
     return (state.audit_head.seq if state.audit_head else 0, state.serial)
 
 
@@ -327,7 +336,7 @@ def _write_owner(descriptor: int, info: LockInfo) -> None:
 
 
 def _read_owner(text: bytes) -> LockInfo:
-    """Whoever takes the lock writes its name a moment later, so there may be none yet."""
+    # A run writes its name a moment after it has taken the lock, so there may be none yet.
     try:
         return from_data(LockInfo, parse_json(text))
     except Misfit:

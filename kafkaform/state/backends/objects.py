@@ -1,7 +1,7 @@
-"""A state in an object store: one conditional write replaces it, wholly or not at all.
+"""A state in an object store, which one conditional write replaces as a whole or not at all.
 
-`state.json` the state · `history/SERIAL.json` earlier ones · `lock.json` the lock (lease.py) ·
-`log/` the audit log (audit/sinks/objects.py) · `probe/` what a check writes and removes.
+`state.json` is the state, `history/SERIAL.json` an earlier one, `lock.json` the lock (lease.py),
+`log/` the audit log (audit/sinks/objects.py), `probe/` what a check writes and removes.
 """
 
 from __future__ import annotations
@@ -28,20 +28,25 @@ LEASE_SECONDS = 120.0
 
 
 class ObjectBackend(Struct):
-    """objects: those of one state, nothing else is below their prefix; lease_seconds: after which
-    the lock of a run that died is free; by_hand: the command that frees it at once, or ""."""
+    """A state in an object store."""
 
     objects: Objects
+    """The objects of one state; nothing else is below their prefix."""
     lease_seconds: float = LEASE_SECONDS
+    """How long after its last renewal the lock of a run that died is free."""
     by_hand: str = lease.BY_HAND
+    """The command that frees it at once, or an empty text."""
     _current: tuple[str, bytes] | None = None
+    """The version and the bytes that the store has, as far as this run knows."""
 
     @property
     def location(self) -> str:
+        """The object, for messages."""
         return f"{self.objects.location}/{STATE}"
 
     @property
     def earlier(self) -> str:
+        """The folder of earlier versions, for messages."""
         return f"{self.objects.location}/{HISTORY}/"
 
     # ── lock ────────────────────────────────────────────────────────────────────────────
@@ -59,7 +64,6 @@ class ObjectBackend(Struct):
         return lease.find_holder(self.objects)
 
     def break_lock(self, run: str) -> LockInfo:
-        """End the lock of a run that cannot do so itself. Raises Locked if it has none."""
         return lease.break_lock(self.objects, run)
 
     # ── load and save ───────────────────────────────────────────────────────────────────
@@ -96,12 +100,13 @@ class ObjectBackend(Struct):
         if hashlib.sha256(current[1]).hexdigest() != digest:
             raise ObjectChanged(None)
         if current[1] == data:
-            return stored  # equal states are equal bytes, and nobody writes those twice
+            # `Objects` tells writes apart by their bytes, so equal bytes must not be written twice.
+            return stored
         self._keep(serial, current[1])
         return self.objects.replace(STATE, data, stored)
 
     def _keep(self, serial: str, data: bytes) -> None:
-        """Keep the version that is about to go; of one serial the last one stays."""
+        """Keep the version that is about to be replaced; the last one of each serial stays."""
         key = f"{HISTORY}/{serial}.json"
         try:
             self.objects.create(key, data)
@@ -109,7 +114,7 @@ class ObjectBackend(Struct):
             self.objects.replace(key, data, earlier.found.version)
 
     def _forget_old(self) -> None:
-        """Keep the last ten earlier versions. What is left over, the next run removes."""
+        """Remove all but the last ten earlier versions. What fails now, the next run removes."""
         if self._current is None:
             return
         with contextlib.suppress(StorageError):
@@ -125,7 +130,7 @@ class ObjectBackend(Struct):
         ) from None
 
     def _advise_repair(self) -> str:
-        """What to do about a damaged state: names the newest version that is sound."""
+        """What to do about a damaged state; names the newest version that is sound."""
         kept = []
         for entry in self.objects.names(HISTORY):
             with contextlib.suppress(StorageError):
@@ -148,14 +153,14 @@ class ObjectBackend(Struct):
     # ── checks ──────────────────────────────────────────────────────────────────────────
 
     def check_writable(self, size: int = 0) -> None:
-        """An object store has room; asked are the rights, and whether a write that must not
-        replace anything does not."""
+        # A store has room. What can be missing are rights, and the condition of a write: a store
+        # that ignores it would let two runs overwrite each other.
         with self._create_probe("the state could not be saved, so nothing is sent") as key:
             self._require_create_condition(key)
 
     def probe(self) -> None:
-        """Whether this store keeps what kafkaform relies on: conditions, and that a write is seen
-        at once. Raises StorageError naming what does not hold."""
+        """Prove that the store honours conditions and shows a write at once. Raises StorageError
+        naming what it does not do."""
         with self._create_probe("the store cannot hold a state") as key:
             first = self.objects.read(key)
             if first is None:

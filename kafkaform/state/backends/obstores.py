@@ -1,6 +1,6 @@
-"""Where a remote state is: addresses and options with Terraform's names, one table per store.
+"""Places of a remote state: addresses and options with Terraform's names, a table for each store.
 
-Nothing secret is taken from here: credentials come from the environment or from the computer.
+Nothing secret is taken from them: credentials come from the environment or from the computer.
 """
 
 from __future__ import annotations
@@ -28,16 +28,20 @@ TIMEOUT_SECONDS = 10.0
 
 
 class StoreKind(Struct, frozen=True):
-    """One kind of store. start: of its addresses; bucket, folder: the options that stand for the
-    parts of an address; settings: option -> obstore's name; endpoints: variables of the
-    environment that name an endpoint, the first one that is set counts."""
+    """One kind of store."""
 
     start: str
+    """The scheme of its addresses."""
     bucket: str
+    """The option for the first part of an address."""
     folder: str
+    """The option for the rest of an address."""
     store: str = ""
+    """The class of obstore; empty for a store in memory."""
     settings: Mapping[str, str] = {}
+    """Option -> obstore's name for it."""
     endpoints: tuple[str, ...] = ()
+    """Environment variables that name an endpoint; the first one that is set counts."""
 
 
 COMMON = ("allow_http", "timeout")
@@ -67,7 +71,7 @@ KINDS: Mapping[str, StoreKind] = {
     ),
     "memory": StoreKind("memory", "name", "key"),
 }
-"""By the name of the `backend` block."""
+"""Name of a `backend` block -> its kind of store."""
 SCHEMES: Mapping[str, str] = {
     "s3": "s3",
     "gs": "gcs",
@@ -81,15 +85,15 @@ SCHEMES: Mapping[str, str] = {
 
 
 def is_remote(address: str) -> bool:
-    """Whether `--state` names a store, not a file."""
+    """True if `--state` names a store and not a file."""
     return "://" in address
 
 
 def open_objects(url: str, options: Mapping[str, str], clock: Clock | None = None) -> Objects:
-    """The objects under an address such as `s3://bucket/prefix`; nothing is sent yet. What the
-    address leaves out (`s3://`) comes from the options, which may also stand in it as a query.
+    """The objects under an address such as `s3://bucket/prefix`; nothing is sent yet.
 
-    Raises UsageError.
+    What the address leaves out (`s3://`) comes from the options, which it can also contain as a
+    query. Raises UsageError.
     """
     parts = urlsplit(url)
     name = SCHEMES.get(parts.scheme)
@@ -171,7 +175,8 @@ def _make_config(kind: StoreKind, given: Mapping[str, str]) -> dict[str, Any]:
         theirs: given[ours] for ours, theirs in kind.settings.items() if ours in given
     }
     if kind.store == "S3Store":
-        # Whatever the environment says, conditions are sent, and one object is deleted with DELETE.
+        # Whatever the environment says: without conditional writes two runs overwrite each other,
+        # and not every compatible store knows bulk deletes.
         config |= {"conditional_put": "etag", "disable_bulk_delete": True}
         if "use_path_style" in given:
             path = _parse_flag("use_path_style", given["use_path_style"])
@@ -201,7 +206,7 @@ def _open_store(
 
 
 LONGEST_SECONDS = 3600.0
-"""A large answer may take this long, as long as it goes on arriving."""
+"""Seconds that a large answer can take while it keeps arriving."""
 
 
 @cache

@@ -1,7 +1,7 @@
-"""What an object store's refusal means: one table of causes with advice.
+"""Explain the refusals of object stores: one table of causes with advice.
 
-obstore tells kinds of failures by classes and the rest by text. Its text is searched, never shown:
-it holds addresses, and in an address of Azure there can be a signature.
+obstore distinguishes few failures by class and the rest by text. The text is searched and never
+shown: it contains addresses, and an address of Azure can contain a signature.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ UNSURE = re.compile(
     r"status code: (304|408|409|412|429|5\d\d)|HTTP error|HttpError|ETag Header missing"
     r"|^(AlreadyExists|Precondition|NotModified)Error|kind: (Timeout|Connect|Request|Decode)"
 )
-"""What may have happened all the same, or may go through the next time."""
+"""Failures after which a write may have happened, or may succeed the next time."""
 NAMELESS = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
+"""Failures that look like a missing object, but are about the whole bucket."""
 
 
 class NoSuchObject(Exception):
@@ -65,19 +66,20 @@ class NoSuchObject(Exception):
 
 
 class Unclear(Exception):
-    """Whether a write happened is not known, or the same may go through the next time."""
+    """Nobody knows whether a write happened, or it may succeed the next time."""
 
     def make_error(self, task: str) -> StorageError:
+        """The error to show if no attempt succeeded."""
         return _make_store_error(task, str(self))
 
 
 class ConditionFailed(Unclear):
-    """The store says that the condition of a write does not hold; the object tells why."""
+    """The store says that the condition of a write is not met. The object shows why."""
 
 
 @contextlib.contextmanager
 def translate_errors(task: str) -> Iterator[None]:
-    """Turn what obstore raises into Absent, Refused, Unclear or StorageError."""
+    """Turn what obstore raises into NoSuchObject, Unclear or StorageError."""
     try:
         yield
     except FileNotFoundError as error:
@@ -86,6 +88,8 @@ def translate_errors(task: str) -> Iterator[None]:
         raise NoSuchObject from None
     except (BaseError, OSError, ValueError) as error:
         text = f"{type(error).__name__} {error}"
+        # Missing credentials look like a failed connection, to the address that gives them out in a
+        # cloud. Repeating the request would not help.
         if not UNSURE.search(text) or re.search(CAUSES[1][0], text):
             raise _make_store_error(task, text) from None
         raise Unclear(text) from None

@@ -14,7 +14,6 @@ from ...core.errors import UsageError
 from ...core.resource import Identity, InstanceWorld, Observed, Reading
 from ...core.value import FrozenMap
 from ...plan.amend import amend, plan_changes
-from ...plan.drafts import read_ownership
 from ...plan.model import Plan
 from ...plan.observe import Look
 from ...render.text import inline
@@ -75,8 +74,8 @@ def _make_cancellation_change(scene: Scene, identity: Identity, reading: Reading
         return kept
     return replace(
         kept,
-        row_before=read_ownership(row),
-        row_after=read_ownership(row),
+        row_before=row.ownership,
+        row_after=row.ownership,
         owner=row.owner,
         labels=row.labels,
         depends_on=row.depends_on,

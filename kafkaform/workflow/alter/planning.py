@@ -27,7 +27,7 @@ from ...core.secret import Secret
 from ...core.value import EMPTY, SecretRef
 from ...language.desired import load_tree
 from ...plan.amend import amend, plan_changes
-from ...plan.build import PlanHeader
+from ...plan.instances import PlanHeader
 from ...plan.model import Plan
 from ...plan.observe import Look
 from ...provider.contract import Secrets
@@ -175,7 +175,7 @@ def make_workspace(
     cluster that flags name."""
     if found.configuration is not None:
         found.configuration.asking.systems.note(found.settings, cluster_id, found.provider.words)
-        desired = found.configuration.evaluate_desired()
+        desired = found.configuration.evaluate().desired
         found.configuration.asking.close()
         if has_errors(desired.diagnostics):
             raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""ACLs, and those whom they concern, in words."""
+"""Describes ACLs and principals in words."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from ..kinds.acl.resource_type import EVERYTHING, Acl
 from .authorizer import PREFIXED
 
+# The highest character that is not a noncharacter: it sorts after every name with the same prefix.
 OTHER = "\U0010fffd"
-"""What nobody calls anything, and what is behind everything that begins the same."""
+"""A name that no ACL contains: it stands for everybody, or everything, without an own ACL."""
 SHOWN = 3
-"""So many of several are named."""
+"""How many names are listed before the rest is counted."""
 
 
 def describe_acl(acl: Acl) -> str:
-    """An ACL in words."""
+    """The ACL in words."""
     where = "" if acl.host == EVERYTHING else f" from {acl.host}"
     return f"{acl.permission} {acl.operation} for {acl.principal} on {describe_pattern(acl)}{where}"
 
 
 def describe_pattern(acl: Acl) -> str:
-    """What an ACL is about, in words."""
+    """The resource pattern of the ACL in words."""
     if acl.pattern_type == PREFIXED and acl.resource_name:
         return f"{acl.resource_type} {acl.resource_name}* (prefix)"
     if acl.resource_name in (EVERYTHING, ""):
@@ -29,7 +30,7 @@ def describe_pattern(acl: Acl) -> str:
 
 
 def describe_names(acl: Acl, found: Sequence[str], asked: Sequence[str]) -> str:
-    """The names, those that are an exception from the general one last."""
+    """The resources in words: the names in `found`, or the pattern with its exceptions."""
     kind = acl.resource_type
     if asked[0] not in found:
         return f"{kind} {join_words([describe_name(name) for name in dict.fromkeys(found)])}"
@@ -37,18 +38,22 @@ def describe_names(acl: Acl, found: Sequence[str], asked: Sequence[str]) -> str:
     return describe_pattern(acl) + (f", but not on {join_words(left)}" if left else "")
 
 
-def describe_people(found: Sequence[str], asked: Sequence[str]) -> str:
+def describe_principals(found: Sequence[str], asked: Sequence[str]) -> str:
+    """The principals in words: those in `found`, or everybody with exceptions."""
     if asked[0] not in found or not asked[0].endswith(OTHER):
         return join_words(list(dict.fromkeys(found)))
     left = [one for one in dict.fromkeys(asked) if one not in found]
-    return "everybody" + (f" but {join_words(left)}" if left else "")
+    return "everybody" + (f" except {join_words(left)}" if left else "")
 
 
 def describe_name(name: str) -> str:
+    """A resource name in words, with `*` for OTHER."""
     return f"{name.removesuffix(OTHER)}*" if name.endswith(OTHER) else name
 
 
 def join_words(words: Sequence[str]) -> str:
+    """`a, b, c and 4 more`."""
+    # One more than SHOWN is listed whole: "and 1 more" would not be shorter.
     shown = [*words[:SHOWN]] if len(words) > SHOWN + 1 else [*words]
     more = len(words) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

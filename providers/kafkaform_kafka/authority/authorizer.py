@@ -1,19 +1,15 @@
-"""Who may do what, decided as Kafka's brokers and controllers decide it.
+"""Decides who may do what, by the rules of Kafka's authorizer and controller.
 
-Source: StandardAuthorizerData, AclEntry and ControllerApis of Kafka 4.3. The authorizer: super
-users may do everything; else one matching DENY refuses; else one matching ALLOW permits; else,
-where no ACL at all covers the resource, `allow.everyone.if.no.acl.found` decides; else the answer
-is no. An ACL covers a resource whoever it is for, so the first ACL of a resource closes it for
-everybody whom it does not name.
+Source: StandardAuthorizerData, AclEntry and ControllerApis of Kafka 4.3. The first rule that fits
+decides:
 
-Whoever creates or deletes a topic needs Create or Delete on the cluster or on the topic: the
-controller asks the authorizer about the cluster first, and about the topic only if that is a no.
-An idempotent producer needs IdempotentWrite on the cluster, or Write on any topic (KIP-679). Tokens
-of oneself need no right.
+1. A super user may do everything.
+2. A matching DENY refuses.
+3. A matching ALLOW permits.
+4. If no ACL covers the resource, `allow.everyone.if.no.acl.found` decides.
+5. Everything else is refused.
 
-Brokers do not tell their super users and their rule for resources without ACLs, and a session may
-not know its principal or its address. What hangs on such a thing is UNKNOWN: the question is
-answered twice, as well and as badly as it can be, and only what is the same both times is certain.
+A decision that depends on something unknown is UNKNOWN, with the `Need`s that would settle it.
 """
 
 from __future__ import annotations
@@ -32,24 +28,28 @@ from ..kinds.acl.resource_type import SUPPORTED as SUPPORTED
 EVERYBODY = "User:*"
 ALL = "All"
 LITERAL, PREFIXED = "Literal", "Prefixed"
+# Authorizer.authorizeByResourceType asks about a topic with this name.
 SOME_TOPIC = "hardcode"
-"""The topic that authorizers ask about when they are asked about any."""
+"""The topic that stands for any topic."""
 
+# Only an ALLOW implies other operations; a DENY of Read leaves Describe alone.
 IMPLIED_BY: Mapping[str, frozenset[str]] = {
     "Describe": frozenset({"Describe", "Read", "Write", "Delete", "Alter"}),
     "DescribeConfigs": frozenset({"DescribeConfigs", "AlterConfigs"}),
 }
-"""Operation -> the operations whose ALLOW permits it too. A DENY implies nothing."""
+"""Operation -> the operations whose ALLOW also permits it."""
 
 
 class AccessVerdict(StrEnum):
+    """The answer to an access question."""
+
     ALLOWED = "allowed"
     DENIED = "denied"
     UNKNOWN = "unknown"
 
 
 class DecisionRule(StrEnum):
-    """What decided."""
+    """The rule that decided."""
 
     SUPER_USER = "super user"
     ACL = "acl"
@@ -59,8 +59,10 @@ class DecisionRule(StrEnum):
     UNDECLARED = "undeclared"
 
 
+# DescribeConfigs reports super.users and allow.everyone.if.no.acl.found as sensitive, without a
+# value. So only the provider block can declare them.
 class Need(StrEnum):
-    """What would have to be known for a decision."""
+    """A fact that is missing for a decision."""
 
     SUPER_USERS = "super_users"
     ALLOW_IF_NO_ACL = "allow_if_no_acl"
@@ -69,54 +71,59 @@ class Need(StrEnum):
 
 
 class AccessQuestion(Struct, frozen=True):
-    """May `principal`, connected from `host`, do this? None: it is not known who or where from.
-    host: as Java writes an address, IPv6 in full."""
+    """May this principal, connected from this host, do this?"""
 
     principal: str | None
+    """None if it is unknown."""
     host: str | None
+    """The address as Java writes it, IPv6 in full; None if it is unknown."""
     operation: str
     resource_type: str
     resource_name: str
 
 
 class Decision(Struct, frozen=True):
-    """acl: the one that decides, the most special of several; needs: what leaves it UNKNOWN;
-    on_cluster: it rests on rights on the cluster, although the question is about a topic; on_topic:
-    it rests on Write on some topic, although the question is about the cluster."""
+    """The answer to an access question, with its reasons."""
 
     verdict: AccessVerdict
     rule: DecisionRule
     acl: Acl | None = None
+    """The ACL that decides, the most specific of several."""
     needs: tuple[Need, ...] = ()
+    """The facts that would settle an UNKNOWN."""
     on_cluster: bool = False
+    """True if a right on the cluster decides a question about a topic."""
     on_topic: bool = False
+    """True if Write on some topic decides a question about the cluster (KIP-679)."""
 
 
 Bucket = Mapping[str, tuple[Acl, ...]]
-"""principal -> its ACLs on one resource pattern."""
+"""Principal -> its ACLs on one resource pattern."""
 
 
 class AclIndex(Struct, frozen=True):
-    """ACLs by (resource type, name); lengths: of the prefixes that there are, by type; writers:
-    those of all topics that are about Write."""
+    """ACLs by resource type and name."""
 
     literal: Mapping[tuple[str, str], Bucket]
     prefixed: Mapping[tuple[str, str], Bucket]
     lengths: Mapping[str, tuple[int, ...]]
+    """Resource type -> the lengths of all prefixes, sorted."""
     writers: Bucket
+    """The ACLs of all topics that concern Write."""
 
 
 class Access(Struct, frozen=True):
-    """Everything that an authorizer decides by; None: not declared."""
+    """Everything that an authorizer decides by."""
 
     index: AclIndex
     super_users: frozenset[str] | None = None
+    """None if they are not declared."""
     allow_if_no_acl: bool | None = None
+    """`allow.everyone.if.no.acl.found`, None if it is not declared."""
 
 
 def index_acls(acls: Iterable[Acl]) -> AclIndex:
-    """The ACLs in the form in which questions are answered fast; those with words that are newer
-    than this version are left out."""
+    """Index these ACLs, without those that have codes newer than this version."""
     tables: dict[str, dict[tuple[str, str], dict[str, list[Acl]]]] = {LITERAL: {}, PREFIXED: {}}
     writers: dict[str, list[Acl]] = {}
     for acl in dict.fromkeys(acls):
@@ -141,19 +148,20 @@ def _freeze_bucket(bucket: Mapping[str, Sequence[Acl]]) -> Bucket:
 
 
 def find_covering(index: AclIndex, resource_type: str, name: str) -> Iterator[Bucket]:
-    """The ACLs of every pattern that covers this resource, whoever they are for."""
+    """The ACLs of every pattern that covers this resource, for whatever principal."""
+    # Also for others: the first ACL of a resource closes it for everybody whom no ACL names.
     yield from _find_bucket(index.literal, resource_type, name)
     for length in index.lengths.get(resource_type, ()):
         if length > len(name):
             break
         yield from _find_bucket(index.prefixed, resource_type, name[:length])
-    # Kafka's search passes over the wildcard for names that begin with its own character.
+    # Kafka's search in the sorted ACLs misses the wildcard for names that start with `*`.
     if not name.startswith(EVERYTHING):
         yield from _find_bucket(index.literal, resource_type, EVERYTHING)
 
 
 def has_acl(index: AclIndex, resource_type: str, name: str) -> bool:
-    """Whether there is any ACL for this resource."""
+    """True if any ACL covers this resource."""
     return next(find_covering(index, resource_type, name), None) is not None
 
 
@@ -166,22 +174,26 @@ def _find_bucket(
 
 
 def to_cluster_question(question: AccessQuestion) -> AccessQuestion | None:
-    """What is asked about the cluster before the topic: a yes to it is the answer."""
+    """The question about the cluster that Kafka asks before one about a topic: a yes decides."""
     if question.resource_type != "Topic" or question.operation not in EVERY_TOPIC:
         return None
     return replace(question, resource_type="Cluster", resource_name=CLUSTER)
 
 
 def to_topics_question(question: AccessQuestion) -> AccessQuestion | None:
-    """What is asked about all topics together after the cluster: a yes to it is the answer too."""
+    """The question about any topic that Kafka asks after one about the cluster: a yes decides."""
+    # Since Kafka 2.8 an idempotent producer needs no IdempotentWrite if it may Write to some topic.
     if question.resource_type != "Cluster" or question.operation != "IdempotentWrite":
         return None
     return replace(question, operation="Write", resource_type="Topic", resource_name=SOME_TOPIC)
 
 
 def decide(access: Access, question: AccessQuestion) -> Decision:
-    """Whether a client gets its way, and what that rests on. Delete on a topic is to delete the
-    topic; deleting records asks for Delete on the topic alone, which is `authorize`."""
+    """Whether Kafka executes the request, and why.
+
+    Delete on a topic means to delete the topic. Deleting records needs Delete on the topic itself:
+    use `authorize` for that.
+    """
     own = authorize(access, question)
     if own.rule is DecisionRule.SUPER_USER:
         return own
@@ -198,8 +210,7 @@ def decide(access: Access, question: AccessQuestion) -> Decision:
 
 
 def _combine_decisions(asked: tuple[Decision, Decision], own: Decision) -> Decision:
-    """The answer where two rights open the same door, asked for in this order; own: the one on the
-    resource of the question."""
+    """The answer if one of two rights is enough. own: the one on the resource of the question."""
     for one in asked:
         if one.verdict is AccessVerdict.ALLOWED:
             return one
@@ -212,7 +223,8 @@ def _combine_decisions(asked: tuple[Decision, Decision], own: Decision) -> Decis
 
 
 def _decide_tokens(own: Decision, question: AccessQuestion) -> Decision:
-    """Everybody makes and sees tokens of his own, for which no broker asks the authorizer."""
+    """The answer about delegation tokens of a user (KIP-373)."""
+    # Brokers do not ask the authorizer about one's own tokens.
     if question.principal == question.resource_name:
         return Decision(AccessVerdict.ALLOWED, DecisionRule.OWN)
     if question.principal is None and own.verdict is AccessVerdict.DENIED:
@@ -221,12 +233,13 @@ def _decide_tokens(own: Decision, question: AccessQuestion) -> Decision:
 
 
 def authorize_any(access: Access, question: AccessQuestion) -> Decision:
-    """The authorizer's answer to whether somebody may Write to some topic, whichever it is.
+    """The authorizer's answer to whether a principal may Write to some topic, whichever it is.
 
-    Source: Authorizer.authorizeByResourceType. It asks about a topic of a fixed name first, which
-    lets super users in, and everybody where no ACL covers that name. Then a DENY of every topic
-    refuses, else an ALLOW of every topic permits, else an ALLOW that no DENY takes away as a whole.
+    Source: Authorizer.authorizeByResourceType. A DENY of every topic refuses; otherwise an ALLOW
+    permits unless a DENY covers its whole pattern.
     """
+    # The first question is about SOME_TOPIC. It lets in super users, and everybody if no ACL covers
+    # that name and allow.everyone.if.no.acl.found is true.
     usual = authorize(access, question)
     if usual.verdict is AccessVerdict.ALLOWED:
         return usual
@@ -245,8 +258,8 @@ def authorize_any(access: Access, question: AccessQuestion) -> Decision:
 
 
 def _find_undenied(allows: Sequence[Acl], denies: Sequence[Acl]) -> Acl | None:
-    """The ALLOW that lets somebody write to a topic, the most special of several: one of every
-    topic, or one of a pattern that no DENY covers, told by the patterns alone."""
+    """The most specific ALLOW that still permits to write to some topic, or None."""
+    # Kafka compares patterns only: a DENY of all topics that exist does not take away a prefix.
     if any(map(_is_wild, denies)):
         return None
     denied = {(acl.pattern_type, acl.resource_name) for acl in denies}
@@ -266,12 +279,13 @@ def _is_wild(acl: Acl) -> bool:
 
 
 def authorize(access: Access, question: AccessQuestion) -> Decision:
-    """The authorizer's answer about one resource, and what it rests on."""
+    """The authorizer's answer about one resource, and why."""
     root = is_super(access, question.principal)
     if root:
         return Decision(AccessVerdict.ALLOWED, DecisionRule.SUPER_USER)
     buckets = tuple(find_covering(access.index, question.resource_type, question.resource_name))
     sure, perhaps = _select_fitting(buckets, question)
+    # In the worst and in the best case of what is unknown: it is certain only if both agree.
     rule = access.allow_if_no_acl
     worst = _decide_by_acls(sure[ALLOW], sure[DENY] + perhaps[DENY], buckets, rule is True)
     if worst.verdict is AccessVerdict.ALLOWED:
@@ -284,7 +298,7 @@ def authorize(access: Access, question: AccessQuestion) -> Decision:
 
 
 def is_super(access: Access, principal: str | None) -> bool | None:
-    """Whether this is a super user; None: it cannot be told."""
+    """True for a super user; None if that is unknown."""
     if access.super_users is None:
         return None
     if principal is None:
@@ -293,7 +307,7 @@ def is_super(access: Access, principal: str | None) -> bool | None:
 
 
 def fits(acl: Acl, operation: str) -> bool:
-    """Whether the ACL is about this operation."""
+    """True if the ACL applies to this operation."""
     if acl.operation in (ALL, operation):
         return True
     return acl.permission == ALLOW and acl.operation in IMPLIED_BY.get(operation, ())
@@ -302,8 +316,7 @@ def fits(acl: Acl, operation: str) -> bool:
 def _select_fitting(
     buckets: Sequence[Bucket], question: AccessQuestion
 ) -> tuple[dict[str, list[Acl]], dict[str, list[Acl]]]:
-    """permission -> the ACLs that fit the question for sure, and those that fit if the unknown
-    principal or host is theirs."""
+    """Permission -> the ACLs that certainly fit, and those that fit if what is unknown does."""
     sure: dict[str, list[Acl]] = {ALLOW: [], DENY: []}
     perhaps: dict[str, list[Acl]] = {ALLOW: [], DENY: []}
     principal, host = question.principal, question.host
@@ -327,7 +340,7 @@ def _select_for_principal(buckets: Sequence[Bucket], principal: str | None) -> I
 def _decide_by_acls(
     allows: Sequence[Acl], denies: Sequence[Acl], buckets: Sequence[Bucket], open_: bool
 ) -> Decision:
-    """What the authorizer says to one who is no super user. open_: its rule where no ACL is."""
+    """The answer for anybody but super users. open_: `allow.everyone.if.no.acl.found`."""
     if denies:
         return Decision(AccessVerdict.DENIED, DecisionRule.ACL, min(denies, key=_rank_acl))
     if allows:
@@ -338,7 +351,7 @@ def _decide_by_acls(
 
 
 def _rank_acl(acl: Acl) -> tuple[object, ...]:
-    """The order in which one of several ACLs is named: the most special one first."""
+    """A sort key: the most specific ACL first."""
     return (
         _is_wild(acl),
         acl.pattern_type == PREFIXED,
@@ -366,7 +379,7 @@ def _find_needs(
 
 
 def list_principals(access: Access, question: AccessQuestion) -> tuple[str, ...]:
-    """Everybody whom the super users or the ACLs that decide the question name, sorted."""
+    """All super users, and all principals in ACLs that can decide the question, sorted."""
     named = set(access.super_users or ())
     later = to_topics_question(question)
     for asked in (question, to_cluster_question(question), later):
@@ -381,6 +394,6 @@ def list_principals(access: Access, question: AccessQuestion) -> tuple[str, ...]
 
 
 def list_acls(access: Access, resource_type: str, name: str) -> tuple[Acl, ...]:
-    """Every ACL that covers the resource, the most special first."""
+    """All ACLs that cover the resource, the most specific first."""
     buckets = find_covering(access.index, resource_type, name)
     return tuple(sorted((a for b in buckets for found in b.values() for a in found), key=_rank_acl))

@@ -1,7 +1,7 @@
-"""Whether the simulated authorizer can be believed: what it says of the principal that we run as
-is held against what the cluster itself says that we may do.
+"""Checks whether the simulated authorizer can be trusted.
 
-The cluster lists the operations only of what we may describe; of anything else it says nothing.
+It compares the simulation's answers about our own principal with our rights as the cluster reports
+them (KIP-430). The cluster reports rights only on what we may describe.
 """
 
 from __future__ import annotations
@@ -17,46 +17,49 @@ from .authorizer import Access, AccessQuestion, AccessVerdict, Decision, Decisio
 from .effects import describe_acl
 
 SHOWN = 3
+"""Mismatches that a warning lists."""
 ASKED = 500
-"""Resources of which the rights are compared."""
+"""Resources whose rights are compared."""
 CAUSES = (
-    "Likely causes: an authorizer of another class, a super user that authorizer { super_users } "
-    "lacks, or a principal mapping (then declare principal)"
+    "Likely causes: another authorizer class, a super user that is missing in authorizer "
+    "{ super_users }, or a principal mapping (then declare principal)."
 )
 
 
 class OwnPrincipal(Struct, frozen=True):
-    """principal: whom the cluster takes us for, None if that is not known; root: whether that is
-    a super user, None if it cannot be told; cluster: what we may do with the cluster, None if it
-    did not say."""
+    """Our own identity for the cluster."""
 
     principal: str | None
+    """None if it is unknown."""
     root: bool | None
+    """Whether it is a super user, None if that is unknown."""
     cluster: frozenset[str] | None
+    """Our operations on the cluster, None if the cluster did not report them."""
 
     def access(self, access: Access) -> Access:
-        """The authorizer with what is known about ourselves, for questions about ourselves."""
+        """The authorizer for questions about ourselves, with what is known about us."""
         if self.root and self.principal is not None:
             return replace(access, super_users=frozenset({self.principal}))
         return replace(access, super_users=frozenset()) if self.root is False else access
 
 
 def identify_self(before: Access, sweep: Sweep | None, facts: Facts) -> OwnPrincipal:
-    """Who we are. A super user may do everything; who may do everything although no ACL says so
-    is one."""
+    """Our principal, and whether it is a super user."""
     cluster = list_rights(sweep).get(("Cluster", CLUSTER))
     me = OwnPrincipal(facts.principal, None, cluster or None)
     if before.super_users is not None and facts.principal is not None:
         return replace(me, root=facts.principal in before.super_users)
     if not cluster:
         return me
+    # A super user may do everything, so a missing right is proof that we are not one. All rights,
+    # although no ACL grants them, are proof that we are.
     if not cluster >= frozenset(list_reported_operations("Cluster")):
         return replace(me, root=False)
     return replace(me, root=True) if _exceeds_acls(before, facts.principal, sweep) else me
 
 
 def _exceeds_acls(before: Access, principal: str | None, sweep: Sweep | None) -> bool:
-    """Whether we may do something that nobody may to whom the ACLs do not give it."""
+    """True if the cluster reports a right that the ACLs do not grant."""
     alone = replace(before, super_users=frozenset())
     return any(
         authorize(alone, AccessQuestion(principal, None, operation, kind, name)).verdict
@@ -67,25 +70,25 @@ def _exceeds_acls(before: Access, principal: str | None, sweep: Sweep | None) ->
 
 
 def find_mismatches(before: Access, me: OwnPrincipal, sweep: Sweep | None) -> tuple[str, ...]:
-    """Where cluster and simulation say different things, the first few in words."""
+    """A warning if the cluster and the simulation disagree, with the first few differences."""
     found = _compare_rights(me.access(before) if me.root is False else before, me, sweep)
     if not found:
         return ()
-    who = me.principal or "the principal that we run as"
+    who = me.principal or "the current principal"
     more = len(found) - SHOWN
     said = [
-        f"the cluster says that {who} {'may' if allowed else 'may not'} {', '.join(operations)} "
-        f"on {what}, but {why} it {'may not' if allowed else 'may'}"
+        f"The cluster reports that {who} {'may' if allowed else 'may not'} {', '.join(operations)} "
+        f"on {what}, but {why} it {'may not' if allowed else 'may'}."
         for (what, why, allowed), operations in list(found.items())[:SHOWN]
     ]
-    rest = f"; and so on for {more} more" if more > 0 else ""
-    return (f"{'; '.join(said)}{rest}. {CAUSES}",)
+    rest = [f"There are {more} more differences."] if more > 0 else []
+    return (" ".join((*said, *rest, CAUSES)),)
 
 
 def _compare_rights(
     access: Access, me: OwnPrincipal, sweep: Sweep | None
 ) -> dict[tuple[str, str, bool], list[str]]:
-    """(resource, what the simulation rests on, what the cluster says) -> operations."""
+    """(resource, reason of the simulation, the cluster's answer) -> operations."""
     found: dict[tuple[str, str, bool], list[str]] = {}
     for (kind, name), held in list(list_rights(sweep).items())[:ASKED]:
         asked = list_reported_operations(kind) if held else ("Describe",)
@@ -103,12 +106,12 @@ def _describe_basis(decision: Decision) -> str:
         return f"by {describe_acl(decision.acl)}"
     return {
         DecisionRule.SUPER_USER: "as a declared super user",
-        DecisionRule.NO_ACL: "where no ACL is",
+        DecisionRule.NO_ACL: "without any ACL on it",
     }.get(decision.rule, "by its ACLs")
 
 
 def list_rights(sweep: Sweep | None) -> dict[tuple[str, str], frozenset[str]]:
-    """(resource type, name) -> the operations that the cluster says we may do."""
+    """(resource type, name) -> our operations as the cluster reports them."""
     listed = {}
     for item in sweep.items if sweep else ():
         kind, name = keys.split(item.identity.key)

@@ -1,11 +1,8 @@
-"""What one changed ACL really gives and takes: the authorizer is asked before and after the plan.
+"""Computes who gains and loses what through one changed ACL.
 
-An ACL concerns more principals, hosts and names than can be asked about one by one. So one asks
-about somebody, somewhere, something that no ACL names, and about those that other ACLs name,
-because only these can fare differently.
-
-An ACL of Create or Delete on the cluster concerns every topic too: it is looked at a second time
-as if it were about all of them.
+The simulated authorizer is asked the same questions before and after the plan. An ACL can concern
+any number of principals, hosts and names. So the questions are about one that no ACL names, which
+stands for all of these, and about those that other ACLs name, because only they can differ.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from kafkaform.core.value import FrozenMap
 from ..kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
 from .acl_words import OTHER as OTHER
 from .acl_words import describe_acl as describe_acl
-from .acl_words import describe_name, describe_names, describe_people, join_words
+from .acl_words import describe_name, describe_names, describe_principals, join_words
 from .acl_words import describe_pattern as describe_pattern
 from .authorizer import (
     ALL,
@@ -41,28 +38,29 @@ from .authorizer import (
     fits,
 )
 
+# A limit for plans of clusters with thousands of ACLs. A note says what was not asked about, and
+# `_render_unasked` stands for what the others may lose.
 NAMES, PRINCIPALS, HOSTS = 20, 10, 5
-"""So many that other ACLs name are asked about for one ACL. A note tells of the others, and
-`_render_unasked` stands for what they may lose."""
+"""How many that other ACLs name are asked about for one ACL."""
+# Delete on a topic permits two things: to delete the topic, for which Delete on the cluster is
+# enough, and to delete records (KIP-107), which needs the right on the topic.
 RECORDS = "Delete of records"
-"""Delete on a topic allows two things: to delete the topic, which may rest on the cluster, and to
-delete records in it, which rests on the topic alone and is told where only that differs."""
 IDEMPOTENT = "IdempotentWrite"
-WRITERS = "who may Write to a topic needs no IdempotentWrite (KIP-679)"
-FIRST = "the cluster is asked before a topic, so no ACL of a topic can deny that"
+WRITERS = "principals with Write on a topic do not need IdempotentWrite (KIP-679)"
+FIRST = "Kafka checks the cluster before the topic, so no ACL of a topic can deny that"
 
 
 class AccessPair(Struct, frozen=True):
-    """The authorizer before and after a plan; names: resource type -> the names of all patterns,
-    sorted, a prefix followed by OTHER."""
+    """The authorizer before and after a plan."""
 
     before: Access
     after: Access
     names: Mapping[str, Sequence[str]]
+    """Resource type -> the names of all patterns, sorted; OTHER follows a prefix."""
 
 
 class Probe(Struct, frozen=True):
-    """One who, from one place, for one name."""
+    """One principal, host and resource name to ask about."""
 
     principal: str
     host: str
@@ -70,26 +68,31 @@ class Probe(Struct, frozen=True):
 
 
 class Effect(Struct, frozen=True):
-    """notes: who gains and loses what, or why nobody does; losses: each lost right as a text;
-    gainers and losers: who they are; partial: more are concerned than were asked about."""
+    """The effect of one changed ACL."""
 
     notes: tuple[str, ...]
+    """Who gains what, or why nobody gains or loses anything."""
+    harms: tuple[str, ...] = ()
+    """Who loses what, one sentence each."""
     losses: tuple[str, ...] = ()
+    """Each lost right as a text; an apply that would take more is refused."""
     gainers: frozenset[str] = frozenset()
     losers: frozenset[str] = frozenset()
     partial: bool = False
+    """True if the ACL concerns more than was asked about."""
 
 
 class _Probes(Struct, frozen=True):
-    """What is asked about, the most general point first; left: how many of what is not, as in
-    `3 more names`."""
+    """The questions about one ACL."""
 
     points: tuple[Probe, ...]
+    """The most general one first."""
     left: tuple[str, ...]
+    """What is not asked about, such as `3 more names`."""
 
 
 def pair_access(before: Access, after: Access) -> AccessPair:
-    """Both authorizers, with the names of their patterns."""
+    """Both authorizers with the names of their patterns."""
     names: dict[str, set[str]] = defaultdict(set)
     for access in (before, after):
         for kind, name in access.index.literal:
@@ -100,10 +103,12 @@ def pair_access(before: Access, after: Access) -> AccessPair:
 
 
 def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
-    """What the creation or deletion of this ACL does, together with the rest of the plan."""
+    """The effect of creating or deleting this ACL, together with the rest of the plan."""
     own = _probe_effect(acl, _list_operations(acl), worlds, created=created)
     if acl.operation == IDEMPOTENT and acl.principal == EVERYBODY and (own.gainers or own.losers):
         return replace(own, notes=(*own.notes, WRITERS))
+    # Create and Delete on the cluster apply to every topic, so such an ACL is probed a second time,
+    # as if it were an ACL on all topics.
     operations = _list_topic_operations(acl)
     if not operations:
         return own
@@ -115,6 +120,7 @@ def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
     first = (FIRST,) if more.gainers else ()
     return Effect(
         (*(() if empty else own.notes), *more.notes, *first),
+        (*own.harms, *more.harms),
         (*own.losses, *more.losses),
         own.gainers | more.gainers,
         own.losers | more.losers,
@@ -133,20 +139,24 @@ def _probe_effect(
         gained, lost = _compare_decisions(acl, operations, point, worlds)
         gains[gained].append(point)
         losses[lost].append(point)
-    notes = [
-        _render_sentence(acl, verb, operations, found, points)
+    notes, harms = (
+        tuple(
+            _render_sentence(acl, verb, operations, found, points)
+            for operations, found in table.items()
+            if operations
+        )
         for verb, table in (("gains", gains), ("loses", losses))
-        for operations, found in table.items()
-        if operations
-    ]
+    )
     if asked.left:
-        notes = [
-            *(notes or [f"{_choose_verb(acl, created)} nothing where it was asked"]),
-            _note_unasked(asked),
-        ]
+        if not notes and not harms:
+            notes = (f"{_choose_verb(acl, created)} nothing as far as it was checked",)
+        notes = (*notes, _note_unasked(asked))
+    elif not notes and not harms:
+        notes = (_explain_no_effect(acl, operations, points[0], worlds, created=created),)
     takes = created != (acl.permission == ALLOW)
     return Effect(
-        tuple(notes) or (_explain_no_effect(acl, operations, points[0], worlds, created=created),),
+        notes,
+        harms,
         (
             *_render_losses(acl, losses),
             *(_render_unasked(acl, operations, asked, worlds) if takes else ()),
@@ -157,11 +167,11 @@ def _probe_effect(
     )
 
 
-# ── what is asked about ─────────────────────────────────────────────────────────────────
+# ── questions ───────────────────────────────────────────────────────────────────────────
 
 
 def _choose_probes(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> _Probes:
-    """In the order of their names, so that a plan and its apply ask about the same ones."""
+    # Sorted by name, so that a plan and its apply ask the same questions.
     all_names = list(_list_names(acl, worlds))
     names = all_names[: 1 + NAMES]
     near = [found for name in names for found in _find_acls(worlds, acl, operations, name)]
@@ -198,13 +208,13 @@ def _prefix(acl: Acl) -> str:
 
 
 def _find_names(acl: Acl, worlds: AccessPair) -> Sequence[str]:
-    """The names of all patterns inside that of a wide ACL."""
+    """The names of all patterns that the pattern of a wide ACL contains."""
     known, prefix = worlds.names.get(acl.resource_type, ()), _prefix(acl)
     return known[bisect_left(known, prefix) : bisect_right(known, prefix + OTHER)]
 
 
 def _may_differ(acl: Acl, name: str, prefix: str, worlds: AccessPair) -> bool:
-    """Whether another ACL of that name may make it an exception."""
+    """True if another ACL of that name can make it an exception."""
     if name == prefix + OTHER or (not prefix and name.startswith(EVERYTHING)):
         return False
     if acl.principal == EVERYBODY:
@@ -224,7 +234,7 @@ def _find_own(worlds: AccessPair, kind: str, name: str) -> Iterator[Acl]:
 
 
 def _find_acls(worlds: AccessPair, acl: Acl, operations: Sequence[str], name: str) -> Iterator[Acl]:
-    """The ACLs that decide about this name, those of other resources among them."""
+    """The ACLs that decide about this name, including those of the cluster and of other topics."""
     resources = [(acl.resource_type, name)]
     if acl.resource_type == "Topic" and not EVERY_TOPIC.isdisjoint(operations):
         resources.append(("Cluster", CLUSTER))
@@ -237,8 +247,8 @@ def _find_acls(worlds: AccessPair, acl: Acl, operations: Sequence[str], name: st
 
 
 def _find_write_acls(worlds: AccessPair, principal: str) -> Iterator[Acl]:
-    """The ACLs of topics that decide about an idempotent producer. Of everybody those who are
-    allowed to write before and after are left out: they keep what they have, as a note says."""
+    """The ACLs of topics that decide about an idempotent producer (KIP-679)."""
+    # For an ACL of everybody, writers whose ACLs do not change are skipped: they keep their right.
     one, other = (access.index.writers for access in (worlds.before, worlds.after))
     for who in {*one, *other} if principal == EVERYBODY else {principal, EVERYBODY}:
         before, after = one.get(who, ()), other.get(who, ())
@@ -251,7 +261,7 @@ def _is_wide(acl: Acl) -> bool:
 
 
 def _list_operations(acl: Acl) -> tuple[str, ...]:
-    """What the ACL is about, what it implies included."""
+    """The operations that the ACL concerns, with those that it implies."""
     supported = SUPPORTED.get(acl.resource_type, ())
     records = (RECORDS,) if acl.resource_type == "Topic" and fits(acl, "Delete") else ()
     if acl.operation == ALL:
@@ -265,7 +275,7 @@ def _list_operations(acl: Acl) -> tuple[str, ...]:
 
 
 def _list_topic_operations(acl: Acl) -> tuple[str, ...]:
-    """What an ACL on the cluster decides about every topic."""
+    """The operations on every topic that an ACL on the cluster decides."""
     if acl.resource_type != "Cluster":
         return ()
     return tuple(one for one in SUPPORTED["Topic"] if one in EVERY_TOPIC and fits(acl, one))
@@ -290,11 +300,11 @@ def _compare_decisions(
 def _render_unasked(
     acl: Acl, operations: Sequence[str], asked: _Probes, worlds: AccessPair
 ) -> Iterator[str]:
-    """What stands for the losses of those who are not asked about: another text as soon as an
-    ACL there is another, so that no new loss hides behind the caps. What the plan leaves counts,
-    which stays the same while the plan is applied."""
+    """A text that stands for the losses of those who are not asked about."""
     if not asked.left:
         return
+    # The digest changes with any ACL there, so that no new loss hides behind the limits. It covers
+    # the ACLs after the plan, which stay the same while the plan is applied.
     left, kind = replace(worlds, before=worlds.after), acl.resource_type
     near = {*_find_acls(left, acl, operations, asked.points[0].name)}
     for name in _find_names(acl, worlds) if _is_wide(acl) else ():
@@ -318,7 +328,7 @@ def _render_sentence(
         else join_words(operations)
     )
     names = describe_names(acl, [point.name for point in found], [point.name for point in asked])
-    who = describe_people(
+    who = describe_principals(
         [point.principal for point in found], [point.principal for point in asked]
     )
     hosts = {point.host for point in found}
@@ -328,8 +338,8 @@ def _render_sentence(
 
 def _note_unasked(asked: _Probes) -> str:
     return (
-        f"other ACLs name {join_words(asked.left)}, and these were not asked about: "
-        "`kafkaform explain access` tells of each"
+        f"other ACLs name {join_words(asked.left)}, which were not checked; "
+        "use `kafkaform explain access` to check one"
     )
 
 
@@ -340,14 +350,14 @@ def _choose_verb(acl: Acl, created: bool) -> str:
 def _explain_no_effect(
     acl: Acl, operations: Sequence[str], point: Probe, worlds: AccessPair, *, created: bool
 ) -> str:
-    """Why the change has no effect, as seen from its most general point."""
+    """Why the change has no effect, for its most general question."""
     operation = (*operations, acl.operation)[0]
     question = AccessQuestion(point.principal, point.host, operation, acl.resource_type, point.name)
     verb = _choose_verb(acl, created)
     without, with_ = (worlds.before, worlds.after)[:: 1 if created else -1]
     decision = decide(without, question)
     if (decision.verdict is AccessVerdict.ALLOWED) != (acl.permission == ALLOW):
-        decision = decide(with_, question)  # something stronger than the ACL decides
+        decision = decide(with_, question)  # something stronger than this ACL decides
     if decision.on_topic and decision.verdict is AccessVerdict.ALLOWED:
         return f"{verb} nothing: {WRITERS}" + (
             f", by {describe_acl(decision.acl)}" if decision.acl else ""
@@ -356,13 +366,13 @@ def _explain_no_effect(
         same = decision.acl.permission == acl.permission
         return (
             f"{verb} nothing: {describe_acl(decision.acl)} "
-            f"{'says the same' if same else 'hides it'}"
+            f"{'has the same effect' if same else 'overrides it'}"
         )
     reason = {
         DecisionRule.SUPER_USER: "super users may do everything",
-        DecisionRule.NO_ACL: f"{operation} is {decision.verdict} where no ACL is",
+        DecisionRule.NO_ACL: f"without any ACL, {operation} is {decision.verdict}",
         DecisionRule.NO_MATCH: "no ACL allows it",
-        DecisionRule.OWN: "everybody may make and see tokens of his own",
+        DecisionRule.OWN: "everybody may create and see their own tokens",
     }.get(decision.rule, "")
     return f"{verb} nothing" + (f": {reason}" if reason else "")
 

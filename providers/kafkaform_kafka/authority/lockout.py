@@ -1,8 +1,8 @@
-"""A plan must not saw off the branch it sits on: whoever runs it keeps the rights to change and
-see ACLs, and those that its later steps need, at every moment in between. Afterwards it still sees
-all that it manages, and may still change it.
+"""The lock-out guard: finds ACL changes that take rights from the principal that runs the plan.
 
-Source of the order of ACL changes: architecture §4.6.
+While a plan runs, its principal must keep the rights to see and change ACLs, and those that later
+steps need. After the plan, it must still see what the state manages, and be able to change it. The
+order of ACL changes is in architecture §4.6.
 """
 
 from __future__ import annotations
@@ -42,29 +42,30 @@ _ALTER, _DESCRIBE = ("Alter", "Cluster", CLUSTER), ("Describe", "Cluster", CLUST
 _KEEPS = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
 
 UNPROVEN_ACCESS = "unproven-access"
-"""Accepts what cannot be proven to be harmless."""
+"""The waiver for changes that cannot be proven harmless (`--accept-unproven-access`)."""
 
 
 class GuardedPlan(Struct, frozen=True):
-    """What is judged."""
+    """The plan that the guard judges."""
 
     changes: Sequence[Change]
     """All changes of the plan."""
     created: Mapping[Identity, Acl]
-    """The ACLs that it makes."""
+    """The ACLs that it creates."""
     deleted: Mapping[Identity, Acl]
     """The ACLs that it deletes."""
     rights: Mapping[str, KindRights]
-    """Kind -> what must be allowed on its objects; kinds without a row are not guarded."""
+    """Kind -> the rights on its objects; kinds without a row are not guarded."""
 
 
 class Moment(Struct, frozen=True):
-    """What the changes have made and deleted at some time while the plan runs."""
+    """The ACL changes that have taken effect at some moment of the apply."""
 
     made: Mapping[Identity, Acl]
     gone: Mapping[Identity, Acl]
 
     def access(self, live: Sequence[Acl], rules: Access) -> Access:
+        """The authorizer at this moment. rules: its settings besides ACLs."""
         gone = set(self.gone.values())
         left = (acl for acl in live if acl not in gone)
         return replace(rules, index=index_acls((*left, *self.made.values())))
@@ -73,7 +74,8 @@ class Moment(Struct, frozen=True):
 def find_lockouts(
     plan: GuardedPlan, before: Access, me: OwnPrincipal, facts: Facts
 ) -> Iterator[tuple[Identity, Blocker]]:
-    """The changes that take a right which this plan or the next one needs, or may take it."""
+    """The changes that take, or may take, a right that this plan or the next one needs."""
+    # No ACL stops a super user.
     if me.root:
         return
     mine = me.access(before)
@@ -93,9 +95,9 @@ def find_lockouts(
 
 
 def _list_needed_rights(plan: GuardedPlan) -> dict[Right, str]:
-    """Right -> what needs it."""
+    """Right -> why it is needed."""
     needed = {
-        _ALTER: "only others could undo it",
+        _ALTER: "only somebody else could undo it",
         _DESCRIBE: "no later plan could read the ACLs",
     }
     for change in plan.changes:
@@ -104,7 +106,7 @@ def _list_needed_rights(plan: GuardedPlan) -> dict[Right, str]:
             continue
         if change.action is Action.DELETE and change.blocked is None:
             right = (rights.deletes, rights.resource_type, _get_resource_name(rights, change))
-            needed.setdefault(right, f"{change.address} needs it later")
+            needed.setdefault(right, f"the deletion of {change.address} needs it later")
     return needed
 
 
@@ -113,7 +115,8 @@ def _get_resource_name(rights: KindRights, change: Change) -> str:
 
 
 def _has_right(right: Right, access: Access, me: OwnPrincipal) -> bool:
-    """What the cluster says, else what its ACLs say; in doubt we have it, or nothing would work."""
+    """True if the cluster reports the right, or if its ACLs do not refuse it."""
+    # In doubt we have it, since otherwise the plan could not run at all.
     operation, kind, _ = right
     if kind == "Cluster" and me.cluster is not None:
         return operation in me.cluster
@@ -126,8 +129,9 @@ def _has_right(right: Right, access: Access, me: OwnPrincipal) -> bool:
 def _list_moments(
     created: Mapping[Identity, Acl], deleted: Mapping[Identity, Acl], facts: Facts
 ) -> Iterator[Moment]:
-    """Every set of ACLs that holds for a while: first what is deleted ahead, then the new ones,
-    then the other deletes, ALLOW before DENY each time."""
+    """The sets of ACLs that are in force one after the other while the plan runs."""
+    # First the deletes ahead (`delete_first`), then the creates, then the other deletes, each time
+    # ALLOW before DENY. An apply can stop after any of them.
     patterns = {acl.pattern for acl in created.values()}
     early = facts.values.get("acl_order") == DELETE_FIRST
     ahead = {i: acl for i, acl in deleted.items() if early and acl.pattern in patterns}
@@ -146,8 +150,9 @@ def _select_allows(found: Mapping[Identity, Acl]) -> dict[Identity, Acl]:
 def _find_culprits(
     moment: Moment, right: Right, access: Access, me: OwnPrincipal
 ) -> Iterator[Identity]:
-    """The changes without which the right would be kept."""
+    """The changes without which we would keep the right."""
     operation, kind, name = right
+    # The first ACL of an open resource closes it for everybody whom it does not name.
     closes = access.allow_if_no_acl is not False and not has_acl(access.index, kind, name)
     for identity, acl in moment.made.items():
         denies = acl.permission == DENY and _concerns(acl, operation, me)
@@ -163,13 +168,13 @@ def _find_culprits(
 
 
 def _cluster_right(right: Right) -> Right | None:
-    """The right on the cluster that would do instead."""
+    """The right on the cluster that is enough instead, if there is one."""
     first = to_cluster_question(AccessQuestion(None, None, *right))
     return None if first is None else (first.operation, first.resource_type, first.resource_name)
 
 
 def _find_acls(access: Access, right: Right) -> Iterator[Acl]:
-    """The ACLs that decide whether we have it."""
+    """The ACLs that decide about this right."""
     for _, kind, name in filter(None, (right, _cluster_right(right))):
         for bucket in find_covering(access.index, kind, name):
             for found in bucket.values():
@@ -186,13 +191,14 @@ def find_sight_losses(
     me: OwnPrincipal,
     told: Mapping[tuple[str, str], frozenset[str]],
 ) -> Iterator[tuple[Identity, Blocker]]:
-    """The changes after which we no longer see what the state manages, or may not change it.
-    told: resource type and name -> what the cluster says that we may do with it.
+    """The changes after which we could no longer see or change what the state manages.
 
-    A DENY of sight is also caught where a plan does not say what is managed, as with --target.
+    told: (resource type, name) -> our operations on it as the cluster reports them.
     """
     if me.root:
         return
+    # Topics that the cluster reports are checked too: with --target, a plan does not contain
+    # everything that the state manages.
     end = Moment(
         _select_takers(plan.created, DENY, before, me),
         _select_takers(plan.deleted, ALLOW, before, me),
@@ -214,8 +220,8 @@ def find_sight_losses(
 def _select_takers(
     found: Mapping[Identity, Acl], permission: str, before: Access, me: OwnPrincipal
 ) -> dict[Identity, Acl]:
-    """The changed ACLs that may take a right of ours: those with this permission, and the first
-    ones of what may stand open."""
+    """The changed ACLs that can take a right from us: those with this permission, and the first
+    ones of resources that can be open."""
     return {
         identity: acl
         for identity, acl in found.items()
@@ -225,7 +231,7 @@ def _select_takers(
 
 
 def _collect_rights(plan: GuardedPlan) -> dict[Right, tuple[str, bool]]:
-    """Right -> the address that needs it, and whether to see it."""
+    """Right -> the address that needs it, and whether it is needed to see the object."""
     kept: dict[Right, tuple[str, bool]] = {}
     for change in plan.changes:
         rights = plan.rights.get(change.identity.kind)
@@ -238,18 +244,24 @@ def _collect_rights(plan: GuardedPlan) -> dict[Right, tuple[str, bool]]:
     return kept
 
 
+def is_unreadable(change: Change) -> bool:
+    """True if the object could not be read, so that its change is blocked."""
+    return change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
+
+
 def find_hiding(
-    changes: Sequence[Change], rights: Mapping[str, KindRights], principal: str | None
+    hidden: Sequence[Change],
+    changes: Sequence[Change],
+    rights: Mapping[str, KindRights],
+    principal: str | None,
 ) -> Iterator[tuple[Identity, Change, Acl]]:
-    """What cannot be seen, each with the change of an ACL of the same state that hides it."""
-    hidden = [
-        change
-        for change in changes
-        if change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
-    ]
+    """Hidden objects, each with the change of an ACL of the same state that hides it.
+
+    hidden: changes of objects that could not be read; changes: all changes of the plan.
+    """
     denies = {
         acl: change
-        for change in (changes if hidden else ())
+        for change in changes
         if change.identity.kind == acls.KIND and change.action is not Action.CREATE
         for acl in [acls.parse_acl_key(change.identity.key)]
         if acl.permission == DENY and acl.principal in (principal, EVERYBODY)
@@ -273,13 +285,14 @@ def _judge_right(
     me: OwnPrincipal,
     told: Mapping[tuple[str, str], frozenset[str]],
 ) -> Decision | None:
-    """What decides that we lose it, None if we do not, or never had it. Where it is not declared
-    what holds without an ACL, only an ACL or the cluster proves that we have it."""
+    """The decision by which we lose the right; None if we keep it, or never had it."""
     operation, kind, name = right
     question = AccessQuestion(me.principal, None, *right)
     now, then = decide(before, question).verdict, decide(after, question)
     if now is AccessVerdict.DENIED or then.verdict is AccessVerdict.ALLOWED:
         return None
+    # While allow_if_no_acl is undeclared, only an ACL or the cluster's report proves that we have
+    # the right now.
     if then.verdict is AccessVerdict.DENIED:
         held = now is AccessVerdict.ALLOWED or operation in told.get((kind, name), ())
         return then if held else None
@@ -288,7 +301,7 @@ def _judge_right(
 
 
 def _assume_defaults(access: Access) -> Access:
-    """What is not declared is taken as Kafka's own default."""
+    """The authorizer with Kafka's defaults for what is not declared."""
     return Access(access.index, access.super_users or frozenset(), access.allow_if_no_acl is True)
 
 
@@ -306,7 +319,8 @@ def _make_sight_block(
         return block
     return replace(
         block,
-        advice=f"add an ACL that keeps the right, or accept it with --accept-{UNPROVEN_ACCESS}",
+        advice=f"add an ACL that keeps the right, or accept the risk with "
+        f"--accept-{UNPROVEN_ACCESS}",
         waiver=UNPROVEN_ACCESS,
     )
 
@@ -328,26 +342,27 @@ def _covers(acl: Acl, right: Right) -> bool:
 
 def _make_block(right: Right, why: str, decision: Decision, me: OwnPrincipal) -> Blocker:
     operation, kind, name = right
-    who = me.principal or "the principal that this runs as"
+    who = f"{me.principal}, which runs this plan" if me.principal else "the current principal"
     what = f"{operation} on {kind} {name}"
     if decision.verdict is AccessVerdict.DENIED:
         return Blocker(
             BlockerKind.GUARD,
-            f"it would take {what} from {who}, as whom this runs: {why}",
-            "add an ACL that keeps the right, or let somebody apply this who does not need it",
+            f"it would take {what} from {who}: {why}",
+            "add an ACL that keeps the right, or run as a principal that does not need it",
         )
     missing = ", ".join(_DECLARE[need] for need in decision.needs)
     return Blocker(
         BlockerKind.GUARD,
         f"it may take {what} from {who}: {why}",
-        f"{missing}; or take the risk with --accept-{UNPROVEN_ACCESS}",
+        f"{missing}; or accept the risk with --accept-{UNPROVEN_ACCESS}",
         UNPROVEN_ACCESS,
     )
 
 
 _DECLARE: Mapping[Need, str] = {
-    Need.SUPER_USERS: "declare authorizer { super_users } in the provider block",
-    Need.ALLOW_IF_NO_ACL: "declare authorizer { allow_if_no_acl } in the provider block",
-    Need.PRINCIPAL: "declare principal in the provider block",
+    Need.SUPER_USERS: "set authorizer { super_users } in the provider block",
+    Need.ALLOW_IF_NO_ACL: "set authorizer { allow_if_no_acl } in the provider block",
+    Need.PRINCIPAL: "set principal in the provider block",
     Need.HOST: "add an ACL that does not depend on the address",
 }
+"""Missing fact -> how to provide it."""

@@ -1,7 +1,6 @@
-"""Asks the cluster what we may do: with itself, and with topics by name.
+"""Reads our own rights on the cluster and on topics (KIP-430), and explains missing ones by ACLs.
 
-Where a right is missing the ACLs say more, if we may read them: which one denies it, and whether
-we may delete every topic, which no broker lists.
+If we may read the ACLs, they show which ACL denies a right, and whether we may delete every topic.
 """
 
 from __future__ import annotations
@@ -26,18 +25,19 @@ from .required_rights import HeldRights, find_missing, list_step_topics, name_op
 
 
 def read_held(context: ClusterContext, steps: Sequence[Step]) -> HeldRights:
-    """Our rights as far as these steps need them and the cluster tells them. Never raises."""
+    """The rights that these steps need, as far as the cluster reports them. Never raises."""
     return explain_missing(context, steps, _ask_rights(context, steps))
 
 
 def explain_missing(context: ClusterContext, steps: Sequence[Step], held: HeldRights) -> HeldRights:
-    """The same rights, with what the ACLs say of those that these steps lack. Never raises."""
+    """The same rights, with what ACLs say about those that these steps lack. Never raises."""
     wanting = tuple(dict.fromkeys(right for _, right in find_missing(steps, held)))
     if not wanting:
         return held
     live = list_live_acls(context)
     if isinstance(live, Fault):
-        # Delete on the cluster would give Describe on it too, unless that were denied.
+        # Delete implies Describe, so a missing Describe on the cluster shows that Delete is missing
+        # as well, unless a DENY takes only Describe away.
         hidden = held.cluster is not None and "Describe" not in held.cluster
         return replace(held, every_topic=False if hidden else None, hidden=hidden)
     access = _build_authorizer(live, context.facts, held.cluster)
@@ -56,9 +56,10 @@ def explain_missing(context: ClusterContext, steps: Sequence[Step], held: HeldRi
 
 
 def _build_authorizer(found: Sequence[Acl], facts: Facts, cluster: Set[str] | None) -> Access:
-    """Of somebody who is no super user: one of those lacks nothing."""
     known = index_acls(found)
     rule = (facts.values.get("authorizer") or EMPTY).get("allow_if_no_acl")
+    # If no ACL covers the cluster, our rights on it show what allow.everyone.if.no.acl.found is.
+    # We are not a super user, because a right is missing.
     if rule is None and cluster is not None and not has_acl(known, "Cluster", CLUSTER):
         rule = bool(cluster)
     return Access(known, frozenset(), rule)
@@ -81,8 +82,8 @@ def _ask_rights(context: ClusterContext, steps: Sequence[Step]) -> HeldRights:
 
 
 def list_operations(rows: Sequence[TopicRow]) -> Mapping[str, Set[str]]:
-    """What we may do with these topics. One without any operation tells nothing: it is not there,
-    or hidden."""
+    """Topic -> our operations on it."""
+    # A topic without any operation does not exist, or is hidden: that says nothing.
     return {
         row.name: frozenset(name_operations(row.operations) or ())
         for row in rows

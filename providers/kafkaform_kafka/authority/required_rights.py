@@ -1,9 +1,8 @@
-"""Which rights all steps of a plan need, held against those that the cluster says we have.
+"""Compares the rights that the steps of a plan need with those that the cluster reports.
 
-The dry run finds a missing right of the steps that can go at once; those that wait for others
-would meet it half way through. What the cluster does not tell is left to it: rights on topics
-that are not there yet or not seen, rights on groups, the right to create a topic of one name.
-Whether we may delete every topic is not told either, but the ACLs say it (`Held.every_topic`).
+A dry run finds missing rights only of the first steps, and later steps would fail half way through
+the plan. Rights that the cluster does not report are left to the dry run: on topics that do not
+exist yet or are hidden, on groups, and the right to create a topic.
 """
 
 from __future__ import annotations
@@ -28,29 +27,33 @@ _TOPIC_DENIED, _CLUSTER_DENIED = 29, 31
 
 
 class HeldRights(Struct, frozen=True):
-    """What we may do, by the names that ACLs use. cluster: None if it does not say; topics: only
-    those that told it; every_topic: whether we may delete any topic, because the cluster is asked
-    for that before the topic, None if that is not known; hidden: that is concluded from a missing
-    Describe on the cluster, which a DENY would hide as well; denied: missing right -> the ACL that
-    denies it, in words."""
+    """Our rights, with the operation names that ACLs use."""
 
     cluster: Set[str] | None
+    """Operations on the cluster, None if it does not report them."""
     topics: Mapping[str, Set[str]]
+    """Topic -> operations, for topics that are reported."""
+    # Kafka checks Delete on the cluster first, and no broker reports that right.
     every_topic: bool | None = None
+    """Whether we may delete every topic, None if that is unknown."""
     hidden: bool = False
+    """True if `every_topic` follows from a missing Describe on the cluster, which can also be the
+    effect of a DENY."""
     denied: Mapping[Right, str] = field(default_factory=dict)
+    """Missing right -> the ACL that denies it, in words."""
 
 
 def list_step_topics(steps: Sequence[Step]) -> tuple[str, ...]:
-    """The topics on which these steps need a right, each once."""
+    """The topics on which these steps need rights, each once."""
     return tuple(dict.fromkeys(name for name in map(_get_topic, steps) if name is not None))
 
 
 def judge_steps(
     steps: Sequence[Step], held: HeldRights, principal: str | None
 ) -> Iterator[Verdict]:
-    """A verdict for every step whose right is known to be missing. principal: who we are, if
-    that is known: a plan that gives us rights is held to the right to do so alone."""
+    """A verdict for each step whose right is missing for certain. principal: ours, None if it is
+    unknown."""
+    # A plan that grants us rights needs only the right to do that beforehand.
     granting = any(_grants(step, principal) for step in steps)
     for step, right in find_missing(steps, held):
         if _may_succeed_anyway(right, held) or (granting and step.request.name != _GRANTING):
@@ -61,7 +64,7 @@ def judge_steps(
 
 
 def find_missing(steps: Sequence[Step], held: HeldRights) -> Iterator[tuple[Step, Right]]:
-    """The steps with a right on their own resource that the cluster says we lack."""
+    """The steps with a right on their resource that we lack according to the cluster."""
     for step in steps:
         name = _get_topic(step)
         known = held.cluster if name is None else held.topics.get(name)
@@ -71,7 +74,9 @@ def find_missing(steps: Sequence[Step], held: HeldRights) -> Iterator[tuple[Step
 
 
 def _may_succeed_anyway(right: Right, held: HeldRights) -> bool:
-    """Whether the step may succeed without this right: nobody is stopped on a guess."""
+    """True if the step can succeed without this right."""
+    # Delete on the cluster is enough to delete a topic. While it is unknown whether we have it, the
+    # broker decides.
     operation, kind, _ = right
     return kind == "Topic" and operation == "Delete" and held.every_topic is not False
 
@@ -83,9 +88,9 @@ def _grants(step: Step, principal: str | None) -> bool:
 
 
 def _get_topic(step: Step) -> str | None:
-    """The topic that must allow this step; None if it is another kind of object."""
+    """The topic on which this step needs a right; None for other objects."""
     api = APIS.get(step.request.name)
-    if api is None or not api.foretold or api.on is RightTarget.CLUSTER:
+    if api is None or not api.reports_right or api.on is RightTarget.CLUSTER:
         return None
     if api.on is RightTarget.CONFIGS and step.payload.get("resource", "topic") != "topic":
         return None
@@ -93,10 +98,10 @@ def _get_topic(step: Step) -> str | None:
 
 
 def _find_operation(step: Step, topic: str | None) -> str | None:
-    """What must be allowed on this topic or, without one, on the cluster; None where the cluster
-    does not tell."""
+    """The operation that the step needs on this topic, or without a topic on the cluster; None if
+    the cluster does not report it."""
     api = APIS.get(step.request.name)
-    if api is None or not api.foretold:
+    if api is None or not api.reports_right:
         return None
     if topic is None and api.on is RightTarget.CONFIGS and step.payload.get("resource") == "group":
         return None
@@ -111,7 +116,7 @@ def _make_fault(api: str, right: Right, held: HeldRights, principal: str | None)
     denied = held.denied.get(right)
     return Fault(
         code_name(code),
-        f"{principal or 'our user'} lacks {operation} on {place}"
+        f"{principal or 'the current user'} lacks {operation} on {place}"
         + (f", because of the ACL {denied}" if denied else ""),
         FaultClass.PERMISSION,
         api,
@@ -120,19 +125,19 @@ def _make_fault(api: str, right: Right, held: HeldRights, principal: str | None)
 
 
 def _choose_advice(denied: str | None, right: str) -> str:
-    """A DENY has to go: no ALLOW is stronger."""
+    # No ALLOW is stronger than a DENY.
     if denied:
-        return "delete that ACL, or run as a principal that it does not concern"
+        return "delete that ACL, or run as a principal to which it does not apply"
     return f"grant {right}, or run as a principal that has it"
 
 
 def _explain_unseen(right: Right, held: HeldRights) -> str:
-    """How to go on for who may delete every topic, and is denied to see that."""
+    """Advice for a principal with Delete on Cluster that cannot see its own right."""
     if not held.hidden or right[:2] != ("Delete", "Topic"):
         return ""
-    return "; if it has Delete on Cluster, grant Describe on Cluster, so that this can be seen"
+    return "; if it has Delete on Cluster, grant Describe on Cluster, so that kafkaform can see it"
 
 
 def name_operations(codes: Set[int] | None) -> Set[str] | None:
-    """Operations by name; None for codes that were not told."""
+    """The names of these operations; None for None."""
     return None if codes is None else frozenset(rights.decode_operations(codes))

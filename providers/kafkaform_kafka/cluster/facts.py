@@ -2,7 +2,7 @@
 
 Names in `values`: default_partitions, default_replication_factor, auto_create,
 delete_topic_enable (all None without DescribeConfigs on Cluster), topic_defaults (of the configs
-in BROKER_TIMES, as far as known), brokers, racks, rights (on the cluster), elr,
+in BROKER_TIMES and BROKER_DEFAULTS, as far as known), brokers, racks, rights (on the cluster), elr,
 metadata_version, client_id, request_timeout (seconds for which a broker keeps a request that it
 cannot forward to the controller yet), mutation_window (samples, seconds, and whether they are
 assumed to be Kafka's defaults), quota_callback (the class that decides about quotas, if not Kafka's
@@ -22,7 +22,7 @@ from kafkaform.core.value import FrozenMap, Value, freeze
 from ..connection.clients import CLIENT_ID
 from ..connection.settings import KafkaSettings
 from ..protocol import rights
-from ..protocol.config_keys import BROKER_TIMES
+from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
 from ..protocol.config_values import parse_integer
 from ..protocol.faults import fault_of
 from ..wire.client import Wire
@@ -98,6 +98,7 @@ def _read_defaults(
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
     window = [key for key, _ in _WINDOW.values()]
     keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, _HELD[0], *times]
+    keys += BROKER_DEFAULTS.values()
     found: dict[str, str | None] = {}
     for node in nodes:
         ask = partial(describe_configs, wire, "broker", [node], settings.timeout)
@@ -119,7 +120,11 @@ def _read_defaults(
 
 
 def _parse_topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:
-    defaults = {}
+    defaults = {
+        key: value
+        for key, name in BROKER_DEFAULTS.items()
+        if (value := found.get(name)) is not None
+    }
     for key, sources in BROKER_TIMES.items():
         numbers = ((parse_integer(found.get(name) or ""), unit) for name, unit in sources)
         known = [number * unit for number, unit in numbers if number is not None]

@@ -88,6 +88,38 @@ class Causes(Struct):
         return (chosen[0].name(), chosen[0].str()) if chosen else None
 
 
+class Spans(Struct, frozen=True):
+    """The offsets of one topic, partition by partition."""
+
+    counts: tuple[int, ...]
+    """Between its first and its last record."""
+    olds: tuple[int, ...]
+    """Of these, how many are older than the time that was asked about."""
+
+    @property
+    def partitions(self) -> int:
+        return len(self.counts)
+
+    @property
+    def all(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def old(self) -> int:
+        return sum(self.olds)
+
+    def share(self, number: int) -> float:
+        """The old part of a partition's offsets, from 0 to 1."""
+        return self.olds[number] / self.counts[number] if self.counts[number] else 0.0
+
+
+def _count_old(start: int, end: int, first: int | None) -> int:
+    """Offsets before the first record that is not older; -1 says that all are older."""
+    if first is None:
+        return 0
+    return end - start if first < 0 else max(0, first - start)
+
+
 class Native:
     """A connected native client. It opens connections on its own and does not say when, so an
     answer counts only if the cluster of the session answers before and after."""
@@ -102,6 +134,14 @@ class Native:
         name -> number of partitions. A topic with a partition that does not answer is left out.
         Raises OtherSystem."""
         return self._ask_proven(lambda: self._read_offset_spans(topics)) or {}
+
+    def read_old_spans(
+        self, counts: Mapping[str, int], cuts: Mapping[str, int | None]
+    ) -> Mapping[str, Spans]:
+        """Topic -> how many of its offsets are older than a time. counts: topic -> number of
+        partitions; cuts: topic -> milliseconds since the epoch, None for no time. A topic with a
+        partition that does not answer is left out. Raises OtherSystem."""
+        return self._ask_proven(lambda: self._read_old_spans(counts, cuts)) or {}
 
     def list_live_groups(
         self, topics: Set[str], limit: int
@@ -141,6 +181,29 @@ class Native:
             else:
                 unknown.add(place.topic)
         return {name: span for name, span in spans.items() if name not in unknown}
+
+    def _read_old_spans(
+        self, counts: Mapping[str, int], cuts: Mapping[str, int | None]
+    ) -> Mapping[str, Spans]:
+        places = [TopicPartition(name, n) for name, count in counts.items() for n in range(count)]
+        specs = (OffsetSpec.latest(), OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # stub
+        asked = [self._ask_offsets(places, spec) for spec in specs]
+        dated: dict[TopicPartition, Future[Any]] = {}
+        for name, cut in cuts.items():
+            if cut is not None:
+                mine = [place for place in places if place.topic == name]
+                dated |= self._ask_offsets(mine, OffsetSpec.for_timestamp(cut))
+        ends, starts, firsts = map(self._await_offsets, (*asked, dated))
+        found = {}
+        for name, count in counts.items():
+            keys = [(name, number) for number in range(count)]
+            wanted = (ends, starts) if cuts[name] is None else (ends, starts, firsts)
+            if all(key in answers for key in keys for answers in wanted):
+                found[name] = Spans(
+                    tuple(ends[key] - starts[key] for key in keys),
+                    tuple(_count_old(starts[key], ends[key], firsts.get(key)) for key in keys),
+                )
+        return found
 
     def _list_live_groups(
         self, topics: Set[str], limit: int

@@ -13,8 +13,9 @@ from msgspec import Struct
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
+from ..kinds.quota.keys import QUOTA_KEYS
 from ..kinds.quota.levels import LevelLimit, Quotas, list_levels, sharers_text
-from ..kinds.quota.resource_type import IP, QUOTA_KEYS, index_quotas, make_exact
+from ..kinds.quota.resource_type import IP, index_quotas, make_exact
 
 
 class Client(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Rows of `describe`, from objects as a listing shows them."""
+"""Makes the rows of `describe` from the objects of a listing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..protocol.keys import SEPARATOR
 def list_attributes(
     items: Sequence[Observed], _: str, fields: Mapping[str, str]
 ) -> tuple[FrozenMap, ...]:
-    """Each object with all of its attributes. fields: attribute -> glob for its value."""
+    """The attributes of each object that fits. fields: attribute -> glob for its value."""
     return tuple(
         item.attributes
         for item in sort_by_fields(items)
@@ -23,5 +23,6 @@ def list_attributes(
 
 
 def sort_by_fields(items: Iterable[Observed]) -> list[Observed]:
-    """By one field of the key after the other: `User:b` before `User:billing`."""
+    """Sorted by the fields of the key: `User:b` before `User:billing`."""
+    # `|` is greater than all letters, so the plain text would put `User:billing|…` first.
     return sorted(items, key=lambda item: item.identity.key.replace(SEPARATOR, "\0"))

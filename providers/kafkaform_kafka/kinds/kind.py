@@ -1,8 +1,8 @@
-"""What each kind of object hands to the provider, so that nobody else has to know its name.
+"""`ResourceKind`: everything that the provider needs to know about one kind of object.
 
-A folder of `kinds/` exports its `KINDS`, and `resource_kinds.py` has one line for each folder. From
-that list the provider, sessions, the guard against lock-outs, `describe` and the simulated cluster
-build their tables.
+Each folder of `kinds/` exports its values as `KINDS`, and `resource_kinds.py` lists them. From that
+list the provider, its sessions, the lock-out guard, `describe` and the simulated cluster build
+their tables, so no other module names a kind.
 """
 
 from __future__ import annotations
@@ -22,47 +22,51 @@ if TYPE_CHECKING:
 
 
 class KindRights(Struct, frozen=True):
-    """The operations that ACLs must allow on one kind's objects, all on one resource type."""
+    """The operations that ACLs must allow on the objects of one kind, all on one resource type.
+
+    The lock-out guard blocks plans that take these from the principal that runs them.
+    """
 
     resource_type: str
-    """Topic, Group or Cluster; a topic or group has the name of the object's key."""
+    """Topic, Group or Cluster; the name of the topic or group is the object's key."""
     sees: tuple[str, ...] = ()
-    """By which a plan sees an object."""
+    """Operations that a plan needs to read an object."""
+    # Without Delete: somebody who denies it to his own principal protects the object on purpose.
     changes: tuple[str, ...] = ()
-    """By which a plan changes an object. Delete is left out: to deny it to oneself is a
-    protection, not an accident."""
+    """Operations that a plan needs to change an object."""
     deletes: str = ""
-    """What a delete needs: it leaves after new ACLs have been made."""
+    """The operation that a delete needs. Deletes leave after new ACLs have taken effect."""
 
 
 Rows = Callable[[Sequence[Observed], str, Mapping[str, str]], Sequence[FrozenMap]]
-"""Objects, a glob for names, globs by field -> what is shown of those that fit."""
+"""Objects, a glob for names, globs by field -> a row for each object that fits."""
 
 
 class Document(Struct, frozen=True):
-    """What `describe` shows of the objects of one kind."""
+    """The table that `describe` shows for one kind."""
 
     name: str
-    """What is typed after `describe`; also the document's member with the rows."""
+    """The word after `describe`; also the document's member with the rows."""
     rows: Rows
     hidden: str
-    """What a listing that is not complete may hide."""
+    """What to say if the listing is not complete."""
 
 
 class ResourceKind(Struct, frozen=True):
-    """All that the provider has to know of one kind of object."""
+    """One kind of object."""
 
     name: str
     type: ResourceType | None = None
-    """None for what is only read, for reviews."""
+    """None for a kind that only reviews read."""
     commanded: bool = False
-    """Only a command changes it: no block declares it, and no state records it."""
+    """True if only commands change it: no block declares it, and no state records it."""
     rights: KindRights | None = None
-    """None: no right on it is guarded. ACLs guard their own."""
+    """None if the lock-out guard has nothing to protect. ACLs have rules of their own."""
+    # A function, so that `validate` does not load the Kafka clients.
     connect: Callable[[], Requests] | None = None
-    """Imports what lists, reads and sends it: that loads the Kafka clients, which `validate` must
-    not. None for a composite, which stands for objects of another kind."""
+    """Imports the functions that list, read and send it. None for a composite, which expands to
+    objects of another kind."""
     simulate: Callable[[], SimulatedKind] | None = None
     """Imports its part of the simulated cluster."""
     document: Document | None = None
-    """None: `describe` does not know it."""
+    """None if `describe` does not show it."""

@@ -1,8 +1,7 @@
-"""The order in which the requests of a plan leave, all kinds together, first to last.
+"""The order of all requests of a plan, from the first to the last.
 
-Part 1 creates, changes and moves; part 2 deletes. Inside a part, lower phases leave first, each
-when the one before it has been answered. The numbers are in audit logs, so a place that is taken
-keeps its number; gaps are for what comes later.
+Part 1 creates, changes and moves; part 2 deletes. Within a part, lower phases leave first, and each
+phase waits for the answers of the one before.
 """
 
 from __future__ import annotations
@@ -18,15 +17,18 @@ CREATING, DELETING = 1, 2
 def make_request(
     api: Api, part: int, phase: int, *, gated: bool = False, node: str | None = None
 ) -> Request:
-    """A place in the order. gated, node: see `Request`. Raises ValueError for an API that changes
-    nothing."""
+    """A place in the order. gated, node: see `Request`. Raises ValueError for an API that only
+    reads."""
     if api.limits is None:
-        raise ValueError(f"{api.name} changes nothing, so no step sends it")
+        raise ValueError(f"{api.name} changes nothing, so no step can send it")
     limits = api.limits
     return Request(api.name, part, phase, limits.items, limits.weight, node=node, gated=gated)
 
 
-# A request may name a user only once (error 92), so each mechanism has a phase of its own.
+# Audit logs contain the phase numbers, so a request keeps its number for good. The gaps leave room
+# for new ones.
+
+# A request may name a user only once (error 92, KIP-554), so each mechanism has its own phase.
 SET_SCRAM_SHA_256 = make_request(apis.ALTER_USER_SCRAM_CREDENTIALS, CREATING, 10)
 SET_SCRAM_SHA_512 = make_request(apis.ALTER_USER_SCRAM_CREDENTIALS, CREATING, 11)
 CREATE_TOPICS = make_request(apis.CREATE_TOPICS, CREATING, 20)
@@ -34,14 +36,17 @@ CREATE_PARTITIONS = make_request(apis.CREATE_PARTITIONS, CREATING, 30)
 ALTER_TOPIC_CONFIGS = make_request(apis.INCREMENTAL_ALTER_CONFIGS, CREATING, 31)
 ALTER_QUOTAS = make_request(apis.ALTER_CLIENT_QUOTAS, CREATING, 40)
 ALTER_CONFIGS = make_request(apis.INCREMENTAL_ALTER_CONFIGS, CREATING, 50)
+# KIP-4 deletes ACLs before it adds others, which refuses clients in between. By default we create
+# first: our delete filters are exact, so they cannot match a new ACL.
 DELETE_ALLOW_AHEAD, DELETE_DENY_AHEAD = 55, 56
-"""Phases of part 1 for deletes of ACLs in KIP-4's literal order, before CREATE_ACLS."""
+"""Phases of part 1 for deletes of ACLs with `acl_order = "delete_first"`, before CREATE_ACLS."""
 CREATE_ACLS = make_request(apis.CREATE_ACLS, CREATING, 60)
 MOVE_REPLICAS = make_request(apis.ALTER_PARTITION_REASSIGNMENTS, CREATING, 70)
-# After the moves: the first replica may be another one then.
+# After the moves, which can change the first replica of a partition.
 ELECT_LEADERS = make_request(apis.ELECT_LEADERS, CREATING, 80)
 
-# What is denied is allowed last, and only once nothing is left that should not be allowed.
+# A DENY goes last, and only if all deletes of ALLOWs before it succeeded: otherwise it would permit
+# what should not be permitted.
 DELETE_ALLOW_ACLS = make_request(apis.DELETE_ACLS, DELETING, 10)
 DELETE_DENY_ACLS = make_request(apis.DELETE_ACLS, DELETING, 11, gated=True)
 REMOVE_QUOTAS = make_request(apis.ALTER_CLIENT_QUOTAS, DELETING, 20)

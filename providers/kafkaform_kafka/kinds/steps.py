@@ -1,4 +1,4 @@
-"""The frame that every step of this provider shares."""
+"""Makes the steps of this provider: what all of them have in common."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Reques
 from kafkaform.core.value import FrozenMap, Value
 
 SILENT = frozenset({Action.ADOPT, Action.IMPORT, Action.FORGET, Action.NOOP})
-"""Actions that only change bookkeeping, so that nothing is sent."""
+"""Actions that only change the state: nothing is sent."""
 
 
 def make_step(
@@ -22,7 +22,12 @@ def make_step(
     repeat: Repeat = Repeat.SAFE,
     evidence: Evidence = Evidence.REMOTE,
 ) -> Step:
-    """One request's share of a change. number: counts the change's steps from 1."""
+    """One request's share of a change.
+
+    number: position among the steps of the change, from 1; weight: metadata records, or the unit of
+    the request's `RequestLimits`; repeat: what to do if the answer is lost; evidence: what a dry
+    run can prove.
+    """
     return Step(
         id=f"{change.identity.instance}/{change.identity.kind}/{change.identity.key}#{number}",
         identity=change.identity,
@@ -38,10 +43,10 @@ def make_step(
 
 
 def all_paths(change: Change) -> tuple[Path, ...]:
-    """Every path of the change: what a create or a delete makes true."""
+    """All paths of the change: what the step of a create or a delete makes true."""
     return tuple(item.path for item in change.paths)
 
 
 def paths_below(change: Change, *heads: str) -> tuple[Path, ...]:
-    """The change's paths below these attributes; bookkeeping (`owner`, `labels`) is never one."""
+    """The paths of the change below these attributes. No request concerns `owner` and `labels`."""
     return tuple(item.path for item in change.paths if item.path[0] in heads)

@@ -1,6 +1,7 @@
-"""In: the requests that the Kafka provider's resource types make, and mishaps on a schedule.
-Out: a simulated KRaft cluster, and a provider and sessions that reach it without a network.
-Must not know: Kafka clients, sockets, real clocks, plans, state files.
+"""A simulated KRaft cluster, with a provider and sessions that reach it without a network.
+
+In: the requests that the Kafka provider's resource types make, and mishaps on a schedule. Out: what
+a real cluster would answer. Must not know: Kafka clients, sockets, real clocks, plans, state files.
 """
 
 from ..kinds.topic.simulation import SimulatedTopic

@@ -30,8 +30,9 @@ from .tables import join_tables
 
 T = TypeVar("T")
 PROOF = "ProveCluster"
-"""The request that asks who is there; it changes nothing and is not counted."""
+"""The name, in schedules, of the question which cluster answers; it is not counted."""
 Veto = Callable[[int, str], AdminAnswer | None]
+"""Position and name of an item -> an injected error, or None."""
 
 _RAISED: Mapping[Ending, Callable[[str], BaseException]] = {
     Ending.UNREACHABLE: Unreachable,
@@ -46,35 +47,33 @@ _CAUSES = {
 
 
 class _Late(Struct, frozen=True):
-    """An effect that lands at the time `due`, or once `looks` reads were served (0 = only then)."""
+    """A request that takes effect after its sender gave up."""
 
     due: float
+    """When it takes effect."""
     looks: int
+    """The number of reads after which it takes effect earlier; 0 if it does not."""
     serve: Callable[[], object]
 
 
 class View(Struct, frozen=True):
-    """What one broker shows to one read; veto: an error that is injected for an object."""
+    """What one broker shows to one read."""
 
     world: SimulatedWorld
     veto: Veto
+    """Injects an error for an object."""
 
     @property
     def topics(self) -> Topics:
+        """The topics by name."""
         return self.world.of(topics.KIND)
 
 
 class SimulatedCluster:
-    """clock: decides when late effects land and lagging brokers catch up; provider: whose kinds
-    of objects the cluster knows.
+    """A Kafka cluster in memory.
 
-    faults: the mishaps of coming requests; swaps: those after which another cluster answers at the
-    address, which may also strike when somebody asks who is there (PROOF); connection: another
-    number whenever connections had to be made anew; outside: edits that nobody asked this tool for;
-    requests: how many requests of each API have left the client; defaults: broker-wide topic
-    configs, which are the fallbacks of overrides; users by name, of whom `admin` is root;
-    mutations: the controller mutation quota, which has no limit at first; move_seconds: how
-    long a reassignment takes that copies replicas.
+    clock: decides when late requests take effect and lagging brokers catch up; provider: whose
+    kinds of objects the cluster knows.
     """
 
     def __init__(
@@ -90,18 +89,27 @@ class SimulatedCluster:
         self.tables = join_tables(provider.kinds)
         self.clock: Clock = clock or SimulatedClock()
         self.faults = Schedule()
+        """Mishaps of coming requests."""
         self.swaps = Schedule()
+        """Mishaps after which another cluster answers at the address; PROOF can meet them, too."""
         self.connection = 0
+        """Changes whenever clients must connect again."""
         self._stand_in: SimulatedCluster | None = None
         self.outside = Outside(self)
+        """Edits by another administrator."""
         self.requests: Counter[str] = Counter()
+        """API -> how many requests left the client."""
         self.users: dict[str, User] = {"admin": User("admin", root=True)}
+        """Users by name."""
         self.defaults: dict[str, str] = dict(TOPIC_DEFAULTS)
+        """The brokers' topic configs, which take effect without an override."""
         self.default_partitions = 1
         self.default_replication_factor = 1
         self.delete_topic_enable = True
         self.elr = False
+        """Eligible leader replicas (KIP-966)."""
         self.move_seconds = 60.0
+        """How long a reassignment takes that copies replicas."""
         self._moves: dict[Key, tuple[object, float]] = {}
         self._brokers = {number: SimulatedBroker() for number in range(1, brokers + 1)}
         self._world = SimulatedWorld()
@@ -112,85 +120,84 @@ class SimulatedCluster:
 
     @property
     def answering(self) -> SimulatedCluster:
-        """Whoever answers at this cluster's address."""
+        """The cluster that answers at this cluster's address."""
         return self._stand_in or self
 
     def lead_to(self, other: SimulatedCluster | None, *, beneath: bool = False) -> None:
-        """Let another cluster answer at this address, or with None this one again. beneath: open
-        connections stay open, and lead there."""
+        """Let another cluster answer at this address; with None, this one again. beneath: open
+        connections stay open and lead there."""
         self._stand_in = other
         self.connection += not beneath
 
     def identify(self) -> str:
-        """The id of whoever answers. Raises Unreachable, Lost or Killed."""
+        """The id of the cluster that answers. Raises Unreachable, Lost or Killed."""
         mishap = self.take_swap(PROOF)
         if self._is_elsewhere(mishap):
             return self.answering.id
         return self._carry_out(mishap, lambda: self.id)
 
     def take_swap(self, api: str) -> Mishap:
-        """Every request passes here first: the swap that is due with this one, or NONE."""
+        """The swap that is due with this request, or NONE. Every request comes here first."""
         mishap = self.swaps.take(api)
         if mishap.elsewhere is not None:
             self.lead_to(mishap.elsewhere, beneath=mishap.beneath)
         return mishap
 
     def _is_elsewhere(self, mishap: Mishap) -> bool:
-        """Whether the stand-in gets the request of this mishap."""
+        """True if the other cluster gets the request of this mishap."""
         return self._stand_in is not None and (mishap.elsewhere is None or mishap.beneath)
 
     @property
     def topics(self) -> Topics:
-        """The committed topics by name, however far brokers lag behind."""
+        """The committed topics by name, even if brokers lag behind."""
         return self.world.of(topics.KIND)
 
     @property
     def world(self) -> SimulatedWorld:
-        """Everything that is committed, however far brokers lag behind."""
+        """All committed objects, even if brokers lag behind."""
         self._land_effects()
         return self._world
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Numbers of all brokers, up or down."""
+        """The ids of all brokers, up or down."""
         return tuple(self._brokers)
 
     @property
     def live(self) -> tuple[int, ...]:
-        """Numbers of the brokers that are up, also of those that hang."""
+        """The ids of the brokers that are up, including those that hang."""
         return tuple(number for number, broker in self._brokers.items() if broker.up)
 
     def grant(self, name: str, *rights: Right) -> User:
-        """Make an ordinary user, or give an existing one more rights."""
+        """Create a user with these rights, or give them to an existing one."""
         held = self.users[name].rights if name in self.users else frozenset()
         self.users[name] = make_user(name, {*held, *rights})
         return self.users[name]
 
     def stop(self, broker: int) -> None:
-        """Take a broker down: nobody reaches it, and no replica is placed on it."""
+        """Stop a broker: nobody can reach it, and no replica is placed on it."""
         self._brokers[broker].up = False
 
     def start(self, broker: int) -> None:
-        """Bring a broker back; it has followed the log meanwhile."""
+        """Start a broker again; it has followed the log meanwhile."""
         self._brokers[broker].up = True
         self._brokers[broker].hangs = False
 
     def hang(self, broker: int) -> None:
-        """Let a broker answer nobody. The cluster lists it until it is stopped."""
+        """Let a broker leave all requests without an answer; the cluster still lists it."""
         self._brokers[broker].hangs = True
 
     def lag(self, *, reads: int = 0, seconds: float = 0.0, broker: int | None = None) -> None:
-        """Let later writes stay unseen for so many reads and so many seconds, at one broker or
-        at each. Without figures, later writes are seen at once."""
+        """Let one broker, or each of them, show later writes only after some reads and seconds."""
         for number in self._brokers if broker is None else (broker,):
             self._brokers[number].lag = (reads, seconds)
 
     def write(
         self, api: str, items: Sequence[Item], who: User, *, validate: bool
     ) -> list[AdminAnswer]:
-        """Send one admin request. validate: answer as if, and change nothing.
+        """Send one admin request. validate: a dry run.
 
-        Raises Unreachable, Lost or Killed; with the last two an effect may have happened.
+        Raises Unreachable, Lost or Killed; with the last two, the request may have taken effect.
         """
         mishap = self._take_mishap(f"{api}:validate" if validate else api)
         if self._is_elsewhere(mishap):
@@ -233,6 +240,7 @@ class SimulatedCluster:
         now = self.clock.monotonic()
         for broker in self._brokers.values():
             broker.commit(changes, now)
+        # A reassignment that replaces another one starts its time anew.
         for key, made in changes.items():
             target = made.target if isinstance(made, SimulatedTopic) else None
             if target is None:
@@ -267,6 +275,7 @@ class SimulatedCluster:
         mishap = self.take_swap(api)
         if mishap == NONE:
             mishap = self.faults.take(api)
+        # A request that never left this computer does not count.
         if mishap.sent:
             self.requests[api] += 1
         return mishap
@@ -274,6 +283,7 @@ class SimulatedCluster:
     def _carry_out(self, mishap: Mishap, serve: Callable[[], T]) -> T:
         if mishap.ending is Ending.ANSWER:
             return serve()
+        # The sender gives up, but the request can still take effect: at once or later.
         if mishap.delay is not None:
             looks = self._looks + mishap.reads if mishap.reads else 0
             self._late.append(_Late(self.clock.monotonic() + mishap.delay, looks, serve))
@@ -282,7 +292,7 @@ class SimulatedCluster:
 
     def _land_effects(self) -> None:
         while ripe := [late for late in self._late if self._is_due(late)]:
-            first = min(ripe, key=lambda late: late.due)  # of equals, the one that was sent first
+            first = min(ripe, key=lambda late: late.due)  # of equals, the first one sent
             self._late.remove(first)
             first.serve()
         now = self.clock.monotonic()

@@ -1,4 +1,4 @@
-"""Edits that somebody else makes: no rights, no faults, no request is counted."""
+"""Edits by another administrator: without rights, mishaps or counted requests."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ class Committing(Protocol):
 
 
 class Outside:
-    """Another administrator's hands, which work even while every broker is down. Brokers that
-    lag show these edits late too."""
+    """Edits topics, even while all brokers are down. Lagging brokers show these edits late, too."""
 
     def __init__(self, cluster: Committing) -> None:
         self._cluster = cluster
@@ -44,18 +43,18 @@ class Outside:
         replication_factor: int = 1,
         config: Mapping[str, str] = EMPTY,
     ) -> SimulatedTopic:
-        """Make a topic, or replace the one that is there, with a new topic id."""
+        """Create a topic, or replace an existing one, with a new topic id."""
         assignment = place_evenly(partitions, replication_factor, self._cluster.numbers)
         return self._keep(
             SimulatedTopic(name, self._cluster.new_id(), assignment, config_map(config))
         )
 
     def delete(self, name: str) -> None:
-        """Delete a topic. Raises KeyError if there is none."""
+        """Delete a topic. Raises KeyError if it does not exist."""
         self._cluster.commit({topic_key(self._cluster.topics[name].name): None})
 
     def recreate(self, name: str) -> SimulatedTopic:
-        """Delete a topic and make it again as it was; only its id is new."""
+        """Delete a topic and create it again; only its id is new."""
         topic = self._cluster.topics[name]
         self.delete(name)
         return self._keep(replace(topic, id=self._cluster.new_id()))
@@ -68,7 +67,7 @@ class Outside:
         return self._keep(replace(topic, config=config_map(kept)))
 
     def grow(self, name: str, partitions: int) -> SimulatedTopic:
-        """Give a topic this many partitions in all, which must be more than it has."""
+        """Raise the number of partitions of a topic to this number."""
         topic = self._cluster.topics[name]
         if partitions <= topic.partitions:
             raise ValueError(f"{name} has {topic.partitions} partitions already")

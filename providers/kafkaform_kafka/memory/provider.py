@@ -1,4 +1,4 @@
-"""The Kafka provider with a simulated cluster where the network would be."""
+"""The Kafka provider over a simulated cluster."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from .session import MemorySession
 
 
 class MemoryProvider(Struct, frozen=True):
-    """Opens sessions of one cluster as one of its users, for any provider instance. Types,
-    settings and review are the Kafka provider's own."""
+    """Opens sessions of one cluster as one of its users, for any provider instance.
+
+    Everything else comes from the Kafka provider that the cluster was made with.
+    """
 
     cluster: SimulatedCluster
     user: str = "admin"
@@ -58,8 +60,8 @@ class MemoryProvider(Struct, frozen=True):
         return self.cluster.provider.check(config)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> MemorySession:
-        """A session. config: `operation_timeout` and `protect_topics` have effect, what concerns
-        the connection has none. Raises ConnectError if no broker is up or the user unknown."""
+        """Open a session. config: settings of the connection have no effect. Raises ConnectError if
+        no broker is up, or if the user is unknown."""
         cluster = self.cluster.answering
         if not cluster.live:
             raise ConnectError("no broker of the simulated cluster is up", "Start one of them.")

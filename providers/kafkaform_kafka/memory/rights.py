@@ -1,4 +1,4 @@
-"""What the simulated cluster tells a user of his rights."""
+"""The rights of a user as the simulated cluster reports them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..simulation.rights import CLUSTER, User
 
 
 def list_rights(who: User, names: Iterable[str]) -> HeldRights:
-    """What the cluster tells this user about itself and about the topics that he may see."""
+    """The rights of this user on the cluster and on these topics, if he may describe them."""
     every = OPERATIONS.values()
     topics = {
         name: frozenset(each for each in every if who.may_on_topic(each, name))
@@ -18,4 +18,5 @@ def list_rights(who: User, names: Iterable[str]) -> HeldRights:
         if who.may_on_topic("Describe", name)
     }
     cluster = frozenset(each for each in every if who.may(each, CLUSTER))
+    # A real broker does not report Delete on the cluster; there the ACLs show it.
     return HeldRights(cluster, topics, "Delete" in cluster)

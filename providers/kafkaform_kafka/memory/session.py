@@ -1,4 +1,4 @@
-"""A session over the simulated cluster, under the same resource types as a real one."""
+"""A session of the simulated cluster, with the same resource types as a real one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from .rights import list_rights
 from .throttles import read_throttle
 
 _NOTHING_LOST = Impact(
-    "destroys 0 bytes in 0 offsets; live groups: none",
+    "Deletes no records (0 B); no active consumer groups.",
     FrozenMap({"bytes": 0, "offsets": 0, "groups": "none"}),
 )
 ADDRESS = "broker-1:9092"
@@ -67,8 +67,7 @@ _CLOSED = Fault(
 
 
 class MemorySession:
-    """Acts as one user of the cluster. Nothing blocks: what a real session waits for, this one
-    does not get."""
+    """Acts as one user of the simulated cluster. It never waits."""
 
     def __init__(self, cluster: SimulatedCluster, instance: str, user: User, facts: Facts) -> None:
         self._cluster = cluster
@@ -79,7 +78,7 @@ class MemorySession:
         self._closed = False
         self._connection = cluster.connection
         self._proof = Proof(instance, facts.scope_id)
-        self._hands = throttles.ThrottleAccess(
+        self._throttles = throttles.ThrottleAccess(
             self._read_throttle, self._alter, self._read_topic_id, lambda: False, {}, set()
         )
 
@@ -92,13 +91,13 @@ class MemorySession:
         return WORDS
 
     def live_nodes(self) -> Sequence[str]:
-        """As a real session, also those that hang. It costs no request, so that no mishap that
-        is meant for another one meets it."""
-        told = () if self._closed else self._cluster.live
-        return tuple(map(str, told)) or self._facts.nodes
+        """All live brokers, including those that hang, as a real session reports them."""
+        # Not a request, so it cannot consume a mishap that is meant for another one.
+        live = () if self._closed else self._cluster.live
+        return tuple(map(str, live)) or self._facts.nodes
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
-        """One listing. A veto for its first item fails it whole."""
+        """One listing, which fails as a whole if its first item has a veto."""
         reads = self._tables.reads.get(kind)
         if reads is None:
             return _make_failed_sweep(kind, depth, _unsupported_fault(kind))
@@ -111,7 +110,7 @@ class MemorySession:
         return reads.sweep(self._make_scene(view), depth)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
-        """Objects by name; those whose API is the same, from one look at one broker."""
+        """Objects by identity; kinds with the same API are read together from one broker."""
         groups: dict[str, list[Identity]] = defaultdict(list)
         for identity in ids:
             kind = self._tables.reads.get(identity.kind)
@@ -150,28 +149,27 @@ class MemorySession:
         )
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
-        """As a real session answers, from the same reads."""
+        """The answer of a data source, from the same reads as in a real session."""
         return answer_query(
             AnswerSource(self, self._instance, self._describe_cluster), data, arguments
         )
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        """Topics of the simulated cluster hold no records."""
+        """The same impact for all topics, because simulated topics have no records."""
         doomed = (
             c for c in changes if c.action is Action.DELETE and c.identity.kind == topics.KIND
         )
         return {change.identity: _NOTHING_LOST for change in doomed}
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
-        """As a real session, from the rights of its user."""
+        """The steps for which the user lacks a right."""
         there = self._cluster.answering.topics
         seen = [name for name in required_rights.list_step_topics(steps) if name in there]
         held = list_rights(self._user, seen)
         return tuple(required_rights.judge_steps(steps, held, self._user.principal))
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
-        """What the controller would answer. Where it has no dry run, a fresh look stands in, as
-        with a real cluster."""
+        """A dry run, or where Kafka has none, the check that replaces it."""
         local = batch.request.name in self._tables.checks
         found = self._check(batch) if local else self._dry_run(batch)
         return [
@@ -180,8 +178,9 @@ class MemorySession:
         ]
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
-        """One request, sent once; before it what its steps owe, a throttle."""
+        """Send one request once, after the throttles that its steps need."""
         held = {step.id: fault for step in batch.steps if (fault := self._set_throttle(step))}
+        # A move whose throttle could not be set is not started.
         ends = {name: Outcome(name, _status(fault), fault) for name, fault in held.items()}
         ready = tuple(step for step in batch.steps if step.id not in held)
         answers = self._send(replace(batch, steps=ready), secrets) if ready else []
@@ -194,10 +193,14 @@ class MemorySession:
 
     def _set_throttle(self, step: Step) -> Fault | None:
         ticket = parse_ticket(step.owes or "")
-        return throttles.put(self._hands, ticket) if isinstance(ticket, ThrottleTicket) else None
+        return (
+            throttles.set_throttle(self._throttles, ticket)
+            if isinstance(ticket, ThrottleTicket)
+            else None
+        )
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
-        """From one look at all moves."""
+        """The state of these moves and throttles, from one listing of all moves."""
         view = self._look(move_simulation.LISTING, None)
         limits = throttle_tickets(owed)
         if isinstance(view, Fault):
@@ -205,7 +208,7 @@ class MemorySession:
             return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in every]
         found = {
             o.step: o
-            for o in throttles.report_standing(self._hands, limits, list_moving(view.topics))
+            for o in throttles.report_standing(self._throttles, limits, list_moving(view.topics))
         }
         return [
             *(move_simulation.report_standing(text, view.topics) for text in tickets),
@@ -216,11 +219,13 @@ class MemorySession:
         ]
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
-        """Remove throttles, from one look at all moves."""
+        """Remove throttles, after one listing of all moves."""
         view = self._look(move_simulation.LISTING, None)
         moves = view if isinstance(view, Fault) else list_moving(view.topics)
         kept = throttle_tickets(others).values()
-        return list(throttles.remove(self._hands, throttle_tickets(tickets), kept, moves))
+        return list(
+            throttles.remove_throttles(self._throttles, throttle_tickets(tickets), kept, moves)
+        )
 
     def prove(self) -> None:
         if self._closed:
@@ -230,13 +235,13 @@ class MemorySession:
             self._identify()
 
     def _identify(self) -> None:
-        """Ask who is there. Raises OtherSystem, Unreachable, Lost."""
+        """Ask which cluster answers. Raises OtherSystem, Unreachable, Lost."""
         self._proof.hear(ADDRESS, self._cluster.identify())
         self._proof.refuse()
         self._connection = self._cluster.connection
 
     def _reach(self) -> None:
-        """A connection that is new proves itself before anything else. Raises as `_identify`."""
+        """Ask which cluster answers if the connection is new. Raises as `_identify`."""
         self._proof.refuse()
         if self._connection != self._cluster.connection:
             self._identify()
@@ -294,7 +299,7 @@ class MemorySession:
         return view.topics[name].id if name in view.topics else None
 
     def _describe_cluster(self) -> FrozenMap | Fault:
-        """Brokers have made-up addresses; the first one leads."""
+        """The cluster's attributes. Addresses are invented; the first broker is the controller."""
         view = self._look("DescribeCluster", None)
         if isinstance(view, Fault):
             return view
@@ -321,7 +326,7 @@ class MemorySession:
             return faults.lost_answer_fault("Metadata", str(error))
 
     def _send(self, batch: Batch, secrets: Secrets | None) -> list[AdminAnswer] | Fault:
-        """secrets: what references stand for, None for a dry run, which has none."""
+        """Send one request. secrets: the values of references; None for a dry run."""
         if self._closed:
             return _CLOSED
         api = batch.request.name
@@ -333,6 +338,8 @@ class MemorySession:
     def _request(
         self, api: str, items: Sequence[Item], *, validate: bool
     ) -> list[AdminAnswer] | Fault:
+        # Right before and right after a write, the cluster must prove its identity: another cluster
+        # can have taken its address, or a proxy can lead an open connection to it.
         try:
             self._reach()
             self._identify()
@@ -349,7 +356,7 @@ class MemorySession:
 
 
 def _reveal(value: Any, secrets: Secrets) -> Any:
-    """A payload as it leaves this computer: with the secrets themselves, as far as there are."""
+    """The payload with secrets instead of references, as far as they are known."""
     if isinstance(value, SecretRef):
         secret = secrets.get(str(value))
         return value if secret is None else secret.reveal()
@@ -383,7 +390,7 @@ def _make_failed_sweep(kind: str, depth: Depth, fault: Fault) -> Sweep:
 def _unsupported_fault(what: str) -> Fault:
     return Fault(
         code="UNSUPPORTED",
-        message=f"the simulated cluster does not know {what}",
+        message=f"the simulated cluster does not support {what}",
         kind=FaultClass.DEFINITE,
-        advice="use a real cluster, or leave it out",
+        advice="use a real cluster, or remove it",
     )

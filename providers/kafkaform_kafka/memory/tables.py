@@ -1,4 +1,4 @@
-"""Everything that the simulated cluster can do: the parts of all kinds, joined."""
+"""Joins the parts of all kinds to the tables of the simulated cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..simulation.simulated_kind import AnswerReader, SimulatedReads, StepCheck
 
 
 class Tables(Struct, frozen=True):
-    """See `SimulatedKind`; reads are by kind, everything else is by API."""
+    """The fields of `SimulatedKind` for all kinds: reads by kind, the others by API."""
 
     reads: Mapping[str, SimulatedReads]
     handlers: Mapping[str, Handler]
@@ -22,6 +22,7 @@ class Tables(Struct, frozen=True):
 
 def join_tables(kinds: Sequence[ResourceKind]) -> Tables:
     """The tables of these kinds."""
+    # Kinds can share an API (IncrementalAlterConfigs): all of them name the same handler.
     parts = {kind.name: kind.simulate() for kind in kinds if kind.simulate is not None}
     return Tables(
         reads={name: part.reads for name, part in parts.items()},

@@ -1,4 +1,4 @@
-"""Replication throttles of the simulated cluster: configs of topics and brokers like any others."""
+"""Replication throttles of the simulated cluster, which are configs of topics and brokers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..simulation.world import SimulatedWorld
 
 
 def read_throttle(world: SimulatedWorld, place: ThrottlePlace) -> Mapping[str, str]:
-    """The throttle keys that are set there."""
+    """The throttle keys that are set at this place, with their values."""
     where = topic_key(place.name) if place.resource == "topic" else config_key("broker", place.name)
     held = world.get(where) or Configs()
     return {name: held.config[name] for name in place.keys if held.config.get(name)}

@@ -1,4 +1,6 @@
-"""In: names, numbers and texts of Kafka's protocol. Out: what they mean: error codes as faults,
-config keys with their types and units, one spelling for equal values, what a broker would refuse.
-Must not know: connections, clients, resource types, plans.
+"""What names, numbers and texts of Kafka's protocol mean, as tables and pure functions.
+
+In: error codes, config keys and values, topic names. Out: faults, types and units of configs, one
+spelling for equal values, what a broker would refuse. Must not know: connections, clients, resource
+types, plans.
 """

@@ -1,8 +1,8 @@
-"""The APIs of the Kafka protocol that this provider speaks: one row each.
+"""The APIs of the Kafka protocol that this provider uses, one row each.
 
-Whatever has to be known of an API by its name or number is in its row: the right that it needs, the
-Kafka version that it needs, which of its errors only say that the work is done already, and the
-limits of one request. The order in which requests leave is in `kinds/request_order.py`.
+A row has everything that the provider must know about an API by its name or number: the right and
+the Kafka version that it needs, the errors after which the object may already be as asked, and the
+limits of one request. The order of requests is in `kinds/request_order.py`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+# The controller commits one request as one atomic batch of at most 10,000 metadata records. Over
+# that, CreateTopics, DeleteTopics, configs and quotas fail with 44, DeleteAcls with 42. Half of it
+# leaves room for the records that a broker adds by itself, such as those of ELR (KIP-966).
 MAX_RECORDS = 5_000
-"""Metadata records in one request; the controller refuses 10,000 as one atomic batch."""
+"""Metadata records in one request."""
 MAX_PARTITIONS_MOVED = 500
+"""Partitions in one AlterPartitionReassignments."""
 MAX_PARTITIONS_ELECTED = 500
+"""Partitions in one ElectLeaders."""
+# The controller does not bound the records of AlterUserScramCredentials (KIP-554): over 10,000 it
+# throws, answers UNKNOWN_SERVER_ERROR (-1) and fails over.
 MAX_USERS = 200
-"""Users in one request: its records are no bounded list, and too many of them make the controller
-fail over."""
+"""Users in one AlterUserScramCredentials."""
 
 
 class RightTarget(StrEnum):
@@ -27,12 +33,14 @@ class RightTarget(StrEnum):
     CLUSTER = "Cluster"
     TOPIC = "Topic"
     """The topic that the request names."""
+    # DescribeConfigs and IncrementalAlterConfigs check the resource itself and nothing wider: the
+    # right on Cluster covers brokers and client metrics, but no topic (unlike KIP-133's text).
     CONFIGS = "configs"
-    """The owner of the configs: a topic, a group, or for all others the cluster."""
+    """The owner of the configs: a topic, a group, or otherwise the cluster."""
 
 
 class RequestLimits(Struct, frozen=True):
-    """How much one request that changes something holds."""
+    """The size limits of one request that changes something."""
 
     items: int
     """Steps: topics, entities, filters, …"""
@@ -41,37 +49,32 @@ class RequestLimits(Struct, frozen=True):
 
 
 class Api(Struct, frozen=True):
-    """All that is known of one API."""
+    """What the provider knows about one API."""
 
     name: str
     key: int
     """The protocol's number."""
     operation: str = ""
-    """What ACLs must allow; empty where no error of the API says which right is missing."""
+    """The operation that ACLs must allow; empty if no error of the API names the missing right."""
     on: RightTarget = RightTarget.CLUSTER
     or_cluster: bool = False
-    """The same operation on the cluster does as well."""
-    foretold: bool = True
-    """The cluster tells beforehand whether we have the right."""
+    """True if the same operation on the cluster is enough, too."""
+    reports_right: bool = True
+    """True if the cluster reports beforehand whether we have the right."""
     since: str = ""
-    """The Kafka version with the oldest form that we send; empty where every supported one has
-    it."""
+    """The first Kafka version with the form that we send; empty if every supported one has it."""
     converged: frozenset[int] = frozenset()
-    """Error codes after which the object may be as asked, so it is read before it counts as
-    failed."""
+    """Error codes after which the object may already be as asked: it is read before the step
+    counts as failed."""
     at_once: bool = False
-    """Any broker answers from memory, so a silent one is given up early and another is asked."""
+    """True if any broker answers from memory: a silent one is given up early for another one."""
     limits: RequestLimits | None = None
-    """Only for an API that changes something."""
-
-    @property
-    def changes(self) -> bool:
-        """Whether it changes something: who answers is asked right before and after."""
-        return self.limits is not None
+    """None for an API that only reads. Around a request that changes something, the session asks
+    which cluster answers."""
 
     @property
     def right(self) -> str:
-        """The right as advice names it, with `{name}` for the topic's name."""
+        """The right as advice calls it, with `{name}` for the topic's name."""
         if not self.operation:
             return "a right on Cluster"
         place = "Cluster" if self.on is RightTarget.CLUSTER else "Topic {name}"
@@ -81,6 +84,7 @@ class Api(Struct, frozen=True):
 
 _READING = (
     Api("ListOffsets", 2),
+    # Topic ids came with KIP-516; without them nobody can tell a recreated topic from the old one.
     Api("Metadata", 3, "Describe", RightTarget.TOPIC, since="2.8", at_once=True),
     Api("OffsetFetch", 9),
     Api("DescribeGroups", 15),
@@ -88,12 +92,14 @@ _READING = (
     Api("ApiVersions", 18, at_once=True),
     Api("DescribeAcls", 29, "Describe", at_once=True),
     Api("DescribeConfigs", 32, "DescribeConfigs", RightTarget.CONFIGS, at_once=True),
+    # Not `at_once`: each broker reads its own disks, and only it knows them.
     Api("DescribeLogDirs", 35, "Describe"),
-    Api("ListPartitionReassignments", 46, "Describe", since="2.4", at_once=True),
-    Api("DescribeClientQuotas", 48, "DescribeConfigs", since="2.6", at_once=True),
-    Api("DescribeUserScramCredentials", 50, "Describe", since="2.7", at_once=True),
+    Api("ListPartitionReassignments", 46, "Describe", since="2.4", at_once=True),  # KIP-455
+    Api("DescribeClientQuotas", 48, "DescribeConfigs", since="2.6", at_once=True),  # KIP-546
+    Api("DescribeUserScramCredentials", 50, "Describe", since="2.7", at_once=True),  # KIP-554
     Api("DescribeQuorum", 55, at_once=True),
-    Api("DescribeCluster", 60, since="2.8", at_once=True),
+    Api("DescribeCluster", 60, since="2.8", at_once=True),  # KIP-700
+    # Kafka 3.7 lists client metrics only (KIP-714), 4.1 groups and topics too (KIP-1142).
     Api("ListConfigResources", 74, "DescribeConfigs", since="3.7", at_once=True),
 )
 
@@ -103,8 +109,8 @@ CREATE_TOPICS = Api(
     "Create",
     RightTarget.TOPIC,
     or_cluster=True,
-    foretold=False,  # no broker tells who may create a topic of one name
-    converged=frozenset({36}),
+    reports_right=False,  # no broker reports who may create a topic of one name
+    converged=frozenset({36}),  # TOPIC_ALREADY_EXISTS
     limits=RequestLimits(200, MAX_RECORDS),
 )
 DELETE_TOPICS = Api(
@@ -114,19 +120,27 @@ DELETE_TOPICS = Api(
     RightTarget.TOPIC,
     or_cluster=True,
     since="2.8",  # by id (KIP-516)
-    converged=frozenset({3, 100}),
+    converged=frozenset({3, 100}),  # UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
     limits=RequestLimits(200, MAX_RECORDS),
 )
 CREATE_ACLS = Api("CreateAcls", 30, "Alter", limits=RequestLimits(1_000, MAX_RECORDS))
+# Far fewer items than for CreateAcls: each filter makes the controller's only thread look at every
+# live ACL. `kinds/acl/send.py` cuts large requests further.
 DELETE_ACLS = Api(
-    "DeleteAcls", 31, "Alter", converged=frozenset({91}), limits=RequestLimits(200, MAX_RECORDS)
+    "DeleteAcls",
+    31,
+    "Alter",
+    converged=frozenset({91}),  # our own code for a filter that matched nothing
+    limits=RequestLimits(200, MAX_RECORDS),
 )
+# Over 10,000 records, CreatePartitions fails for single topics with -1, although some of their
+# partitions may be committed. The weight limit keeps us far away from that.
 CREATE_PARTITIONS = Api(
     "CreatePartitions",
     37,
     "Alter",
     RightTarget.TOPIC,
-    converged=frozenset({37}),
+    converged=frozenset({37}),  # INVALID_PARTITIONS also means: the count is there already
     limits=RequestLimits(200, MAX_RECORDS),
 )
 ELECT_LEADERS = Api(
@@ -136,6 +150,7 @@ ELECT_LEADERS = Api(
     since="2.4",  # KIP-460
     limits=RequestLimits(200, MAX_PARTITIONS_ELECTED),
 )
+# Never AlterConfigs (33): it replaces the whole map, and so removes what others have set.
 INCREMENTAL_ALTER_CONFIGS = Api(
     "IncrementalAlterConfigs",
     44,
@@ -144,6 +159,7 @@ INCREMENTAL_ALTER_CONFIGS = Api(
     since="2.3",  # KIP-339
     limits=RequestLimits(500, MAX_RECORDS),
 )
+# A reassignment that runs already is no error: the new one replaces it (KIP-455).
 ALTER_PARTITION_REASSIGNMENTS = Api(
     "AlterPartitionReassignments",
     45,
@@ -163,7 +179,7 @@ ALTER_USER_SCRAM_CREDENTIALS = Api(
     51,
     "Alter",
     since="2.7",  # KIP-554
-    converged=frozenset({91}),
+    converged=frozenset({91}),  # RESOURCE_NOT_FOUND: there is nothing to delete
     limits=RequestLimits(MAX_USERS, MAX_USERS),
 )
 

@@ -1,8 +1,7 @@
-"""The 360 configs of a Kafka 4.3.1 broker and its three throttles: type, range, and how each may
-be changed.
+"""The 360 configs of a Kafka 4.3.1 broker and its three throttles: type, range, and update mode.
 
-Taken from `AbstractKafkaConfig`, `DynamicConfig.Broker` and `DynamicBrokerConfig`; a test holds
-them against what a broker lists. A config of the form `listener.name.LISTENER.KEY` follows KEY.
+Source: `AbstractKafkaConfig`, `DynamicConfig.Broker` and `DynamicBrokerConfig`; a test compares
+them with what a broker lists. A config of the form `listener.name.LISTENER.KEY` follows KEY.
 """
 
 from __future__ import annotations
@@ -18,29 +17,35 @@ from .config_keys import ConfigKey
 
 
 class UpdateMode(StrEnum):
-    """READ_ONLY: set in server.properties, needs a restart; LISTENER: for one broker, and only
-    with a listener's prefix; BROKER: for one broker; CLUSTER: for one broker or for all."""
+    """Where a broker config can be changed (KIP-226)."""
 
     READ_ONLY = "read-only"
+    """In server.properties; a change needs a restart."""
     LISTENER = "listener"
+    """For one broker, and only with a listener's prefix."""
     BROKER = "broker"
+    """For one broker."""
     CLUSTER = "cluster"
+    """For one broker or for all brokers."""
 
 
 class BrokerKey(Struct, frozen=True):
-    """One broker config. listener: the name carries a listener's prefix."""
+    """One broker config."""
 
     key: ConfigKey
     mode: UpdateMode
     listener: bool = False
+    """True if the name has a listener's prefix."""
 
     @property
     def secret(self) -> bool:
-        """True if a broker never tells the value."""
+        """True if a broker never reveals the value."""
+        # DescribeConfigs returns passwords, and keys that the broker itself does not know, as
+        # sensitive and without a value. The authorizer's keys are of the second sort.
         return self.key.kind == "password" or self.key.name in _AUTHORIZER
 
 
-# Name, type, mode, default (- for none), and the range or the words that are possible.
+# Name, type, mode, default (- for none), and the valid range or words.
 _DYNAMIC = """
 background.threads int cluster 10 1..
 compression.gzip.level int cluster -1 1..9|-1
@@ -291,8 +296,10 @@ _READ_ONLY = {
     """,
 }
 
+# A broker accepts these as unknown keys, but its authorizer reads them only at the start, so a
+# dynamic value would have no effect.
 _AUTHORIZER = ("allow.everyone.if.no.acl.found", "super.users")
-"""The authorizer's own, which it reads when it starts; to a broker they are unknown keys."""
+"""Configs of the authorizer."""
 
 _PER_MECHANISM = (
     "connections.max.reauth.ms",
@@ -301,10 +308,12 @@ _PER_MECHANISM = (
     "sasl.login.class",
     "sasl.server.callback.handler.class",
 )
-"""Configs that are dynamic behind `listener.name.LISTENER.MECHANISM.`, whatever they are alone."""
+"""Configs that are dynamic after `listener.name.LISTENER.MECHANISM.`, whatever their own mode."""
 
+# The only configs with a listener's prefix that DynamicBrokerConfig allows in the cluster's
+# defaults.
 _LISTENER_WIDE = ("max.connection.creation.rate", "max.connections", "num.network.threads")
-"""Configs of one listener that may be set for all brokers."""
+"""Configs of one listener that can be set for all brokers."""
 
 _UNORDERED = ("log.cleanup.policy",)
 _LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
@@ -312,7 +321,7 @@ _WIDEST = {"short": 2**15 - 1}
 
 
 def find_broker_key(name: str) -> BrokerKey | None:
-    """What is known of a config by its full name, or None for one of a plugin."""
+    """The row of a config by its full name, or None for one of a plugin."""
     prefixed = _LISTENER.fullmatch(name)
     if prefixed is None:
         return broker_keys().get(name)
@@ -332,7 +341,7 @@ def find_broker_key(name: str) -> BrokerKey | None:
 
 @cache
 def broker_keys() -> Mapping[str, BrokerKey]:
-    """Name -> config, for all that a broker knows by itself, without listeners' prefixes."""
+    """Name -> config, for all configs that a broker itself knows, without listeners' prefixes."""
     return {known.key.name: known for known in (*_parse_dynamic(), *_parse_read_only())}
 
 
@@ -352,7 +361,7 @@ def _parse_read_only() -> Iterator[BrokerKey]:
 
 
 def _parse_key(name: str, kind: str, default: str = "", values: str = "") -> ConfigKey:
-    """values: `LOW..HIGH`, either end left out, `|OTHER` for a number outside; or words with |."""
+    """values: `LOW..HIGH` or `LOW..`, with `|OTHER` for a number outside; or words."""
     unit = "ms" if name.endswith(".ms") else "bytes" if name.endswith(".bytes") else ""
     span, *others = values.split("|")
     low, dots, high = span.partition("..")

@@ -1,7 +1,7 @@
-"""What Kafka would refuse anyway, said earlier and with the place in the configuration.
+"""Rules that find what Kafka would refuse, before a request is sent.
 
-Each rule returns the faults it found as (summary, advice) pairs; `diagnose` turns them into
-diagnostics of one change.
+Each rule returns the faults that it found as (summary, advice) pairs; `diagnose` turns them into
+diagnostics that point at the block in the configuration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from . import config_values
 from .config_keys import REMOVED_KEYS, TOPIC_KEYS, ConfigKey
 
 Faults = Iterable[tuple[str, str]]
+"""Summary and advice of each fault."""
 
+# Metadata flags only the first three as internal; the metadata log and the topic of tiered storage
+# look like ordinary topics to an admin client.
 INTERNAL_TOPICS = frozenset(
     {
         "__consumer_offsets",
@@ -29,15 +32,18 @@ INTERNAL_TOPICS = frozenset(
         "__remote_log_metadata",
     }
 )
+# A name is the start of a folder's name, `NAME-PARTITION`; file systems end at 255.
 MAX_NAME = 249
+# The controller's own limit for one atomic batch; `apis.MAX_RECORDS` is ours.
 MAX_RECORDS = 10_000
+# Both travel as a signed 16-bit number: the factor itself, and the length of a string.
 MAX_REPLICATION = 32_767
 MAX_VALUE = 32_767
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 
 def diagnose(change: Change, faults: Faults, severity: Severity = Severity.ERROR) -> Diagnostics:
-    """The faults as diagnostics that point at the change's block."""
+    """The faults as diagnostics that point at the block of the change."""
     return tuple(
         Diagnostic(severity, summary, range=change.range, advice=advice, address=change.address)
         for summary, advice in faults
@@ -45,64 +51,70 @@ def diagnose(change: Change, faults: Faults, severity: Severity = Severity.ERROR
 
 
 def is_internal(name: str) -> bool:
-    """True for topics that belong to Kafka itself: the five known ones and every `__*`."""
+    """True for topics that belong to Kafka itself: the known ones and every `__*`."""
     return name in INTERNAL_TOPICS or name.startswith("__")
 
 
 def plain_name_faults(name: str) -> Faults:
-    """A principal where Kafka takes the name of a user."""
+    """A principal as the name of a user in a quota or a credential."""
     plain = name.removeprefix("User:")
     if plain != name:
         yield (
-            f'"{name}": quotas and credentials take the name without User:',
-            f'write "{plain}", unless that is the name that the user logs in with',
+            f"'{name}' is a principal; quotas and credentials use the name without 'User:'",
+            f"write '{plain}', unless the user logs in with the name '{name}'",
         )
 
 
 def collision_key(name: str) -> str:
-    """Names with equal keys cannot live side by side: metrics spell '.' as '_'."""
+    """Equal for topic names that cannot exist side by side, such as `a.b` and `a_b`."""
+    # Kafka spells '.' as '_' in metric names, so the metrics of both topics would mix.
     return name.replace(".", "_")
 
 
 def name_faults(name: str) -> Faults:
-    """Kafka's rules for topic names: [A-Za-z0-9._-], 1 to 249 of them, not "." or ".."."""
+    """A topic name that Kafka refuses: it allows 1 to 249 of [A-Za-z0-9._-], not "." or ".."."""
     if name in ("", ".", ".."):
-        yield f'"{name}" cannot be a topic name', "choose a name with a letter or digit in it"
+        yield f"'{name}' is not a valid topic name", "choose a name with a letter or a digit"
     elif not _NAME.fullmatch(name):
         wrong = "".join(sorted(set(re.sub(_NAME, "", name))))
         yield (
             f"topic name {name!r} has characters that Kafka does not allow: {wrong!r}",
-            "use letters, digits, '.', '_' and '-' only",
+            "use only letters, digits, '.', '_' and '-'",
         )
     if len(name) > MAX_NAME:
         yield (
-            f"the topic name has {len(name)} characters; Kafka allows {MAX_NAME}",
+            f"the topic name has {len(name)} characters; Kafka allows at most {MAX_NAME}",
             "choose a shorter name",
         )
 
 
 def internal_faults(name: str, verb: str, advice: str = "") -> Faults:
-    """Kafka's own topics are never created, changed or deleted by us. advice: where it is not the
-    block of the topic that asks for it."""
+    """An internal topic of Kafka that a change would create, change or delete.
+
+    advice: replaces the standard advice, which assumes that a block declares the topic.
+    """
     if is_internal(name):
         yield (
             f"{name} is an internal topic of Kafka and cannot be {verb}",
             advice
-            or "remove it from the configuration; "
-            "kafka_topic_config changes the configs of an internal topic",
+            or "remove it from the configuration; use kafka_topic_config for the configs of an "
+            "internal topic",
         )
 
 
 def internal_warnings(name: str) -> Faults:
-    """Configs of an internal topic may be changed, but rarely should."""
+    """An internal topic of Kafka whose configs would change."""
     if is_internal(name):
-        yield f"{name} is an internal topic of Kafka", "make sure that this config may be changed"
+        yield f"{name} is an internal topic of Kafka", "make sure that this config can be changed"
 
 
 def partition_faults(partitions: int) -> Faults:
     """A number of partitions that no topic can have."""
     if partitions < 1:
-        yield f"partitions is {partitions}; a topic has at least 1", "set partitions to 1 or more"
+        yield (
+            f"partitions is {partitions}; a topic has at least 1 partition",
+            "set partitions to 1 or more",
+        )
 
 
 def replica_faults(replication_factor: int) -> Faults:
@@ -115,33 +127,37 @@ def replica_faults(replication_factor: int) -> Faults:
 
 
 def count_faults(partitions: Value, replication_factor: Value, facts: Facts) -> Faults:
-    """Numbers that no cluster, or not this one, can provide."""
+    """Numbers of partitions or replicas that Kafka, or this cluster, cannot provide."""
     if isinstance(partitions, int):
         yield from partition_faults(partitions)
     if not isinstance(replication_factor, int):
         return
     yield from replica_faults(replication_factor)
+    # Fenced brokers are not among the nodes: the controller places replicas on unfenced ones only
+    # and answers INVALID_REPLICATION_FACTOR (38) otherwise.
     brokers = len(facts.nodes)
     if brokers and replication_factor > brokers:
         yield (
             f"replication_factor is {replication_factor}, but the cluster has {brokers} "
             f"live broker{'s' if brokers > 1 else ''}",
-            f"lower it to {brokers} or less, or bring more brokers up",
+            f"lower it to {brokers} or less, or start more brokers",
         )
 
 
 def size_faults(partitions: Value, configs: int) -> Faults:
-    """One topic is one atomic metadata batch of at most 10,000 records."""
+    """A topic whose creation does not fit into one request."""
+    # One record for the topic, for each config and for each partition, all in one atomic batch.
     if isinstance(partitions, int) and 1 + configs + partitions > MAX_RECORDS:
         most = MAX_RECORDS - 1 - configs
         yield (
             f"{partitions} partitions are more than Kafka can create in one request ({most})",
-            f"create the topic with {most} partitions or less, then raise the number",
+            f"create the topic with at most {most} partitions, then raise the number",
         )
 
 
 def assignment_faults(assignment: Sequence[Sequence[int]], facts: Facts) -> Faults:
-    """A replica assignment: every partition has the same number of distinct, known brokers."""
+    """A replica assignment that Kafka refuses: each partition needs the same number of distinct,
+    registered brokers (error 39)."""
     if not assignment:
         yield "replica_assignment is empty", "give one list of broker ids for each partition"
         return
@@ -154,7 +170,7 @@ def _replica_faults(index: int, replicas: Sequence[int], width: int, facts: Fact
     if not replicas:
         yield f"partition {index} has no replicas in replica_assignment", advice
     elif len(replicas) != width:
-        yield f"partition {index} has {len(replicas)} replicas, partition 0 has {width}", advice
+        yield f"partition {index} has {len(replicas)} replicas, but partition 0 has {width}", advice
     if len(set(replicas)) != len(replicas):
         yield f"partition {index} names a broker twice in replica_assignment", advice
     missing = [str(node) for node in replicas if facts.nodes and str(node) not in facts.nodes]
@@ -178,8 +194,9 @@ def config_faults(config: Mapping[str, Value]) -> Faults:
 
 
 def misspelt_faults(config: Mapping[str, Value]) -> Faults:
-    """Keys that Kafka does not have, and that look like one that it has. Any other unknown key
-    may be of a newer broker: what a plan would set of those, it blocks."""
+    """Unknown keys that look like a known one."""
+    # Any other unknown key can belong to a newer broker, so it is no error of the configuration:
+    # only a plan that would set it is blocked (`config_faults`).
     for key, value in config.items():
         known = key in TOPIC_KEYS or key in REMOVED_KEYS
         if value is not None and not known and suggest(key, TOPIC_KEYS):
@@ -187,7 +204,7 @@ def misspelt_faults(config: Mapping[str, Value]) -> Faults:
 
 
 def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
-    """What is wrong with this value of a known config."""
+    """The fault of this value of a known config, if it has one."""
     text = str(value)
     problem = _find_problem(known, text)
     if problem:
@@ -196,20 +213,22 @@ def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
 
 
 def config_warnings(config: Mapping[str, Value], replication_factor: Value) -> Faults:
-    """Legal settings that surely are not meant."""
-    minimum = config_values.parse_integer(str(config.get("min.insync.replicas") or ""))
+    """Valid settings that are very likely a mistake."""
+    text = config.get("min.insync.replicas")
+    minimum = config_values.parse_integer(str(text)) if text else None
     if minimum is None or not isinstance(replication_factor, int):
         return
     if minimum > replication_factor:
         yield (
             f"min.insync.replicas is {minimum}, but there are only {replication_factor} replicas: "
-            "producers with acks=all will be refused",
+            "brokers will refuse producers with acks=all",
             "lower min.insync.replicas or raise the replication factor",
         )
 
 
 def select_changed_configs(change: Change) -> FrozenMap:
-    """The config values that this change writes: all of a create's, else the changed ones."""
+    """The config values that this change writes: all those of a create, the changed ones of an
+    update."""
     after = FrozenMap((change.after or EMPTY).get("config") or EMPTY)
     if change.before is None:
         return after
@@ -223,7 +242,7 @@ def _unknown_advice(key: str) -> str:
 
 def _find_problem(key: ConfigKey, text: str) -> str:
     if len(text) > MAX_VALUE:
-        return f"a config value can have {MAX_VALUE} characters"
+        return f"a config value can have at most {MAX_VALUE:,} characters"
     if key.kind in ("int", "long", "short"):
         return _number_problem(key, config_values.parse_integer(text), "a whole number")
     if key.kind == "double":
@@ -232,7 +251,7 @@ def _find_problem(key: ConfigKey, text: str) -> str:
         return "" if text in ("true", "false") else "it must be true or false"
     words = config_values.parse_items(text) if key.kind == "list" else (text,)
     wrong = [word for word in words if key.choices and word not in key.choices]
-    return f"{wrong[0]!r} is not possible here" if wrong else ""
+    return f"{wrong[0]!r} is not a valid value" if wrong else ""
 
 
 def _number_problem(key: ConfigKey, number: int | Decimal | None, kind: str) -> str:
@@ -243,7 +262,7 @@ def _number_problem(key: ConfigKey, number: int | Decimal | None, kind: str) -> 
 
 def _range_advice(key: ConfigKey) -> str:
     if key.choices:
-        return f"possible: {', '.join(key.choices)}"
+        return f"use one of {', '.join(key.choices)}"
     if key.kind == "boolean":
         return "write true or false"
     unit = f" ({key.unit})" if key.unit else ""

@@ -1,4 +1,4 @@
-"""Refusals of config requests, with the right that each kind of resource needs."""
+"""Faults of config requests, which name the right that each kind of resource needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACES = {
 
 
 def right_for_configs(api: str, resource: str, name: str) -> str:
-    """The right that this API needs for the configs of this resource, as ACLs call it."""
+    """The right that this API needs for the configs of this resource, in the words of ACLs."""
     return f"{APIS[api].operation} on {_PLACES[resource].format(name=name)}"
 
 
@@ -39,15 +39,16 @@ def config_fault(
     fault = fault_of(api, code, name, message, broker, wait)
     if fault.kind is not FaultClass.PERMISSION:
         return fault
+    # One API serves topics, groups and brokers, so its row of `APIS` cannot name the right.
     right = right_for_configs(api, resource, name)
     return replace(fault, advice=f"grant {right}, or run as a principal that has it")
 
 
 def not_live_fault(broker: str, live: Sequence[str]) -> Fault:
-    """The fault of a read that only this broker could answer."""
+    """The fault of a read that only this broker can answer."""
     return Fault(
         "BROKER_NOT_AVAILABLE",
-        f"broker {broker} is not live, and it alone tells its configs",
+        f"broker {broker} is not live, and only that broker can report its configs",
         FaultClass.NOT_APPLIED,
         DESCRIBE,
         f"start it and plan again; the live brokers are {', '.join(live)}",

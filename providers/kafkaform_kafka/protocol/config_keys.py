@@ -1,7 +1,7 @@
-"""The public configs of topics, groups and client metrics of Kafka 4.3: type, unit, and the values
-that a broker takes. Those of brokers are in `broker_keys`.
+"""The configs of topics, groups and client metrics of Kafka 4.3: type, unit, and valid values.
 
-A broker that predates a key, or that adds its own limits, has the last word in the dry run.
+Configs of brokers are in `broker_keys`. A broker of another version, or with limits of its own,
+decides in the dry run.
 """
 
 from __future__ import annotations
@@ -14,21 +14,28 @@ from msgspec import Struct
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
 
+# The types are a table, because `validate` checks values without a cluster. DescribeConfigs returns
+# types only from version 3 on, and librdkafka uses version 1.
 class ConfigKey(Struct, frozen=True):
-    """kind: int, long, short, double, boolean, string, list, class or password; default: Kafka's
-    own, where no broker config says otherwise; unit: ms, bytes or empty; low and high are
-    inclusive; also: legal values outside that range; choices: legal words; ordered: the order of
-    a list's elements counts."""
+    """One config."""
 
     name: str
     kind: str
+    """int, long, short, double, boolean, string, list, class or password."""
     default: str
+    """Kafka's default, which applies unless a broker config overrides it."""
     unit: str = ""
+    """ms, bytes or empty."""
     low: int | None = None
+    """The lowest number."""
     high: int | None = None
+    """The highest number."""
     also: tuple[int, ...] = ()
+    """Valid numbers outside that range."""
     choices: tuple[str, ...] = ()
+    """Valid words."""
     ordered: bool = True
+    """True if the order of a list's elements counts."""
 
     def allows(self, number: Decimal) -> bool:
         """True if the number is in range."""
@@ -37,7 +44,7 @@ class ConfigKey(Struct, frozen=True):
 
     @property
     def limit(self) -> int:
-        """The highest number that this key can hold."""
+        """The highest valid number."""
         widest = INT_MAX if self.kind == "int" else LONG_MAX
         return widest if self.high is None else self.high
 
@@ -45,6 +52,7 @@ class ConfigKey(Struct, frozen=True):
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 _KEYS = (
+    # An empty list is valid since Kafka 4.2 (KIP-1161): records are kept without limit.
     ConfigKey("cleanup.policy", "list", "delete", choices=("compact", "delete"), ordered=False),
     ConfigKey("compression.gzip.level", "int", "-1", low=1, high=9, also=(-1,)),
     ConfigKey("compression.lz4.level", "int", "9", low=1, high=17),
@@ -57,10 +65,12 @@ _KEYS = (
     ConfigKey("follower.replication.throttled.replicas", "list", ""),
     ConfigKey("index.interval.bytes", "int", "4096", "bytes", 0),
     ConfigKey("leader.replication.throttled.replicas", "list", ""),
+    # -2: the value of retention.bytes or retention.ms (KIP-405).
     ConfigKey("local.retention.bytes", "long", "-2", "bytes", -2),
     ConfigKey("local.retention.ms", "long", "-2", "ms", -2),
     ConfigKey("max.compaction.lag.ms", "long", "9223372036854775807", "ms", 1),
     ConfigKey("max.message.bytes", "int", "1048588", "bytes", 0),
+    # One hour since Kafka 4.0, before that without limit (KIP-1030).
     ConfigKey("message.timestamp.after.max.ms", "long", "3600000", "ms", 0),
     ConfigKey("message.timestamp.before.max.ms", "long", "9223372036854775807", "ms", 0),
     ConfigKey(
@@ -75,6 +85,7 @@ _KEYS = (
     ConfigKey("remote.storage.enable", "boolean", "false"),
     ConfigKey("retention.bytes", "long", "-1", "bytes"),
     ConfigKey("retention.ms", "long", "604800000", "ms", -1),
+    # At least 1 MiB since Kafka 4.0 (KIP-1030).
     ConfigKey("segment.bytes", "int", "1073741824", "bytes", 1024 * 1024),
     ConfigKey("segment.index.bytes", "int", "10485760", "bytes", 4),
     ConfigKey("segment.jitter.ms", "long", "0", "ms", 0),
@@ -84,6 +95,8 @@ _KEYS = (
 
 TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
 
+# `consumer.*` are of KIP-848, `share.*` of KIP-932, `streams.*` of KIP-1071. Classic groups have no
+# configs on the cluster: their consumers bring them along.
 _GROUP_KEYS = (
     ConfigKey("consumer.assignment.interval.ms", "int", "1000", "ms", 0),
     ConfigKey("consumer.heartbeat.interval.ms", "int", "5000", "ms", 1),
@@ -108,7 +121,7 @@ _GROUP_KEYS = (
     ConfigKey("streams.num.standby.replicas", "int", "0", "", 0),
     ConfigKey("streams.session.timeout.ms", "int", "45000", "ms", 1),
 )
-"""As GroupConfig types them. A broker's own limits (group.*.min.*, group.*.max.*) come on top."""
+"""Typed as in Kafka's GroupConfig; a broker adds its own limits (group.*.min.*, group.*.max.*)."""
 
 GROUP_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _GROUP_KEYS}
 
@@ -120,7 +133,7 @@ METRICS_KEYS: Mapping[str, ConfigKey] = {
         ConfigKey("metrics", "list", "", ordered=False),
     )
 }
-"""As ClientMetricsConfigs types them (KIP-714)."""
+"""Typed as in Kafka's ClientMetricsConfigs (KIP-714)."""
 
 MATCHES = (
     "client_id",
@@ -130,8 +143,10 @@ MATCHES = (
     "client_source_address",
     "client_source_port",
 )
-"""What a client metrics subscription can match clients by."""
+"""The client properties that a client metrics subscription can match (KIP-714)."""
 
+# DescribeConfigs lists these neither as synonyms nor under the topic's name, so the value that
+# takes effect below an override has to be computed.
 BROKER_TIMES: Mapping[str, tuple[tuple[str, int], ...]] = {
     "retention.ms": (
         ("log.retention.ms", 1),
@@ -142,9 +157,31 @@ BROKER_TIMES: Mapping[str, tuple[tuple[str, int], ...]] = {
     "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),
     "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
 }
-"""Topic config -> broker configs that set its default, strongest first, with the milliseconds in
-their unit. Kafka lists these neither as synonyms nor under the topic's name."""
+"""Topic config -> broker configs that set its default, the strongest first, with the milliseconds
+in their unit."""
 
+BROKER_DEFAULTS: Mapping[str, str] = {
+    "cleanup.policy": "log.cleanup.policy",
+    "compression.type": "compression.type",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "min.insync.replicas": "min.insync.replicas",
+    "retention.bytes": "log.retention.bytes",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+}
+"""Topic config -> the broker config that sets its default (ServerTopicConfigSynonyms), of those
+whose change can do harm; the times are in BROKER_TIMES."""
+
+# Whoever moves replicas writes these into the configs of others (KIP-73), so a plan must not take
+# them for drift. Reassignment tools remove them afterwards.
 THROTTLES: Mapping[str, tuple[str, ...]] = {
     "topic": ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas"),
     "broker": (
@@ -153,19 +190,21 @@ THROTTLES: Mapping[str, tuple[str, ...]] = {
         "replica.alter.log.dirs.io.max.bytes.per.second",
     ),
 }
-"""Resource -> configs that whoever moves replicas sets before a move and removes after it."""
+"""Resource -> the replication throttles that are set for a move and removed after it."""
 
 MIN_IN_SYNC = "min.insync.replicas"
+# With ELR (KIP-966, on by default since 4.1) the cluster has a dynamic min.insync.replicas from
+# birth, which nobody declared. Removing it fails with INVALID_CONFIG (40), and so does setting it
+# for one broker. A topic loses its own like any other config.
 IRREMOVABLE: Mapping[str, tuple[str, ...]] = {"broker": (MIN_IN_SYNC,)}
-"""Resource -> configs that a cluster with eligible leader replicas (KIP-966) refuses to remove: of
-the cluster and of one broker. A topic loses its own like any other config."""
+"""Resource -> configs of the cluster and of one broker that ELR clusters refuse to remove."""
 
 REMOVED_KEYS = {
     "message.format.version": "Kafka 4.0 removed it: drop it from config",
     "message.timestamp.difference.max.ms": (
-        "Kafka 4.0 replaced it by message.timestamp.before.max.ms and "
+        "Kafka 4.0 replaced it with message.timestamp.before.max.ms and "
         "message.timestamp.after.max.ms"
     ),
     "message.downconversion.enable": "Kafka 4.0 removed it: drop it from config",
 }
-"""Keys that older clusters knew -> what to do."""
+"""Keys that only older clusters know -> advice."""

@@ -1,4 +1,4 @@
-"""One spelling for equal config values, the way a broker prints them after parsing."""
+"""Gives equal config values one spelling: the one that a broker prints after parsing."""
 
 from __future__ import annotations
 
@@ -12,36 +12,39 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from .config_keys import TOPIC_KEYS, ConfigKey
 
 Lookup = Callable[[str], ConfigKey | None]
-"""What is known of a config by its name."""
+"""Name of a config -> its row in a table, or None."""
 
+# Bounded: no valid number is longer, and int() refuses texts of more than 4,300 digits.
 _INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def config_value(key: str, value: Value, find: Lookup = TOPIC_KEYS.get) -> Value:
-    """The canonical text of a config's value, a topic's unless told otherwise; text that does not
-    parse is only trimmed, so that the check can show what was written. None stays None."""
+    """The canonical text of a config's value; None stays None. find: the table of the configs."""
     if value is None:
         return None
+    # Brokers trim, turn `TRUE` into `true` and `+5` into `5`. Without the same here, each plan
+    # would show a difference that no apply can remove. Text that does not parse stays as it was
+    # written, so that the check can show it.
     text = _render_text(value).strip()
     known = find(key)
     return text if known is None else _FORMS[known.kind](known, text)
 
 
 def config_map(config: Mapping[str, Value] | None, find: Lookup = TOPIC_KEYS.get) -> FrozenMap:
-    """The canonical form of a whole config map; None is an empty one."""
+    """The canonical form of a whole config map; None counts as an empty one."""
     if not config:
         return EMPTY
     return FrozenMap({key: config_value(key, value, find) for key, value in config.items()})
 
 
 def parse_integer(text: str) -> int | None:
-    """The whole number that this text spells for a broker, or None."""
+    """The whole number that a broker reads in this text, or None."""
     return int(text) if _INTEGER.fullmatch(text) else None
 
 
 def parse_double(text: str) -> Decimal | None:
-    """The decimal number that this text spells for a broker, or None."""
+    """The decimal number that a broker reads in this text, or None."""
     if not _DOUBLE.fullmatch(text):
         return None
     try:
@@ -51,8 +54,9 @@ def parse_double(text: str) -> Decimal | None:
 
 
 def parse_items(text: str) -> tuple[str, ...]:
-    """The elements of a list value, trimmed, each once, in their order (KIP-1161)."""
+    """The elements of a list value in their order, trimmed."""
     parts = (part.strip() for part in text.split(","))
+    # Brokers drop repeated elements since Kafka 4.2 (KIP-1161).
     return tuple(dict.fromkeys(part for part in parts if part))
 
 

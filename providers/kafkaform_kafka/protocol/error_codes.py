@@ -1,8 +1,4 @@
-"""Every error code of the Kafka protocol (4.3), and what it says about an admin request.
-
-Codes that only produce, fetch, group and quorum requests return are AMBIGUOUS: as an answer to
-an admin request they are not understood, so the object must be read before anything is decided.
-"""
+"""Every error code of the Kafka protocol (4.3), and what it says about an admin request."""
 
 from __future__ import annotations
 
@@ -17,41 +13,53 @@ from .error_causes import CAUSES
 
 
 class ErrorCode(Struct, frozen=True):
-    """name: the protocol's; meaning: one clause; advice: what to do next, or empty; cause: what
-    it most likely comes from."""
+    """One error code."""
 
     number: int
     name: str
+    """The protocol's name."""
     kind: FaultClass
+    """What it says about the effect of the request."""
     meaning: str
+    """One clause."""
     advice: str = ""
+    """What to do next, or empty."""
     cause: str = ""
+    """The most likely cause."""
 
 
 _D, _N, _A = FaultClass.DEFINITE, FaultClass.NOT_APPLIED, FaultClass.AMBIGUOUS
 _P, _C = FaultClass.PERMISSION, FaultClass.CONVERGED
 
-_FOREIGN = "a broker newer than this kafkaform, or a proxy that is no broker"
-_READ_FIRST = "run the command again: it reads the object first and goes on from there"
+_FOREIGN = "a broker that is newer than this kafkaform, or a proxy that is not a broker"
+_READ_FIRST = "run the command again: it reads the object first and continues from there"
 _GRANT = "ask for the missing right, or run as a principal that has it"
-_BUG = "run the command again; if it comes back, report it with the audit log"
+_BUG = "run the command again; if it fails again, report it with the audit log"
 _CORRECT = "correct what the broker names; if you wrote none of it, report it with the audit log"
-_TOKENS = "log in with a password or a certificate in place of a delegation token"
-_OTHER_LISTENER = "put a broker listener into bootstrap_servers"
+_TOKENS = "log in with a password or a certificate instead of a delegation token"
+_OTHER_LISTENER = "put the listener of a broker into bootstrap_servers"
 _WAIT = "wait until the cluster is healthy and run the command again"
 
+# The codes that admin requests return.
 _ADMIN = (
+    # More than 10,000 metadata records in CreatePartitions, AlterPartitionReassignments or
+    # AlterUserScramCredentials give -1, and a part of the request may be committed.
     ErrorCode(-1, "UNKNOWN_SERVER_ERROR", _A, "the broker failed while it handled the request",
          "look into the broker's log, then " + _READ_FIRST),
+    # A broker that lags behind the controller gives 3 for a topic that was created a moment ago.
     ErrorCode(3, "UNKNOWN_TOPIC_OR_PARTITION", _D, "the topic or partition does not exist",
          "check the name, or wait if it was created a moment ago"),
     ErrorCode(5, "LEADER_NOT_AVAILABLE", _N, "a partition has no leader yet", _WAIT),
-    ErrorCode(7, "REQUEST_TIMED_OUT", _A, "the broker did not finish in time; it may still do it",
+    # Two meanings: the request expired in the controller's queue and nothing happened, or the
+    # broker stopped waiting for the controller's answer. Only a read can tell them apart.
+    ErrorCode(7, "REQUEST_TIMED_OUT", _A,
+              "the broker did not finish in time; it may still finish later",
          _READ_FIRST),
     ErrorCode(8, "BROKER_NOT_AVAILABLE", _N, "a broker is not available", _WAIT),
     ErrorCode(17, "INVALID_TOPIC_EXCEPTION", _D,
-              "the topic name is invalid or collides with another",
+              "the topic name is invalid or collides with another one",
          "'.' and '_' count as equal in topic names: choose another name"),
+    # Asked for a topic by name, a broker says 29 whether the topic is hidden or missing.
     ErrorCode(29, "TOPIC_AUTHORIZATION_FAILED", _P, "a right on the topic is missing", _GRANT),
     ErrorCode(30, "GROUP_AUTHORIZATION_FAILED", _P, "a right on the group is missing", _GRANT),
     ErrorCode(31, "CLUSTER_AUTHORIZATION_FAILED", _P, "a right on the cluster is missing", _GRANT),
@@ -63,23 +71,29 @@ _ADMIN = (
          "upgrade the cluster, or leave this change out"),
     ErrorCode(36, "TOPIC_ALREADY_EXISTS", _D, "a topic of this name exists",
          "import it, or choose another name"),
+    # CreatePartitions to the count that a topic has already fails with 37: it is not idempotent.
     ErrorCode(37, "INVALID_PARTITIONS", _D, "the number of partitions is not possible",
          "Kafka can add partitions but never remove them; plan again to see the live number"),
+    # Fenced brokers do not count, so a cluster that restarts gives 38 for a while.
     ErrorCode(38, "INVALID_REPLICATION_FACTOR", _D,
               "there are not enough live brokers for the replicas",
          "lower replication_factor, or bring the missing brokers back"),
     ErrorCode(39, "INVALID_REPLICA_ASSIGNMENT", _D, "the replica assignment is not possible",
-         "name registered brokers, each once per partition, and as many for every partition"),
+         "name registered brokers, each once per partition, and equally many for each partition"),
     ErrorCode(40, "INVALID_CONFIG", _D, "the broker refuses a config key or its value",
          "correct the value that the broker names"),
+    # Brokers forward admin requests (KIP-590), so this is no wrong address: the controller failed
+    # over while the batch waited for its commit, and the batch may have been committed.
     ErrorCode(41, "NOT_CONTROLLER", _A, "the controller changed while it handled the request",
          _READ_FIRST),
     ErrorCode(42, "INVALID_REQUEST", _D, "the broker refuses the request", _CORRECT),
+    # Of a policy class (KIP-108), and of a request with over 10,000 metadata records.
     ErrorCode(44, "POLICY_VIOLATION", _D, "a policy of the cluster forbids this",
-         "change the declaration so that the policy allows it, or ask who runs the cluster"),
-    ErrorCode(54, "SECURITY_DISABLED", _D, "the cluster has no authorizer, so it keeps no ACLs",
+         "change the declaration so that the policy allows it, or ask the cluster's operators"),
+    ErrorCode(54, "SECURITY_DISABLED", _D,
+              "the cluster has no authorizer, so it does not store ACLs",
          "configure an authorizer on the brokers, or remove the ACLs from the configuration"),
-    ErrorCode(55, "OPERATION_NOT_ATTEMPTED", _N, "the broker did not start with this one",
+    ErrorCode(55, "OPERATION_NOT_ATTEMPTED", _N, "the broker did not start with this item",
          "run the command again"),
     ErrorCode(56, "KAFKA_STORAGE_ERROR", _A, "a disk of the broker failed",
               "repair the broker's disk"),
@@ -103,40 +117,46 @@ _ADMIN = (
          "write the principal as User:NAME"),
     ErrorCode(68, "NON_EMPTY_GROUP", _D, "the group has members", "stop its consumers first"),
     ErrorCode(69, "GROUP_ID_NOT_FOUND", _D, "there is no such group",
-         "check the name; a group is there as long as it has members or offsets"),
+         "check the name; a group exists as long as it has members or offsets"),
     ErrorCode(72, "LISTENER_NOT_FOUND", _N, "a leader lacks the listener that was asked", _WAIT),
     ErrorCode(73, "TOPIC_DELETION_DISABLED", _D, "the cluster forbids deleting topics",
          "set delete.topic.enable=true on the brokers, or keep the topic"),
     ErrorCode(80, "PREFERRED_LEADER_NOT_AVAILABLE", _N, "the preferred leader is not in sync",
               _WAIT),
-    ErrorCode(83, "ELIGIBLE_LEADERS_NOT_AVAILABLE", _N, "no replica may become leader", _WAIT),
+    ErrorCode(83, "ELIGIBLE_LEADERS_NOT_AVAILABLE", _N, "no replica can become the leader", _WAIT),
     ErrorCode(84, "ELECTION_NOT_NEEDED", _C, "the partition already has the wanted leader"),
     ErrorCode(85, "NO_REASSIGNMENT_IN_PROGRESS", _C, "no reassignment of the partition is running"),
     ErrorCode(86, "GROUP_SUBSCRIBED_TO_TOPIC", _D, "the group reads the topic",
          "stop its consumers first"),
+    # Only CreateTopics v6, DeleteTopics v5 and CreatePartitions v3 report it (KIP-599). With older
+    # versions, which librdkafka uses, the broker mutes the connection instead.
     ErrorCode(89, "THROTTLING_QUOTA_EXCEEDED", _N, "the controller mutation quota is used up",
-         "wait as long as the broker asks, or have controller_mutation_rate raised"),
+         "wait as long as the broker asks, or ask for a higher controller_mutation_rate"),
     ErrorCode(91, "RESOURCE_NOT_FOUND", _D, "the object does not exist",
          "plan again to see what is there now"),
+    # Also for a user's two SCRAM mechanisms in one request (KIP-554).
     ErrorCode(92, "DUPLICATE_RESOURCE", _D, "one request names the same object twice", _BUG),
     ErrorCode(93, "UNACCEPTABLE_CREDENTIAL", _D, "the credential is not acceptable",
          "use 4096 to 16384 iterations and a password that is not empty"),
     ErrorCode(95, "INVALID_UPDATE_VERSION", _D, "the feature level is not possible",
          "choose a level that all brokers support"),
     ErrorCode(96, "FEATURE_UPDATE_FAILED", _A, "the feature could not be updated", _READ_FIRST),
-    ErrorCode(97, "PRINCIPAL_DESERIALIZATION_FAILURE", _D, "a broker could not pass on who asks",
+    ErrorCode(97, "PRINCIPAL_DESERIALIZATION_FAILURE", _D,
+              "a broker could not pass on the principal of the request",
          "check the brokers' principal builder"),
+    # By id (KIP-516): what a delete gets for a topic that was recreated under the same name.
     ErrorCode(100, "UNKNOWN_TOPIC_ID", _D, "no topic has this id",
          "the topic was deleted or recreated: plan again"),
     ErrorCode(102, "BROKER_ID_NOT_REGISTERED", _D, "no broker of this id is registered",
          "name the id of a live broker"),
     ErrorCode(104, "INCONSISTENT_CLUSTER_ID", _D, "the request was meant for another cluster",
          "check bootstrap_servers"),
-    ErrorCode(107, "INELIGIBLE_REPLICA", _N, "a replica may not join the in-sync replicas", _WAIT),
+    ErrorCode(107, "INELIGIBLE_REPLICA", _N, "a replica cannot join the in-sync replicas", _WAIT),
+    # A controller's listener serves some admin requests itself since KIP-919.
     ErrorCode(114, "MISMATCHED_ENDPOINT_TYPE", _D,
-              "this is a controller's listener, not a broker's",
+              "this is the listener of a controller, not of a broker",
          _OTHER_LISTENER),
-    ErrorCode(115, "UNSUPPORTED_ENDPOINT_TYPE", _D, "this listener does not take admin requests",
+    ErrorCode(115, "UNSUPPORTED_ENDPOINT_TYPE", _D, "this listener refuses admin requests",
          _OTHER_LISTENER),
     ErrorCode(116, "UNKNOWN_CONTROLLER_ID", _D, "no controller has this id", _READ_FIRST),
     ErrorCode(128, "INVALID_REGULAR_EXPRESSION", _D, "the regular expression is not valid",
@@ -146,13 +166,15 @@ _ADMIN = (
          "run the command again"),
 )  # fmt: skip
 
+# Codes of produce, fetch, group and quorum requests. As an answer to an admin request they make no
+# sense, so all of them are AMBIGUOUS: the object is read before anything is decided.
 _OTHERS = {
     1: ("OFFSET_OUT_OF_RANGE", "the offset is outside the log"),
     2: ("CORRUPT_MESSAGE", "a message is damaged or lacks its key"),
     4: ("INVALID_FETCH_SIZE", "the fetch size is invalid"),
-    6: ("NOT_LEADER_OR_FOLLOWER", "the broker does not lead or hold this partition"),
+    6: ("NOT_LEADER_OR_FOLLOWER", "the broker is neither leader nor follower of this partition"),
     9: ("REPLICA_NOT_AVAILABLE", "a replica is not available"),
-    10: ("MESSAGE_TOO_LARGE", "a message is larger than the broker takes"),
+    10: ("MESSAGE_TOO_LARGE", "a message is larger than the broker accepts"),
     11: ("STALE_CONTROLLER_EPOCH", "a newer controller has taken over"),
     12: ("OFFSET_METADATA_TOO_LARGE", "the text stored with an offset is too long"),
     13: ("NETWORK_EXCEPTION", "the connection broke before the answer came"),
@@ -166,24 +188,24 @@ _OTHERS = {
     22: ("ILLEGAL_GENERATION", "the group generation is out of date"),
     23: ("INCONSISTENT_GROUP_PROTOCOL", "the member's protocols do not fit the group"),
     24: ("INVALID_GROUP_ID", "the group id is invalid"),
-    25: ("UNKNOWN_MEMBER_ID", "the coordinator does not know the member"),
+    25: ("UNKNOWN_MEMBER_ID", "the coordinator does not know the group member"),
     26: ("INVALID_SESSION_TIMEOUT", "the session timeout is out of range"),
     27: ("REBALANCE_IN_PROGRESS", "the group is rebalancing"),
     28: ("INVALID_COMMIT_OFFSET_SIZE", "the committed offset data is too large"),
     32: ("INVALID_TIMESTAMP", "a timestamp is out of range"),
     43: ("UNSUPPORTED_FOR_MESSAGE_FORMAT", "the message format does not support this"),
     45: ("OUT_OF_ORDER_SEQUENCE_NUMBER", "a producer's sequence has a gap"),
-    46: ("DUPLICATE_SEQUENCE_NUMBER", "a producer's sequence number came twice"),
+    46: ("DUPLICATE_SEQUENCE_NUMBER", "a producer's sequence number arrived twice"),
     47: ("INVALID_PRODUCER_EPOCH", "the producer's epoch is old"),
     48: ("INVALID_TXN_STATE", "the transaction is not in a state that allows this"),
-    49: ("INVALID_PRODUCER_ID_MAPPING", "the producer id is not of this transactional id"),
+    49: ("INVALID_PRODUCER_ID_MAPPING", "the producer id does not belong to this transactional id"),
     50: ("INVALID_TRANSACTION_TIMEOUT", "the transaction timeout is over the limit"),
     51: ("CONCURRENT_TRANSACTIONS", "another change of the transaction is running"),
     52: ("TRANSACTION_COORDINATOR_FENCED", "another transaction coordinator has taken over"),
     53: ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "a right on the transactional id is missing"),
     59: ("UNKNOWN_PRODUCER_ID", "the broker no longer knows the producer"),
     70: ("FETCH_SESSION_ID_NOT_FOUND", "there is no such fetch session"),
-    71: ("INVALID_FETCH_SESSION_EPOCH", "the fetch session is out of step"),
+    71: ("INVALID_FETCH_SESSION_EPOCH", "the fetch session has another epoch"),
     74: ("FENCED_LEADER_EPOCH", "the request's leader epoch is old"),
     75: ("UNKNOWN_LEADER_EPOCH", "the broker does not know the leader epoch yet"),
     76: ("UNSUPPORTED_COMPRESSION_TYPE", "the client cannot read this compression"),
@@ -205,19 +227,19 @@ _OTHERS = {
     108: ("NEW_LEADER_ELECTED", "the leader changed meanwhile"),
     109: ("OFFSET_MOVED_TO_TIERED_STORAGE", "the offset lies in remote storage now"),
     110: ("FENCED_MEMBER_EPOCH", "the member must join the group again"),
-    111: ("UNRELEASED_INSTANCE_ID", "another member still holds the instance id"),
+    111: ("UNRELEASED_INSTANCE_ID", "another member still uses the instance id"),
     112: ("UNSUPPORTED_ASSIGNOR", "the group does not support the assignor"),
     113: ("STALE_MEMBER_EPOCH", "the member's epoch is old"),
     117: ("UNKNOWN_SUBSCRIPTION_ID", "the telemetry subscription is out of date"),
-    118: ("TELEMETRY_TOO_LARGE", "the telemetry is larger than the broker takes"),
+    118: ("TELEMETRY_TOO_LARGE", "the telemetry is larger than the broker accepts"),
     119: ("INVALID_REGISTRATION", "the controller refused a broker's registration"),
     120: ("TRANSACTION_ABORTABLE", "the transaction failed and can be aborted"),
     121: ("INVALID_RECORD_STATE", "the record cannot be acknowledged in this state"),
     122: ("SHARE_SESSION_NOT_FOUND", "there is no such share session"),
-    123: ("INVALID_SHARE_SESSION_EPOCH", "the share session is out of step"),
+    123: ("INVALID_SHARE_SESSION_EPOCH", "the share session has another epoch"),
     124: ("FENCED_STATE_EPOCH", "the share group's state epoch is old"),
-    125: ("INVALID_VOTER_KEY", "the voter's key is another one"),
-    126: ("DUPLICATE_VOTER", "this is a voter already"),
+    125: ("INVALID_VOTER_KEY", "the voter has another key"),
+    126: ("DUPLICATE_VOTER", "this node is a voter already"),
     127: ("VOTER_NOT_FOUND", "there is no such voter"),
     130: ("STREAMS_INVALID_TOPOLOGY", "the streams topology is invalid"),
     131: ("STREAMS_INVALID_TOPOLOGY_EPOCH", "the streams topology's epoch is invalid"),
@@ -226,14 +248,11 @@ _OTHERS = {
 }
 
 
-def _make_table() -> Mapping[int, ErrorCode]:
-    others = (
-        ErrorCode(n, name, _A, meaning, _READ_FIRST) for n, (name, meaning) in _OTHERS.items()
+CODES: Mapping[int, ErrorCode] = {
+    code.number: replace(code, cause=CAUSES.get(code.number, _FOREIGN))
+    for code in (
+        *_ADMIN,
+        *(ErrorCode(n, name, _A, meaning, _READ_FIRST) for n, (name, meaning) in _OTHERS.items()),
     )
-    return {
-        code.number: replace(code, cause=CAUSES.get(code.number, _FOREIGN))
-        for code in (*_ADMIN, *others)
-    }
-
-
-CODES = _make_table()
+}
+"""Number -> code."""

@@ -1,8 +1,4 @@
-"""From an error code, or a broken connection, to a fault that says what happened to the request.
-
-The clients' own idea of "retriable" is of no use here: it is false for every admin error, and
-sending a write again is safe only when nothing happened (`NOT_APPLIED`).
-"""
+"""Turns an error code or a broken connection into a fault that says what happened to a request."""
 
 from __future__ import annotations
 
@@ -12,13 +8,14 @@ from .apis import APIS
 from .error_codes import CODES, ErrorCode
 
 _TOO_OLD = 35
+_DENIED = (29, 30, 31)
 
 _RESOURCES = {30: "on Group {name}", 31: "on Cluster"}
 """Code -> the resource that it is about, for APIs that serve resources of several kinds."""
 
+# CLUSTER_AUTHORIZATION_FAILED (31) quotes the broker's own request object: it says no more than the
+# code and differs each time, so that equal faults would not be shown as one.
 _DUMP = "Request Request("
-"""How a refusal begins that prints the broker's own object: it says no more than the code does, and
-differs each time."""
 
 ANSWER_LOST = "TRANSPORT"
 CLIENT_TIMEOUT = "CLIENT_TIMED_OUT"
@@ -31,18 +28,27 @@ def code_name(code: int) -> str:
 
 def fault_class(api: str, code: int) -> FaultClass:
     """What this code, as an answer to this API, says about the effect of the request."""
+    # The clients' `retriable` flag is no help: kafka-python's is False for every admin error, and
+    # repeating a write is safe only where the code proves that nothing happened (NOT_APPLIED).
     if api in APIS and code in APIS[api].converged:
         return FaultClass.CONVERGED
+    # A code that is newer than the table proves nothing, so the object is read.
     return CODES[code].kind if code in CODES else FaultClass.AMBIGUOUS
 
 
 def fault_of(
     api: str, code: int, name: str, message: str | None = None, broker: str = "", wait: float = 0.0
 ) -> Fault:
-    """The fault for one item of an answer. name: the object; message: the broker's own words;
-    wait: the answer's throttle time in seconds, which counts only where nothing happened."""
+    """The fault for one item of an answer.
+
+    name: the object; message: the broker's own words; wait: the answer's throttle time in seconds,
+    which becomes `retry_after` only if the code proves that nothing happened.
+    """
     unknown = ErrorCode(
-        code, code_name(code), FaultClass.AMBIGUOUS, "the broker's error is unknown"
+        code,
+        code_name(code),
+        FaultClass.AMBIGUOUS,
+        "the broker answered with an error that this version does not know",
     )
     entry = CODES.get(code, unknown)
     kind = fault_class(api, code)
@@ -57,13 +63,13 @@ def fault_of(
 
 
 def lost_answer_fault(api: str, cause: str, broker: str = "", *, timed_out: bool = False) -> Fault:
-    """The fault for a request whose answer never came: it may have been carried out."""
+    """The fault for a request without an answer: it may have been executed."""
     return Fault(
         code=CLIENT_TIMEOUT if timed_out else ANSWER_LOST,
         message=f"no answer to {api}: {cause}",
         kind=FaultClass.AMBIGUOUS,
         where=_where(api, broker),
-        advice="run the command again: it reads the object first and goes on from there",
+        advice="run the command again: it reads the object first and continues from there",
     )
 
 
@@ -79,8 +85,10 @@ def not_sent_fault(api: str, cause: str, broker: str = "") -> Fault:
 
 
 def name_right(api: str, name: str, code: int = 0) -> str:
-    """The right that this API needs for this object, as ACLs call it. code: the error that says
-    so, where the API serves resources of several kinds."""
+    """The right that this API needs for this object, in the words of ACLs.
+
+    code: the error that reported it, for APIs that serve resources of several kinds.
+    """
     right = APIS[api].right if api in APIS else "a right on Cluster"
     if code in _RESOURCES:
         right = right.replace("on Topic {name}", _RESOURCES[code])
@@ -103,7 +111,7 @@ def _render_sentence(meaning: str, message: str | None, cause: str) -> str:
 
 
 def _choose_advice(api: str, code: int, name: str, entry: ErrorCode) -> str:
-    if code in (29, 30, 31):
+    if code in _DENIED:
         return f"grant {name_right(api, name, code)}, or run as a principal that has it"
     return entry.advice
 

@@ -1,4 +1,4 @@
-"""Identity keys of several fields: joined by `|`, readable, and always taken apart again."""
+"""Identity keys of several fields: joined by `|`, readable, and always separable again."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ def join(fields: Iterable[str]) -> str:
     fields = tuple(fields)
     plain = SEPARATOR.join(fields)
     if ESCAPE not in plain and plain.count(SEPARATOR) == len(fields) - 1:
-        return intern(plain)  # as almost all are; many, and each is met in state, log and cluster
+        # Almost all keys are plain, and each occurs in state, log and cluster: one object serves.
+        return intern(plain)
     return SEPARATOR.join(_escape(field) for field in fields)
 
 
 def split(text: str) -> tuple[str, ...]:
     r"""The fields of a key: the reverse of `join`.
 
-    A `\` before anything but `|` and `\` stands for itself, so that a key that somebody typed
-    without escapes (`User:CORP\ci|…`) means what it says.
+    A `\` before any other character than `|` and `\` is literal, so that a key that somebody typed
+    without escapes (`User:CORP\ci|…`) is read as it is written.
     """
     fields = [""]
     characters = iter(text)

@@ -1,15 +1,16 @@
-"""What the cluster says we may do, by the names that ACLs use."""
+"""Our own rights as the cluster reports them, by the operation names that ACLs use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 KIND = "kafka_rights"
-"""A listing for reviews, no kind of object: what we may do with the cluster and with topics, by
+"""A listing for reviews, not a kind of object: our rights on the cluster and on topics, with keys
 `Cluster|kafka-cluster` and `Topic|NAME`."""
 HELD = "operations"
 """The attribute that holds the operations' names."""
 
+# The codes of AclOperation. 13 and 14 came with KIP-373, 15 with KIP-939.
 OPERATIONS = {
     3: "Read",
     4: "Write",
@@ -28,5 +29,5 @@ OPERATIONS = {
 
 
 def decode_operations(codes: Iterable[int]) -> tuple[str, ...]:
-    """The operations' names in the order of their codes; unknown ones are left out."""
+    """The names of these operations in the order of their codes, without unknown ones."""
     return tuple(OPERATIONS[code] for code in sorted(codes) if code in OPERATIONS)

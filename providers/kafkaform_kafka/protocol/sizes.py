@@ -1,4 +1,4 @@
-"""Sizes in bytes, as people write and read them."""
+"""Parses and renders sizes in bytes the way people write them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def parse_size(value: Any) -> int | None:
-    """Bytes, of a number or of text such as `50MiB` (1024s) or `50 MB` (1000s); None if it is
-    no size, or less than one byte."""
+    """The bytes in a number or in text such as `50MiB` (1024s) or `50 MB` (1000s); None if it is
+    not a size, or less than one byte."""
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         return None
     match = _SIZE.fullmatch(str(value).strip())

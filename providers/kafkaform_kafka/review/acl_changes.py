@@ -1,7 +1,7 @@
-"""Judges the ACL changes of a plan: who gains and loses what, and what must not happen.
+"""Reviews the ACL changes of a plan: who gains and loses what, and which changes are blocked.
 
-A plan must not take the rights of whom it runs as, open a resource by deleting its last ACL, or
-trust a simulation that the cluster contradicts.
+A change is blocked if it takes rights from the principal that runs the plan, if it opens a resource
+by deleting its last ACL, or if the cluster contradicts the simulated authorizer.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
+from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import EMPTY
 
 from ..authority.authorizer import (
@@ -45,26 +46,30 @@ from ..protocol import rights
 FoundBlocks = Iterator[tuple[Identity, Blocker]]
 
 OPEN_ACCESS = "open-access"
-MANY, SHOWN = 5, 5
-"""From so many ACL changes on, a plan sums up who gains and loses, and names so many."""
+"""The waiver for deleting the last ACL of a resource (`--accept-open-access`)."""
+MANY = 5
+"""From this many ACL changes on, a warning sums up who gains and loses."""
+SHOWN = 5
+"""Principals that the summary names."""
 
 
 class AclChanges(Struct, frozen=True):
-    """The ACL changes of a plan. created, deleted: what it will do, by identity; live: what is
-    there now."""
+    """The ACL changes of a plan."""
 
     created: Mapping[Identity, Acl]
     deleted: Mapping[Identity, Acl]
     live: tuple[Acl, ...]
+    """The ACLs of the cluster before the plan."""
 
     @property
     def after(self) -> tuple[Acl, ...]:
+        """The ACLs of the cluster after the plan."""
         gone = set(self.deleted.values())
         return (*(acl for acl in self.live if acl not in gone), *self.created.values())
 
 
 def needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
-    """All ACLs, the topics, and what the cluster says that we may do."""
+    """The listings that `review` needs: all ACLs, the names of topics, and our own rights."""
     if not any(map(_concerns, changes)):
         return {}
     return {acls.KIND: Depth.FULL, topics.KIND: Depth.NAMES, rights.KIND: Depth.FULL}
@@ -103,6 +108,11 @@ def review(
             )
         ),
         notes={identity: found.notes for identity, found in effects.items()},
+        risks={
+            identity: tuple(Risk(RiskKind.ACCESS, harm) for harm in found.harms)
+            for identity, found in effects.items()
+            if found.harms
+        },
         losses={identity: found.losses for identity, found in effects.items() if found.losses},
         warnings=(
             *wrong,
@@ -113,7 +123,7 @@ def review(
     )
 
 
-UNREAD = "the ACLs could not all be read, so nobody can tell who would gain or lose what"
+UNREAD = "The ACLs could not be read, so the plan cannot show who gains or loses access."
 
 
 def _concerns(change: Change) -> bool:
@@ -122,12 +132,12 @@ def _concerns(change: Change) -> bool:
 
 
 def _block_unread(changes: Sequence[Change]) -> Iterator[tuple[Identity, Blocker]]:
-    """What can take rights is blocked where the rights are not known."""
+    """Block the changes that can take rights, because the other ACLs are unknown."""
     for change in changes:
         acl = acls.parse_acl(change.before or change.after or EMPTY)
         if change.action is Action.DELETE or acl.permission == DENY:
-            reason = "the ACLs could not all be read, so nobody can tell what this would take"
-            advice = "let somebody apply this who has Describe on Cluster"
+            reason = "the ACLs could not be read, so it is unknown which rights this takes"
+            advice = "run as a principal with Describe on Cluster"
             yield change.identity, Blocker(BlockerKind.GUARD, reason, advice)
 
 
@@ -177,7 +187,7 @@ def _compute_effects(plan: AclChanges, before: Access, after: Access) -> dict[Id
 
 
 def _assume_defaults(before: Access, after: Access) -> AccessPair:
-    """What is not declared is taken as Kafka's own default, which a warning says."""
+    """The authorizers with Kafka's defaults for what is not declared; a warning says so."""
     return pair_access(
         *(
             Access(one.index, one.super_users or frozenset(), one.allow_if_no_acl is True)
@@ -190,24 +200,36 @@ def _warn_unread_words(live: Sequence[Acl]) -> tuple[str, ...]:
     unknown = sum(not acls.is_known(acl) for acl in live)
     if not unknown:
         return ()
-    return (f"ACLs with words that are newer than this version, and not counted in: {unknown}",)
+    return (
+        f"The cluster has {unknown} ACL{'s' if unknown > 1 else ''} with codes that are newer than "
+        "this version; they are ignored here.",
+    )
 
 
 def _warn_undeclared(facts: Facts) -> tuple[str, ...]:
+    # Brokers report super.users and allow.everyone.if.no.acl.found as sensitive, without a value.
     declared = facts.values.get("authorizer") or EMPTY
-    missing = [n for n in ("super_users", "allow_if_no_acl") if declared.get(n) is None]
+    missing = [n for n in _ASSUMPTIONS if declared.get(n) is None]
     unknown = []
     if missing:
+        assumed = " and ".join(_ASSUMPTIONS[n] for n in missing)
         unknown.append(
-            f"authorizer {{ {', '.join(missing)} }} is not declared in the provider block: who "
-            "gains and loses is told as if there were no super users and no ACL meant no access"
+            f"The access changes in this plan assume that {assumed}. Brokers do not expose this: "
+            f"set authorizer {{ {', '.join(missing)} }} in the provider block."
         )
     if facts.principal is None:
         unknown.append(
-            "whom the cluster takes us for is not known, so a lock-out can be recognised in part "
-            "only: declare principal in the provider block"
+            "The current principal is unknown, so kafkaform cannot recognise every lock-out: set "
+            "principal in the provider block."
         )
     return tuple(unknown)
+
+
+_ASSUMPTIONS: Mapping[str, str] = {
+    "super_users": "there are no super users",
+    "allow_if_no_acl": "a resource without ACLs is closed",
+}
+"""Setting of `authorizer` -> what is assumed without it."""
 
 
 def _summarize_effects(effects: Mapping[Identity, Effect]) -> tuple[str, ...]:
@@ -216,13 +238,14 @@ def _summarize_effects(effects: Mapping[Identity, Effect]) -> tuple[str, ...]:
     gain = sorted({who for found in effects.values() for who in found.gainers})
     lose = sorted({who for found in effects.values() for who in found.losers})
     said = [
-        f"{verb} by {_join_names(who)}" for verb, who in (("gained", gain), ("lost", lose)) if who
+        f"{verb} {_join_names(who)}"
+        for verb, who in (("grant access to", gain), ("take access from", lose))
+        if who
     ]
     partial = any(found.partial for found in effects.values())
-    more = "; not all who are concerned were asked about" if partial else ""
-    if not said:
-        return (f"{len(effects)} changes of ACLs: together they give and take nothing{more}",)
-    return (f"{len(effects)} changes of ACLs: rights are {'; '.join(said)}{more}",)
+    more = " Not all affected principals were checked." if partial else ""
+    text = " and ".join(said) or "change nobody's access"
+    return (f"{len(effects)} ACL changes {text}.{more}",)
 
 
 def _join_names(who: Sequence[str]) -> str:
@@ -231,19 +254,20 @@ def _join_names(who: Sequence[str]) -> str:
 
 
 def _note_closed(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
-    """The first ACL of a resource that stood open takes it from everybody else."""
+    """Add that the first ACL of an open resource takes access from everybody else."""
     if before.allow_if_no_acl is not True or not _is_only_acl(acl, after, before):
         return found
-    closed = f"everybody whom no ACL names loses {describe_pattern(acl)}, which stood open"
+    closed = f"everybody without an ACL loses access to {describe_pattern(acl)}, which was open"
     if acl.resource_type == "Cluster":
-        closed += ", and with it creating and deleting topics that have ACLs"
+        closed += ", and can no longer create and delete topics that have ACLs"
+    # The controller asks about the cluster before the topic.
     elif acl.resource_type == "Topic" and not has_acl(after.index, "Cluster", acls.CLUSTER):
-        closed += ", but may still create and delete it, as the cluster itself has no ACL"
-    return replace(found, notes=(*found.notes, closed), losses=(*found.losses, closed))
+        closed += ", but can still create and delete it, because the cluster has no ACL"
+    return replace(found, harms=(*found.harms, closed), losses=(*found.losses, closed))
 
 
 def _note_open(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
-    """The last ACL of a resource, where no ACL means that everybody may."""
+    """Add that deleting the last ACL of a resource opens it to everybody."""
     if before.allow_if_no_acl is not True or not _is_only_acl(acl, before, after):
         return found
     more = ", and may create and delete every topic" if acl.resource_type == "Cluster" else ""
@@ -252,8 +276,9 @@ def _note_open(acl: Acl, found: Effect, before: Access, after: Access) -> Effect
 
 
 def _note_closed_to_producers(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
-    """The first ACL of the topic that brokers ask for on behalf of idempotent producers of any
-    topic: in an open cluster it shuts out those who write without an ACL."""
+    """Add that the first ACL of SOME_TOPIC shuts out idempotent producers of all topics."""
+    # Brokers ask whether a producer may write to SOME_TOPIC (KIP-679). In an open cluster that is a
+    # yes for everybody until an ACL covers that name.
     somebody = AccessQuestion(f"User:{OTHER}", OTHER, IDEMPOTENT, "Cluster", acls.CLUSTER)
     mine = acl.resource_type == "Topic" and has_acl(index_acls([acl]), "Topic", SOME_TOPIC)
     if before.allow_if_no_acl is not True or not mine or acl.resource_name == acls.EVERYTHING:
@@ -262,26 +287,26 @@ def _note_closed_to_producers(acl: Acl, found: Effect, before: Access, after: Ac
     if had is not AccessVerdict.ALLOWED or has is AccessVerdict.ALLOWED:
         return found
     shut = (
-        "everybody without an ACL of Write loses IdempotentWrite, whatever topic they write to: "
-        f"brokers ask for a topic called {SOME_TOPIC}"
+        "everybody without an ACL for Write loses IdempotentWrite for all topics, because brokers "
+        f"check it on a topic with the name '{SOME_TOPIC}'"
     )
-    return replace(found, notes=(*found.notes, shut), losses=(*found.losses, shut))
+    return replace(found, harms=(*found.harms, shut), losses=(*found.losses, shut))
 
 
 def _is_only_acl(acl: Acl, one: Access, other: Access) -> bool:
-    """Whether the ACL's resource has an ACL in the one world and none in the other."""
+    """True if the resource of the ACL has an ACL in `one` and none in `other`."""
     kind, name = acl.resource_type, _generalize_name(acl)
     return has_acl(one.index, kind, name) and not has_acl(other.index, kind, name)
 
 
 def _generalize_name(acl: Acl) -> str:
-    """A name that the ACL covers, and no narrower pattern."""
+    """A name that this ACL covers, but no narrower pattern."""
     if acl.pattern_type == PREFIXED:
         return acl.resource_name + OTHER
     return OTHER if acl.resource_name == acls.EVERYTHING else acl.resource_name
 
 
-# ── what the user may accept ────────────────────────────────────────────────────────────
+# ── blocks with a waiver ────────────────────────────────────────────────────────────────
 
 
 def _find_openings(
@@ -304,7 +329,7 @@ def _select_first(found: FoundBlocks) -> dict[Identity, Blocker]:
 def _group_by_waiver(
     found: Iterable[tuple[Identity, Blocker]],
 ) -> dict[Identity, tuple[Blocker, ...]]:
-    """The first block for each waiver of a change."""
+    """The first block of each change for each waiver."""
     blocks: dict[Identity, dict[str, Blocker]] = {}
     for identity, block in found:
         blocks.setdefault(identity, {}).setdefault(block.waiver, block)
@@ -313,27 +338,26 @@ def _group_by_waiver(
 
 UNPROVEN = Blocker(
     BlockerKind.GUARD,
-    "the cluster decides otherwise than its ACLs say (see the warning), so nobody can tell what "
-    "this would do",
-    "find out why; --accept-unproven-access changes ACLs all the same",
+    "the cluster's decisions do not follow from its ACLs (see the warning), so the effect is "
+    "unknown",
+    "find the cause, or accept the risk with --accept-unproven-access",
     UNPROVEN_ACCESS,
 )
 
 
 def _make_open_block(what: str, more: str, rule: bool | None) -> Blocker:
-    """more: what everybody may do besides."""
+    """more: further things that everybody may do then."""
     why = (
-        f"allow.everyone.if.no.acl.found = true, so everybody may then do everything with it{more}"
+        "because allow.everyone.if.no.acl.found is true"
         if rule
-        else "allow_if_no_acl is not declared, and if it is true everybody may then do everything "
-        f"with it{more}"
+        else "if allow.everyone.if.no.acl.found is true, which is not declared"
     )
     return Blocker(
         BlockerKind.GUARD,
-        f"it is the last ACL of {what}; {why}",
+        f"it is the last ACL of {what}: everybody may then do everything with it{more}, {why}",
         "keep an ACL there"
-        + ("" if rule else ", declare authorizer { allow_if_no_acl = false } if that is so,")
-        + " or accept it with --accept-open-access",
+        + ("" if rule else ", set authorizer { allow_if_no_acl = false } if that is the case,")
+        + " or accept the risk with --accept-open-access",
         OPEN_ACCESS,
     )
 
@@ -341,7 +365,7 @@ def _make_open_block(what: str, more: str, rule: bool | None) -> Blocker:
 def _find_opened(
     acl: Acl, before: Access, after: Access, me: OwnPrincipal, live: Sweep | None
 ) -> str:
-    """The resource that has an ACL now and none afterwards, or an empty text."""
+    """The resource that has an ACL now and none after the plan; empty if there is none."""
     if before.allow_if_no_acl is False:
         return ""
     kind = acl.resource_type
@@ -354,7 +378,7 @@ def _find_opened(
 
 
 def _list_live_topics(acl: Acl, live: Sweep | None) -> Iterator[str]:
-    """The live topics that a wide ACL covers."""
+    """The live topics that an ACL with a wide pattern covers."""
     if acl.resource_type != "Topic" or not _generalize_name(acl).endswith(OTHER):
         return
     prefix = _generalize_name(acl).removesuffix(OTHER)
@@ -364,7 +388,8 @@ def _list_live_topics(acl: Acl, live: Sweep | None) -> Iterator[str]:
 
 
 def _may_exist(kind: str, name: str, before: Access, me: OwnPrincipal, live: Sweep | None) -> bool:
-    """Whether the resource may be there: only topics that we would see are known not to be."""
+    """True unless it is certain that the resource does not exist."""
+    # A listing hides topics that we may not describe, so it proves nothing about those.
     if kind != "Topic" or live is None or live.coverage.kind is CoverageKind.FAILED:
         return True
     if any(item.identity.key == name for item in live.items):

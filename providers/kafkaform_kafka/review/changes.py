@@ -1,13 +1,13 @@
-"""Judges all changes of one cluster together: what no single change can know.
+"""Reviews all changes of one cluster together: name collisions, double declarations, ACL changes.
 
-Topic names collide when they differ only in '.' and '_', because metrics spell both alike. The
-broker sees a collision with a live topic in its dry run, but not one inside the plan.
+Each review runs only if the plan has changes of its kind. To say something about all changes of a
+new kind, add a row to `_WARNINGS`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
@@ -25,14 +25,31 @@ from . import acl_changes, mutation_quota
 
 FoundBlocks = Iterator[tuple[Identity, Blocker]]
 
+_WARNINGS: Mapping[str, Callable[[Sequence[Change], Facts], tuple[str, ...]]] = {
+    acls.KIND: acls.describe_order,
+    quotas.KIND: quotas.callback_warnings,
+    scram.KIND: scram.own_warnings,
+}
+"""Kind -> the warnings about all changes of that kind together."""
+
+_DECLARED = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
+
+_UNLISTED = "The live topics could not be listed, so only the dry run can find name collisions."
+_COMES_BACK = (
+    "auto.create.topics.enable is true: a deleted topic comes back, empty and with default "
+    "settings, as soon as a client uses it. Stop its clients first."
+)
+
 
 def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
-    """Topic names, if the plan creates topics; quotas, if it spends mutations; all ACLs and
-    more, if it changes some."""
+    """The listings that `review` needs for these changes."""
+    kinds = {change.identity.kind for change in changes}
+    creates = any(_is_topic_change(change, Action.CREATE) for change in changes)
+    spends = any(map(mutation_quota.compute_spending, changes))
     return {
-        **({topics.KIND: Depth.NAMES} if _select_creates(changes) else {}),
-        **({quotas.KIND: Depth.FULL} if any(map(mutation_quota.compute_spending, changes)) else {}),
-        **acl_changes.needs(changes),
+        **({topics.KIND: Depth.NAMES} if creates else {}),
+        **({quotas.KIND: Depth.FULL} if spends else {}),
+        **(acl_changes.needs(changes) if acls.KIND in kinds else {}),
     }
 
 
@@ -42,116 +59,117 @@ def review(
     facts: Facts,
     kind_rights: Mapping[str, KindRights],
 ) -> Review:
-    """Blocks what cannot stand together, each change with its first reason. kind_rights: by kind,
-    what the plan must not take from whom it runs as."""
+    """Block changes that cannot stand together, each with its first reason.
+
+    kind_rights: kind -> the rights that a plan must not take from the principal that runs it.
+    """
+    kinds = {change.identity.kind for change in changes}
+    created = [change for change in changes if _is_topic_change(change, Action.CREATE)]
+    deleted = [change for change in changes if _is_topic_change(change, Action.DELETE)]
+    listed = sweeps.get(topics.KIND)
     blocks: dict[Identity, Blocker] = {}
     for identity, block in (
-        *_find_live_collisions(changes, sweeps.get(topics.KIND)),
-        *_find_plan_collisions(changes),
-        *_find_double_configs(changes),
+        *_find_live_collisions(created, deleted, listed),
+        *_find_plan_collisions(created),
+        *(_find_double_configs(changes) if configs.KIND in kinds else ()),
     ):
         blocks.setdefault(identity, block)
     left = [change for change in changes if change.identity not in blocks]
-    access = acl_changes.review(changes, sweeps, facts, kind_rights)
+    access = (
+        acl_changes.review(changes, sweeps, facts, kind_rights) if acls.KIND in kinds else Review()
+    )
+    hidden = [change for change in left if lockout.is_unreadable(change)]
+    notes = _note_hiding(hidden, left, facts, kind_rights) if hidden else {}
+    unlisted = created and (listed is None or listed.coverage.kind is CoverageKind.FAILED)
+    returning = facts.values.get("auto_create") and any(one.blocked is None for one in deleted)
     return Review(
         blocks={**access.blocks, **blocks},
         unless=access.unless,
-        notes={**access.notes, **_hiding_notes(left, facts, kind_rights)},
+        notes={**access.notes, **notes},
         losses=access.losses,
+        risks=access.risks,
         warnings=(
             *access.warnings,
-            *_warn_unlisted(changes, sweeps.get(topics.KIND)),
-            *_warn_comes_back(changes, facts),
-            *acls.describe_order(left, facts),
+            *((_UNLISTED,) if unlisted else ()),
+            *((_COMES_BACK,) if returning else ()),
             *mutation_quota.quota_warnings(left, sweeps.get(quotas.KIND), facts),
-            *quotas.callback_warnings(left, facts),
-            *scram.own_warnings(left, facts),
+            *(text for kind in _WARNINGS if kind in kinds for text in _WARNINGS[kind](left, facts)),
         ),
     )
 
 
-def _hiding_notes(
-    changes: Sequence[Change], facts: Facts, kind_rights: Mapping[str, KindRights]
+def _is_topic_change(change: Change, action: Action) -> bool:
+    return change.identity.kind == topics.KIND and change.action is action
+
+
+def _note_hiding(
+    hidden: Sequence[Change],
+    changes: Sequence[Change],
+    facts: Facts,
+    kind_rights: Mapping[str, KindRights],
 ) -> Mapping[Identity, tuple[str, ...]]:
-    """Whoever took his own sight away finds the way back here."""
+    """For each hidden object, the managed ACL that hides it from our own principal."""
     notes = {}
-    for identity, change, acl in lockout.find_hiding(changes, kind_rights, facts.principal):
+    for identity, change, acl in lockout.find_hiding(hidden, changes, kind_rights, facts.principal):
         goes = change.action is Action.DELETE and change.blocked is None
         way = f", which this plan deletes: apply --target='{change.address}' first" if goes else ""
         notes[identity] = (f"{describe_acl(acl)} hides it ({change.address}{way})",)
     return notes
 
 
-def _select_creates(changes: Sequence[Change]) -> tuple[Change, ...]:
-    return tuple(
-        change
-        for change in changes
-        if change.identity.kind == topics.KIND and change.action is Action.CREATE
-    )
-
-
-def _list_deleted(changes: Sequence[Change]) -> frozenset[str]:
-    return frozenset(
-        change.identity.key
-        for change in changes
-        if change.identity.kind == topics.KIND
-        and change.action is Action.DELETE
-        and change.blocked is None
-    )
-
-
-def _find_live_collisions(changes: Sequence[Change], sweep: Sweep | None) -> FoundBlocks:
-    live = defaultdict(list)
+def _find_live_collisions(
+    created: Sequence[Change], deleted: Sequence[Change], sweep: Sweep | None
+) -> FoundBlocks:
+    """New topics whose names collide with a live one (error 17)."""
+    live: dict[str, set[str]] = defaultdict(set)
     for item in sweep.items if sweep else ():
-        live[collision_key(item.identity.key)].append(item.identity.key)
-    for change in changes:
-        if change.identity.kind == topics.KIND and change.action is Action.DELETE:
-            names = live[collision_key(change.identity.key)]
-            names += [change.identity.key] if change.identity.key not in names else []
-    deleted = _list_deleted(changes)
-    for change in _select_creates(changes):
-        for other in live[collision_key(change.identity.key)]:
-            if other != change.identity.key:
-                yield change.identity, _make_collision(change.identity.key, other, other in deleted)
+        live[collision_key(item.identity.key)].add(item.identity.key)
+    # A listing hides topics that we may not describe; a deletion proves that its topic is there.
+    for change in deleted:
+        live[collision_key(change.identity.key)].add(change.identity.key)
+    going = {change.identity.key for change in deleted if change.blocked is None}
+    for change in created:
+        for other in sorted(live[collision_key(change.identity.key)] - {change.identity.key}):
+            yield change.identity, _make_collision(change.identity.key, other, other in going)
 
 
 def _make_collision(name: str, other: str, deleted: bool) -> Blocker:
+    # Creates leave before deletes, and the dry run sees only live topics: it would fail with 17.
     if deleted:
         return Blocker(
             BlockerKind.CONFLICT,
-            f"{name} collides with {other}, which this plan deletes: "
-            "creates come before deletes",
+            f"{name} collides with {other}, which this plan deletes: creates come before deletes",
             "apply the deletion first (--target=ITS_ADDRESS), then plan again",
-        )  # fmt: skip
+        )
     return Blocker(
         BlockerKind.CONFLICT,
-        f"{name} collides with the live topic {other}: Kafka's metrics spell '.' and '_' alike",
+        f"{name} collides with the live topic {other}: Kafka's metric names treat '.' and '_' "
+        "as the same",
         "choose a name that differs in more than '.' and '_'",
     )
 
 
-def _find_plan_collisions(changes: Sequence[Change]) -> FoundBlocks:
+def _find_plan_collisions(created: Sequence[Change]) -> FoundBlocks:
+    """New topics whose names collide with each other; no dry run of the broker sees that."""
     groups = defaultdict(list)
-    for change in _select_creates(changes):
+    for change in created:
         groups[collision_key(change.identity.key)].append(change)
     for group in groups.values():
         for change in group if len(group) > 1 else ():
-            others = [item for item in group if item is not change]
+            other = next(item for item in group if item is not change)
             yield (
                 change.identity,
                 Blocker(
                     BlockerKind.CONFLICT,
-                    f"{change.identity.key} collides with {others[0].identity.key} "
-                    f"({others[0].address}): Kafka's metrics spell '.' and '_' alike",
+                    f"{change.identity.key} collides with {other.identity.key} "
+                    f"({other.address}): Kafka's metric names treat '.' and '_' as the same",
                     "rename one of them",
                 ),
             )
 
 
-_DECLARED = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
-
-
 def _find_double_configs(changes: Sequence[Change]) -> FoundBlocks:
+    """Configs of a topic that its `kafka_topic` block declares too."""
     declared = {change.identity: change for change in changes if change.action in _DECLARED}
     for identity in declared:
         if identity.kind != configs.KIND:
@@ -162,23 +180,7 @@ def _find_double_configs(changes: Sequence[Change]) -> FoundBlocks:
                 identity,
                 Blocker(
                     BlockerKind.CONFLICT,
-                    f"the configs of {identity.key} are also declared by {topic.address}",
-                    f"move them into config of {topic.address} and remove this block",
+                    f"{topic.address} also declares the configs of {identity.key}",
+                    f"move them into the config of {topic.address} and remove this block",
                 ),
             )
-
-
-def _warn_comes_back(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
-    """Brokers that create a topic for whoever asks for it undo a deletion within moments."""
-    if not facts.values.get("auto_create") or not _list_deleted(changes):
-        return ()
-    return (
-        "auto.create.topics.enable is true: a deleted topic comes back, empty and with default "
-        "settings, when a client still uses it. Stop its clients first",
-    )
-
-
-def _warn_unlisted(changes: Sequence[Change], sweep: Sweep | None) -> tuple[str, ...]:
-    if not _select_creates(changes) or (sweep and sweep.coverage.kind is not CoverageKind.FAILED):
-        return ()
-    return ("the live topics could not be listed, so name collisions show up in the dry run only",)

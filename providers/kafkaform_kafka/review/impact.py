@@ -1,36 +1,64 @@
-"""What a deletion would destroy: bytes, records and the groups that read the topic right now.
+"""How much data a change destroys: bytes, records and the groups that read the topic right now.
 
-A figure that we may not see is left out and said to be unknown: a guess would look like a promise.
+A figure that cannot be read is unknown, never estimated.
 """
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from kafkaform.core.change import Action, Change, Impact
 from kafkaform.core.resource import Fault, Identity
+from kafkaform.core.risk import RiskKind
+from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ..cluster.brokers import live_nodes
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
-from ..connection.native import Native
+from ..connection.native import Native, Spans
+from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
+from ..kinds.topic.config_risks import Retention, find_new_retention
+from ..protocol.sizes import render_size
 from ..wire.cluster import read_log_sizes
+from ..wire.topics import list_topics
 
 MAX_GROUPS = 1_000
-"""Groups that are looked into; a cluster with more of them gets no `groups` figure."""
+"""The most groups that are described; in larger clusters the consumer groups are unknown."""
 PATIENCE = 5.0
-"""Seconds for a broker to tell its sizes."""
+"""Seconds to wait for a broker's log sizes."""
+
+Sizes = Mapping[tuple[str, int], int]
+"""Topic and partition -> bytes of its largest replica."""
 
 
 def assess(
     context: ClusterContext, native: Native, changes: Sequence[Change]
 ) -> Mapping[Identity, Impact]:
-    """The impact of each topic deletion among the changes."""
+    """What topic deletions and cuts of retention destroy, and what moves copy."""
+    mine = [change for change in changes if change.identity.kind in (topics.KIND, configs.KIND)]
+    found = _assess_deletions(context, native, mine)
+    for more in (_assess_cuts(context, native, mine), _assess_moves(context, mine)):
+        found |= {i: _join_impacts(found[i], one) if i in found else one for i, one in more.items()}
+    return found
+
+
+def _join_impacts(one: Impact, other: Impact) -> Impact:
+    figures = FrozenMap({**one.figures, **other.figures})
+    return Impact(f"{one.text}; {other.text}", figures)
+
+
+# ── deletions ───────────────────────────────────────────────────────────────────────────
+
+
+def _assess_deletions(
+    context: ClusterContext, native: Native, changes: Iterable[Change]
+) -> dict[Identity, Impact]:
     doomed = {
         change.identity: (change.before or EMPTY).get("partitions") or 0
         for change in changes
@@ -39,17 +67,18 @@ def assess(
     if not doomed:
         return {}
     counts = {identity.key: count for identity, count in doomed.items()}
-    with ThreadPoolExecutor(3, "impact") as pool:  # each may wait in vain for a broker that died
+    # In parallel, because each of them can wait for a broker that died.
+    with ThreadPoolExecutor(3, "impact") as pool:
         sizes = pool.submit(_read_sizes, context, counts)
         spans = pool.submit(native.read_offset_spans, counts)
         groups = pool.submit(native.list_live_groups, counts.keys(), MAX_GROUPS)
-    figures = sizes.result(), spans.result(), groups.result()
+    figures = _add_up(sizes.result(), counts), spans.result(), groups.result()
     return {identity: _make_impact(identity.key, *figures) for identity in doomed}
 
 
-def _read_sizes(context: ClusterContext, counts: Mapping[str, int]) -> Mapping[str, int] | None:
-    """Topic -> size of its data, counted once however many replicas it has, if all partitions are
-    on live brokers; None if one of those does not tell."""
+def _read_sizes(context: ClusterContext, counts: Mapping[str, int]) -> Sizes | None:
+    """The size of each partition, counted once however many replicas it has; None if a live broker
+    does not tell."""
     timeout = min(context.timeout, PATIENCE)
     largest: dict[tuple[str, int], int] = defaultdict(int)
     for node in live_nodes(context):
@@ -60,10 +89,17 @@ def _read_sizes(context: ClusterContext, counts: Mapping[str, int]) -> Mapping[s
         for log in logs:
             place = (log.topic, log.partition)
             largest[place] = max(largest[place], log.size)
+    return dict(largest)
+
+
+def _add_up(sizes: Sizes | None, counts: Mapping[str, int]) -> Mapping[str, int] | None:
+    """Topic -> bytes, of those with all partitions on live brokers."""
+    if sizes is None:
+        return None
     return {
-        topic: sum(largest[topic, number] for number in range(count))
+        topic: sum(sizes[topic, number] for number in range(count))
         for topic, count in counts.items()
-        if all((topic, number) in largest for number in range(count))
+        if all((topic, number) in sizes for number in range(count))
     }
 
 
@@ -73,16 +109,112 @@ def _make_impact(
     spans: Mapping[str, int],
     groups: Mapping[str, tuple[str, ...]] | None,
 ) -> Impact:
-    readers = None if groups is None else ", ".join(groups.get(name, ())) or "none"
+    size = None if sizes is None else sizes.get(name)
+    span = spans.get(name)
+    readers = None if groups is None else ", ".join(groups.get(name, ()))
     figures: dict[str, Value] = {
-        "bytes": None if sizes is None else sizes.get(name),
-        "offsets": spans.get(name),
-        "groups": readers,
+        "bytes": size,
+        "offsets": span,
+        "groups": "none" if readers == "" else readers,
     }
-    size, span = (
-        "an unknown number of" if figures[key] is None else f"{figures[key]:,}"
-        for key in ("bytes", "offsets")
-    )
-    text = f"destroys {size} bytes in {span} offsets; live groups: {readers or 'unknown'}"
     known = {key: value for key, value in figures.items() if value is not None}
-    return Impact(text, FrozenMap(known))
+    return Impact(_render_impact(size, span, readers), FrozenMap(known))
+
+
+def _render_impact(size: int | None, span: int | None, readers: str | None) -> str:
+    """`Deletes up to 5,000 records (1.2 MB); no active consumer groups.`"""
+    # Offsets also count transaction markers and records that compaction has removed.
+    records = "an unknown number of" if span is None else f"up to {span:,}" if span else "no"
+    volume = "size unknown" if size is None else render_size(size)
+    groups = f"active consumer groups: {readers}" if readers else "no active consumer groups"
+    if readers is None:
+        groups = "active consumer groups unknown"
+    return f"Deletes {records} records ({volume}); {groups}."
+
+
+# ── less retention ──────────────────────────────────────────────────────────────────────
+
+
+def _assess_cuts(
+    context: ClusterContext, native: Native, changes: Iterable[Change]
+) -> Mapping[Identity, Impact]:
+    """What is older or larger than the new limits now. A broker deletes whole segments, so a part
+    of it stays for a while."""
+    limits = {
+        change.identity: find_new_retention(change, context.facts)
+        for change in changes
+        if change.action is Action.UPDATE and change.has_risk(RiskKind.DATA_LOSS)
+    }
+    limits = {identity: one for identity, one in limits.items() if one != Retention(None, None)}
+    if not limits:
+        return {}
+    now = int(time.time() * 1000)
+    cuts = {i.key: None if one.ms is None else now - one.ms for i, one in limits.items()}
+    call = partial(list_topics, context.wire, sorted(cuts), context.timeout)
+    rows = attempt("Metadata", call)
+    if isinstance(rows, Fault):
+        rows = ()
+    counts = {row.name: len(row.replicas) for row in rows if row.code == 0}
+    spans = native.read_old_spans(counts, cuts) if counts else {}
+    sizes = _read_sizes(context, counts) if counts else None
+    return {
+        identity: _make_cut_impact(identity.key, one, spans.get(identity.key), sizes)
+        for identity, one in limits.items()
+    }
+
+
+def _make_cut_impact(
+    name: str, limit: Retention, span: Spans | None, sizes: Sizes | None
+) -> Impact:
+    if span is None or sizes is None:
+        return Impact("how much is beyond the new limits is unknown: the brokers do not tell")
+    parts = {number: sizes.get((name, number), 0) for number in range(span.partitions)}
+    by_age = {n: size * span.share(n) for n, size in parts.items()}
+    over = {
+        n: 0 if limit.bytes is None else max(0, size - limit.bytes) for n, size in parts.items()
+    }
+    lost = round(sum(max(by_age[n], over[n]) for n in parts))
+    whole = sum(parts.values())
+    figures: dict[str, Value] = {"bytes": lost, "of_bytes": whole}
+    text = f"about {render_amount(lost, 'bytes')} of {render_amount(whole, 'bytes')}"
+    if limit.ms is not None:
+        figures |= {"offsets": span.old, "of_offsets": span.all}
+        text += f" and {span.old:,} of {span.all:,} offsets"
+    return Impact(f"{text} are beyond the new limits now", FrozenMap(figures))
+
+
+# ── moves ───────────────────────────────────────────────────────────────────────────────
+
+
+def _assess_moves(context: ClusterContext, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
+    """How much is copied, and for how long at the provider block's throttle at least."""
+    copies = {
+        change.identity: moves.count_copies(change, context.facts)
+        for change in changes
+        if change.action is Action.UPDATE and change.has_risk(RiskKind.MOVE)
+    }
+    copies = {identity: one for identity, one in copies.items() if one}
+    if not copies:
+        return {}
+    counts = {identity.key: max(one) + 1 for identity, one in copies.items()}
+    sizes, rate = _read_sizes(context, counts), context.settings.reassignment_throttle
+    return {i: _make_move_impact(i.key, one, sizes, rate) for i, one in copies.items()}
+
+
+def _make_move_impact(
+    name: str, copies: Mapping[int, int], sizes: Sizes | None, rate: int | None
+) -> Impact:
+    if sizes is None:
+        return Impact("how much is copied is unknown: the brokers do not tell")
+    copied = sum(sizes.get((name, number), 0) * count for number, count in copies.items())
+    text = f"copies {render_amount(copied, 'bytes')}"
+    if rate is None:
+        return Impact(f"{text}, without a throttle", FrozenMap(copied_bytes=copied))
+    # Each broker has the rate for itself, so several share the work; one may have it all.
+    seconds = -(-copied // rate)
+    took = render_amount(seconds, "s") if seconds else "seconds"
+    throttle = render_amount(rate, "bytes/s")
+    return Impact(
+        f"{text}: at most {took} at the throttle of {throttle}",
+        FrozenMap(copied_bytes=copied, seconds=seconds),
+    )

@@ -1,9 +1,9 @@
-"""What a plan spends of the controller mutation quota, and what to say if that is a lot of it.
+"""Warns when a plan spends much of the controller mutation quota (KIP-599).
 
-Creating, adding or deleting one partition is one mutation, and `validate_only` spends as much as
-the real request (KIP-599). The controller keeps a bucket that holds rate x samples x seconds and
-fills at the rate. A request item is taken as long as the bucket is not below empty, however much
-it then spends; else it is refused with THROTTLING_QUOTA_EXCEEDED.
+Creating, adding or deleting one partition is one mutation. The controller keeps a token bucket that
+contains up to rate x samples x seconds and fills at the rate. It accepts a request item while the
+bucket is not below empty, however much the item spends, and otherwise refuses it with
+THROTTLING_QUOTA_EXCEEDED (89).
 """
 
 from __future__ import annotations
@@ -15,46 +15,55 @@ from msgspec import Struct
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.resource import Facts, Sweep
-from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.value import EMPTY
 
+from ..kinds.quota.keys import MUTATION_RATE
 from ..kinds.quota.levels import entity_text, find_applying, sharers_text
-from ..kinds.quota.resource_type import MUTATION_RATE, index_quotas
+from ..kinds.quota.resource_type import index_quotas
 from ..kinds.topic import resource_type as topics
 
 ANONYMOUS = "ANONYMOUS"
-"""Who everybody is on a listener without a login."""
+"""The user name of every client on a listener without authentication."""
 
 
 class Spending(Struct, frozen=True):
-    """Mutations of one change. dry: of its dry run; real: of what is sent; known: False if the
-    number of partitions is not, so that these are the least."""
+    """The mutations that one change spends."""
 
     dry: int
+    """Mutations of its dry run."""
     real: int
+    """Mutations of its real request."""
     known: bool = True
+    """False if the number of partitions is unknown: `dry` and `real` are then lower bounds."""
 
 
 class MutationQuota(Struct, frozen=True):
-    """rate: mutations a second; burst: how many a full bucket lets through at once; window:
-    seconds that an empty bucket needs to fill; assumed: the window is Kafka's default, because
-    the cluster does not tell its own; entity, sharers: whose it is, in words."""
+    """The mutation quota that applies to our requests."""
 
     rate: float
+    """Mutations per second."""
     window: int
+    """Seconds in which an empty bucket fills."""
     assumed: bool
+    """True if the window is Kafka's default because the cluster does not report its own."""
     entity: str
+    """The quota's entity, in words."""
     sharers: str
+    """The clients that spend from the same bucket, in words."""
 
     @property
     def burst(self) -> float:
+        """Mutations that a full bucket lets through at once."""
         return self.rate * self.window
 
 
 def compute_spending(change: Change) -> Spending | None:
-    """What a change spends; None for one that makes, adds and deletes no partitions."""
+    """The mutations of a change; None if it neither creates, adds nor deletes partitions."""
     if change.identity.kind != topics.KIND or not change.effective:
         return None
-    before, after = _count_partitions(change.before), _count_partitions(change.after)
+    before, after = ((side or EMPTY).get("partitions") for side in (change.before, change.after))
+    # KIP-599 charges `validate_only` requests too, so a create and an increase pay twice. A delete
+    # has no dry run.
     if change.action is Action.CREATE:
         return Spending(after or 1, after or 1, after is not None)
     if change.action is Action.DELETE:
@@ -65,12 +74,19 @@ def compute_spending(change: Change) -> Spending | None:
 
 
 def find_quota(sweep: Sweep | None, facts: Facts) -> MutationQuota | None:
-    """The mutation quota of our own requests; None if there is none, or none that we can see."""
-    user = _find_user(facts)
-    if user is None or sweep is None or not sweep.items or facts.values.get("quota_callback"):
+    """The mutation quota of our own requests; None if there is none, or if we cannot see it."""
+    # A custom client.quota.callback.class decides by itself, so the stored quotas prove nothing.
+    if sweep is None or not sweep.items or facts.values.get("quota_callback"):
+        return None
+    if facts.principal:
+        # Quota entities name users without the type of the principal.
+        user = facts.principal.partition(":")[2]
+    elif facts.values.get("security_protocol") == "PLAINTEXT":
+        user = ANONYMOUS
+    else:
         return None
     found = find_applying(MUTATION_RATE, user, facts.values["client_id"], index_quotas(sweep))
-    # The cluster stores infinity and NaN too, and never throttles by them.
+    # The cluster stores infinity and NaN too (KIP-546), and never throttles by them.
     if found is None or found.value is None or not found.value.is_finite():
         return None
     window = facts.values["mutation_window"]
@@ -84,7 +100,7 @@ def find_quota(sweep: Sweep | None, facts: Facts) -> MutationQuota | None:
 
 
 def quota_warnings(changes: Sequence[Change], sweep: Sweep | None, facts: Facts) -> tuple[str, ...]:
-    """One warning if the changes spend over half of what the quota lets through at once."""
+    """One warning if the changes spend more than half of what the quota lets through at once."""
     spent = [item for item in map(compute_spending, changes) if item is not None]
     quota = find_quota(sweep, facts) if spent else None
     if quota is None or sum(item.dry + item.real for item in spent) <= quota.burst / 2:
@@ -97,59 +113,40 @@ def _render_warning(spent: Sequence[Spending], quota: MutationQuota) -> str:
     least = "" if all(item.known for item in spent) else "at least "
     assumed = " (if the window is Kafka's default)" if quota.assumed else ""
     return (
-        f"the dry run and the apply together spend {least}{sum(dry) + sum(real):,} controller "
-        "mutations (a partition created, added or deleted is one). "
+        f"The dry run and the apply together spend {least}{sum(dry) + sum(real):,} controller "
+        "mutations (one for each partition that is created, added or deleted). "
         f"{MUTATION_RATE} = {_render_number(quota.rate)} of {quota.entity} lets "
         f"{_render_number(quota.burst)} through at once{assumed}. "
         f"{_describe_outcome(dry, real, quota)} "
-        f"Have {MUTATION_RATE} raised, or apply in parts with --target=ADDRESS"
+        f"Ask for a higher {MUTATION_RATE}, or apply in parts with --target=ADDRESS."
     )
 
 
 def _describe_outcome(dry: Sequence[int], real: Sequence[int], quota: MutationQuota) -> str:
-    """What the cluster will do if nobody else spends. The last item passes however large it is;
-    which one that is, the order of the plan's steps decides, so the smallest is taken."""
+    """What the cluster will do if nobody else spends from this quota."""
     total = sum(dry) + sum(real)
+    # The last item passes however large it is. Which one is last depends on the order of the
+    # steps, so the smallest is assumed.
     if total - min(real) > quota.burst:
-        waits = "the dry run and the apply" if _waits(dry, quota) else "the apply"
+        dry_waits = sum(dry) - min(dry, default=0) > quota.burst
+        waits = "the dry run and the apply" if dry_waits else "the apply"
+        unsent = ". If that happens in the dry run, nothing is sent" if dry_waits else ""
         return (
-            f"Even if none of it is spent before, the cluster can make {waits} wait, up to "
-            f"{_render_duration(total - min(real), quota)} in all; a request that is still "
-            "refused after "
-            f"about ten operation timeouts fails{_describe_dry_run(dry, quota)}."
+            f"Even with an unspent quota, the cluster can delay {waits}, by up to "
+            f"{_render_duration(total - min(real), quota)} in total; a request that is still "
+            f"refused after about ten operation timeouts fails{unsent}."
         )
     return (
-        f"What {quota.sharers} spent in the last {quota.window} s counts too, so the cluster may "
-        "still make the dry run and the apply wait."
+        f"Mutations by {quota.sharers} in the last {quota.window} s count too, so the cluster can "
+        "still delay the dry run and the apply."
     )
-
-
-def _waits(dry: Sequence[int], quota: MutationQuota) -> bool:
-    """True if the dry run alone is more than the quota lets through at once."""
-    return sum(dry) - min(dry, default=0) > quota.burst
-
-
-def _describe_dry_run(dry: Sequence[int], quota: MutationQuota) -> str:
-    return ", and in the dry run nothing is sent then" if _waits(dry, quota) else ""
-
-
-def _count_partitions(attributes: FrozenMap | None) -> int | None:
-    count = (attributes or EMPTY).get("partitions")
-    return count if isinstance(count, int) else None
-
-
-def _find_user(facts: Facts) -> str | None:
-    """Our name in quotas: the principal without its type."""
-    if facts.principal:
-        return facts.principal.partition(":")[2]
-    return ANONYMOUS if facts.values.get("security_protocol") == "PLAINTEXT" else None
 
 
 _UNITS = ((3600, "h"), (60, "min"), (1, "s"))
 
 
 def _render_duration(mutations: int, quota: MutationQuota) -> str:
-    """How long a full bucket takes for these: `about 40 s`, `about 12 min`, rounded up."""
+    """How long a full bucket needs for these: `about 40 s`, `about 12 min`, rounded up."""
     seconds = (mutations - quota.burst) / quota.rate
     size, unit = next((pair for pair in _UNITS if seconds > 2 * pair[0]), _UNITS[-1])
     return f"about {max(1, math.ceil(seconds / size)):,} {unit}"

@@ -1,10 +1,10 @@
-"""A clock that moves only when somebody waits or pushes it."""
+"""A clock that moves only when somebody sleeps or advances it."""
 
 from __future__ import annotations
 
 
 class SimulatedClock:
-    """now and monotonic are the same seconds; sleep moves them at once."""
+    """Both clocks show the same seconds, and `sleep` moves them at once."""
 
     def __init__(self, start: float = 1_750_000_000.0) -> None:
         self._time = start

@@ -1,8 +1,7 @@
-"""What Kafka's controller does with one admin request: what every kind of request shares.
+"""Simulates what Kafka's controller does with any admin request.
 
-A handler takes the world as it is and the items of one request, and returns an answer for each
-item and the changes that the request makes: all of them one atomic batch of metadata records.
-A request over the cap is refused whole; an item that is refused leaves the others alone.
+A handler takes the current world and the items of one request. It returns an answer for each item
+and the changes of the request.
 """
 
 from __future__ import annotations
@@ -18,47 +17,56 @@ from .rights import User
 from .world import Changes, Key, SimulatedWorld
 
 Item = Mapping[str, Any]
-"""One step's payload, as the resource types make them."""
+"""The payload of one step, as the resource types make it."""
 
 Charge = Callable[[int], float]
-"""Mutations of one item -> 0, or seconds to wait: then nothing was spent and the item must be
+"""Mutations of one item -> 0, or the seconds to wait if nothing was spent and the item must be
 refused."""
 
 
 class AdminAnswer(Struct, frozen=True):
-    """code: 0 or Kafka's error code; made: the object as it is after the request; wait: seconds."""
+    """The answer to one item."""
 
     code: int = 0
+    """Kafka's error code, or 0."""
     message: str = ""
     made: Any = None
+    """The object after the request."""
     wait: float = 0.0
+    """The throttle time in seconds."""
 
 
 class AdminCall(Struct, frozen=True):
-    """One request's surroundings. veto: an error that is injected for item number and name;
-    new_id: makes topic ids; charge: takes an item's mutations from the quota; now: seconds; elr:
-    eligible leader replicas are on."""
+    """One request with everything that a handler needs besides its items."""
 
     world: SimulatedWorld
     user: User
     brokers: tuple[int, ...]
+    """The live brokers."""
     defaults: tuple[int, int]
+    """Default partitions and replication factor."""
     deletable: bool
+    """delete.topic.enable."""
     new_id: Callable[[], str]
+    """Makes topic ids."""
     veto: Callable[[int, str], AdminAnswer | None]
+    """Position and name of an item -> an injected error, or None."""
     charge: Charge
+    """Takes the mutations of an item from the quota."""
     now: float = 0.0
+    """Seconds of the cluster's clock."""
     elr: bool = False
+    """True if eligible leader replicas are on (KIP-966)."""
 
 
 RequestResult = tuple[list[AdminAnswer], Changes]
 Handler = Callable[[AdminCall, Sequence[Item]], RequestResult]
 ItemVerdict = tuple[AdminAnswer, Any, int]
-"""An item's answer, the object that it makes, and how many metadata records that costs."""
+"""The answer to an item, the object that it makes, and how many metadata records that costs."""
 
 
 class Refusal(Exception):
-    """This item is refused with an error code."""
+    """The controller refuses this item with an error code."""
 
     def __init__(self, code: int, message: str = "", wait: float = 0.0) -> None:
         super().__init__(message)
@@ -72,8 +80,11 @@ def run_batch(
     handle: Callable[[Item], ItemVerdict],
     twice: int | None = 42,
 ) -> RequestResult:
-    """One atomic batch. key_of: the object that an item is about, whose name a veto matches;
-    twice: the error code of items that name one object, None if that is allowed."""
+    """Handle the items of one request as one atomic batch.
+
+    key_of: the object of an item; twice: the error code of items with the same object, None if that
+    is allowed.
+    """
     keys = [key_of(item) for item in items]
     doubled = {key for key, count in Counter(keys).items() if count > 1} if twice else set()
     answers, changes, records = [], Changes(), 0
@@ -87,6 +98,8 @@ def run_batch(
         if cost:
             changes[key] = made
             records += cost
+    # Items fail on their own, but those that succeed are committed together or, over 10,000
+    # records, not at all.
     if records > MAX_RECORDS:
         return refuse_all(items, 44, "The request would make too many metadata records.")
     return answers, changes
@@ -98,7 +111,7 @@ def refuse_all(items: Sequence[Item], code: int, message: str) -> RequestResult:
 
 
 def require(allowed: bool, code: int) -> None:
-    """Raises Refusal with this code unless it is allowed."""
+    """Raises Refusal with this code unless `allowed`."""
     if not allowed:
         raise Refusal(code)
 

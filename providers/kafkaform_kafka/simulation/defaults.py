@@ -1,4 +1,4 @@
-"""What an untouched Kafka 4.3 broker uses for a topic config that nobody set."""
+"""The topic configs of a Kafka 4.3 broker with default settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what in the simulated cluster."""
+"""The users of the simulated cluster and their rights."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ _IMPLIED_BY = {
     "Describe": ("Describe", "Read", "Write", "Delete", "Alter"),
     "DescribeConfigs": ("DescribeConfigs", "AlterConfigs"),
 }
-"""Operation -> the operations that allow it too (Kafka's AclAuthorizer rules)."""
+"""Operation -> the operations that imply it (StandardAuthorizer)."""
 
 
+# Rights are set directly and do not follow from the simulated ACLs: a test chooses both.
 class User(Struct, frozen=True):
-    """root: a super user, whom no missing right stops."""
+    """A user of the simulated cluster."""
 
     name: str
     root: bool = False
+    """True for a super user."""
     rights: frozenset[Right] = frozenset()
 
     @property
@@ -31,7 +33,7 @@ class User(Struct, frozen=True):
         return f"User:{self.name}"
 
     def may(self, operation: str, resource: str) -> bool:
-        """True if the user is root or holds the operation, or one that implies it."""
+        """True if the user is root, or has the operation or one that implies it."""
         if self.root:
             return True
         operations = _IMPLIED_BY.get(operation, (operation,))
@@ -44,7 +46,7 @@ class User(Struct, frozen=True):
 
 
 def make_user(name: str, rights: Iterable[Right] = ()) -> User:
-    """An ordinary user with these rights and no others."""
+    """A user with these rights only."""
     return User(name, rights=frozenset(rights))
 
 

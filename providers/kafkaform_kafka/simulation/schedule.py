@@ -1,7 +1,7 @@
-"""Mishaps of requests, as data: what happens to the effect, and what to the answer.
+"""Mishaps of requests as data, and the schedule that gives them to requests.
 
-A schedule hands each mishap to the request that it was meant for. Nothing is random, so a
-failing schedule replays exactly.
+A mishap says what happens to the effect of a request and to its answer. Nothing is random, so a
+failing schedule can be replayed exactly.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 from msgspec import Struct
 
 
+# Not an Exception: no handler for faults may catch the death of the process.
 class Killed(BaseException):
-    """The process died at this point of a request; no handler for faults may catch it."""
+    """The process died at this point of a request."""
 
 
 class Unreachable(Exception):
-    """The request certainly did not reach the cluster."""
+    """The request did not reach the cluster."""
 
 
 class Lost(Exception):
@@ -26,7 +27,7 @@ class Lost(Exception):
 
 
 class Ending(Enum):
-    """What the sender of a request gets."""
+    """How a request ends for its sender."""
 
     ANSWER = "answer"
     UNREACHABLE = "unreachable"
@@ -35,21 +36,25 @@ class Ending(Enum):
 
 
 class Mishap(Struct, frozen=True):
-    """delay: seconds until the effect lands, 0 = at once, None = never; reads: it lands sooner if
-    so many reads were served meanwhile, 0 = no; code: error that the items whose name matches
-    `names` get instead of an effect, 0 = none, from item number `first` of them on; retry_after:
-    seconds, with code 89; elsewhere: the SimulatedCluster that answers at the address from
-    here on; beneath: connections stay open all the same, and lead there."""
+    """What happens to one request."""
 
     ending: Ending = Ending.ANSWER
     delay: float | None = 0
+    """Seconds until the request takes effect; None if it never does."""
     reads: int = 0
+    """It takes effect earlier after this many reads; 0 if it does not."""
     code: int = 0
+    """The error code of the items that match, instead of an effect; 0 for none."""
     names: str = "*"
+    """A glob for the names of the items that get `code`."""
     first: int = 0
+    """The position of the first item that gets `code`."""
     retry_after: float = 0.0
+    """Throttle time in seconds, with code 89."""
     elsewhere: Any = None
+    """The SimulatedCluster that answers at the address from now on."""
     beneath: bool = False
+    """True if open connections stay open and lead to `elsewhere`."""
 
     @property
     def sent(self) -> bool:
@@ -58,39 +63,39 @@ class Mishap(Struct, frozen=True):
 
 
 def not_sent() -> Mishap:
-    """The connection fails before the request leaves."""
+    """The connection fails before the request is sent."""
     return Mishap(Ending.UNREACHABLE, delay=None)
 
 
 def lost_reply() -> Mishap:
-    """The effect happens and the answer is lost."""
+    """The request takes effect, and the answer is lost."""
     return Mishap(Ending.LOST)
 
 
 def late_effect(seconds: float, reads: int = 0) -> Mishap:
-    """No answer comes, and the effect lands so many seconds later, or after so many reads."""
+    """No answer comes, and the request takes effect after some seconds or some reads."""
     return Mishap(Ending.LOST, delay=seconds, reads=reads)
 
 
 def lost_request() -> Mishap:
-    """No answer comes and nothing ever happens."""
+    """No answer comes, and the request never takes effect."""
     return Mishap(Ending.LOST, delay=None)
 
 
 def killed_before() -> Mishap:
-    """The process dies before the request leaves."""
+    """The process dies before the request is sent."""
     return Mishap(Ending.KILLED, delay=None)
 
 
 def killed_after(seconds: float = 0, reads: int = 0) -> Mishap:
-    """The process dies before it sees the answer; the effect lands after so many seconds, or
-    after so many reads."""
+    """The process dies before it gets the answer; the request takes effect after some seconds or
+    some reads."""
     return Mishap(Ending.KILLED, delay=seconds, reads=reads)
 
 
 def replaced_cluster(other: Any, *, done: bool) -> Mishap:
-    """The cluster dies with this request, which it has carried out or not, and another one answers
-    at its address."""
+    """The cluster dies with this request, and another one answers at its address. done: the request
+    took effect before."""
     return Mishap(Ending.LOST, delay=0 if done else None, elsewhere=other)
 
 
@@ -100,12 +105,12 @@ def led_elsewhere(other: Any) -> Mishap:
 
 
 def throttled_items(retry_after: float, first: int = 0) -> Mishap:
-    """The mutation quota is used up from item `first` on (THROTTLING_QUOTA_EXCEEDED)."""
+    """The mutation quota is used up from item `first` on (THROTTLING_QUOTA_EXCEEDED, KIP-599)."""
     return Mishap(code=89, first=first, retry_after=retry_after)
 
 
 def refused_items(code: int, names: str = "*") -> Mishap:
-    """The items whose name matches get this error code; the others are served."""
+    """The items whose names match get this error code; the others succeed."""
     return Mishap(code=code, names=names)
 
 
@@ -113,6 +118,8 @@ NONE = Mishap()
 
 
 class _Planned(Struct):
+    """A mishap for the next `times` requests of an API, after `skip` others."""
+
     mishap: Mishap
     api: str
     skip: int
@@ -120,30 +127,30 @@ class _Planned(Struct):
 
 
 class Schedule:
-    """Mishaps that are still to come, in the order in which they were planned."""
+    """The mishaps of coming requests, in the order in which they were scheduled."""
 
     def __init__(self) -> None:
         self._planned: list[_Planned] = []
 
     def schedule(self, mishap: Mishap, api: str = "*", *, skip: int = 0, times: int = 1) -> None:
-        """The next `times` requests that match, after `skip` of them, meet this mishap.
+        """Schedule a mishap for the next `times` requests that match, after `skip` of them.
 
-        api: glob over request names such as `CreateTopics`, `DescribeTopics`, `ListTopics`; a
+        api: a glob for names of requests, such as `CreateTopics`, `DescribeTopics`, `ListTopics`; a
         dry run is `CreateTopics:validate`, which `CreateTopics` does not match.
         """
         self._planned.append(_Planned(mishap, api, skip, times))
 
     def clear(self) -> None:
-        """Drop what is still to come."""
+        """Remove all mishaps."""
         self._planned.clear()
 
     @property
     def pending(self) -> int:
-        """How many mishaps are still to come."""
+        """The number of mishaps that have not happened yet."""
         return sum(planned.times for planned in self._planned)
 
     def take(self, api: str) -> Mishap:
-        """The mishap of this request: the first one planned for it and due."""
+        """The mishap of this request: the first one that is due, or NONE."""
         found = None
         for planned in self._planned:
             if not fnmatchcase(api, planned.api):

@@ -1,4 +1,4 @@
-"""What one kind of object contributes to the simulated cluster."""
+"""The part of the simulated cluster that one kind of object provides."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from .world import SimulatedWorld
 
 
 class ReadScene(Struct, frozen=True):
-    """Who looks, at what. world: as one broker shows it to one read; defaults: broker-wide topic
-    configs; live: numbers of the brokers that are up."""
+    """One read of the simulated cluster: who reads, and what one broker shows."""
 
     instance: str
     user: User
     facts: Facts
     world: SimulatedWorld
+    """The objects as one broker shows them to one read."""
     defaults: Mapping[str, str]
+    """The brokers' topic configs."""
     live: tuple[int, ...]
+    """The brokers that are up."""
 
     def objects(self, kind: str) -> Mapping[str, Any]:
+        """The objects of a kind by key."""
         return self.world.of(kind)
 
 
@@ -35,11 +38,11 @@ class SimulatedReads(Struct, frozen=True):
     """How one kind is listed and read."""
 
     listing: str
-    """The name under which mishaps are scheduled for a listing."""
+    """The name of a listing in schedules of mishaps."""
     describing: str
-    """The same for reads by name; kinds of one name are read in one look."""
+    """The name of a read by identity in schedules; kinds with the same name share one read."""
     api: str
-    """The name that faults give."""
+    """The API's name in faults."""
     sweep: Callable[[ReadScene, Depth], Sweep]
     """Never raises."""
     read: Callable[[ReadScene, Identity], Reading]
@@ -51,12 +54,13 @@ AnswerReader = Callable[[ReadScene, AdminAnswer], tuple[str | None, FrozenMap | 
 
 
 class SimulatedKind(Struct, frozen=True):
-    """One kind's part of the simulated cluster."""
+    """The part of the simulated cluster for one kind."""
 
     reads: SimulatedReads
     handlers: Mapping[str, Handler] = EMPTY
     """API -> what the controller does with its requests."""
+    # As on a real cluster, where these requests have no `validate_only`.
     checks: Mapping[str, StepCheck] = EMPTY
-    """API without a dry run -> what stands in for it."""
+    """API without a dry run -> the check that replaces it."""
     made: Mapping[str, AnswerReader] = EMPTY
-    """API -> incarnation and attributes that the answer to an applied step tells."""
+    """API -> reads the incarnation and the attributes in the answer to an applied step."""

@@ -1,4 +1,4 @@
-"""All objects of a simulated cluster, of every kind, and changes of them."""
+"""The objects of a simulated cluster, and changes of them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from types import MappingProxyType
 from typing import Any
 
 Key = tuple[str, str]
-"""The kind of an object and its key, as in its identity."""
+"""The kind of an object and the key of its identity."""
 
 Changes = dict[Key, Any]
-"""One atomic batch: the object as it is afterwards, None if it is gone."""
+"""One atomic batch: key -> the object after the batch, None if it is deleted."""
 
 
 class SimulatedWorld:
-    """kind -> key -> object. Objects are frozen; only `apply` changes the world."""
+    """Frozen objects by kind and key. Only `apply` changes them."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, dict[str, Any]] = {}
 
     def of(self, kind: str) -> Mapping[str, Any]:
-        """The objects of a kind by key, as they are at any time one looks."""
+        """A live view of the objects of a kind by key."""
         return MappingProxyType(self._kinds.setdefault(kind, {}))
 
     def get(self, key: Key) -> Any:

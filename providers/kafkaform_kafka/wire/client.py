@@ -43,7 +43,7 @@ _ANSWER = 10.0
 its power or its network says nothing, not even that the connection has ended."""
 _TRIES = 3
 _TOLD_AT_ONCE = frozenset(api.key for api in APIS.values() if api.at_once)
-CHANGES = frozenset(api.key for api in APIS.values() if api.changes)
+CHANGES = frozenset(api.key for api in APIS.values() if api.limits is not None)
 """Keys of the requests that change something: who answers is asked right before and after one."""
 
 

@@ -118,4 +118,4 @@ def _exactly(acl: AclBinding) -> AclBindingFilter:
 
 def _done(futures: Mapping[Any, Any]) -> None:
     for future in futures.values():
-        future.result(10)
+        future.result(60)

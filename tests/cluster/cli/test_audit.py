@@ -146,11 +146,11 @@ def published(folder: Folder, topic: str) -> list[dict[str, Any]]:
         }
     )
     place = TopicPartition(f"{folder.prefix}{topic}", 0)
-    low, high = reader.get_watermark_offsets(place, timeout=10)
+    low, high = reader.get_watermark_offsets(place, timeout=60)
     reader.assign([TopicPartition(place.topic, 0, low)])
     found: list[dict[str, Any]] = []
     while len(found) < high - low:
-        (message,) = reader.consume(1, timeout=10)
+        (message,) = reader.consume(1, timeout=60)
         found.append(json.loads(message.value() or b""))
     reader.close()
     return found

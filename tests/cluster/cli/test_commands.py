@@ -49,7 +49,7 @@ def test_apply_plans_asks_nobody_and_verifies(folder: Folder) -> None:
     assert "Dry run: 2 steps, done" in said.err
     assert "Verifying 2 objects: 1 broker, done" in said.err
     assert folder.config("a")["retention.ms"] == "1000000"
-    assert "No changes. What is live matches the configuration (2 objects)." in (
+    assert "No changes. 2 managed objects match the configuration." in (
         folder.done("plan", "-detailed-exitcode").out
     )
 
@@ -58,7 +58,7 @@ def test_without_anybody_to_ask_nothing_is_applied(folder: Folder) -> None:
     """A pipeline that forgot the flag is told which one."""
     folder.declare("a")
     said = folder.fails(1, "apply")
-    assert "nobody can be asked" in said
+    assert "No terminal to ask for approval, so nothing was applied." in said
     assert "--auto-approve" in said
     said = folder.fails(1, "apply", "-json")
     assert "--json asks no questions" in said
@@ -114,7 +114,7 @@ def test_target_and_exclude(folder: Folder) -> None:
     assert set(folder.topics()) == {"a"}
     folder.done("apply", "-auto-approve", "-exclude=kafka_topic.c")
     assert set(folder.topics()) == {"a", "b"}
-    assert "No changes. What this partial plan looks at matches" in (
+    assert "No changes. 2 managed objects in this partial plan match" in (
         folder.done("plan", "-exclude=kafka_topic.c").out
     )
 
@@ -149,8 +149,8 @@ def test_a_removed_topic_is_protected_until_a_reviewed_block_deletes_it(folder: 
     assert "deletions" in folder.fails(8, "plan", "-fail-on=deletes")
     said = folder.done("apply", "-auto-approve")
     assert "0 added, 0 changed, 1 destroyed" in said.out
-    (impact,) = [line for line in said.out.splitlines() if "bytes" in line]
-    assert impact.count("bytes") == impact.count("offsets") == impact.count("groups") == 1
+    (impact,) = [line for line in said.out.splitlines() if "Deletes no records" in line]
+    assert impact.count("records") == impact.count("(0 B)") == impact.count("groups") == 1
     assert set(folder.topics()) == {"b"}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.value import FrozenMap, freeze
-from kafkaform.render.page import fitted, lines
+from kafkaform.render.page import render_page, wrap_cells
 from kafkaform.render.text import wrap_text
 from kafkaform_kafka.inspect.access_page import access_page
 from kafkaform_kafka.inspect.cells import size
@@ -28,7 +28,7 @@ from ...kit.kafka.logins import Login
 def text(document: dict[str, Any], width: int | None = None) -> str:
     frozen = freeze(document)
     assert isinstance(frozen, FrozenMap)
-    return "\n".join(lines(document_page(frozen), width))
+    return "\n".join(render_page(document_page(frozen), width))
 
 
 TOPIC = {
@@ -93,7 +93,7 @@ def test_a_pipe_gets_everything_and_a_terminal_what_fits() -> None:
 
 def test_a_narrow_terminal_keeps_the_columns() -> None:
     """No column is cut to nothing, however small the terminal is."""
-    rows = fitted([["a" * 50, "b" * 30]], 20)
+    rows = wrap_cells([["a" * 50, "b" * 30]], 20)
     assert rows[0] == ["a" * 12, "b" * 12] and rows[-1] == ["aa", ""]
     assert ["".join(column) for column in zip(*rows, strict=True)] == ["a" * 50, "b" * 30]
 
@@ -115,8 +115,8 @@ def test_an_explanation_fits_a_narrow_terminal() -> None:
             **{"answers": ({**answer, "acl": None},), "acls": ()},
         }
     )
-    assert why.strip() in "\n".join(lines(access_page(document)))
-    narrow = list(lines(access_page(document), 80))
+    assert why.strip() in "\n".join(render_page(access_page(document)))
+    narrow = list(render_page(access_page(document), 80))
     assert max(map(len, narrow)) <= 80
     assert " ".join(narrow).count("allow") == 20
 

@@ -14,7 +14,8 @@ from kafkaform.sandbox import Sandbox
 from kafkaform_kafka.provider import PROVIDER
 
 from ...kit.commands.example import EXAMPLES, Copy, one
-from ...kit.kafka.clusters import client, make, own_sandbox, read
+from ...kit.kafka.clusters import own_sandbox
+from ...kit.kafka.truth import observe
 
 CHANGELOG = "wordcount-store-changelog"
 
@@ -37,7 +38,7 @@ def test_modules(tmp_path: Path, eu: Sandbox) -> None:
     assert "1 module" in example.run("init")
     example.run("fmt", "--check", "--recursive")
     example.applied()
-    live = read(client(eu), "billing.")
+    live = observe(eu).topics("billing.")
     assert sorted(live) == [
         "billing.orders",
         "billing.orders.retry",
@@ -77,7 +78,7 @@ def test_two_clusters_by_alias(tmp_path: Path, eu: Sandbox, us: Sandbox) -> None
     example = Copy("04-two-clusters", tmp_path, env)
     example.run("fmt", "--check", "--recursive")
     example.applied()
-    here, there = read(client(eu), "global."), read(client(us), "global.")
+    here, there = observe(eu).topics("global."), observe(us).topics("global.")
     assert sorted(here) == ["global.orders", "global.payments"]
     assert sorted(there) == ["global.audit", *sorted(here)]
     assert here["global.orders"].config["retention.ms"] != there["global.orders"].config[
@@ -121,7 +122,7 @@ def test_users_and_their_passwords(tmp_path: Path, eu: Sandbox) -> None:
     main = example.folder / "main.kf.hcl"
     main.write_text(main.read_text().replace("billing = 1", "billing = 2"))
     said = example.run("plan")
-    assert 'recorded secret version = "1" → "2"' in said
+    assert 'recorded secret version: "1" → "2"' in said
     assert "Plan: 0 to add, 1 to change, 0 to destroy." in said
     example.applied()
     files = [file for file in example.folder.rglob("*") if file.is_file()]
@@ -208,10 +209,10 @@ def test_broker_and_cluster_configs(tmp_path: Path, eu: Sandbox) -> None:
     main.write_text(whole.replace(line, ""))
     assert '"16" → (not set, "12" takes effect)' in example.run("plan")
     main.write_text(whole.replace("2026-01", "2026-02"))
-    assert 'recorded secret version = "2026-01" → "2026-02"' in example.run("plan")
+    assert 'recorded secret version: "2026-01" → "2026-02"' in example.run("plan")
     example.applied()
     main.write_text(whole.replace('"log.cleanup.policy"', '"num.partitions"'))
-    assert "needs a restart" in example.run("validate", expect=1)
+    assert "is read-only" in example.run("validate", expect=1)
     main.write_text(whole)
     said = example.run("destroy", "--confirm", eu.cluster_id)
     assert "min.insync.replicas" not in said  # eligible leader replicas own it
@@ -237,17 +238,17 @@ def test_topics_of_others(tmp_path: Path, eu: Sandbox) -> None:
     example = one("15-topics-of-others", tmp_path, eu)
     example.run("fmt", "--check")
     assert "words" in example.run("plan", expect=1)
-    make(client(eu), {"words": (3, {}), CHANGELOG: (1, {"cleanup.policy": "compact"})})
+    observe(eu).make({"words": (3, {}), CHANGELOG: (1, {"cleanup.policy": "compact"})})
     example.run("apply", "--auto-approve", "--adopt", "kafka_topic_config.*")
     assert "No changes." in example.run("plan", "--detailed-exitcode")
-    live = read(client(eu))
+    live = observe(eu).topics()
     assert live["word-counts"].partitions == 3
     assert live[CHANGELOG].config["max.message.bytes"] == str(2 * 1024 * 1024)
     outputs = json.loads(example.run("output", "--json"))
     assert outputs["changelogs"]["value"] == [CHANGELOG]
-    make(client(eu), {"wordcount-other-changelog": (1, {})})
+    observe(eu).make({"wordcount-other-changelog": (1, {})})
     assert "Plan: 1 to add, 0 to change, 0 to destroy." in example.run("plan")
     example.run("destroy", "--confirm", eu.cluster_id)
-    left = read(client(eu))
+    left = observe(eu).topics()
     assert {"words", CHANGELOG} <= set(left) and "word-counts" not in left
     assert left[CHANGELOG].config == {}

@@ -36,7 +36,7 @@ def test_a_principal_is_no_user(folder: Folder) -> None:
     """`User:ci` has no limits of its own, so the answer comes with a warning, and `ci` without."""
     asked = ("explain", "quota", "--client-id", "app", "--json", "--user")
     said = folder.done(*asked, "User:ci")
-    assert "take the name without User:" in said.text and 'write "ci"' in said.text
+    assert "use the name without 'User:'" in said.text and "write 'ci'" in said.text
     assert said.lines[0]["user"] == "User:ci"
     assert folder.done(*asked, "ci").err == ""
 

@@ -291,7 +291,7 @@ def _filter(user: str) -> AclBindingFilter:
 
 def _done(futures: Mapping[Any, Any]) -> None:
     for future in futures.values():
-        future.result(10)
+        future.result(60)
 
 
 def test_a_cluster_that_is_not_there(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,7 +194,7 @@ def test_nobody_takes_his_own_sight_of_what_he_manages(own: Acls) -> None:
     own.folder.done("apply", "-auto-approve")
     own.folder.write("main.kf.hcl", topic + deny)
     said = own.folder.fails(8, "plan")
-    assert f"it would take Describe on Topic {name} from {who}, as whom this runs" in said
+    assert f"it would take Describe on Topic {name} from {who}, which runs this plan" in said
     assert "no later plan could see kafka_topic.a" in said
     own.folder.fails(8, "apply", "-auto-approve", "-accept-unproven-access")
     only = ("apply", "-auto-approve", "-target=kafka_acl.deny")
@@ -277,7 +277,7 @@ def test_a_cluster_that_decides_otherwise_is_not_trusted(acls: Acls) -> None:
     acls.provider(WRONG)
     acls.declare(acls.read())
     said = acls.folder.fails(8, "plan")
-    assert "the cluster says that User:admin may" in said
+    assert "The cluster reports that User:admin may" in said
     assert "Likely causes" in said
     assert "--accept-unproven-access" in said
     acls.folder.fails(8, "apply", "-auto-approve")

@@ -40,10 +40,10 @@ def recreate(folder: Folder, name: str, partitions: int) -> None:
     """Somebody deletes a topic and makes another one of that name."""
     topic = f"{folder.prefix}{name}"
     for future in folder.admin.delete_topics([topic]).values():
-        future.result(10)
+        future.result(60)
     folder.until(lambda: name not in folder.topics())
     for future in folder.admin.create_topics([NewTopic(topic, partitions, 1)]).values():
-        future.result(10)
+        future.result(60)
     folder.until(lambda: folder.topics().get(name) == partitions)
 
 

@@ -36,7 +36,7 @@ def test_a_declared_object_that_is_not_applied_ends_with_8(taken: Folder) -> Non
     assert taken.topics() == {"a": 1, "b": 1}
     again = taken.fails(8, "apply", "-auto-approve")
     assert "Blocked: these stay as they are (1)" in again
-    assert "There is nothing to apply." in again
+    assert "Nothing to apply: every change is blocked." in again
     assert "No changes" not in taken.fails(8, "plan", "--detailed-exitcode")
     taken.done("apply", "-auto-approve", "-adopt=kafka_topic.a")
     taken.done("plan", "--detailed-exitcode")
@@ -108,13 +108,13 @@ def test_a_folder_that_declares_nothing_says_so(folder: Folder) -> None:
     """Nothing was compared, so nothing matches; and what can be done is named."""
     for command in (("plan",), ("apply", "-auto-approve")):
         said = folder.done(*command).text
-        assert "No changes. Nothing is declared here, and nothing is managed." in said
+        assert "No changes. The configuration declares nothing, and the state" in said
         assert "kafkaform import --all" in said
         assert "matches the configuration" not in said
     folder.done("plan", "--comment", "review.md")
     comment = (folder.path / "review.md").read_text()
-    assert "Nothing is declared here" in comment
+    assert "The configuration declares nothing" in comment
     assert "matches the configuration" not in comment
     folder.declare("a")
     folder.done("apply", "-auto-approve")
-    assert "What is live matches the configuration (1 object)." in folder.done("plan").text
+    assert "No changes. 1 managed object matches the configuration." in folder.done("plan").text

@@ -71,7 +71,7 @@ class Rights:
             AclOperation.ANY,
             AclPermissionType.ANY,
         )
-        found = self.admin.describe_acls(any_of).result(10)
+        found = self.admin.describe_acls(any_of).result(60)
         return {acl.principal.removeprefix(f"User:{self.folder.prefix}") for acl in found}
 
     def create(self, name: str) -> None:
@@ -86,7 +86,7 @@ class Rights:
             AclPermissionType.ALLOW,
         )
         for future in self.admin.create_acls([binding]).values():
-            future.result(10)
+            future.result(60)
         self.folder.until(lambda: name in self.live())
 
     def clean(self) -> None:
@@ -100,7 +100,7 @@ class Rights:
             AclPermissionType.ANY,
         )
         for future in self.admin.delete_acls([every]).values():
-            future.result(10)
+            future.result(60)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def _followed(folder: Folder) -> None:
     state.write_bytes(state.read_bytes()[:-9])
     command = re.search(r"`(cp [^`]+)`", folder.fails(9, "apply", "-auto-approve"))
     assert command is not None
-    subprocess.run(command[1], shell=True, check=True, timeout=20)
+    subprocess.run(command[1], shell=True, check=True, timeout=120)
 
 
 def _lost(folder: Folder) -> None:

@@ -42,8 +42,14 @@ import signal, sys, threading, time
 from kafkaform.cli.terminal.console import Console
 from kafkaform.cli.terminal.signals import end_on_signals
 from kafkaform.core.errors import Ended
+def asking():
+    frame = sys._current_frames()[threading.main_thread().ident]
+    while frame is not None and frame.f_code.co_name != "ask":
+        frame = frame.f_back
+    return frame is not None
 def signalled():
-    time.sleep(0.5)
+    while not asking():
+        time.sleep(0.01)
     signal.pthread_kill(threading.get_ident(), int(sys.argv[1]))
 end_on_signals()
 threading.Thread(target=signalled).start()
@@ -112,7 +118,8 @@ def test_destroy_asks_for_the_cluster(folder: Folder) -> None:
     folder.done("apply", "-auto-approve")
     terminal = Terminal(folder.path, ["destroy"])
     with folder.untouched():
-        terminal.wait_for(f'Type its cluster id "{folder.broker.cluster_id}": ')
+        terminal.wait_for('This deletes 1 object that kafkaform manages on "kafka".')
+        terminal.wait_for(f"Cluster ID ({folder.broker.cluster_id}): ")
         terminal.type("yes\n")
         assert terminal.end() == 1
     assert "not approved; nothing was sent" in terminal.seen
@@ -120,7 +127,7 @@ def test_destroy_asks_for_the_cluster(folder: Folder) -> None:
 
 def ours(text: str) -> str:
     """The text without what other tests have on the same broker meanwhile."""
-    return re.sub(r"Not managed here\n.*\n", "", text)
+    return re.sub(r"Not managed by this configuration\n.*\n", "", text)
 
 
 def test_a_plan_on_a_terminal(folder: Folder) -> None:

@@ -64,7 +64,7 @@ from .probes import (
 
 SIZES = (40, 12, -8, 120, -3, 4, 0)
 """How many ACLs there are at a time; less than none: so many, all about Write on topics."""
-PATIENCE = 10.0
+PATIENCE = 60.0
 MEMORY = "/dev/shm"
 TOPICS = ("a", "abc")
 """The topics that are there."""

@@ -133,7 +133,7 @@ def test_a_rule_that_is_gone_is_told_as_gone(admin: KafkaSession, prefix: str) -
     (outcome,) = drop(admin, rule(prefix))
     assert outcome.fault and outcome.fault.kind is FaultClass.CONVERGED
     (verdict,) = preflight(admin, change(rule(prefix), Action.DELETE))
-    assert verdict.fault and "not there any more" in verdict.fault.message
+    assert verdict.fault and "no longer exists" in verdict.fault.message
 
 
 def test_a_create_of_what_is_there_is_refused_in_the_dry_run(
@@ -143,7 +143,7 @@ def test_a_create_of_what_is_there_is_refused_in_the_dry_run(
     make(admin, rule(prefix))
     wait(admin, Observed, rule(prefix))
     (verdict,) = preflight(admin, change(rule(prefix), Action.CREATE))
-    assert verdict.fault and "is there already" in verdict.fault.message
+    assert verdict.fault and "already exists" in verdict.fault.message
     drop(admin, rule(prefix))
 
 
@@ -374,7 +374,7 @@ def test_a_streams_application_makes_and_cleans_its_own_topics(
         eventually(lambda: works(lambda: consume(user, own, prefix)), bool)
         client = AdminClient(native_config(user))
         (done,) = client.delete_records([TopicPartition(own, 0, 1)]).values()
-        assert done.result(10).low_watermark == 1
+        assert done.result(60).low_watermark == 1
         session.close()
 
 
@@ -446,7 +446,7 @@ def test_delete_on_the_cluster_deletes_a_topic_that_denies_it(
             client = AdminClient(native_config(user))
             (purged,) = client.delete_records([TopicPartition(prefix, 0, 0)]).values()
             with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-                purged.result(10)
+                purged.result(60)
             assert apply(session, gone)[0].status is OutcomeStatus.APPLIED
         session.close()
     drop(admin, deny)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
+from kafkaform_kafka.connection import native
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.session import KafkaSession, open_session
 
@@ -125,6 +126,7 @@ def test_with_tokens_from_an_endpoint_which_both_clients_renew(house: Doors) -> 
     def token() -> dict[str, Any]:
         return {**grant, "access_token": house.tokens.make(seconds=3)}
 
+    begun = time.monotonic()
     with serving(token) as endpoint:
         session = works(by_endpoint(house, endpoint))
         first = len(endpoint.asked)
@@ -134,7 +136,8 @@ def test_with_tokens_from_an_endpoint_which_both_clients_renew(house: Doors) -> 
             eventually(lambda: session._native.list_live_groups({"none"}, 10), _is_some)
         session.close()
         assert first == 1
-        assert 2 <= len(endpoint.asked) <= 12
+        # Each client once a second or two; on a busy computer all this takes longer.
+        assert 2 <= len(endpoint.asked) <= 4 + (time.monotonic() - begun)
 
 
 @contextmanager
@@ -235,8 +238,11 @@ def test_a_port_where_nobody_listens(house: Doors) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
-def test_a_port_where_something_else_listens(protocol: str) -> None:
+def test_a_port_where_something_else_listens(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A mail server says its name to everybody who connects."""
+    monkeypatch.setattr(native, "SETTLED", 0.1)
     with greeting(b"220 mail.example.com ESMTP ready\r\n") as address:
         said = refusal(KafkaSettings("kafka", (address,), protocol))
     assert f"{address}: what listens there is not Kafka -> check host and port" in said
@@ -329,7 +335,7 @@ def test_a_token_endpoint_that_fails_later_is_named_too(house: Doors) -> None:
     """A session whose next login gets no token reads nothing, and says why, not "no topics"."""
     with serving(lambda: {"access_token": house.tokens.make(seconds=3)}) as endpoint:
         session = works(replace(by_endpoint(house, endpoint), timeout=2.0))
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while (found := session.sweep("kafka_topic", Depth.NAMES)).coverage.fault is None:
         assert time.monotonic() < until
         time.sleep(0.3)

@@ -87,7 +87,7 @@ def test_a_hidden_topic_is_not_called_missing(
     for name in (prefix, "no-such-topic-at-all"):
         error = refusal(ci, "kafka_topic", about(name))
         assert error.message == (
-            f'topic "{name}" is not there, or may not be seen: Describe on Topic {name} is missing'
+            f'topic "{name}" does not exist or is hidden: Describe on Topic {name} is missing'
         )
         assert f"grant Describe on Topic {name}" in error.advice
 

@@ -33,7 +33,7 @@ NOWHERE = uuid.UUID("5d1f1b0c-7a1e-4f6e-9b53-0123456789ab")
 TOPIC, BROKER, GROUP, METRICS = 2, 4, 32, 16
 SET = 0
 SCRAM_256 = 1
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def made(kind: Any, value: Any) -> Any:

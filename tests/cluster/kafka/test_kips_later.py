@@ -59,11 +59,11 @@ def somebody(broker: Any, native: AdminClient, prefix: str) -> Iterator[KafkaSes
     """A session of a user whom no other test knows, and who has no rights."""
     kind = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
     made = UserScramCredentialUpsertion(prefix, kind, PASSWORD.encode())
-    native.alter_user_scram_credentials([made])[prefix].result(10)
+    native.alter_user_scram_credentials([made])[prefix].result(60)
     user = {"username": prefix, "password": PASSWORD, "principal": f"User:{prefix}"}
     yield from opened(broker, user)
     lost = UserScramCredentialDeletion(prefix, ScramMechanism.SCRAM_SHA_256)
-    native.alter_user_scram_credentials([lost])[prefix].result(10)
+    native.alter_user_scram_credentials([lost])[prefix].result(60)
 
 
 def opened(broker: Any, user: dict[str, Any]) -> Iterator[KafkaSession]:
@@ -92,13 +92,13 @@ def all_on_topic(native: AdminClient, prefix: str) -> Iterator[Callable[[], None
         (made,) = native.create_acls(
             [AclBinding(kind, rule[1], pattern, rule[2], "*", operation, allow)]
         ).values()
-        made.result(10)
+        made.result(60)
 
     yield give
     (lost,) = native.delete_acls(
         [AclBindingFilter(kind, rule[1], pattern, rule[2], "*", operation, allow)]
     ).values()
-    lost.result(10)
+    lost.result(60)
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_a_policy_speaks_for_itself_in_the_dry_run(session: KafkaSession) -> Non
     assert verdict.fault is not None and verdict.evidence is Evidence.REMOTE
     assert (verdict.fault.code, verdict.fault.kind) == ("POLICY_VIOLATION", FaultClass.DEFINITE)
     assert CREATE_SAYS in verdict.fault.message
-    assert "ask who runs the cluster" in verdict.fault.advice
+    assert "ask the cluster's operators" in verdict.fault.advice
 
 
 def test_a_policy_speaks_for_itself_when_it_is_too_late(session: KafkaSession) -> None:

@@ -13,10 +13,11 @@ from kafkaform.core.change import Action
 from kafkaform.core.clock import Clock, SystemClock
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.plan.build import PlanHeader, make_plan
+from kafkaform.plan.build import make_plan
+from kafkaform.plan.instances import PlanHeader
 from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look, read_world
-from kafkaform.state.model import make_state
+from kafkaform.state.model import State
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.quota import resource_type as quotas
@@ -183,7 +184,7 @@ def planned(session: KafkaSession, *partitions: int) -> Plan:
     """The plan of a configuration with new topics of so many partitions."""
     names = (f"{session.facts.principal}-{number}"[5:] for number in range(len(partitions)))
     said = desired(*(declared(*each) for each in zip(names, partitions, strict=True)))
-    state = make_state("lineage")
+    state = State("lineage")
     sessions = {KAFKA: session}
     world = read_world(sessions, said, state, SystemClock())
     look = Look(sessions, world)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Evidence, Outcome, OutcomeStatus
+from kafkaform.core.change import Action, Change, Evidence, Outcome, OutcomeStatus, PathChange
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import (
     Absent,
@@ -18,6 +19,8 @@ from kafkaform.core.resource import (
     Identity,
     Observed,
 )
+from kafkaform.core.value import FrozenMap
+from kafkaform_kafka.kinds.topic.risks import find_topic_risks
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.configs import describe_configs
 
@@ -218,7 +221,7 @@ def test_one_broker_can_be_asked_alone(broker: Any, admin: KafkaSession, prefix:
     (made,) = apply(admin, new(prefix))
     seen(admin, prefix)
     assert isinstance(read(admin, prefix, at=admin.facts.nodes[0]), Observed)
-    hasty = connect(broker, "admin", timeout=0.5)
+    hasty = connect(broker, "admin", timeout=3.0)
     absent = read(hasty, prefix, at="4711")
     assert isinstance(absent, Failed)
     assert absent.fault.kind is FaultClass.NOT_APPLIED
@@ -300,6 +303,35 @@ def test_impact_counts_data_and_live_readers(broker: Any, admin: KafkaSession, p
     assert figures["bytes"] > 0
     assert figures["groups"] == f"{prefix}-group"
     apply(admin, delete)
+
+
+def shorten(
+    session: KafkaSession, before: dict[str, str], after: dict[str, str], name: str
+) -> Change:
+    """A change of a topic's configs, with its risks."""
+    paths = tuple(
+        PathChange(("config", key), before.get(key), value) for key, value in after.items()
+    )
+    sides = (FrozenMap(name=name, config=FrozenMap(side)) for side in (before, after))
+    identity = Identity("kafka", "kafka_topic", name)
+    made = Change(identity, "kafka_topic.t", Action.UPDATE, *sides, paths)
+    return replace(made, risks=tuple(find_topic_risks(made, session.facts)))
+
+
+def test_impact_of_a_retention_cut(broker: Any, admin: KafkaSession, prefix: str) -> None:
+    """What is older or larger than the new limits is measured, and what is within them is not."""
+    (made,) = apply(admin, new(prefix, partitions=2))
+    seen(admin, prefix)
+    produce(broker, prefix, 50)
+    week, day, none = ({"retention.ms": value} for value in ("604800000", "86400000", "0"))
+    long_ago = shorten(admin, week, day, prefix)
+    size = shorten(admin, week, {**week, "retention.bytes": "1"}, prefix)
+    now = shorten(admin, week, none, prefix)
+    figures = [admin.assess([one])[one.identity].figures for one in (long_ago, size, now)]
+    assert (figures[0]["bytes"], figures[0]["offsets"], figures[0]["of_offsets"]) == (0, 0, 50)
+    assert 0 < figures[1]["bytes"] < figures[1]["of_bytes"] and figures[1]["of_offsets"] == 50
+    assert figures[2]["bytes"] == figures[2]["of_bytes"] > 0 and figures[2]["offsets"] == 50
+    apply(admin, gone(prefix, made.incarnation, 2))
 
 
 def test_a_wrong_password_is_said_within_seconds_and_without_the_password(broker: Any) -> None:

@@ -39,7 +39,7 @@ from ...kit.stores import s3
 from .forge import EXAMPLE, Forge, forge
 from .jobs import Runner
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 PASSWORDS = {"pipeline-reader": "pw-of-the-reader", "pipeline-writer": "pw-of-the-writer"}
 KEYS = {"reader": "pw-of-the-store-reader", "writer": "pw-of-the-store-writer"}
 LEASE, TIMEOUT = "2s", "1s"

@@ -154,11 +154,11 @@ def _by_hand(world: World, key: str, value: str) -> None:
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     where = ConfigResource(ResourceType.TOPIC, "checkout.orders", incremental_configs=[entry])
     for future in world.admin.incremental_alter_configs([where]).values():
-        future.result(10)
+        future.result(60)
 
     def seen() -> str | None:
         where = ConfigResource(ResourceType.TOPIC, "checkout.orders")
         (future,) = world.admin.describe_configs([where]).values()
-        return str(future.result(10)[key].value)
+        return str(future.result(60)[key].value)
 
     eventually(seen, lambda found: found == value)

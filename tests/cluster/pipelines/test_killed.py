@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ...kit.kafka.clusters import read
+from ...kit.kafka.truth import observe
 from ...kit.stores import s3
 from ...kit.stores.runner import is_stopped
 from .conftest import TIMEOUT, World
@@ -20,6 +20,12 @@ from .test_github import applied, planned
 
 SECONDS = 60
 MORE = {"KAFKAFORM_KAFKA_OPERATION_TIMEOUT": TIMEOUT}
+
+
+def topic_ids(world: World) -> dict[str, str]:
+    """Name -> id of the topics that there are."""
+    found = observe(world.broker).topics("checkout.")
+    return {name: topic.topic_id for name, topic in found.items()}
 
 
 def merged(world: World, runner: Runner) -> tuple[str, str]:
@@ -59,14 +65,14 @@ def test_a_killed_job_is_run_again_on_an_empty_disk(world: World) -> None:
     world.bucket.always.append(kill)
     dead = applied(world, runner, commit)
     assert dead.code == -signal.SIGKILL and killed
-    made = {name: topic.topic_id for name, topic in read(world.admin, "checkout.").items()}
+    made = topic_ids(world)
     assert len(made) == 2 and world.acls() == 0
     wiped(dead)
 
     alive = applied(world, runner, commit)
     assert alive.code == 0, alive.said
     assert "Resuming run" in alive.said and "audit log is sound" in alive.said
-    after = {name: topic.topic_id for name, topic in read(world.admin, "checkout.").items()}
+    after = topic_ids(world)
     assert (after, world.acls()) == (made, 1)
     assert _ends(world) == {"outcome": 1, "recover": 2}
 

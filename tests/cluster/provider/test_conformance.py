@@ -26,7 +26,8 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider import blocks, conformance, queries
 from kafkaform.provider.conformance import CHECKS, Check
 from kafkaform.provider.contract import Secrets, Session
-from kafkaform.provider.workbench import Fixture, Violation
+from kafkaform.provider.fixture import Fixture
+from kafkaform.provider.workbench import Violation
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 from kafkaform_kafka.simulation.defaults import TOPIC_DEFAULTS
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Step
 from kafkaform.core.resource import Observed
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.workbench import Bench, Fixture
+from kafkaform.provider.fixture import Fixture
+from kafkaform.provider.workbench import Bench
 
 from ...conftest import Broker
 from ...kit.kafka.logins import Login

@@ -13,7 +13,7 @@ from kafkaform.core.clock import Clock
 from kafkaform.core.resource import Depth, Hidden, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
-from kafkaform.provider.workbench import INSTANCE
+from kafkaform.provider.fixture import INSTANCE
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
@@ -21,7 +21,7 @@ from ...conftest import Broker
 from ...kit.kafka.logins import Login
 from ...kit.kafka.topic_systems import RealSystem, SimulatedSystem, real_system
 
-PATIENCE, SETTLE = 15.0, 0.2
+PATIENCE, SETTLE = 60.0, 0.2
 """Seconds: for which a broker may be behind, and between two looks."""
 System = RealSystem | SimulatedSystem
 Line = list[tuple[str, str]]

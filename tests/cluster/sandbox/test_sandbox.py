@@ -43,14 +43,14 @@ def admin(box: Sandbox, user: str, password: str, mechanism: str, tls: bool = Fa
 
 
 def create_topic(client: AdminClient, name: str) -> None:
-    client.create_topics([NewTopic(name, 1)])[name].result(20)
+    client.create_topics([NewTopic(name, 1)])[name].result(60)
 
 
 def replicas_of(client: AdminClient, name: str) -> list[int]:
     """The replicas of partition 0, as soon as a broker tells: reads lag behind writes."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        found = client.list_topics(name, timeout=20).topics[name].partitions
+        found = client.list_topics(name, timeout=60).topics[name].partitions
         if 0 in found:
             return sorted(found[0].replicas)
         time.sleep(0.2)
@@ -116,7 +116,7 @@ def test_three_brokers_with_tls(home: Path) -> None:
     box = sandbox.up(SandboxOptions("three", brokers=3, tls=True), count_brokers, ignore_event)
     try:
         client = admin(box, "admin", box.admin_password, "SCRAM-SHA-512", tls=True)
-        described = client.describe_cluster(request_timeout=20).result()
+        described = client.describe_cluster(request_timeout=60).result()
         assert sorted((node.id, node.rack) for node in described.nodes) == [
             (1, "r1"),
             (2, "r2"),

@@ -29,7 +29,7 @@ from ...conftest import Broker
 from ..kafka.logins import Login, admin_login
 
 STATE, LOG = "kafkaform.state.json", "kafkaform.audit.jsonl"
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 120.0
 
 PROVIDER = """
 provider "kafka" {{
@@ -153,7 +153,7 @@ class Folder:
 
     def topics(self) -> dict[str, int]:
         """name without the prefix -> number of partitions, of the topics that are there."""
-        found = self.admin.list_topics(timeout=10).topics
+        found = self.admin.list_topics(timeout=60).topics
         return {
             name.removeprefix(self.prefix): len(topic.partitions)
             for name, topic in found.items()
@@ -191,7 +191,7 @@ class Folder:
         """The configs of a topic that take effect."""
         place = ConfigResource(ResourceType.TOPIC, f"{self.prefix}{name}")
         (future,) = self.admin.describe_configs([place]).values()
-        return {key: entry.value for key, entry in future.result(timeout=10).items()}
+        return {key: entry.value for key, entry in future.result(timeout=60).items()}
 
     def until(self, holds: Any) -> None:
         """Wait until something that others did can be seen."""
@@ -209,7 +209,7 @@ class Folder:
 
 def _finish(futures: Sequence[Any] | Any) -> None:
     for future in futures:
-        future.result(timeout=10)
+        future.result(timeout=60)
 
 
 def child_environment() -> dict[str, str]:

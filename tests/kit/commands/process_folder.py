@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kafkaform.audit.event import Record
 from kafkaform.state.model import State
 
 from ..promises import records_of, state_of
-from .running import Running, start
-
-REPOSITORY = Path(__file__).resolve().parents[3]
-PATIENCE = 100.0
-"""Seconds after which a command that does not end is a failure of its own."""
+from .server import Ended, Job, Running, get_server
+from .struck import Strike
 
 PROVIDER = """\
 provider "kafka" {{
@@ -30,14 +24,6 @@ provider "kafka" {{
   operation_timeout = "{timeout}"
 }}
 """
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended. code: the process's own, negative for a signal; out: both streams."""
-
-    code: int
-    out: str
 
 
 @dataclass(frozen=True)
@@ -60,19 +46,28 @@ class Folder:
         provider = PROVIDER.format(bootstrap=self.bootstrap, timeout=self.timeout)
         (self.path / "main.kf.hcl").write_text("\n".join((provider, *blocks)), "utf-8")
 
-    def start(self, *arguments: str) -> Running:
-        """Begin a command in the folder."""
+    def start(
+        self,
+        *arguments: str,
+        strike: Strike | None = None,
+        trace: Path | None = None,
+        held: bool = False,
+    ) -> Running:
+        """Begin a command in the folder. strike, trace, held: see `Job`."""
+        job = self.make_job(arguments)
+        return get_server().start(
+            replace(job, strike=strike, trace=trace and str(trace), held=held)
+        )
+
+    def make_job(self, arguments: Sequence[str]) -> Job:
         known = ("PATH", "HOME", "LANG", "TMPDIR")
         environment = {name: os.environ[name] for name in known if name in os.environ}
-        environment |= {"PYTHONPATH": str(REPOSITORY), "PROOF_PASSWORD": self.password}
-        environment |= self.more
-        descriptor, screen = tempfile.mkstemp(prefix="kafkaform-proof-")
-        os.close(descriptor)
-        return start(arguments, self.path, environment, Path(screen))
+        environment |= {"PROOF_PASSWORD": self.password, **self.more}
+        return Job(arguments, str(self.path), environment)
 
     def run(self, *arguments: str) -> Ended:
         """Run a command to its end."""
-        return finish(self.start(*arguments))
+        return self.start(*arguments).finish()
 
     def apply(self) -> Ended:
         return self.run("apply", "-auto-approve", "--concise", "--no-color")
@@ -87,17 +82,3 @@ class Folder:
 
     def state(self) -> State | None:
         return state_of(self.path)
-
-
-def finish(process: Running, patience: float = PATIENCE) -> Ended:
-    """Wait for a command; one that hangs is ended and says so by its code."""
-    try:
-        process.wait(patience)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
-    code = process.returncode
-    assert code is not None
-    out = process.printed() if process.screen.exists() else ""
-    process.screen.unlink(missing_ok=True)
-    return Ended(code, out)

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-MOMENT_SECONDS = 0.5
-PATIENCE_SECONDS = 30.0
+MOMENT_SECONDS = 0.25
+PATIENCE_SECONDS = 120.0
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -74,8 +74,28 @@ class Terminal:
     def interrupt(self) -> None:
         """Ctrl-C by somebody who has seen the prompt for a moment: one that comes between Python's
         prompt and its waiting for a line is noticed at the next key only."""
-        time.sleep(MOMENT_SECONDS)
+        self.until_it_waits()
         self.type("\x03")
+
+    def until_it_waits(self) -> None:
+        """Until the process has slept for a moment, in which it also took no time of a processor:
+        one that has none to run on does not sleep."""
+        deadline, before = time.monotonic() + PATIENCE_SECONDS, self._how_it_is()
+        while True:
+            time.sleep(MOMENT_SECONDS)
+            now = self._how_it_is()
+            if now == before and now[0] == "S":
+                return
+            assert time.monotonic() < deadline, f"it never waits: {self.seen}"
+            before = now
+
+    def _how_it_is(self) -> tuple[str, str, str]:
+        """State of the process, and the ticks that it took; see proc_pid_stat(5). Systems other
+        than Linux do not say."""
+        if sys.platform != "linux":
+            return "S", "", ""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0], fields[11], fields[12]
 
     def end(self) -> int:
         """Read the rest; the exit code."""

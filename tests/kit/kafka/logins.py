@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
 )
 
 SCRAM = ScramMechanism.SCRAM_SHA_256
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _wait_until_known(broker: Any, login: Login) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            open_client(broker, login).list_topics(timeout=1)
+            open_client(broker, login).list_topics(timeout=10)
         except KafkaException:
             assert time.monotonic() < deadline, f"the broker does not get to know {login.user}"
         else:

@@ -32,7 +32,7 @@ from .sessions import eventually, login
 
 Entity = Mapping[str, str | None]
 Values = Mapping[str, float]
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)

@@ -118,12 +118,12 @@ def grant(broker: Any, user: Login, kind: str, name: str, *operations: str) -> C
         for operation in operations
     ]
     for future in admin.create_acls(bindings).values():
-        future.result(10)
+        future.result(60)
 
     def revoke() -> None:
         filters = [_filter(binding) for binding in bindings]
         for future in admin.delete_acls(filters).values():
-            future.result(10)
+            future.result(60)
 
     return revoke
 

@@ -18,7 +18,8 @@ from kafkaform.core.progress import ignore_event
 from kafkaform.sandbox import lifecycle, record, start
 from kafkaform.sandbox.process import is_alive
 
-from .clusters import HELD, client, own_sandbox
+from .clusters import HELD, own_sandbox
+from .truth import Observer
 
 COUNT = 3
 PATIENCE = 90.0
@@ -88,7 +89,7 @@ class Brokers:
     def _lists_all(self, number: int) -> bool:
         """Whether this broker answers, and knows all others. The others list one that died for as
         long as they have not missed it."""
-        one = client(self.box, self.address(number))
+        one = Observer(self.address(number), self.box.admin_password).native
         try:
             return len(one.list_topics("?", timeout=LISTING).brokers) == COUNT
         except KafkaException:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -14,13 +13,14 @@ from kafkaform.core.resource import FaultClass
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider import contract
+from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
 from kafkaform.provider.registry import Registry
-from kafkaform.provider.workbench import INSTANCE, About, Edit, Question
 from kafkaform_kafka import data_sources as data
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from .logins import Login, admin_login, open_client
+from .sessions import eventually
 
 CLIENT: Any = confluent_kafka.admin
 """The library has no types that a checker accepts."""
@@ -220,8 +220,11 @@ class RealSystem(TopicSystem):
             _settle(self._admin.incremental_alter_configs([resource]))
 
     def recreate(self, attributes: FrozenMap) -> None:
-        _settle(self._admin.delete_topics([attributes["name"]]))
-        time.sleep(0.5)
+        name = attributes["name"]
+        _settle(self._admin.delete_topics([name]))
+        eventually(
+            lambda: self._admin.list_topics(timeout=60).topics, lambda topics: name not in topics
+        )
         self.make(attributes)
 
     def effective_configs(self, attributes: FrozenMap) -> dict[str, str]:

@@ -1,112 +1,228 @@
-"""The cluster as another client shows it: every object of some prefix, spelled as states spell
-them. Nothing of the product is used, so that a fault of its reads cannot hide one of its writes."""
+"""The cluster as other clients show it: every object of some prefix, spelled as states spell them.
+Nothing of the product is used, so that a fault of its reads cannot hide one of its writes."""
 
 from __future__ import annotations
 
-import base64
 import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 from kafka import KafkaAdminClient
 from kafka.admin import (
     ACLFilter,
     ACLOperation,
     ACLPermissionType,
     ACLResourcePatternType,
-    ConfigResource,
     ConfigResourceType,
     ResourcePatternFilter,
-    ResourceType,
 )
-from kafka.errors import KafkaError
+from kafka.admin import ConfigResource as Described
+from kafka.admin import ResourceType as AclResource
+from kafka.errors import KafkaError as PureKafkaError
 from kafka.protocol.admin import DescribeClientQuotasRequest
 
 from ..promises import Name, Thing, World
 
-OWN = {"topic": "DYNAMIC_TOPIC_CONFIG", "group": "DYNAMIC_GROUP_CONFIG"}
+TOPIC_OWN = 1
+"""ConfigSource of a topic's own override."""
+OWN = {"GROUP": "DYNAMIC_GROUP_CONFIG", "CLIENT_METRICS": "DYNAMIC_CLIENT_METRICS_CONFIG"}
 """The source of what was set on an object itself."""
+BROKER_OWN = {
+    "DYNAMIC_BROKER_CONFIG": ("kafka_broker_config", "1"),
+    "DYNAMIC_DEFAULT_BROKER_CONFIG": ("kafka_cluster_config", "default"),
+}
+"""Source -> the object whose config it is."""
+KEPT = {
+    "GROUP": ("kafka_group_config", "group"),
+    "CLIENT_METRICS": ("kafka_client_metrics", "name"),
+}
+"""Kind of resource -> kind of object, and the attribute with its name."""
+SECONDS = 30.0
 TRIES, PAUSE = 300, 0.1
 RECONNECT_MS = 500
+_URL_SAFE = str.maketrans("+/", "-_", "=")
+
+
+@dataclass(frozen=True)
+class Live:
+    """One topic as the cluster shows it. config: its own overrides."""
+
+    topic_id: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
+class Observer:
+    """Clients of `admin`, which nobody but the test uses; several threads may. native: shows
+    topics; pure: all that the other one does not know, connected when it is first asked."""
+
+    def __init__(self, bootstrap: str, password: str) -> None:
+        self._bootstrap, self._password = bootstrap, password
+        self.native = AdminClient(
+            {
+                "bootstrap.servers": bootstrap,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "admin",
+                "sasl.password": password,
+                "log_level": 0,
+            }
+        )
+
+    @cached_property
+    def pure(self) -> KafkaAdminClient:
+        return KafkaAdminClient(
+            bootstrap_servers=self._bootstrap,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_plain_username="admin",
+            sasl_plain_password=self._password,
+            # A broker that was away for long is else asked again only half a minute after it is
+            # back.
+            reconnect_backoff_max_ms=RECONNECT_MS,
+        )
+
+    def close(self) -> None:
+        if "pure" in self.__dict__:
+            self.pure.close()
+
+    def make(self, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
+        """Create topics behind kafkaform's back, and wait until the broker shows them: name ->
+        partitions and config."""
+        new = [NewTopic(n, count, 1, config=dict(config)) for n, (count, config) in topics.items()]
+        if not new:
+            return
+        for future in self.native.create_topics(new, operation_timeout=SECONDS).values():
+            future.result(SECONDS)
+        while not topics.keys() <= self.native.list_topics(timeout=SECONDS).topics.keys():
+            time.sleep(0.05)
+
+    def topics(self, prefix: str = "") -> dict[str, Live]:
+        """Every topic whose name begins so. Of several brokers each is asked something, and one
+        may know a new topic later than another."""
+        deadline = time.monotonic() + SECONDS
+        while True:
+            try:
+                return dict(_live_topics(self.native, prefix))
+            except KafkaException as error:
+                late = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+                if not late or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def acls(self, prefix: str) -> World:
+        """The ACLs of users whose names begin so."""
+        return dict(_acls(self.pure, prefix))
+
+    def world(self, prefix: str, kept: str = "", broker_key: str = "") -> World:
+        """Topics, ACLs, quotas and SCRAM users whose names begin with the prefix; the configs of
+        the group and of the client metrics of the name `kept`; and one config of broker 1 and of
+        all brokers. A connection that is lost, or not there yet, is waited for."""
+        for _ in range(TRIES):
+            try:
+                return self._world(prefix, kept, broker_key)
+            except (PureKafkaError, KafkaException):
+                time.sleep(PAUSE)
+        return self._world(prefix, kept, broker_key)
+
+    def _world(self, prefix: str, kept: str, broker_key: str) -> World:
+        return dict(
+            (
+                *(_topic(name, live) for name, live in self.topics(prefix).items()),
+                *_acls(self.pure, prefix),
+                *_quotas(self.pure, prefix),
+                *_users(self.pure, prefix),
+                *(_kept(self.pure, kept) if kept else ()),
+                *(_broker_configs(self.pure, broker_key) if broker_key else ()),
+            )
+        )
+
+
+def observe(box: Any) -> Observer:
+    """Of the sandbox, or the run's broker."""
+    return Observer(box.bootstrap, box.admin_password)
 
 
 @contextmanager
-def looking(bootstrap: str, password: str) -> Iterator[KafkaAdminClient]:
-    """The admin's client, of nobody's but the test's; several threads may use it."""
-    client = KafkaAdminClient(
-        bootstrap_servers=bootstrap,
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="PLAIN",
-        sasl_plain_username="admin",
-        sasl_plain_password=password,
-        # A broker that was away for long is else asked again only half a minute after it is back.
-        reconnect_backoff_max_ms=RECONNECT_MS,
-    )
+def looking(bootstrap: str, password: str) -> Iterator[Observer]:
+    """Clients that are closed afterwards."""
+    observer = Observer(bootstrap, password)
     try:
-        yield client
+        yield observer
     finally:
-        client.close()
+        observer.close()
 
 
-def read(client: KafkaAdminClient, prefix: str, group: str = "") -> World:
-    """Topics, ACLs, quotas and SCRAM users whose names begin with the prefix, and the configs of
-    this group. A connection that is lost, or not there yet, is waited for."""
-    for _ in range(TRIES):
-        try:
-            return _read(client, prefix, group)
-        except KafkaError:
-            time.sleep(PAUSE)
-    return _read(client, prefix, group)
-
-
-def _read(client: KafkaAdminClient, prefix: str, group: str) -> World:
-    return dict(
-        (
-            *_topics(client, prefix),
-            *_acls(client, prefix),
-            *_quotas(client, prefix),
-            *_users(client, prefix),
-            *_groups(client, group),
-        )
-    )
-
-
-def _topics(client: KafkaAdminClient, prefix: str) -> Iterator[tuple[Name, Thing]]:
-    topics = {t["name"]: t for t in client.describe_topics() if t["name"].startswith(prefix)}
-    if not topics:
+def _live_topics(admin: AdminClient, prefix: str) -> Iterator[tuple[str, Live]]:
+    names = [n for n in admin.list_topics(timeout=SECONDS).topics if n.startswith(prefix)]
+    if not names:
         return
-    configs = _configs(client, ConfigResourceType.TOPIC, list(topics))
-    for name, topic in topics.items():
-        told = {
-            "name": name,
-            "partitions": len(topic["partitions"]),
-            "replication_factor": len(topic["partitions"][0]["replica_nodes"]),
-            "config": configs.get(name, {}),
-        }
-        packed = base64.urlsafe_b64encode(uuid.UUID(str(topic["topic_id"])).bytes)
-        yield ("kafka_topic", name), Thing(told, packed.decode().rstrip("="))
+    described = admin.describe_topics(TopicCollection(names))
+    configs = _topic_configs(admin, names)
+    for name, future in described.items():
+        topic = future.result(SECONDS)
+        # Kafka's own spelling of the id is URL-safe; this client's is not.
+        topic_id = str(topic.topic_id).translate(_URL_SAFE)
+        replicas = len(topic.partitions[0].replicas)
+        yield name, Live(topic_id, len(topic.partitions), replicas, configs[name])
 
 
-def _groups(client: KafkaAdminClient, group: str) -> Iterator[tuple[Name, Thing]]:
-    config = _configs(client, ConfigResourceType.GROUP, [group]).get(group) if group else None
-    if config:
-        yield ("kafka_group_config", group), Thing({"group": group, "config": config})
-
-
-def _configs(client: KafkaAdminClient, kind: Any, names: list[str]) -> dict[str, dict[str, str]]:
-    answer = client.describe_configs([ConfigResource(kind, name) for name in names])
-    told: dict[str, Any] = answer.get(kind.name.lower(), {})
-    source = OWN[kind.name.lower()]
+def _topic_configs(admin: AdminClient, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     return {
-        name: {k: v["value"] for k, v in entries.items() if v["config_source"] == source}
-        for name, entries in told.items()
+        resource.name: {
+            entry.name: entry.value
+            for entry in future.result(SECONDS).values()
+            if int(entry.source) == TOPIC_OWN
+        }
+        for resource, future in admin.describe_configs(asked).items()
     }
 
 
+def _topic(name: str, live: Live) -> tuple[Name, Thing]:
+    attributes = {
+        "name": name,
+        "partitions": live.partitions,
+        "replication_factor": live.replication_factor,
+        "config": live.config,
+    }
+    return ("kafka_topic", name), Thing(attributes, live.topic_id)
+
+
+def _kept(client: KafkaAdminClient, name: str) -> Iterator[tuple[Name, Thing]]:
+    for resource, (kind, label) in KEPT.items():
+        if config := _configs(client, resource, name):
+            yield (kind, name), Thing({label: name, "config": config})
+
+
+def _broker_configs(client: KafkaAdminClient, key: str) -> Iterator[tuple[Name, Thing]]:
+    """What broker 1 shows of one config: its own value, and the one for all brokers."""
+    found = _describe(client, "BROKER", "1").get(key, {"synonyms": ()})
+    for one in found["synonyms"]:
+        if (owner := BROKER_OWN.get(one["source"])) and one["name"] == key:
+            yield owner, Thing({"config": {key: one["value"]}})
+
+
+def _configs(client: KafkaAdminClient, kind: str, name: str) -> dict[str, str]:
+    """What was set on it itself."""
+    told = _describe(client, kind, name)
+    return {k: v["value"] for k, v in told.items() if v["config_source"] == OWN[kind]}
+
+
+def _describe(client: KafkaAdminClient, kind: str, name: str) -> Any:
+    asked = [Described(ConfigResourceType[kind], name)]
+    answer = client.describe_configs(asked, include_synonyms=True, config_filter="all")
+    return answer.get(kind.lower(), {}).get(name, {})
+
+
 def _acls(client: KafkaAdminClient, prefix: str) -> Iterator[tuple[Name, Thing]]:
-    anything = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+    anything = ResourcePatternFilter(AclResource.ANY, None, ACLResourcePatternType.ANY)
     acls, _ = client.describe_acls(
         ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, anything)
     )

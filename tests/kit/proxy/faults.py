@@ -15,6 +15,7 @@ FOR_EVER = 10**9
 KINDS = {
     "swallow": "the request never arrives, and nobody says so",
     "reset before": "the connection is reset, and the request never arrives",
+    "wait": "the request waits until it is released, and is passed on or lost",
     "delay": "the request arrives late",
     "late": "the connection is reset, and the request arrives later all the same",
     "refuse": "the broker gives all items this error and does none of them",

@@ -1,4 +1,5 @@
-"""The proxy: an asyncio loop in a thread, a listener before each broker, faults on request.
+"""The proxy: an asyncio loop in a thread, a listener before each broker, with TLS or without, and
+faults on request.
 
 A connection has two pumps. The one of requests decides what becomes of each; the one of answers
 takes them in that order, which is the order in which a broker answers. Both listeners' addresses
@@ -9,39 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
+import ssl
 import struct
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import rewrite
+from . import answers, rewrite
+from .answers import Coming, Link, Passed, reset, send
 from .faults import NEVER_ARRIVES, Fault
 from .frames import TELLS_ADDRESSES, Asked, asked, moved, with_body
 
 HOST = "127.0.0.1"
 LIMIT = 64 * 1024 * 1024
-GARBAGE = bytes(range(255, 191, -1))
-OVERSIZED = struct.pack(">I", 2**31 - 1)
-RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER: whoever closes such a socket resets the connection."""
-
-
-@dataclass
-class Passed:
-    """One request that came. forwarded: it reached the broker; fault: what it met; items: what of
-    a writing one reached the broker; size: bytes of the log that is watched, at that moment;
-    answered: by the broker."""
-
-    request: Asked
-    forwarded: bool
-    fault: Fault | None = None
-    items: tuple[Any, ...] = ()
-    size: int = 0
-    answered: bool = False
+SECONDS = 60.0
+"""What takes longer is a failure of its own."""
 
 
 @dataclass
@@ -59,31 +46,18 @@ class Armed:
 
 
 @dataclass
-class Coming:
-    """An answer that is due. ready: it, if no broker gives it."""
-
-    passed: Passed
-    fault: Fault | None
-    ready: bytes | None = None
-
-
-@dataclass
-class Link:
-    """One connection: the client's end and the broker's."""
-
-    near: asyncio.StreamWriter
-    far: asyncio.StreamWriter
-    due: asyncio.Queue[Coming] = field(default_factory=asyncio.Queue)
-
-
-@dataclass
 class Proxy:
-    """ports: of each broker -> where the proxy listens for it; passed: every request since the
-    last `arm`; fired: set when a fault strikes; watched: a file whose size is noted whenever a
-    writing request is forwarded; tamper: changes every answer that no fault concerns."""
+    """ports: of each broker -> where the proxy listens for it; leads: broker -> another one that
+    its address leads to; passed: every request since the last `arm`; opened: connections since
+    the last `cut`, whose TLS handshake was done; fired: set when a fault strikes; watched: a file
+    whose size is noted whenever a writing request is forwarded; tamper: changes every answer that
+    no fault concerns."""
 
     loop: asyncio.AbstractEventLoop
     ports: dict[int, int] = field(default_factory=dict)
+    leads: dict[int, int] = field(default_factory=dict)
+    links: list[Link] = field(default_factory=list)
+    opened: int = 0
     passed: list[Passed] = field(default_factory=list)
     fired: threading.Event = field(default_factory=threading.Event)
     armed: list[Armed] = field(default_factory=list)
@@ -91,6 +65,7 @@ class Proxy:
     first: dict[bytes, bytes] = field(default_factory=dict)
     rows: dict[tuple[int, str], Any] = field(default_factory=dict)
     released: asyncio.Event = field(default_factory=asyncio.Event)
+    passes: bool = True
     watched: Path | None = None
     tamper: Callable[[Asked, bytes], bytes] | None = None
 
@@ -117,6 +92,25 @@ class Proxy:
         self._do(self._arm, ())
         return passed
 
+    def release(self, *, passes: bool = True) -> None:
+        """Let go what is held; a request that waits is passed on, or lost."""
+        self._do(self._release, passes)
+
+    def cut(self) -> None:
+        """Break all connections, and forget what was."""
+        self._do(self._cut)
+
+    def lead_to(self, broker: int) -> None:
+        """Break all connections; from now on they lead to this broker, which may be of another
+        cluster."""
+        first = next(iter(self.ports))
+        self.leads[first], self.ports[broker] = broker, self.ports[first]
+        self.cut()
+
+    def take(self) -> Counter[str]:
+        """How many requests of each API came since the last call, and forget them."""
+        return Counter(passed.request.api for passed in self.disarm())
+
     def _do(self, call: Callable[..., None], *given: Any) -> None:
         done = threading.Event()
         self.loop.call_soon_threadsafe(lambda: (call(*given), done.set()))
@@ -127,8 +121,18 @@ class Proxy:
         self.passed, self.first, self.rows = [], {}, {}
         self.silent = False
         self.fired.clear()
+        self._release(True)
+
+    def _release(self, passes: bool) -> None:
+        self.passes = passes
         self.released.set()
         self.released = asyncio.Event()
+
+    def _cut(self) -> None:
+        for link in self.links:
+            link.near.transport.abort()
+            link.far.transport.abort()
+        self.passed, self.opened = [], 0
 
     def meets(self, request: Asked) -> Fault | None:
         """The fault that strikes this request."""
@@ -144,18 +148,22 @@ class Proxy:
         self, reader: asyncio.StreamReader, near: asyncio.StreamWriter, broker: int
     ) -> None:
         """One connection from beginning to end."""
+        self.opened += 1
         if self.silent:
             await self._nothing(reader, near)
             return
         try:
-            answers, far = await asyncio.open_connection(HOST, broker, limit=LIMIT)
+            back, far = await asyncio.open_connection(
+                HOST, self.leads.get(broker, broker), limit=LIMIT
+            )
         except OSError:
             near.close()
             return
         link = Link(near, far)
+        self.links.append(link)
         pumps = [
             asyncio.ensure_future(pump)
-            for pump in (self._requests(reader, link), self._answers(answers, link))
+            for pump in (self._requests(reader, link), self._answers(back, link))
         ]
         try:
             # Only the end of the proxy cancels it, which asyncio would complain of.
@@ -167,6 +175,7 @@ class Proxy:
             await asyncio.gather(*pumps, return_exceptions=True)
             near.close()
             far.close()
+            self.links.remove(link)
 
     async def _nothing(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         """Take what comes and say nothing."""
@@ -186,18 +195,26 @@ class Proxy:
             if self.silent:
                 continue
             if kind == "reset before":
-                _reset(link.near)
+                reset(link.near)
+                return
+            if kind == "wait" and not await self._may_pass():
+                passed.forwarded = False
                 return
             if fault is not None and kind == "late":
-                _reset(link.near)
+                reset(link.near)
                 await asyncio.sleep(fault.seconds)
                 await self._forward(link, passed, fault)
                 await link.due.join()
                 return
             if fault is not None and kind in ("refuse", "throttle"):
-                link.due.put_nowait(Coming(passed, None, _refusal(request, fault)))
+                link.due.put_nowait(Coming(passed, None, answers.refusal(request, fault)))
             elif kind != "swallow":
                 await self._forward(link, passed, fault)
+
+    async def _may_pass(self) -> bool:
+        """Wait to be released; whether the request is passed on."""
+        await self.released.wait()
+        return self.passes
 
     async def _forward(self, link: Link, passed: Passed, fault: Fault | None) -> None:
         request, data = passed.request, passed.request.data
@@ -209,7 +226,7 @@ class Proxy:
             passed.items = passed.items[1:]
         if passed.items and self.watched is not None and self.watched.exists():
             passed.size = self.watched.stat().st_size
-        _send(link.far, data)
+        send(link.far, data)
         link.due.put_nowait(Coming(passed, fault))
 
     async def _answers(self, reader: asyncio.StreamReader, link: Link) -> None:
@@ -228,109 +245,23 @@ class Proxy:
             if self.silent:
                 continue
             if fault is None:
-                _send(link.near, data if self.tamper is None else self.tamper(request, data))
-            elif (give := GIVES.get(fault.kind)) is not None:
+                send(link.near, data if self.tamper is None else self.tamper(request, data))
+            elif (give := answers.GIVES.get(fault.kind)) is not None:
                 await give(self, link, coming, data)
-                if fault.kind in ENDS:
+                if fault.kind in answers.ENDS:
                     return
             else:
-                _send(link.near, _changed(self, request, fault, data))
+                send(link.near, answers.change(self, request, fault, data))
 
     def _seen(self, request: Asked, data: bytes) -> bytes:
         """The broker's answer with our addresses; remembered if nobody asked this before."""
         if request.api in TELLS_ADDRESSES:
             data = moved(request, data, self.ports, HOST)
-        self.first.setdefault(_question(request), data)
+        self.first.setdefault(answers.question(request), data)
         if request.api == "Metadata":
             for row in rewrite.topics(request, data):
                 self.rows.setdefault((request.version, row.name), row)
         return data
-
-
-# ── what becomes of an answer ───────────────────────────────────────────────────────────
-
-
-def _changed(proxy: Proxy, request: Asked, fault: Fault, data: bytes) -> bytes:
-    """The answer with another content."""
-    if fault.kind == "stale" and request.api == "Metadata":
-        return rewrite.with_topics(request, data, proxy.rows)
-    if fault.kind == "stale":
-        return data[:4] + proxy.first.get(_question(request), data)[4:]
-    if fault.kind == "stranger":
-        return struct.pack(">i", request.correlation + 1000) + data[4:]
-    if fault.kind == "garbage":
-        return data[:4] + (GARBAGE * (len(data) // len(GARBAGE) + 1))[: len(data)]
-    if fault.kind == "pause":
-        return rewrite.paused(request, data, fault.seconds)
-    if fault.kind == "refuse one":
-        return rewrite.first_refused(request, data, fault.code)
-    if fault.kind == "say":
-        return rewrite.said(request, data, fault.code)
-    if fault.kind == "say whole":
-        return rewrite.said_whole(request, data, fault.code)
-    return data
-
-
-async def _lose(proxy: Proxy, link: Link, coming: Coming, data: bytes) -> None:
-    """Nothing comes."""
-
-
-async def _hold(proxy: Proxy, link: Link, coming: Coming, data: bytes) -> None:
-    assert coming.fault is not None
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(proxy.released.wait(), coming.fault.seconds)
-    _send(link.near, data)
-
-
-async def _reset_after(proxy: Proxy, link: Link, coming: Coming, data: bytes) -> None:
-    _reset(link.near)
-
-
-async def _twice(proxy: Proxy, link: Link, coming: Coming, data: bytes) -> None:
-    _send(link.near, data)
-    _send(link.near, data)
-
-
-async def _cut(proxy: Proxy, link: Link, coming: Coming, data: bytes) -> None:
-    link.near.write(struct.pack(">i", len(data)) + data[: len(data) // 2])
-    await link.near.drain()
-
-
-async def _oversized(proxy: Proxy, link: Link, coming: Coming, data: bytes) -> None:
-    link.near.write(OVERSIZED + data)
-
-
-async def _slow(proxy: Proxy, link: Link, coming: Coming, data: bytes) -> None:
-    assert coming.fault is not None
-    for byte in struct.pack(">i", len(data)) + data:
-        link.near.write(bytes((byte,)))
-        await link.near.drain()
-        await asyncio.sleep(coming.fault.seconds)
-
-
-Give = Callable[[Proxy, Link, Coming, bytes], Awaitable[None]]
-GIVES: dict[str, Give] = {
-    "lose": _lose,
-    "late": _lose,
-    "hold": _hold,
-    "reset after": _reset_after,
-    "twice": _twice,
-    "cut": _cut,
-    "oversized": _oversized,
-    "slow": _slow,
-}
-ENDS = frozenset({"reset after", "cut"})
-"""Kinds after which the connection is closed."""
-
-
-def _refusal(request: Asked, fault: Fault) -> bytes:
-    code = 89 if fault.kind == "throttle" else fault.code
-    return rewrite.refused(request, code, fault.seconds)
-
-
-def _question(request: Asked) -> bytes:
-    """The request without its correlation id."""
-    return request.data[:4] + request.data[8:]
 
 
 async def _frames(reader: asyncio.StreamReader) -> Any:
@@ -343,19 +274,10 @@ async def _frames(reader: asyncio.StreamReader) -> Any:
         return
 
 
-def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
-    writer.write(struct.pack(">i", len(data)) + data)
-
-
-def _reset(writer: asyncio.StreamWriter) -> None:
-    raw = writer.get_extra_info("socket")
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-    writer.transport.abort()
-
-
 @contextmanager
-def proxying(*brokers: int) -> Iterator[Proxy]:
-    """Listen before the brokers on these ports until the block ends."""
+def proxying(*brokers: int, tls: ssl.SSLContext | None = None) -> Iterator[Proxy]:
+    """Listen before the brokers on these ports until the block ends. tls: what new connections
+    are shown, which may change meanwhile; None for plain text."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="proxy", daemon=True)
     thread.start()
@@ -365,7 +287,11 @@ def proxying(*brokers: int) -> Iterator[Proxy]:
         servers = []
         for broker in brokers:
             server = await asyncio.start_server(
-                lambda r, w, broker=broker: proxy.serve(r, w, broker), HOST, 0, limit=LIMIT
+                lambda r, w, broker=broker: proxy.serve(r, w, broker),
+                HOST,
+                0,
+                limit=LIMIT,
+                ssl=tls,
             )
             proxy.ports[broker] = server.sockets[0].getsockname()[1]
             servers.append(server)

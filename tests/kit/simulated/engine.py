@@ -44,7 +44,7 @@ from kafkaform.plan.codec import decode, encode, to_data
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.state.codec import encode as encode_state
-from kafkaform.state.model import Row, State, make_state
+from kafkaform.state.model import Row, State
 from kafkaform.workflow import planning, workspace
 from kafkaform.workflow.configuration.data_answers import DataAnswers
 from kafkaform.workflow.configuration.evaluation import Inputs
@@ -287,7 +287,7 @@ class House:
 
     @property
     def state(self) -> State:
-        return self.backend.load().state or make_state("")
+        return self.backend.load().state or State("")
 
     def row(self, name: str, kind: str = "kafka_topic") -> Row | None:
         return self.state.objects.get(identity(name, kind))
@@ -319,7 +319,7 @@ def house(*, brokers: int = 1, beside: House | None = None) -> House:
 
 def begin(where: House, lineage: str = "lineage") -> None:
     """An earlier run left a state without objects."""
-    where.backend.data = encode_state(make_state(lineage))
+    where.backend.data = encode_state(State(lineage))
 
 
 # ── processes ───────────────────────────────────────────────────────────────────────────

@@ -33,7 +33,7 @@ from kafkaform.state.backend import Backend, Lease, LockInfo
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.state.edit import set_head
-from kafkaform.state.model import State, make_state
+from kafkaform.state.model import State
 
 from . import s3
 
@@ -93,7 +93,7 @@ def run(place: Place, name: str, timeout: float, pauses: str = "") -> None:
         journal = Journal(sink, clock, name, "runner", LINEAGE)
         if journal.head.seq != (end.seq if end else 0):
             raise Locked("another run went on with this log while it was opened")
-        state = loaded.state or make_state(LINEAGE)
+        state = loaded.state or State(LINEAGE)
         if end is not None:
             _let_settle(lease, end, clock)
             end = _closed(place, journal, end)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +15,9 @@ from kafkaform.audit.event import Record
 
 from ...kit import promises
 from ...kit.commands.struck import AFTER, BEFORE, HALF, PAYLOADS, Strike
-from ...kit.promises import Before
+from ...kit.lane import APPLY, KILLED
 from . import traced
-from .lanes import APPLY, KILLED, Lane, Point, Tally
+from .lanes import CrashLane, Point, Tally, Task
 
 NETWORK = ("send", "sendall")
 SHIFTS = (0, -1, 1, -2, 2, -3, 3, -4, 4)
@@ -37,13 +36,13 @@ def every(calls: Sequence[str], first: Strike | None = None) -> Iterator[Point]:
             yield Point(first, strike) if first else Point(strike)
 
 
-def counted(lane: Lane, first: Strike | None = None) -> tuple[str, ...]:
+def counted(lane: CrashLane, first: Strike | None = None) -> tuple[str, ...]:
     """The calls of an apply that nothing ends, or of the recovery from one that died."""
-    before = lane.declare()
+    lane.declare()
     if first is not None:
         assert lane.run(APPLY, first).code == KILLED
     ended = lane.run(APPLY, traced=True)
-    faults = tuple(lane.faults(before))
+    faults = tuple(lane.faults())
     assert not faults, faults
     return ended.calls
 
@@ -62,20 +61,20 @@ def firsts(calls: Sequence[str], random: Random, count: int) -> list[Strike]:
 
 
 def die_where(
-    lane: Lane, moments: Iterable[Strike], holds: Callable[[Sequence[Record]], bool]
-) -> Before:
-    """An apply that dies and leaves a log of which this holds; what was there before it. How many
-    requests come before a moment differs from run to run, so one is tried after the other."""
+    lane: CrashLane, moments: Iterable[Strike], holds: Callable[[Sequence[Record]], bool]
+) -> None:
+    """An apply that dies and leaves a log of which this holds. How many requests come before a
+    moment differs from run to run, so one is tried after the other."""
     for moment in moments:
-        before = lane.declare()
+        lane.declare()
         ended = lane.run(APPLY, moment)
-        if ended.code == KILLED and holds(promises.records_of(lane.folder)):
-            return before
-        assert not tuple(lane.faults(before))
+        if ended.code == KILLED and holds(lane.folder.records()):
+            return
+        assert not tuple(lane.faults())
     raise AssertionError("no run died where it was meant to")
 
 
-def strike(lane: Lane, point: Point, tally: Tally) -> bool:
+def strike(lane: CrashLane, point: Point, tally: Tally) -> bool:
     """Die there, recover, and note what came of it."""
     struck, faults = lane.strike(point)
     call = struck.calls[-1] if struck.calls else "nothing"
@@ -83,19 +82,19 @@ def strike(lane: Lane, point: Point, tally: Tally) -> bool:
     return tally.note(kind, point, faults, died=struck.code == KILLED)
 
 
-def from_outside(lane: Lane, call: str, number: int, tally: Tally) -> bool:
+def from_outside(lane: CrashLane, call: str, number: int, tally: Tally) -> bool:
     """The same at a system call, by strace."""
-    before = lane.declare()
+    lane.declare()
     struck = traced.run(lane, APPLY, call, number)
-    faults = tuple(lane.faults(before))
+    faults = tuple(lane.faults())
     return tally.note(f"strace {call}", (call, number), faults, died=struck.code == KILLED)
 
 
-def outside(lane: Lane) -> list[tuple[str, int]]:
+def outside(lane: CrashLane) -> list[tuple[str, int]]:
     """Every system call of an apply that strace can end it at."""
-    before = lane.declare()
+    lane.declare()
     found = traced.counts(traced.run(lane, APPLY).calls)
-    faults = tuple(lane.faults(before))
+    faults = tuple(lane.faults())
     assert not faults, faults
     return [(call, number) for call, most in found.items() for number in range(1, most + 1)]
 
@@ -109,7 +108,7 @@ class Torn:
     length: int
 
 
-def torn_outcome(lane: Lane, calls: Sequence[str]) -> Torn:
+def torn_outcome(lane: CrashLane, calls: Sequence[str]) -> Torn:
     """An apply that died when its last outcome was durable."""
     appends = [
         number
@@ -118,22 +117,22 @@ def torn_outcome(lane: Lane, calls: Sequence[str]) -> Torn:
     ]
     outcome = appends[-3]  # then come the record of the last look and that of the run's end
     moments = [Strike(outcome + 2 + shift, BEFORE) for shift in SHIFTS]
-    before = die_where(lane, moments, lambda records: records[-1].kind == "outcome")
-    kept = lane.folder.with_name(f"{lane.folder.name}-kept")
-    shutil.copytree(lane.folder, kept)
-    assert not tuple(lane.faults(before))
+    die_where(lane, moments, lambda records: records[-1].kind == "outcome")
+    kept = lane.folder.path.with_name(f"{lane.folder.path.name}-kept")
+    shutil.copytree(lane.folder.path, kept)
+    assert not tuple(lane.faults())
     return Torn(kept, len((kept / promises.LOG).read_bytes().splitlines()[-1]))
 
 
-def cut(lane: Lane, torn: Torn, at: int, tally: Tally) -> bool:
+def cut(lane: CrashLane, torn: Torn, at: int, tally: Tally) -> bool:
     """Cut that outcome behind so many of its bytes, and recover in a folder of its own; the lane
     lends its town only."""
     folder = torn.folder.with_name(f"{torn.folder.name}-{at}")
     shutil.copytree(torn.folder, folder)
     log = folder / promises.LOG
     os.truncate(log, log.stat().st_size - 1 - torn.length + at)
-    copy = Lane(lane.town, folder, lane.prefix)
-    ended = copy.recovered()
+    copy = CrashLane(replace(lane.folder, path=folder), lane.town, lane.prefix)
+    ended = copy.recover()
     records = promises.records_of(folder)
     told = [piece for record in records[-9:] for piece in record.body.get("torn", ())]
     faults = []
@@ -147,10 +146,7 @@ def cut(lane: Lane, torn: Torn, at: int, tally: Tally) -> bool:
     return tally.note("torn record", f"cut at {at}", faults, died=True)
 
 
-Task = Callable[[Lane], bool]
-
-
-def tasks(lane: Lane, random: Random, starts: int, tally: Tally) -> list[Task]:
+def tasks(lane: CrashLane, random: Random, starts: int, tally: Tally) -> list[Task]:
     """Every point, as what one lane does, in an order drawn at random. starts: how many deaths of
     an apply its recoveries are killed after."""
     calls = counted(lane)
@@ -169,9 +165,9 @@ def tasks(lane: Lane, random: Random, starts: int, tally: Tally) -> list[Task]:
     return [partial(tried, task=task, tally=tally) for task in found]
 
 
-def tried(lane: Lane, task: Task, tally: Tally) -> bool:
+def tried(lane: CrashLane, task: Task, tally: Tally) -> bool:
     """A command that hangs is a violation, and not the end of the test."""
     try:
         return task(lane)
-    except (AssertionError, OSError, TimeoutError, subprocess.TimeoutExpired) as error:
+    except (AssertionError, OSError) as error:
         return tally.note("", task, (f"{type(error).__name__}: {error}",), died=False)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ...kit.commands.process_folder import Folder, finish
+from ...kit.commands.process_folder import Folder
 from ...kit.commands.terminal import Terminal
 from ...kit.promises import records_of
 from ...kit.proxy.faults import DRY, REAL, Fault
@@ -202,7 +202,7 @@ def _die(case: Case) -> None:
         assert case.proxy.fired.wait(SECONDS), process.printed()
     finally:
         process.send_signal(signal.SIGKILL)
-        finish(process)
+        process.finish()
 
 
 @contextmanager
@@ -220,7 +220,7 @@ def _locked(case: Case, stage: Stage) -> Iterator[None]:
         yield
     finally:
         process.send_signal(signal.SIGKILL)
-        finish(process)
+        process.finish()
 
 
 def _written(case: Case) -> dict[str, bytes]:

@@ -4,63 +4,53 @@ each."""
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
-
-from confluent_kafka.admin import AdminClient
 
 from kafkaform.audit.event import RecordKind, decode
 
-from ...kit import promises
-from ...kit.commands.process_folder import Folder, finish
-from ...kit.commands.running import Running
-from ...kit.kafka.clusters import make, read
-from ...kit.promises import Before, Thing, World
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Running
+from ...kit.kafka.truth import Observer
+from ...kit.lane import Lane
+from ...kit.promises import Thing, World
 from .desire import Desire
 
 
 @dataclass
-class Lane:
-    """random: decides everything; before: what was there when the round began."""
+class KillLane(Lane):
+    """random: decides everything."""
 
-    folder: Folder
-    admin: AdminClient
+    admin: Observer
     random: Random
     desire: Desire
-    before: Before = field(default_factory=Before)
 
     def prepare(self) -> None:
         """Draw the next configuration, make the topics that it is to adopt, and write it."""
         self.desire = self.desire.next(self.random)
         found = {self.desire.name(s): t for s, t in self.desire.adopted.items()}
-        make(self.admin, {name: (t.partitions, t.config) for name, t in found.items()})
-        self.before = Before.of(self.folder.path, self._live())
-        self.folder.write(self.desire.hcl())
-
-    def start(self) -> Running:
-        return self.folder.start("apply", "-auto-approve", "--concise", "--no-color")
+        self.admin.make({name: (t.partitions, t.config) for name, t in found.items()})
+        self.write(self.desire.hcl())
 
     def settle(self) -> None:
-        """Apply to the end, as often as a user would who is told that something is unknown."""
+        """Apply to the end."""
         ended = self.folder.apply()
         assert ended.code == 0, f"the repeated apply ended with {ended.code}:\n{ended.out}"
 
     def check(self) -> None:
         """The five promises hold, the rows have their owners, and there is nothing to do."""
-        faults = promises.broken(self.folder.path, self._live, self.before, wanted=self._wanted())
+        faults = self.find_broken_promises(self._wanted())
         assert not faults, "\n".join(faults)
         self._owned()
         again = self.folder.plan()
         assert again.code == 0, f"there is still something to do:\n{again.out}"
 
-    def _live(self) -> World:
-        """What the cluster shows."""
+    def world(self) -> World:
         return {
             ("kafka_topic", name): Thing(_told(topic.partitions, topic.config), topic.topic_id)
-            for name, topic in read(self.admin, self.desire.prefix).items()
+            for name, topic in self.admin.topics(self.desire.prefix).items()
         }
 
     def _wanted(self) -> World:
@@ -88,7 +78,7 @@ def strike_later(process: Running, seconds: float, number: int) -> bool:
     """Send the signal after so many seconds; False if the process had ended before."""
     try:
         process.wait(seconds)
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         process.send_signal(number)
         return True
     return False
@@ -144,4 +134,4 @@ def kill(process: Running) -> None:
     """End a process that a failed test left."""
     if process.poll() is None:
         process.send_signal(signal.SIGKILL)
-        finish(process)
+        process.finish()

@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from kafka import KafkaAdminClient
-
 from ...kit import promises
-from ...kit.commands.hot import Hot, Job, serving
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Ended, get_server
 from ...kit.commands.struck import Strike
-from ...kit.kafka import truth
+from ...kit.kafka.truth import Observer, looking
+from ...kit.lane import APPLY, Lane, find_faults
 from ...kit.promises import Before, World
 from . import scenes
 
 TIMEOUT = 2
 """Seconds that an operation may take; a recovery waits for 5 more."""
-APPLY = ("apply", "-auto-approve", "--concise", "--no-color")
 LIFE = 15
 """Rounds of a lane: every command reads the whole log."""
-KILLED = -9
-PARTIAL, UNKNOWN = 5, 6
-REPEATED = 3
-"""How often a user does what a run that ended so advises."""
-_FOLD = r"[\s│]"
-"""Long lines are folded behind a rule."""
-_TOKEN = re.compile(rf"--expect{_FOLD}+([\w.]+(?:{_FOLD}+[\w.]+)*)`")
 
 
 @dataclass(frozen=True)
@@ -44,17 +35,7 @@ class Town:
 
     bootstrap: str
     password: str
-    hot: Hot
-    client: KafkaAdminClient
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended. calls: the names of those that were counted, in order."""
-
-    code: int
-    out: str
-    calls: tuple[str, ...] = ()
+    client: Observer
 
 
 @dataclass(frozen=True)
@@ -70,11 +51,10 @@ class Point:
 
 
 @dataclass
-class Lane:
-    """One folder with objects of its own prefix. number: of the round that it is in."""
+class CrashLane(Lane):
+    """Objects of one prefix, of every sort. number: of the round that it is in."""
 
     town: Town
-    folder: Path
     prefix: str
     number: int = -1
 
@@ -82,57 +62,29 @@ class Lane:
         self, arguments: Sequence[str], strike: Strike | None = None, *, traced: bool = False
     ) -> Ended:
         """Run a command to its end, or to its strike."""
-        trace = self.folder.parent / f"{self.folder.name}.trace"
-        job = self.job(arguments, strike, str(trace) if strike or traced else None)
-        code = self.town.hot.start(job).wait()
-        calls = trace.read_text().splitlines() if job.trace else ()
-        return self.ended(code, job, tuple(line.split()[1] for line in calls))
+        if strike is None and not traced:
+            return self.folder.run(*arguments)
+        trace = self.folder.path.with_name(f"{self.folder.path.name}.trace")
+        ended = self.folder.start(*arguments, strike=strike, trace=trace).finish()
+        return replace(
+            ended, calls=tuple(line.split()[1] for line in trace.read_text().splitlines())
+        )
 
-    def job(
-        self,
-        arguments: Sequence[str],
-        strike: Strike | None = None,
-        trace: str | None = None,
-        *,
-        held: bool = False,
-    ) -> Job:
-        known = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        environment = {**known, scenes.PASSWORD: self.town.password}
-        screen = str(self.folder.parent / f"{self.folder.name}.screen")
-        how = (strike.number, strike.how) if strike else None
-        return Job(tuple(arguments), str(self.folder), environment, screen, how, trace, held)
-
-    def ended(self, code: int, job: Job, calls: tuple[str, ...] = ()) -> Ended:
-        return Ended(code, Path(job.screen).read_text("utf-8", errors="replace"), calls)
-
-    def declare(self) -> Before:
-        """Write the configuration of the next round; what was there before it."""
-        before = Before.of(self.folder, self.world())
+    def declare(self) -> None:
+        """Write the configuration of the next round."""
+        self.before = Before.of(self.folder.path, self.world())
         self.number += 1
         written = scenes.provider(self.town.bootstrap, TIMEOUT)
         written += scenes.text(self.prefix, self.number)
-        (self.folder / "main.kf.hcl").write_text(written, "utf-8")
-        return before
+        (self.folder.path / "main.kf.hcl").write_text(written, "utf-8")
 
     def world(self) -> World:
-        return truth.read(self.town.client, self.prefix, f"{self.prefix}g")
+        return self.town.client.world(self.prefix, f"{self.prefix}g")
 
-    def recovered(self) -> Ended:
-        """Apply to the end, as a user does who is told that something failed or is unknown, or
-        that a secret must be sent once more."""
-        ended = self.run(APPLY)
-        for _ in range(REPEATED):
-            if ended.code not in (PARTIAL, UNKNOWN):
-                break
-            token = _TOKEN.search(ended.out)
-            expected = (f"--expect={re.sub(_FOLD, '', token[1])}",) if token else ()
-            ended = self.run(("apply", *(expected or APPLY[1:2]), *APPLY[2:]))
-        return ended
-
-    def faults(self, before: Before) -> Iterator[str]:
+    def faults(self) -> Iterator[str]:
         """Recover, twice, and look at everything that is promised."""
-        yield from promises.kept(self.folder, before)
-        first = self.recovered()
+        yield from promises.kept(self.folder.path, self.before)
+        first = self.recover()
         if first.code != 0:
             yield f"the recovery ended with {first.code}: {first.out[-2000:]}"
             return
@@ -144,37 +96,36 @@ class Lane:
             yield "the second recovery wrote something"
         if "No changes" not in second.out:
             yield f"the second recovery had something to do: {second.out[-2000:]}"
-        yield from promises.broken(
-            self.folder, self.world, before, wanted=scenes.wanted(self.prefix, self.number)
-        )
+        yield from self.find_broken_promises(scenes.wanted(self.prefix, self.number))
         for ended in (first, second):
-            if "Traceback" in ended.out:
-                yield f"a traceback: {ended.out[-2000:]}"
+            yield from find_faults(ended, self.folder.password)
 
     def _written(self) -> tuple[bytes, bytes]:
-        state, log = self.folder / promises.STATE, self.folder / promises.LOG
+        state, log = (self.folder.path / name for name in (promises.STATE, promises.LOG))
         return state.read_bytes(), log.read_bytes()
 
     def settle(self) -> tuple[str, ...]:
         """A round in which nothing dies."""
-        return tuple(self.faults(self.declare()))
+        self.declare()
+        return tuple(self.faults())
 
     def strike(self, point: Point) -> tuple[Ended, tuple[str, ...]]:
         """A round in which processes die at this point: how the last of them ended, and what of
         the promises did not hold."""
-        before = self.declare()
+        self.declare()
         struck = self.run(APPLY, point.first)
         faults: tuple[str, ...] = ()
         if point.second is not None:
-            faults = promises.kept(self.folder, before)
+            faults = promises.kept(self.folder.path, self.before)
             struck = self.run(APPLY, point.second)
-        return struck, (*faults, *self.faults(before))
+        return struck, (*faults, *self.faults())
 
-    def renewed(self) -> Lane:
+    def renewed(self) -> CrashLane:
         """A lane of this town with another folder and other names, as far as this one."""
-        name = self.folder.name.partition("-")[0]
-        lives = len(list(self.folder.parent.glob(f"{name}-*/"))) + 1
-        fresh = lane(self.town, self.folder.parent, f"{name}-{lives}")
+        path = self.folder.path
+        name = path.name.partition("-")[0]
+        lives = len(list(path.parent.glob(f"{name}-*/"))) + 1
+        fresh = lane(self.town, path.parent, f"{name}-{lives}")
         fresh.begin()
         return fresh
 
@@ -187,32 +138,30 @@ class Lane:
 
 @contextmanager
 def town(bootstrap: str, password: str, scratch: Path) -> Iterator[Town]:
-    """A server that is warm, and a client that looks."""
-    with ExitStack() as stack:
-        hot = stack.enter_context(serving())
-        client = stack.enter_context(truth.looking(bootstrap, password))
-        made = Town(bootstrap, password, hot, client)
+    """A client that looks; and the server has run what all lanes will."""
+    with looking(bootstrap, password) as client:
+        made = Town(bootstrap, password, client)
         warm = lane(made, scratch, "warm")
         for _ in range(scenes.STEADY + 1):
             warm.declare()
             for words in (APPLY, APPLY):
-                job = warm.job(words)
-                code = hot.warm(job)
-                assert code == 0, Path(job.screen).read_text()
+                ended = get_server().run_inside(warm.folder.make_job(words))
+                assert ended.code == 0, ended.out
         yield made
 
 
-def lane(town: Town, scratch: Path, name: str) -> Lane:
-    folder = scratch / name
-    folder.mkdir()
-    return Lane(town, folder, f"crash.{os.getpid()}.{name}.")
+def lane(town: Town, scratch: Path, name: str) -> CrashLane:
+    path = scratch / name
+    path.mkdir()
+    folder = Folder(path, town.bootstrap, town.password)
+    return CrashLane(folder, town, f"crash.{os.getpid()}.{name}.")
 
 
-def lanes(town: Town, scratch: Path, count: int) -> list[Lane]:
+def lanes(town: Town, scratch: Path, count: int) -> list[CrashLane]:
     """Folders in which an apply comes that has everything to do."""
     made = [lane(town, scratch, f"l{number}") for number in range(count)]
     with ThreadPoolExecutor(count) as pool:
-        list(pool.map(Lane.begin, made))
+        list(pool.map(CrashLane.begin, made))
     return made
 
 
@@ -237,18 +186,19 @@ class Tally:
         return not faults
 
 
-def spread(
-    over: Sequence[Lane], tasks: Iterable[Callable[[Lane], bool]], seconds: float = math.inf
-) -> int:
+Task = Callable[[CrashLane], bool]
+
+
+def spread(over: Sequence[CrashLane], tasks: Iterable[Task], seconds: float = math.inf) -> int:
     """Every task, by whichever lane is free; how many were not begun, which after so many seconds
     no task is. A task says whether everything held; a lane in which something did not, or whose
     log has become long, is followed by a new one."""
-    left: SimpleQueue[Callable[[Lane], bool]] = SimpleQueue()
+    left: SimpleQueue[Task] = SimpleQueue()
     for task in tasks:
         left.put(task)
     deadline = time.monotonic() + seconds
 
-    def work(lane: Lane) -> None:
+    def work(lane: CrashLane) -> None:
         while time.monotonic() < deadline:
             if lane.number >= LIFE:
                 lane = lane.renewed()

@@ -18,15 +18,16 @@ from msgspec.structs import asdict
 from kafkaform.state.backend import LockInfo
 
 from ...kit import promises
-from ...kit.commands.hot import REPOSITORY
+from ...kit.commands.server import REPOSITORY
 from ...kit.commands.struck import AFTER, BEFORE, HALF
+from ...kit.lane import APPLY, KILLED
 from . import crashes, lanes, traced
-from .lanes import APPLY, KILLED, Lane, Point, Tally, Town
+from .lanes import CrashLane, Point, Tally, Town
 
 pytestmark = pytest.mark.timeout(600)
 SEED = int(os.environ.get("KAFKAFORM_CRASH_SEED", "20260101"))
 LANES, RECOVERIES, CUTS, MOMENTS = 3, 3, 2, 8
-OUTSIDE = (("fsync", 20), ("sendto", 70))
+OUTSIDE = (("fsync", 20), ("sendto", 50))
 KINDS = {
     *((BEFORE, call) for call in ("ftruncate", "posix_fallocate", "fsync", "unlink", "link")),
     (BEFORE, "replace"),
@@ -37,7 +38,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def over(town: Town, tmp_path_factory: pytest.TempPathFactory) -> list[Lane]:
+def over(town: Town, tmp_path_factory: pytest.TempPathFactory) -> list[CrashLane]:
     """Lanes in which an apply comes that has everything to do."""
     return lanes.lanes(town, tmp_path_factory.mktemp("lanes"), LANES)
 
@@ -50,12 +51,12 @@ def sample(calls: Sequence[str], random: Random) -> list[Point]:
 
 
 @pytest.fixture(scope="module")
-def calls(over: list[Lane]) -> tuple[str, ...]:
+def calls(over: list[CrashLane]) -> tuple[str, ...]:
     """The calls of such an apply, in order."""
     return crashes.counted(over[0])
 
 
-def test_a_crash_at_each_kind_of_call(over: list[Lane], calls: tuple[str, ...]) -> None:
+def test_a_crash_at_each_kind_of_call(over: list[CrashLane], calls: tuple[str, ...]) -> None:
     """SIGKILL before, in the middle of and after writes, syncs, renames, links and sends, of an
     apply and of a recovery: applied again, the five promises hold; once more, and nothing is
     written."""
@@ -73,7 +74,7 @@ def test_a_crash_at_each_kind_of_call(over: list[Lane], calls: tuple[str, ...]) 
 
 
 @pytest.mark.skipif(not traced.installed(), reason=traced.MISSING)
-def test_a_crash_at_a_system_call(over: list[Lane]) -> None:
+def test_a_crash_at_a_system_call(over: list[CrashLane]) -> None:
     """The same from outside, where nothing of the product is replaced."""
     tally = Tally()
     lanes.spread(
@@ -83,20 +84,20 @@ def test_a_crash_at_a_system_call(over: list[Lane]) -> None:
     assert tally.points.total() == len(OUTSIDE)
 
 
-def test_the_owner_of_another_boot(over: list[Lane], calls: tuple[str, ...]) -> None:
+def test_the_owner_of_another_boot(over: list[CrashLane], calls: tuple[str, ...]) -> None:
     """The lock of a run that died with its machine names a process that is somebody else's now:
     the next run takes it, and recovers."""
     lane = over[0]
     moments = crashes.firsts(calls, Random(SEED), MOMENTS)
-    before = crashes.die_where(lane, moments, lambda records: bool(promises.open_intents(records)))
+    crashes.die_where(lane, moments, lambda records: bool(promises.open_intents(records)))
     owner = LockInfo(
         "0123456789ab", "ci", "before-the-reboot", os.getpid(), "2026-01-01T00:00:00Z", "apply"
     )
-    (lane.folder / ".kafkaform" / "lock").write_text(json.dumps(asdict(owner)), "utf-8")
-    assert not tuple(lane.faults(before))
+    (lane.folder.path / ".kafkaform" / "lock").write_text(json.dumps(asdict(owner)), "utf-8")
+    assert not tuple(lane.faults())
 
 
-def test_half_an_outcome(over: list[Lane], calls: tuple[str, ...]) -> None:
+def test_half_an_outcome(over: list[CrashLane], calls: tuple[str, ...]) -> None:
     """An outcome that a crash cut off at any byte is found out again by reading, and what is left
     of it is kept aside and told of."""
     tally, torn = Tally(), crashes.torn_outcome(over[0], calls)

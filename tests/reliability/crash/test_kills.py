@@ -12,10 +12,10 @@ import pytest
 
 from kafkaform.sandbox import Sandbox
 
-from ...kit.commands.process_folder import finish
-from ...kit.kafka.clusters import HELD, client, make, own_sandbox, read
+from ...kit.kafka.clusters import HELD, own_sandbox
+from ...kit.kafka.truth import observe
 from ...kit.promises import pairs
-from .kill_lane import Lane, kill, strike_at_growth
+from .kill_lane import KillLane, kill, strike_at_growth
 from .kills import GROWTHS, SEED, killed, settled_lane
 
 ROUNDS, LANES = 15, 3
@@ -26,15 +26,15 @@ def box(own_brokers: None) -> Iterator[Sandbox]:
     """A broker of its own with topics that are nobody's business, names alike included."""
     with own_sandbox(f"kill-{os.getpid()}", config=HELD) as sandbox:
         foreign = {"bystander": (2, {"retention.ms": "1234567"}), "proof.kill-0s01": (1, {})}
-        admin = client(sandbox)
-        make(admin, foreign)
-        before = {name: read(admin, name)[name] for name in foreign}
+        admin = observe(sandbox)
+        admin.make(foreign)
+        before = {name: admin.topics(name)[name] for name in foreign}
         yield sandbox
-        assert {name: read(admin, name)[name] for name in foreign} == before
+        assert {name: admin.topics(name)[name] for name in foreign} == before
 
 
 @pytest.fixture
-def lane(box: Sandbox, tmp_path: Path) -> Lane:
+def lane(box: Sandbox, tmp_path: Path) -> KillLane:
     """A folder whose first round is applied."""
     return settled_lane(box, tmp_path, tmp_path.name)
 
@@ -50,17 +50,17 @@ def test_kills(box: Sandbox, tmp_path: Path) -> None:
     print(f"{seconds:.0f} s, a full run {found.length:.1f} s; {dict(found.landed)}")
     assert not found.violations, "\n".join(found.violations)
     assert found.landed["open intents"] >= ROUNDS / 10
-    assert found.landed["ended before"] <= ROUNDS / 3
+    assert found.landed.total() - found.landed["ended before"] >= ROUNDS * 2 / 3
 
 
 @pytest.mark.timeout(200)
-def test_sigterm(lane: Lane) -> None:
+def test_sigterm(lane: KillLane) -> None:
     """SIGTERM while batches are sent ends the apply with 143 and everything recorded."""
     lane.prepare()
     process = lane.start()
     try:
         assert strike_at_growth(process, lane.folder, 2, 0.0, signal.SIGTERM)
-        ended = finish(process)
+        ended = process.finish()
     finally:
         kill(process)
     assert ended.code == 143, ended.out
@@ -71,7 +71,7 @@ def test_sigterm(lane: Lane) -> None:
 
 
 @pytest.mark.timeout(200)
-def test_two_at_once(lane: Lane) -> None:
+def test_two_at_once(lane: KillLane) -> None:
     """While one apply runs, another one on the same state gets 7, and harms nothing."""
     lane.prepare()
     first = lane.start()
@@ -79,7 +79,7 @@ def test_two_at_once(lane: Lane) -> None:
         assert strike_at_growth(first, lane.folder, 1, 0.0, signal.SIGSTOP)
         second = lane.folder.apply()
         first.send_signal(signal.SIGCONT)
-        ended = finish(first)
+        ended = first.finish()
     finally:
         kill(first)
     assert second.code == 7, second.out
@@ -88,20 +88,20 @@ def test_two_at_once(lane: Lane) -> None:
 
 
 @pytest.mark.timeout(200)
-def test_started_together(lane: Lane) -> None:
+def test_started_together(lane: KillLane) -> None:
     """Of applies that start in the same moment one does the work; the others get 7, or come
     after it and find nothing to do."""
     for _ in range(3):
         lane.prepare()
         racers = [lane.start() for _ in range(3)]
-        ended = [finish(process) for process in racers]
+        ended = [process.finish() for process in racers]
         codes = sorted(each.code for each in ended)
         assert codes[0] == 0 and set(codes) <= {0, 7}, [each.out for each in ended]
         lane.check()
 
 
 @pytest.mark.timeout(300)
-def test_resume(lane: Lane) -> None:
+def test_resume(lane: KillLane) -> None:
     """A saved plan whose apply was killed is resumed by applying it again, wherever it stopped:
     it ends complete under its one approval, and a third time there is nothing left of it."""
     for growth in range(1, GROWTHS):
@@ -121,7 +121,7 @@ def test_resume(lane: Lane) -> None:
 
 
 @pytest.mark.timeout(200)
-def test_leftovers(lane: Lane) -> None:
+def test_leftovers(lane: KillLane) -> None:
     """Temporary files of a run that was killed while it wrote them are gone after the next one,
     and so is half a record at the end of the log, which is kept aside and told of."""
     for name in (".kafkaform.state.json", ".kafkaform.audit.jsonl", ".kafkaform/.torn-9"):

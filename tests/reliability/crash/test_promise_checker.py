@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ...kit import promises
+from ...kit.lane import APPLY
 from ...kit.promises import Before, Name, Reached, Thing, World
 from . import lanes
-from .lanes import APPLY, Lane, Town
+from .lanes import Town
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -43,11 +44,11 @@ class Round:
 @pytest.fixture(scope="module")
 def whole(town: Town, tmp_path_factory: pytest.TempPathFactory) -> Round:
     """A round that nothing disturbs."""
-    lane: Lane = lanes.lane(town, tmp_path_factory.mktemp("whole"), "whole")
+    lane = lanes.lane(town, tmp_path_factory.mktemp("whole"), "whole")
     assert not lane.settle()
-    before = lane.declare()
+    lane.declare()
     assert lane.run(APPLY).code == 0
-    made = Round(lane.folder, before, lane.world(), ("kafka_topic", f"{lane.prefix}stay"))
+    made = Round(lane.folder.path, lane.before, lane.world(), ("kafka_topic", f"{lane.prefix}stay"))
     assert not made.faults()
     return made
 

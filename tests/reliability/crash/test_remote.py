@@ -22,9 +22,9 @@ from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 
-from ...kit.commands.process_folder import Folder, finish
-from ...kit.commands.running import Running
-from ...kit.kafka.clusters import client, read
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Running
+from ...kit.kafka.truth import observe
 from ...kit.stores import s3
 from ...kit.stores.runner import is_stopped
 
@@ -119,20 +119,20 @@ def test_a_paused_apply_sends_nothing_after_another_took_over(
     place: set[str] = set()
     bucket.always.append(stop)
     running.append(start(one))
-    until(lambda: running[0].poll() is not None or is_stopped(running[0].process.pid or 0))
-    assert running[0].poll() is None, finish(running[0]).out
-    second = finish(start(two))
+    until(lambda: running[0].poll() is not None or is_stopped(running[0].pid))
+    assert running[0].poll() is None, running[0].finish().out
+    second = start(two).finish()
     assert second.code == 0, second.out
     running[0].send_signal(signal.SIGCONT)
-    first = finish(running[0])
+    first = running[0].finish()
     assert first.code == 7, first.out
     assert re.search(r"taken over|another run|given back", first.out), first.out
-    assert set(read(client(broker), prefix)) == {f"{prefix}next"}
+    assert set(observe(broker).topics(prefix)) == {f"{prefix}next"}
     _sound(one)
     one.declare(f"{prefix}next", f"{prefix}paused")
     after = one.apply()
     assert after.code == 0, after.out
-    assert set(read(client(broker), prefix)) == {f"{prefix}next", f"{prefix}paused"}
+    assert set(observe(broker).topics(prefix)) == {f"{prefix}next", f"{prefix}paused"}
 
 
 @pytest.mark.timeout(600)
@@ -155,10 +155,10 @@ def test_many_apply_at_once_and_one_writes(
     crew = [start(computer, "0s") for computer in computers]
     until(lambda: sum(process.poll() is None for process in crew) == 1)
     others_ended.set()
-    ended = [finish(process) for process in crew]
+    ended = [process.finish() for process in crew]
     assert sorted(each.code for each in ended) == [0] + [7] * (RUNNERS - 1), ended
     assert all("is locked by" in each.out for each in ended if each.code == 7)
-    assert set(read(client(broker), prefix)) == {f"{prefix}topic"}
+    assert set(observe(broker).topics(prefix)) == {f"{prefix}topic"}
     assert _sound(computers[0]).count("intent") == 1
     for computer in computers[:2]:
         assert computer.plan().code == 0

@@ -14,6 +14,7 @@ import pytest
 
 from ...kit.stores.runner import Place, judge, often, once, until_stopped
 
+pytestmark = pytest.mark.slow("starts dozens of processes, which wait for leases")
 RUNNERS = 20
 TIMEOUT = 120
 

@@ -25,9 +25,9 @@ from kafkaform_kafka.wire.client import AnswerLost, NotSent
 
 from ...kit.commands.process_folder import Folder
 from ...kit.kafka import sessions as kafka
-from ...kit.kafka.clusters import client, make, read
 from ...kit.kafka.sessions import eventually, login
 from ...kit.kafka.three_brokers import PATIENCE, Brokers, three_brokers
+from ...kit.kafka.truth import observe
 from ...long.mix import mixed
 from .wide import TIMEOUT, Round, Wide, lane, struck
 
@@ -40,11 +40,11 @@ SAMPLE, MOST, SESSIONS = 3, 12, 10
 def brokers(own_brokers: None) -> Iterator[Brokers]:
     """Three, with a topic that is nobody's business."""
     with three_brokers(f"three-{os.getpid()}") as three:
-        admin = client(three.box)
-        make(admin, BYSTANDER)
-        before = read(admin, "bystander")
+        admin = observe(three.box)
+        admin.make(BYSTANDER)
+        before = admin.topics("bystander")
         yield three
-        assert read(admin, "bystander") == before
+        assert admin.topics("bystander") == before
 
 
 @pytest.fixture(scope="module")

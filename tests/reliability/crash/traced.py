@@ -15,10 +15,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from ...kit.commands.hot import PATIENCE
-from .lanes import Ended, Lane
+from ...kit.commands.server import PATIENCE, Ended
+from .lanes import CrashLane
 
 CALLS = (
     "write",
@@ -46,15 +47,14 @@ def installed() -> bool:
     return shutil.which("strace") is not None
 
 
-def run(lane: Lane, arguments: Sequence[str], call: str = "", number: int = 0) -> Ended:
+def run(lane: CrashLane, arguments: Sequence[str], call: str = "", number: int = 0) -> Ended:
     """Run a command to its end, or until it enters this call for the so-manieth time (0: to its
     end); which calls it made, as `thread call`."""
-    told = lane.folder.parent / f"{lane.folder.name}.strace"
+    told = lane.folder.path.with_name(f"{lane.folder.path.name}.strace")
     words = ["strace", "-f", "-o", str(told), "-e", f"trace={','.join(CALLS)}"]
     if number:
         words += ["-e", f"inject={call}:signal=SIGKILL:when={number}"]
-    job = lane.job(arguments, held=True)
-    started = lane.town.hot.start(job)
+    started = lane.folder.start(*arguments, held=True)
     _await_stop(started.pid)
     words += ["-p", str(started.pid)]
     tracer = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
@@ -64,13 +64,12 @@ def run(lane: Lane, arguments: Sequence[str], call: str = "", number: int = 0) -
         assert ATTACHED.search(first), first
         threading.Thread(target=tracer.stderr.read, daemon=True).start()
         os.kill(started.pid, signal.SIGCONT)
-        code = started.wait()
+        started.wait()
     finally:
-        if not started.ended.done():
-            os.kill(started.pid, signal.SIGKILL)
+        started.send_signal(signal.SIGKILL)
         tracer.wait(PATIENCE)
     found = (_LINE.match(line) for line in told.read_text("utf-8", errors="replace").splitlines())
-    return lane.ended(code, job, tuple(f"{each[1]} {each[2]}" for each in found if each))
+    return replace(started.finish(), calls=tuple(f"{m[1]} {m[2]}" for m in found if m))
 
 
 def _await_stop(pid: int) -> None:

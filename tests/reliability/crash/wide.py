@@ -3,9 +3,8 @@ each. Topics without a replication factor are on all three of them."""
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,30 +12,25 @@ from random import Random
 
 from kafkaform.core.value import EMPTY
 
-from ...kit import promises
-from ...kit.commands.process_folder import Ended, Folder, finish
-from ...kit.commands.running import Running
-from ...kit.kafka.clusters import client
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Ended, Running
 from ...kit.kafka.three_brokers import Brokers
-from ...kit.promises import Before, kept
+from ...kit.kafka.truth import observe
+from ...kit.lane import AGAIN, find_faults
+from ...kit.promises import kept
 from .desire import Desire, Topic
-from .kill_lane import Lane
+from .kill_lane import KillLane
 
 TIMEOUT = "3s"
 ATTEMPTS = 10
-CODES = frozenset({0, 1, 4, 5, 6, 8})
-"""How an apply may end under which brokers die."""
 LAG = 60.0
 """Seconds that a broker may lag behind; a test waits only for as long as it does."""
-AGAIN = 4
-"""So many times a user runs the apply again before he asks for help."""
 SECONDS = 120.0
 """A command that takes longer hangs."""
-APPLY = ("apply", "-auto-approve", "--concise", "--no-color")
 
 
 @dataclass
-class Wide(Lane):
+class Wide(KillLane):
     """A lane that adopts nothing, since what another client makes shows at one broker after
     another, and gives no name a second time: a broker that starts again shows a topic with the
     configs of an earlier one of its name (`ConfigurationsDelta` clears what it has in its image,
@@ -56,8 +50,7 @@ class Wide(Lane):
             if topic.group == "made" and slot not in self.gone
         }
         self.desire = replace(drawn, topics=ours, adopted={})
-        self.before = Before.of(self.folder.path, self._live())
-        self.folder.write(self.desire.hcl())
+        self.write(self.desire.hcl())
 
     def _with_always(self, topic: Topic) -> Topic:
         more = {key: self.random.choice(values) for key, values in self.always.items()}
@@ -66,9 +59,7 @@ class Wide(Lane):
     def check(self) -> None:
         """The five promises hold and there is nothing to do; a broker that was started again may
         show the past for longer than others do."""
-        faults = promises.broken(
-            self.folder.path, self._live, self.before, wanted=self._wanted(), patience=LAG
-        )
+        faults = self.find_broken_promises(self._wanted(), patience=LAG)
         assert not faults, "\n".join(faults)
         again = planned(self.folder)
         assert again.code == 0, f"there is still something to do:\n{again.out}"
@@ -105,7 +96,7 @@ def lane(
     """A folder whose first round is applied. servers: those that its provider names."""
     path.mkdir(parents=True, exist_ok=True)
     folder = Folder(path, servers or brokers.servers, brokers.box.admin_password, TIMEOUT)
-    made = Wide(folder, client(brokers.box), Random(seed), Desire(f"{name}-"), always=always)
+    made = Wide(folder, observe(brokers.box), Random(seed), Desire(f"{name}-"), always=always)
     made.prepare()
     made.settle()
     made.check()
@@ -129,7 +120,7 @@ def struck(lanes: Sequence[Wide], strike: Strike, back: Callable[[], None], grow
         timed = [end.result() for end in ends]
     done = Round([ended for ended, _ in timed], longest=max(seconds for _, seconds in timed))
     for each, ended in zip(lanes, done.first, strict=True):
-        done.violations += shown(ended, each.folder.password)
+        done.violations += find_faults(ended, each.folder.password)
         done.violations += kept(each.folder.path, each.before)
     back()
     with ThreadPoolExecutor(len(lanes)) as pool:
@@ -143,7 +134,7 @@ def struck(lanes: Sequence[Wide], strike: Strike, back: Callable[[], None], grow
 def _timed(process: Running) -> tuple[Ended, float]:
     """How it ended, and after how many seconds from now."""
     begun = time.monotonic()
-    return finish(process, SECONDS), time.monotonic() - begun
+    return process.finish(SECONDS), time.monotonic() - begun
 
 
 def recovered(lane: Wide) -> tuple[Ended, list[str], float]:
@@ -152,9 +143,9 @@ def recovered(lane: Wide) -> tuple[Ended, list[str], float]:
     faults: list[str] = []
     longest = 0.0
     for _ in range(AGAIN):
-        ended, seconds = _timed(lane.folder.start(*APPLY))
+        ended, seconds = _timed(lane.start())
         longest = max(longest, seconds)
-        faults += shown(ended, lane.folder.password)
+        faults += find_faults(ended, lane.folder.password)
         if ended.code == 0:
             break
     else:
@@ -164,20 +155,6 @@ def recovered(lane: Wide) -> tuple[Ended, list[str], float]:
     except AssertionError as broken:
         faults.append(f"{lane.desire.prefix}: {broken}")
     return ended, faults, longest
-
-
-def shown(ended: Ended, password: str) -> Iterator[str]:
-    """What is wrong with how a command ended and what it said."""
-    if ended.code == -signal.SIGKILL:
-        return  # it was struck itself
-    if ended.code not in CODES:
-        yield f"it ended with {ended.code}:\n{ended.out}"
-    if "Traceback" in ended.out or "unexpectedly" in ended.out:
-        yield f"a fault of ours:\n{ended.out}"
-    if password in ended.out:
-        yield "a password was shown"
-    if ended.code and "Error: " not in ended.out:
-        yield f"it ended with {ended.code} and did not say why:\n{ended.out}"
 
 
 def until_growth(folder: Folder, process: Running, times: int) -> bool:

@@ -43,12 +43,12 @@ def main(folder: Path) -> int:
         return _said(empty and "the disk is full" in first.said, first)
     if first.code:
         return _said(False, first)
-    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True, timeout=20)
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True, timeout=120)
     before = world(where.cluster)
     closed = applied(where, SECOND)
     if closed.code != 9 or "read-only" not in closed.said or world(where.cluster) != before:
         return _said(False, closed)
-    subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True, timeout=20)
+    subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True, timeout=120)
     return _said(applied(where, SECOND).code == 0, closed)
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.record_bodies import make_state_edit
+from kafkaform.audit.record_bodies import make_state_edit_body
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Desired
@@ -85,7 +85,7 @@ def test_a_damaged_state_names_the_way_back(where: House, tmp_path: Path) -> Non
     assert command is not None
     source = Path(shlex.split(command[1])[1])
     assert decode(whole, "s").serial - decode(source.read_bytes(), "b").serial in (0, 1)
-    subprocess.run(command[1], shell=True, check=True, timeout=20)
+    subprocess.run(command[1], shell=True, check=True, timeout=120)
     assert unrecovered(where, tmp_path, SECOND, before, world(where.cluster)) == []
     assert decode(state.read_bytes(), "s").objects == decode(whole, "s").objects
 
@@ -168,7 +168,7 @@ def _let_go(where: House, folder: Path, address: str) -> None:
     after = drop_address(loaded.state, address)
     rows = compare_rows(loaded.state, after)
     record = journal.write(
-        RecordKind.STATE, make_state_edit(9, loaded.version or "", "state rm", rows)
+        RecordKind.STATE, make_state_edit_body(9, loaded.version or "", "state rm", rows)
     )
     anchored = set_head(after, Head(record.seq, record.hash))
     backend.save(count_change(loaded.state, anchored), loaded.version)

@@ -17,6 +17,7 @@ from .scene import FIRST, applied, lived
 from .test_power_loss import new
 
 
+@pytest.mark.slow("applies once for each operation of the disk")
 def test_every_operation_can_fail(tmp_path: Path) -> None:
     """Each operation fails once or from then on, with one of six errors: exit code 9, or the
     operation was not needed; nothing is appended to a log whose write or fsync failed; the next

@@ -61,6 +61,7 @@ def _at(folder: Path, at: Moment) -> House:
     return where
 
 
+@pytest.mark.slow("begins a second run at each write of another")
 def test_no_fork_loses_anything(tmp_path: Path) -> None:
     """At each append, save and request of a run a second one begins, and both write. Every log that
     breaks is refused with the way out; mended, it has all records of both runs, the copy has every

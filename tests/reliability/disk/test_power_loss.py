@@ -81,7 +81,9 @@ def torn(recorder: Recorder) -> None:
     killed_at(17, half=True)(recorder)
 
 
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize(
+    "story", ["first", pytest.param("second", marks=pytest.mark.slow("looks at many images"))]
+)
 def test_power_is_lost(tmp_path: Path, story: str) -> None:
     """A sample of the images of a whole run: nothing is lost (NL1-NL5), and a second apply has
     nothing to do."""

@@ -93,6 +93,7 @@ def moments(folder: Path, said: Desired) -> list[Moment]:
     ]
 
 
+@pytest.mark.slow("begins a second run at each write of another")
 def test_two_runs_after_the_lock_file_was_removed(tmp_path: Path) -> None:
     """At every append, save and request of a run: the second run succeeds, the first one writes
     nothing from then on and ends with 7, the log verifies with the state's anchor in it, and a

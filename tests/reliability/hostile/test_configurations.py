@@ -215,7 +215,10 @@ def test_places(name: str, arena: Arena, tmp_path: Path) -> None:
         assert "root:" not in json.dumps(item)  # what /etc/passwd begins with
 
 
-@pytest.mark.parametrize("what", ["a pipe", "a link out", "a device", "a large file", "many files"])
+MANY = pytest.param("many files", marks=pytest.mark.slow("makes ten thousand files"))
+
+
+@pytest.mark.parametrize("what", ["a pipe", "a link out", "a device", "a large file", MANY])
 def test_configuration_files(what: str, arena: Arena, tmp_path: Path) -> None:
     """What is no file of the folder is not read as its configuration."""
     folder = tmp_path / "in"

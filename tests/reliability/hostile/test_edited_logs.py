@@ -8,7 +8,8 @@ import json
 import os
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -76,12 +77,29 @@ class _NoWait(SystemClock):
         return super().monotonic() + self.passed
 
 
+@pytest.fixture(scope="module")
+def pasts() -> list[tuple[Past, dict[str, bytes]]]:
+    """One past and its files, once it is made."""
+    return []
+
+
 @pytest.fixture
-def past(here: Here) -> Past:
+def past(here: Here, pasts: list[tuple[Past, dict[str, bytes]]]) -> Past:
     """A log with every kind of record but a mended fork, with a move and its throttle under way."""
     for place in ("kafkaform.workflow.workspace", "kafkaform.cli.commands.state"):
         here.monkeypatch.setattr(f"{place}.SystemClock", _NoWait)
-    cluster = cluster_of()
+    if not pasts:
+        pasts.append((_live(here, cluster_of()), here.files()))
+    [(found, files)] = pasts
+    for name, data in files.items():
+        here.write(name, data)
+    found = replace(found, cluster=copy.deepcopy(found.cluster))
+    edited.simulate(here.monkeypatch, found.cluster)
+    return found
+
+
+def _live(here: Here, cluster: SimulatedCluster) -> Past:
+    """The commands that leave it."""
     edited.simulate(here.monkeypatch, cluster)
     here.write("main.kf.hcl", THROTTLED + MOVES)
     here.done("apply", *YES.split())
@@ -101,8 +119,10 @@ def run_all(here: Here, past: Past, log: bytes, state: bytes | None) -> dict[str
     for command in COMMANDS:
         for name in (STATE, LOG, "pushed.json", "pushed.audit.jsonl"):
             (here.path / name).unlink(missing_ok=True)
-        cluster = copy.deepcopy(past.cluster)
-        here.monkeypatch.setattr(Registry, "load", lambda self, name, c=cluster: MemoryProvider(c))
+        copied = cache(partial(copy.deepcopy, past.cluster))  # few commands need one
+        here.monkeypatch.setattr(
+            Registry, "load", lambda self, name, copied=copied: MemoryProvider(copied())
+        )
         pushed = command.startswith("state push")
         here.write("pushed.audit.jsonl" if pushed else LOG, log)
         if state is not None:

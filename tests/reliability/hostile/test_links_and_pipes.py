@@ -18,7 +18,7 @@ from kafkaform.core.errors import KafkaformError, StorageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform.state.model import make_state
+from kafkaform.state.model import State
 from kafkaform.workflow.plan_files import load_plan, save_file
 from kafkaform.workflow.workspace import read_log
 
@@ -71,8 +71,8 @@ def _apply(folder: Path) -> None:
         sink.check_writable()
         log = story.journal(sink, "r")
         log.write(RecordKind.STATE, FrozenMap(n=1))
-        version = backend.save(make_state("lineage"), loaded.version)
-        backend.save(replace(make_state("lineage"), serial=1), version)
+        version = backend.save(State("lineage"), loaded.version)
+        backend.save(replace(State("lineage"), serial=1), version)
 
 
 def _plan(folder: Path) -> None:

@@ -33,6 +33,7 @@ from kafkaform.core.change import (
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Desired, Facts, Identity, Lifecycle, Output, Pending
+from kafkaform.core.risk import Risk
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import decode, encode
@@ -54,6 +55,7 @@ NOUNS: Mapping[str, type[Any]] = {
     "row": Ownership,
     "step": Step,
     "request": Request,
+    "risk": Risk,
     "block": Blocker,
     "impact": Impact,
     "output change": OutputChange,

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.core.clock import SystemClock
 from kafkaform.workflow.configuration.untrusted import name_variable
+from kafkaform_kafka.connection import native
 from kafkaform_kafka.connection.settings import CONFIG
 
 from ...kit.commands.folder import Folder
@@ -24,9 +26,10 @@ CANARY = "canary-4f1d9b"
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of whoever runs the tests."""
+    """No settings of whoever runs the tests, and no patience."""
     for name in [name for name in os.environ if name.startswith("KAFKAFORM_KAFKA")]:
         monkeypatch.delenv(name)
+    monkeypatch.setattr(native, "SETTLED", 0.1)  # nobody here is a broker that may come yet
 
 
 # ── where it connects to ────────────────────────────────────────────────────────────────
@@ -170,7 +173,7 @@ def test_functions_read_nothing(here: Here, command: str) -> None:
     said = here.fails(*arguments)
     for number in range(len(CALLS)):
         assert f"on main.kf.hcl:{number + 2}:" in said
-    assert said.count("reading files is turned off for this run") == len(CALLS)
+    assert said.count("Reading files is turned off for this run") == len(CALLS)
     assert CANARY not in said
 
 
@@ -375,6 +378,7 @@ def test_a_backend_block_decides_nothing(here: Here, listener: Listener, untrust
     here.monkeypatch.setenv(BOOTSTRAP, "127.0.0.1:1")
     here.monkeypatch.setenv("AWS_ACCESS_KEY_ID", CANARY)
     here.monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
+    here.monkeypatch.setattr(SystemClock, "sleep", lambda self, seconds: None)
     same = block('bootstrap_servers = ["127.0.0.1:1"]')
     here.write("main.kf.hcl", BACKEND.format(address=listener.address) + same + TOPIC)
     here.run(*PLAN if untrusted else ("plan",))

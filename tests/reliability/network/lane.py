@@ -3,29 +3,26 @@ on without, and looks whether anything was lost."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from kafkaform_kafka.session import KafkaSession
-
-from ...kit.commands.process_folder import Ended, Folder, finish
-from ...kit.promises import Before, broken
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Ended
+from ...kit.kafka.truth import Observer
+from ...kit.lane import AGAIN, APPLY, CODES, Lane, find_faults, recover
+from ...kit.promises import Name, World
 from ...kit.proxy import rewrite
+from ...kit.proxy.answers import Passed
 from ...kit.proxy.faults import NEVER_ARRIVES, REAL, Fault
 from ...kit.proxy.frames import WRITES
-from ...kit.proxy.proxy import Passed, Proxy
-from . import truth, wish
+from ...kit.proxy.proxy import Proxy
+from . import forwarded, wish
 
 TIMEOUT = "2s"
 """The operation timeout. A client waits for 15 s longer before it gives an answer up."""
-CODES = frozenset({0, 1, 4, 5, 6, 8})
-"""How an apply may end that met a fault of the broker or of the network."""
-AGAIN = 4
-"""So many times a user runs the apply again before he asks for help."""
 SECONDS = 150.0
 """A command that takes longer hangs."""
 READS = {
@@ -39,8 +36,7 @@ READS = {
     "DeleteAcls": "DescribeAcls",
 }
 """API that writes -> the one that shows whether it did."""
-APPLY = ("apply", "-auto-approve", "--concise", "--no-color")
-_TOKEN = re.compile(r"apply --expect (\S+?)`")
+FAILED = CODES - {0}
 
 
 class Box(Protocol):
@@ -69,13 +65,12 @@ class Round:
 
 
 @dataclass
-class Lane:
+class FaultLane(Lane):
     """prefix: of all names; key: see `wish.KEY`; generation: the one that is live; topics:
     name of each topic id; settled: requests of the runs that ended the last round."""
 
-    folder: Folder
     proxy: Proxy
-    session: KafkaSession
+    observer: Observer
     prefix: str
     key: tuple[str, int] | None
     generation: int = 0
@@ -90,33 +85,33 @@ class Lane:
         assert ended.code == 0, ended.out
 
     def _declare(self) -> None:
-        self.folder.write(wish.declared(self.prefix, self.generation, self.key))
+        self.write(wish.declared(self.prefix, self.generation, self.key))
 
-    def world(self) -> truth.World:
+    def world(self) -> World:
         """What the cluster has of this lane; ids of topics are remembered."""
-        found = truth.world(self.session, self.prefix, self.key[0] if self.key else None)
+        found = self.observer.world(
+            self.prefix, f"{self.prefix}keep", self.key[0] if self.key else ""
+        )
         for (kind, name), thing in found.items():
             if kind == "kafka_topic" and thing.incarnation:
                 self.topics[thing.incarnation] = name
         return found
 
-    def next(self) -> Before:
-        """Declare the next generation; what is there now."""
-        before = Before.of(self.folder.path, self.world())
+    def next(self) -> None:
+        """Declare the next generation."""
         self.generation += 1
         self._declare()
-        return before
 
     def round(self, *faults: Fault) -> Round:
         """The next generation, applied against these faults and then without."""
-        before = self.next()
+        self.next()
         self.proxy.arm(*faults)
         started = time.monotonic()
-        first = finish(self.folder.start(*APPLY), SECONDS)
+        first = self.start().finish(SECONDS)
         taken = time.monotonic() - started
         struck = self.proxy.all_struck
         passed = self.proxy.disarm()
-        violations = tuple(self.after(before, first, passed))
+        violations = tuple(self.after(first, passed))
         if struck and first.code == 0 and any(_leaves_undone(fault) for fault in faults):
             violations += (f"it ended with 0 and something was not done:\n{first.out}",)
         told = ", ".join(map(str, faults))
@@ -129,19 +124,16 @@ class Lane:
             tuple(f"{where}: {text}" for text in violations),
         )
 
-    def after(self, before: Before, first: Ended, passed: list[Passed]) -> Iterator[str]:
+    def after(self, first: Ended, passed: list[Passed]) -> Iterator[str]:
         """Run it again, without faults, until it ends with 0; what of the promises does not
         hold then. passed: the requests of the first run."""
-        yield from _shown(first, self.folder.password)
-        runs, last = 1, first
-        while last.code != 0 and runs <= AGAIN:
-            last = self._again(last)
-            yield from _shown(last, self.folder.password)
-            runs += 1
-        if last.code:
-            yield f"run {runs} still ended with {last.code}:\n{last.out}"
+        runs = [first, *(recover(self.folder, first, FAILED) if first.code else ())]
+        for ended in runs:
+            yield from find_faults(ended, self.folder.password)
+        if runs[-1].code:
+            yield f"run {len(runs)} still ended with {runs[-1].code}:\n{runs[-1].out}"
         self.settled = self.proxy.disarm()
-        yield from self._broken(before, [*passed, *self.settled])
+        yield from self._broken([*passed, *self.settled])
 
     def quiet(self) -> Iterator[str]:
         """What a plan still wants; one that a busy computer kept from reading is asked again."""
@@ -151,17 +143,11 @@ class Lane:
         if plan.code:
             yield f"{self.prefix}{self.generation}: a plan ends with {plan.code}:\n{plan.out}"
 
-    def _again(self, last: Ended) -> Ended:
-        """Run it again, the way that the last run advised."""
-        if (advised := _TOKEN.search(" ".join(last.out.replace("│", " ").split()))) is not None:
-            return self.folder.run("apply", "--expect", advised[1], "--concise", "--no-color")
-        return self.folder.run(*APPLY)
-
-    def _broken(self, before: Before, passed: list[Passed]) -> Iterator[str]:
+    def _broken(self, passed: list[Passed]) -> Iterator[str]:
         """What does not hold of the promises."""
         self.world()  # ids of topics that this round made
-        forwarded = list(truth.reached(passed, self.folder.log, before.seq, self.topics))
-        yield from broken(self.folder.path, self.world, before, reached=forwarded)
+        came = list(forwarded.reached(passed, self.folder.log, self.before.seq, self.topics))
+        yield from self.find_broken_promises(reached=came)
         wanted = wish.names(self.prefix, self.generation, self.key)
         if (there := set(self.world())) != wanted:
             yield f"there is {there - wanted} and not {wanted - there}"
@@ -169,7 +155,7 @@ class Lane:
 
     def _blindly(self, passed: Sequence[Passed]) -> Iterator[str]:
         """Items that were sent again before anybody looked, and deletes by name."""
-        unread: set[tuple[str, truth.Name]] = set()
+        unread: set[tuple[str, Name]] = set()
         for one in passed:
             api = one.request.api
             unread = {(other, name) for other, name in unread if READS[other] != api}
@@ -178,7 +164,7 @@ class Lane:
             for item in rewrite.items(one.request):
                 if api == "DeleteTopics" and item.name is not None:
                     yield f"a topic was deleted by its name, {item.name}"
-                sent = (api, truth.called(api, item, self.topics))
+                sent = (api, forwarded.called(api, item, self.topics))
                 if sent in unread:
                     yield f"NL3 {sent} was sent again and not looked at before"
                 if one.fault is None or one.fault.kind not in ("refuse", "refuse one", "throttle"):
@@ -191,25 +177,13 @@ def _leaves_undone(fault: Fault) -> bool:
     return fault.api in WRITES and fault.kind in kinds and fault.phase == REAL
 
 
-def _shown(ended: Ended, password: str) -> Iterator[str]:
-    """What is wrong with how a command ended and what it said."""
-    if ended.code not in CODES:
-        yield f"the apply ended with {ended.code}:\n{ended.out}"
-    if "Traceback" in ended.out or "Unhandled" in ended.out:
-        yield f"a traceback:\n{ended.out}"
-    if password in ended.out:
-        yield "a password was shown"
-    if ended.code and "rror" not in ended.out and "run" not in ended.out:
-        yield f"it ended with {ended.code} and did not say why:\n{ended.out}"
-
-
 def lane(
-    box: Box, proxy: Proxy, session: KafkaSession, path: Path, prefix: str, *, alone: bool = False
-) -> Lane:
+    box: Box, proxy: Proxy, observer: Observer, path: Path, prefix: str, *, alone: bool = False
+) -> FaultLane:
     """A lane whose first generation is live. prefix: of all its names; alone: it also has the
     configs of broker and cluster, which can be only one lane's."""
     path.mkdir(parents=True, exist_ok=True)
     folder = Folder(path, proxy.bootstrap, box.admin_password, TIMEOUT)
-    made = Lane(folder, proxy, session, prefix, wish.KEY if alone else None)
+    made = FaultLane(folder, proxy, observer, prefix, wish.KEY if alone else None)
     made.begin()
     return made

@@ -22,7 +22,6 @@ from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import KafkaformError, exit_code
 from kafkaform.core.resource import Depth, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.registry import Registry
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.operations import apply_changes
@@ -38,6 +37,8 @@ from kafkaform_kafka.memory import (
 )
 
 from ...kit import promises
+from ...kit.commands.server import Ended
+from ...kit.lane import AGAIN, LEFT, REFUSED, find_token
 from ...kit.promises import Before, Thing, World
 from ...kit.simulated.engine import Screen
 from ..crash import scenes
@@ -56,9 +57,7 @@ KEYS = {
     "kafka_group_config": ("group", "config"),
 }
 """Kind -> what `scenes.wanted` says of it."""
-ERROR, REFUSED, PARTIAL, UNKNOWN = 1, 4, 5, 6
-REPEATED = 3
-"""How often a user does what a run that ended so advises."""
+ERROR = 1
 LIFE = 12
 """Rounds of a lane: every command reads the whole log."""
 WRITES = frozenset(
@@ -78,15 +77,6 @@ BEFORE, AFTER, EMPTY = "before", "after", "empty"
 LOOKS = (BEFORE, AFTER, EMPTY, AFTER)
 """In turn; not as many as there are fates, so that each of them meets each."""
 NEVER = "never"
-_TOKEN = re.compile(r"--expect\s+(\S+?)`")
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended. out: what it told."""
-
-    code: int
-    out: str = ""
 
 
 class Watched(SimulatedCluster):
@@ -102,7 +92,7 @@ class Watched(SimulatedCluster):
 
 
 @dataclass
-class Lane:
+class SwapLane:
     """One folder and its cluster, from round to round. number: of the round it is in."""
 
     folder: Path
@@ -128,17 +118,16 @@ class Lane:
         except KafkaformError as fault:
             error = fault
         if error is None:
-            return Ended(0)
+            return Ended(0, "")
         return Ended(exit_code(error), f"{error.message} {error.advice}")
 
     def recovered(self) -> Ended:
         """Apply until it is done, as a user who does what each run advises."""
         ended = self.apply()
-        for _ in range(REPEATED):
-            if ended.code not in (PARTIAL, UNKNOWN):
+        for _ in range(AGAIN):
+            if ended.code not in LEFT:
                 break
-            token = _TOKEN.search(ended.out)
-            ended = self.apply(token[1] if token else None)
+            ended = self.apply(find_token(ended))
         return ended
 
     def world(self) -> World:
@@ -151,8 +140,8 @@ class Lane:
         return [path.read_bytes() for path in paths]
 
     def _space(self) -> Workspace:
-        configuration = read_configuration(self.folder, Inputs(), Registry())
-        desired = configuration.evaluate_desired()
+        configuration = read_configuration(self.folder, Inputs())
+        desired = configuration.evaluate().desired
         assert not has_errors(desired.diagnostics), desired.diagnostics
         providers: dict[str, Any] = dict.fromkeys(desired.providers, MemoryProvider(self.cluster))
         state, log = self.folder / promises.STATE, self.folder / promises.LOG
@@ -194,13 +183,13 @@ def _own(cluster: SimulatedCluster, thing: Any) -> Any:
     return replace(thing, id=cluster.new_id()) if isinstance(thing, SimulatedTopic) else thing
 
 
-def other_cluster(lane: Lane, what: str) -> SimulatedCluster:
+def other_cluster(lane: SwapLane, what: str) -> SimulatedCluster:
     """The one that begins to answer during the apply that is due in the lane."""
     if what == BEFORE:
         return twin(lane.cluster)
     if what == EMPTY:
         return SimulatedCluster(clock=lane.cluster.clock, cluster_id=THEIRS)
-    ahead = Lane(lane.folder.with_name(f"{lane.folder.name}-ahead"), _copy(lane.cluster))
+    ahead = SwapLane(lane.folder.with_name(f"{lane.folder.name}-ahead"), _copy(lane.cluster))
     shutil.copytree(lane.folder, ahead.folder)
     ended = ahead.recovered()
     assert ended.code == 0, ended.out
@@ -237,10 +226,10 @@ class Tally:
     violations: list[str] = field(default_factory=list)
 
 
-def begin(folder: Path) -> Lane:
+def begin(folder: Path) -> SwapLane:
     """A lane in which an apply comes that has everything to do."""
     folder.mkdir(parents=True)
-    lane = Lane(folder, Watched(SimulatedClock(), OURS))
+    lane = SwapLane(folder, Watched(SimulatedClock(), OURS))
     for _ in range(scenes.STEADY):
         lane.declare()
         ended = lane.recovered()
@@ -248,7 +237,7 @@ def begin(folder: Path) -> Lane:
     return lane
 
 
-def requests(lane: Lane) -> list[str]:
+def requests(lane: SwapLane) -> list[str]:
     """The names of all requests of the next round's apply, which nothing disturbs."""
     lane.declare()
     ended = lane.apply()
@@ -267,7 +256,7 @@ def around(numbers: Iterable[int]) -> list[Point]:
     return [Point(*pair, what) for pair, what in zip(pairs, cycle(LOOKS), strict=False)]
 
 
-def strike(lane: Lane, point: Point, tally: Tally) -> None:
+def strike(lane: SwapLane, point: Point, tally: Tally) -> None:
     """One round: the other cluster comes at this point, stays for one more apply, and goes."""
     before = lane.declare()
     other = other_cluster(lane, point.what)
@@ -297,7 +286,7 @@ def strike(lane: Lane, point: Point, tally: Tally) -> None:
     tally.violations += [f"{point} ({name}): {fault}" for fault in faults]
 
 
-def _ended(lane: Lane, first: Ended, point: Point, before: Before) -> Iterator[str]:
+def _ended(lane: SwapLane, first: Ended, point: Point, before: Before) -> Iterator[str]:
     """What is wrong with how the apply ended, and with what it recorded. With its last request no
     swap matters any more; what died with one of a dry run or of a plan may end those with 1."""
     records = promises.records_of(lane.folder)[before.seq :]
@@ -313,7 +302,7 @@ def _ended(lane: Lane, first: Ended, point: Point, before: Before) -> Iterator[s
         yield f"it does not name both clusters: {first.out}"
 
 
-def _refused(lane: Lane) -> Iterator[str]:
+def _refused(lane: SwapLane) -> Iterator[str]:
     """While the other cluster answers, an apply is refused and writes nothing."""
     if lane.cluster.answering is lane.cluster:
         return

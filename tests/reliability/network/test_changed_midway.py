@@ -14,29 +14,27 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from kafka import KafkaAdminClient
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.sandbox import ports
 
 from ...kit import promises
-from ...kit.commands.process_folder import Ended, Folder, finish
-from ...kit.commands.running import Running
-from ...kit.kafka import doors, truth
+from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Ended, Running
+from ...kit.kafka import doors
 from ...kit.kafka.clusters import HELD, own_sandbox
 from ...kit.kafka.quota_user import account
+from ...kit.kafka.truth import Observer, looking
+from ...kit.lane import APPLY, PARTIAL, REFUSED, UNKNOWN
 from ...kit.promises import Before
-from ...kit.proxy.gate import SECONDS, Gate, gated
-from ..crash.lanes import APPLY, PARTIAL, UNKNOWN
+from ...kit.proxy.faults import Fault
+from ...kit.proxy.frames import WRITES
+from ...kit.proxy.proxy import SECONDS, Proxy, proxying
 
-REFUSED = 4
 PASSWORD = "of-the-runner"
-CREATE_ACLS = 30
 SCRAM = "kafka_user_scram_credential"
 ACL_FAULT = {True: "CLUSTER_AUTHORIZATION_FAILED", False: "TRANSPORT"}
-WRITING = frozenset({19, 20, 30, 31, 33, 37, 44, 49, 51})
-"""Requests that change something: topics, ACLs, configs, partitions, quotas, SCRAM users."""
 PROVIDER = """\
 provider "kafka" {{
   bootstrap_servers = ["{bootstrap}"]
@@ -80,32 +78,32 @@ resource "kafka_acl" "a" {{
 
 @dataclass
 class Scene:
-    """A folder whose provider connects through a gate, and another client that looks."""
+    """A folder whose provider connects through a proxy, and another client that looks."""
 
     box: sandbox.Sandbox
-    gate: Gate
+    proxy: Proxy
     folder: Folder
     prefix: str
-    client: KafkaAdminClient
+    client: Observer
     before: Before = field(default_factory=Before)
 
     def write(self, more: str) -> None:
         """The configuration. more: how its provider connects."""
-        text = PROVIDER.format(bootstrap=self.gate.bootstrap, more=more)
+        text = PROVIDER.format(bootstrap=self.proxy.bootstrap, more=more)
         blocks = BLOCKS.format(prefix=self.prefix)
         (self.folder.path / "main.kf.hcl").write_text(text + blocks, "utf-8")
 
     def until_held(self) -> Running:
         """Begin an apply, and wait until its second batch is about to reach the broker."""
         self.before = Before.of(self.folder.path, self.world())
-        self.gate.hold(CREATE_ACLS)
+        self.proxy.arm(Fault("CreateAcls", "wait"))
         process = self.folder.start(*APPLY)
-        assert self.gate.arrived.wait(SECONDS), finish(process, 1).out
+        assert self.proxy.fired.wait(SECONDS), process.finish(1).out
         assert self.kinds().count("outcome") == 1
         return process
 
     def world(self) -> promises.World:
-        return truth.read(self.client, f"{self.prefix}-")
+        return self.client.world(f"{self.prefix}-")
 
     def files(self) -> list[bytes]:
         """State and log."""
@@ -143,11 +141,16 @@ def scene(
 ) -> Iterator[Scene]:
     path.mkdir()
     with (
-        gated(box.brokers[0].ports.client, tls) as gate,
-        truth.looking(box.bootstrap, box.admin_password) as client,
+        proxying(box.brokers[0].ports.client, tls=tls) as proxy,
+        looking(box.bootstrap, box.admin_password) as client,
     ):
-        folder = Folder(path, gate.bootstrap, password)
-        yield Scene(box, gate, folder, prefix, client)
+        folder = Folder(path, proxy.bootstrap, password)
+        yield Scene(box, proxy, folder, prefix, client)
+
+
+def writes(proxy: Proxy) -> list[str]:
+    """Requests that change something, dry runs among them, and came."""
+    return [p.request.api for p in proxy.passed if p.request.api in ("AlterConfigs", *WRITES)]
 
 
 def said(ended: Ended) -> str:
@@ -173,9 +176,9 @@ def test_a_login_is_revoked(box: sandbox.Sandbox, tmp_path: Path, connected: boo
         rights.close()
         _until_gone(it.client, user)
         if not connected:
-            it.gate.cut()
-        it.gate.release(passes=connected)
-        ended = finish(process)
+            it.proxy.cut()
+        it.proxy.release(passes=connected)
+        ended = process.finish()
         assert ended.code == (PARTIAL if connected else UNKNOWN), ended.out
         told = "a right on the cluster is missing" if connected else "no answer to CreateAcls"
         assert f"kafka_acl.a {ACL_FAULT[connected]}: {told}" in said(ended)
@@ -194,11 +197,11 @@ def _no_login(it: Scene) -> None:
     assert it.files() == before
 
 
-def _until_gone(client: KafkaAdminClient, user: str) -> None:
+def _until_gone(client: Observer, user: str) -> None:
     """Wait until the broker has forgotten what the user was allowed."""
     deadline = time.monotonic() + SECONDS
-    while user in client.describe_user_scram_credentials() or any(
-        name[1].startswith(f"User:{user}|") for name, _ in truth._acls(client, user)
+    while user in client.pure.describe_user_scram_credentials() or any(
+        key.startswith(f"User:{user}|") for _, key in client.acls(user)
     ):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -217,12 +220,12 @@ def test_a_certificate_is_rotated(box: sandbox.Sandbox, tmp_path: Path) -> None:
         it.write(OVER_TLS.format(ca=first.with_suffix(".ca")))
         process = it.until_held()
         context.load_cert_chain(second.with_suffix(".pem"))
-        it.gate.cut()
-        it.gate.release(passes=False)
-        ended = finish(process)
+        it.proxy.cut()
+        it.proxy.release(passes=False)
+        ended = process.finish()
         assert ended.code == UNKNOWN, ended.out
         assert "certificate verify failed" in said(ended)
-        assert (it.gate.opened, it.gate.seen) == (0, [])
+        assert (it.proxy.opened, it.proxy.passed) == (0, [])
         it.stands(open_=1)
         it.write(OVER_TLS.format(ca=second.with_suffix(".ca")))
         it.mends()
@@ -248,8 +251,8 @@ def test_another_cluster_at_the_same_port(box: sandbox.Sandbox, tmp_path: Path) 
         it.write(ADMIN)
         process = it.until_held()
         process.send_signal(9)
-        it.gate.release(passes=False)
-        assert finish(process).code == -9
+        it.proxy.release(passes=False)
+        assert process.finish().code == -9
         it.stands(open_=1)
         with _instead(box) as other:
             assert other.bootstrap == box.bootstrap and other.cluster_id != box.cluster_id
@@ -259,16 +262,16 @@ def test_another_cluster_at_the_same_port(box: sandbox.Sandbox, tmp_path: Path) 
 
 def _refused(it: Scene, other: sandbox.Sandbox) -> None:
     """Neither command does anything with this cluster."""
-    mine = Folder(it.folder.path, it.gate.bootstrap, other.admin_password)
+    mine = Folder(it.folder.path, it.proxy.bootstrap, other.admin_password)
     before = it.files()
-    it.gate.cut()
+    it.proxy.cut()
     for ended in (mine.plan(), mine.apply()):
         assert ended.code == REFUSED, ended.out
         assert other.cluster_id in said(ended) and it.box.cluster_id in said(ended)
-    assert it.gate.seen and not WRITING.intersection(it.gate.seen)
+    assert it.proxy.passed and not writes(it.proxy)
     assert it.files() == before
-    with truth.looking(other.bootstrap, other.admin_password) as client:
-        assert not any(kind != SCRAM for kind, _ in truth.read(client, ""))
+    with looking(other.bootstrap, other.admin_password) as client:
+        assert not any(kind != SCRAM for kind, _ in client.world(""))
 
 
 @contextmanager

@@ -17,13 +17,14 @@ from uuid import uuid4
 
 import pytest
 
-from ...kit.commands.process_folder import Ended, finish
-from ...kit.kafka.sessions import connect
+from ...kit.commands.server import Ended
+from ...kit.kafka.truth import observe
 from ...kit.promises import kept
+from ...kit.proxy.answers import Passed
 from ...kit.proxy.faults import FOR_EVER, REAL, Fault
 from ...kit.proxy.frames import Asked, answer, answered
-from ...kit.proxy.proxy import Passed, proxying
-from .lane import APPLY, Lane, lane
+from ...kit.proxy.proxy import proxying
+from .lane import APPLY, FaultLane, lane
 
 LANES = 3
 """So many applies run at the same time."""
@@ -53,18 +54,18 @@ class Story:
         return [p for p in self.passed if p.request.api == api and p.request.dry]
 
 
-Script = Callable[[Lane], Story]
+Script = Callable[[FaultLane], Story]
 
 
 def struck(*faults: Fault) -> Script:
     """An apply that meets these."""
 
-    def play(lane: Lane) -> Story:
-        before = lane.next()
+    def play(lane: FaultLane) -> Story:
+        lane.next()
         lane.proxy.arm(*faults)
         first = lane.folder.run(*APPLY)
         assert lane.proxy.all_struck, faults
-        return _ended(lane, before, first, lane.proxy.disarm())
+        return _ended(lane, first, lane.proxy.disarm())
 
     return play
 
@@ -72,8 +73,8 @@ def struck(*faults: Fault) -> Script:
 def killed(fault: Fault, reaches: Callable[[Passed], bool]) -> Script:
     """An apply that is killed as soon as a request that the fault struck is so far."""
 
-    def play(lane: Lane) -> Story:
-        before = lane.next()
+    def play(lane: FaultLane) -> Story:
+        lane.next()
         lane.proxy.arm(fault)
         process = lane.folder.start(*APPLY)
         try:
@@ -83,18 +84,18 @@ def killed(fault: Fault, reaches: Callable[[Passed], bool]) -> Script:
                 time.sleep(0.01)
         finally:
             process.send_signal(signal.SIGKILL)
-            ended = finish(process)
+            ended = process.finish()
         assert ended.code == -signal.SIGKILL, ended.out
-        left = kept(lane.folder.path, before)
+        left = kept(lane.folder.path, lane.before)
         passed = lane.proxy.disarm()
-        story = _ended(lane, before, Ended(6, "killed before it could say error"), passed)
+        story = _ended(lane, ended, passed)
         return replace(story, first=ended, violations=(*left, *story.violations))
 
     return play
 
 
-def _ended(lane: Lane, before: Any, first: Ended, passed: list[Passed]) -> Story:
-    found = [*lane.after(before, first, passed)]
+def _ended(lane: FaultLane, first: Ended, passed: list[Passed]) -> Story:
+    found = [*lane.after(first, passed)]
     later = lane.settled
     topics = {name: t.incarnation or "" for (k, name), t in lane.world().items() if k == TOPIC}
     return Story(first, passed, later, tuple(found), topics)
@@ -103,23 +104,23 @@ def _ended(lane: Lane, before: Any, first: Ended, passed: list[Passed]) -> Story
 TOPIC = "kafka_topic"
 
 
-def another_cluster(lane: Lane) -> Story:
+def another_cluster(lane: FaultLane) -> Story:
     """Applies that reach a cluster of another id at the same address: one with an intent left
     open, and one without."""
-    before = lane.next()
+    lane.next()
     lane.proxy.arm(Fault("CreateTopics", "swallow", REAL))
     process = lane.folder.start(*APPLY)
     try:
         assert lane.proxy.fired.wait(60)
     finally:
         process.send_signal(signal.SIGKILL)
-        finish(process)
+        process.finish()
     begun = lane.proxy.disarm()
     lane.proxy.tamper = _elsewhere
     recovering = lane.folder.run(*APPLY)
     passed = lane.proxy.disarm()
     lane.proxy.tamper = None
-    story = _ended(lane, before, Ended(4, "error"), [*begun, *passed])
+    story = _ended(lane, Ended(4, "Error: another cluster"), [*begun, *passed])
     return replace(story, first=recovering, passed=passed)
 
 
@@ -132,15 +133,15 @@ def _elsewhere(request: Asked, data: bytes) -> bytes:
     return answered(request, replace(body, cluster_id="another-cluster-000000"))
 
 
-def vanished(lane: Lane) -> Story:
+def vanished(lane: FaultLane) -> Story:
     """An apply whose topics no reading shows for the rest of it and for the first readings of the
     next one."""
-    before = lane.next()
+    lane.next()
     lane.proxy.arm(Fault("Metadata", "stale", times=FOR_EVER))
     first = lane.folder.run(*APPLY)
     lane.proxy.keep(Fault("Metadata", "stale", times=4))
     second = lane.folder.run(*APPLY)
-    story = _ended(lane, before, first, lane.proxy.disarm())
+    story = _ended(lane, first, lane.proxy.disarm())
     return replace(story, second=second)
 
 
@@ -183,14 +184,14 @@ def stories(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     """The future of each script's story, in as many lanes as run at the same time."""
     port = int(broker.bootstrap.rpartition(":")[2])
     todo = list(SCRIPTS.items())
+    home = tmp_path_factory.mktemp("lanes")  # here: two threads that make the first folder collide
     with ExitStack() as stack, ThreadPoolExecutor(LANES) as pool:
         futures: dict[str, Future[Story]] = {name: Future() for name in SCRIPTS}
 
         def work(number: int) -> None:
             with proxying(port) as proxy:
-                session = connect(broker, "admin")
-                path = tmp_path_factory.mktemp(f"lane-{number}")
-                mine = lane(broker, proxy, session, path / "x", f"w{uuid4().hex[:8]}-")
+                observer = observe(broker)
+                mine = lane(broker, proxy, observer, home / str(number), f"w{uuid4().hex[:8]}-")
                 while todo:
                     name, script = todo.pop(0)
                     try:
@@ -199,7 +200,7 @@ def stories(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
                         futures[name].set_exception(error)
                         raise
                 assert not list(mine.quiet())
-                session.close()
+                observer.close()
 
         lanes = [pool.submit(work, number) for number in range(LANES)]
         stack.callback(lambda: [each.result() for each in lanes])

@@ -357,9 +357,15 @@ def test_recovering_a_start_twice_is_recovering_it_once(kind: str, moment: str) 
 
 BEFORE = desired(box("x"), box("y"), topic("z"))
 AFTER = desired(box("x", "attic", "new"), box("y", "cellar"), topic("z", 2), box("n", "attic"))
+LATER = pytest.mark.slow("dies at each of dozens of places")
+WAYS_TO_DIE = [
+    killed_after(),
+    *(pytest.param(mishap, marks=LATER) for mishap in (killed_before(), killed_after(3.0))),
+]
+MOMENTS_TO_DIE = ["torn", *(pytest.param(moment, marks=LATER) for moment in ("before", "after"))]
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", MOMENTS_TO_DIE)
 def test_death_at_any_durable_write_of_a_run_with_moves(moment: str) -> None:
     """For each write: die there, apply again, and the moves are made and owed once."""
     for skip in range(100):
@@ -385,7 +391,7 @@ def test_death_at_any_durable_write_of_a_run_with_moves(moment: str) -> None:
     pytest.fail("the run never ended")
 
 
-@pytest.mark.parametrize("mishap", [killed_before(), killed_after(), killed_after(3.0)], ids=repr)
+@pytest.mark.parametrize("mishap", WAYS_TO_DIE, ids=repr)
 def test_death_at_any_request_of_a_run_with_moves(mishap: Mishap) -> None:
     """For each request, reads and questions about moves included."""
     for skip in range(100):

@@ -235,9 +235,15 @@ BIG = desired(
     moved=(moved("kafka_topic.m2", "kafka_topic.moved"),),
 )
 BEFORE = desired(topic("z"), topic("d"), topic("f"), topic("m2"))
+LATER = pytest.mark.slow("dies at each of dozens of places")
+WAYS_TO_DIE = [
+    killed_after(),
+    *(pytest.param(mishap, marks=LATER) for mishap in (killed_before(), killed_after(3.0))),
+]
+MOMENTS_TO_DIE = ["torn", *(pytest.param(moment, marks=LATER) for moment in ("before", "after"))]
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", MOMENTS_TO_DIE)
 @pytest.mark.parametrize("fresh", [True, False])
 def test_death_at_any_durable_write_loses_nothing(moment: str, fresh: bool) -> None:
     """For every write of a whole run, the first run of a state included: die there, apply again,
@@ -264,7 +270,7 @@ def test_death_at_any_durable_write_loses_nothing(moment: str, fresh: bool) -> N
     pytest.fail("the run never ended")
 
 
-@pytest.mark.parametrize("mishap", [killed_before(), killed_after(), killed_after(3.0)], ids=repr)
+@pytest.mark.parametrize("mishap", WAYS_TO_DIE, ids=repr)
 def test_death_at_any_request_loses_nothing(mishap: Mishap) -> None:
     """For every request of a whole run, reads and dry runs included."""
     for skip in range(100):

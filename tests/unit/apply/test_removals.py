@@ -236,7 +236,7 @@ def test_the_plan_and_the_summary_say_so(town: Simulated) -> None:
     shared(town, 1)
     plan = planned(town)
     text = human(plan)
-    assert "kafka_quota.q0 will be released: what is recorded of it is removed" in text
+    assert "kafka_quota.q0 will be released: what kafkaform set is removed" in text
     assert text.index("To destroy (1)") < text.index("kafka_quota.q0 will")
     assert text.rstrip().endswith("0 to add, 0 to change, 1 to destroy.")
     assert (make_view(plan).counts.destroy, make_view(plan).counts.change) == (1, 0)

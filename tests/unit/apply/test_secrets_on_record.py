@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.secrets import refuse_exposed
-from kafkaform.audit.record_bodies import make_outcome, make_validate
+from kafkaform.audit.record_bodies import make_outcome_body, make_validate_body
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Evidence, Verdict
 from kafkaform.core.errors import ConfigurationError
@@ -65,8 +65,8 @@ def test_a_password_that_is_a_name_is_no_reason_to_refuse() -> None:
 def test_the_words_of_a_fault_are_cleaned_before_they_are_hashed() -> None:
     """An outcome must be recorded whatever the broker said, so it is not refused."""
     bodies = (
-        make_outcome(ORDERS, "failed", FAULT),
-        make_validate("a", [Verdict("s", Evidence.REMOTE, FAULT)]),
+        make_outcome_body(ORDERS, "failed", FAULT),
+        make_validate_body("a", [Verdict("s", Evidence.REMOTE, FAULT)]),
     )
     for body in bodies:
         text = dumps(body)

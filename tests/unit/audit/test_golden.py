@@ -85,8 +85,3 @@ def test_sensitive_paths_carry_no_values(golden: list[bytes]) -> None:
     }
     [path] = [path for path in intent.body["paths"] if path["sensitive"]]
     assert (path["before"], path["after"]) == (None, None)
-
-
-def test_event_ids(golden: list[bytes]) -> None:
-    """A record is named by its lineage and number."""
-    assert decode(golden[4]).event_id == f"{story.LINEAGE}/5"

@@ -9,7 +9,7 @@ import pytest
 
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform.state.model import State, make_state
+from kafkaform.state.model import State
 
 from ...kit.commands.here import Here
 
@@ -23,7 +23,7 @@ def record(here: Here, sensitive: tuple[str, ...] = (), **values: Any) -> None:
         for name, value in values.items()
     }
     backend = LocalBackend(here.path / "kafkaform.state.json")
-    state = make_state("11111111-1111-4111-8111-111111111111")
+    state = State("11111111-1111-4111-8111-111111111111")
     backend.save(State(state.lineage, 1, state.objects, outputs=FrozenMap(outputs)), None)
 
 

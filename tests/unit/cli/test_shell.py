@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,6 @@ from kafkaform_kafka.inspect.source import DescribeQuery
 from ...kit.commands.bare import LOGIN, Bare
 from ...kit.commands.folder import Folder, Said
 from ...kit.commands.terminal import Terminal
-
-READING_SECONDS = 0.3
-"""Python's readline notices a signal only while it waits for a key."""
 
 
 def script(bare: Bare, text: str, *flags: str) -> Said:
@@ -149,7 +145,6 @@ def test_a_conversation(bare: Bare) -> None:
     terminal.wait_for("is not a command of the shell")
     terminal.type("describe bro")
     terminal.wait_for("describe bro")
-    time.sleep(READING_SECONDS)
     terminal.interrupt()
     terminal.wait_for("describe bro\nkafkaform> ")
     terminal.type("describe users --client-property sasl.password=hunter2\n")

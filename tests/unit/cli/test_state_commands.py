@@ -13,7 +13,7 @@ from kafkaform.core.clock import SystemClock
 from kafkaform.core.head import parse_head
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.edit import set_head
-from kafkaform.state.model import State, make_state
+from kafkaform.state.model import State
 
 from ...kit import audit_story as story
 from ...kit.states import state_of, topic
@@ -28,7 +28,7 @@ class Folder:
         self.sink = LocalSink(path / "kafkaform.audit.jsonl")
 
     def state(self) -> State:
-        return self.backend.load().state or make_state("none")
+        return self.backend.load().state or State("none")
 
     def owners(self) -> set[str]:
         return {owner for row in self.state().objects.values() for owner in row.owners}

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kafkaform.cli.commands.state import make_state_document, render_row
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.state.model import Row, make_state
+from kafkaform.state.model import Row, State
 
 USER = Row(
     Identity("kafka", "kafka_user_scram_credential", "ci|SCRAM-SHA-256"),
@@ -22,5 +22,5 @@ def test_the_version_of_a_secret_is_shown() -> None:
     """Which password was sent last, for people and for programs; nothing where there is none."""
     assert '  secret version = "3"' in list(render_row(USER))
     assert "secret" not in "".join(render_row(replace(USER, secret_version=None)))
-    state = replace(make_state("lineage"), objects={USER.identity: USER})
+    state = replace(State("lineage"), objects={USER.identity: USER})
     assert make_state_document(state)["resources"][0]["secret_version"] == "3"

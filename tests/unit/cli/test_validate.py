@@ -48,7 +48,7 @@ TOLD = {
     'resource "kafka_quota" "a" {\n  ip = "300.1.1.1"\n'
     "  config = { connection_creation_rate = 1 }\n}\n": (
         "2:8",
-        '"300.1.1.1" is not an IP address',
+        "'300.1.1.1' is not an IP address",
     ),
     'provider "kafka" {\n  bootstrap_servers = ["a:9092", "kafka-1"]\n}\n': (
         "2:3",
@@ -143,9 +143,9 @@ RULE = (
         ("kafka_topic", 'name = "a"', "replication_factor = 0", "must be 1 to 32767"),
         ("kafka_topic", 'name = "a"', "replication_factor = 40000", "must be 1 to 32767"),
         ("kafka_quota", ENTITY, "config = { producer_byte_rate = 0 }", "a number above 0"),
-        ("kafka_quota", ENTITY, "config = { producer_byte_rat = 1 }", "there is no quota"),
+        ("kafka_quota", ENTITY, "config = { producer_byte_rat = 1 }", "is not a quota"),
         ("kafka_quota", 'ip = "::1"', "config = { connection_creation_rate = 1.5 }", "not a whole"),
-        ("kafka_user_scram_credential", LOGIN, "scram_iterations = 1", "refused by every broker"),
+        ("kafka_user_scram_credential", LOGIN, "scram_iterations = 1", "accepts 4096 to 16384"),
         ("kafka_broker_config", "broker_id = 1", 'config = { "log.dirs" = "/x" }', "read-only"),
         ("kafka_cluster_config", "", 'config = { "log.dirs" = "/x" }', "read-only"),
         ("kafka_acl", RULE, 'acl_operation = "Raed"', "acl_operation"),

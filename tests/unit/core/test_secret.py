@@ -10,7 +10,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,9 @@ from kafkaform.core.redaction import mask_secrets, watch_secrets
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import freeze
 
+from ...kit.sources import ROOT, list_nodes, list_sources
+
 TEXT = "hunter2-hunter2"
-ROOT = Path(__file__).parents[3]
 
 REVEALED = {
     "providers/kafkaform_kafka/connection/clients.py": 1,  # both clients' settings
@@ -120,9 +120,9 @@ def test_the_output_filter_knows_it_from_its_making_on() -> None:
 def test_its_text_is_used_in_few_places() -> None:
     """Every call of `reveal` in the product is listed here, and so is every look past it."""
     found: Counter[str] = Counter()
-    for path in [*ROOT.glob("kafkaform/**/*.py"), *ROOT.glob("providers/**/*.py")]:
+    for path in list_sources():
         name = str(path.relative_to(ROOT))
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in list_nodes(path):
             if isinstance(node, ast.Attribute) and node.attr == "reveal":
                 found[name] += 1
             assert not (isinstance(node, ast.Constant) and node.value == "reveal"), name

@@ -17,15 +17,18 @@ from kafkaform.core.address import Address
 from kafkaform.core.schema import STRING, Type
 from kafkaform.core.secret import PartialRepr
 
-ROOT = Path(__file__).resolve().parents[3]
-SOURCES = sorted([*ROOT.glob("kafkaform/**/*.py"), *ROOT.glob("providers/**/*.py")])
+from ...kit.sources import ROOT, list_nodes, list_sources
+
+SOURCES = list_sources()
 STANDARD = {"fleet/landed/topic_source.py"}
 """Spark pickles this module by value, so that its workers need neither kafkaform nor msgspec."""
 CHANGING = {
     *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch", "DeliveryState"),
-    *("Ledger", "Stop", "Unsent", "_Grounds", "_Work", "Run", "Scope", "Declarations"),
-    *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "BlockDraft", "BuildWorkspace"),
-    *("TextScreen", "JsonScreen", "Completer", "Fate"),
+    *("Ledger", "Stop", "Unsent", "Execution", "Announcer", "_Pass", "_Grounds", "_Work"),
+    *("Run", "Scope", "Declarations", "Collector", "Budget", "Env", "Allowance"),
+    *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "_OpenFrame", "_Reader", "_Scanner"),
+    *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "Log"),
+    *("TextScreen", "JsonScreen", "Completer", "Fate", "Fenced", "FencedBytes"),
     *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations"),
 }
 """Structs that change: work in hand, and the things that do it."""
@@ -35,8 +38,7 @@ CHANGING = {
 def definitions(path: Path) -> tuple[ast.AST, ...]:
     """Classes and imports of a module."""
     kinds = ast.ClassDef | ast.Import | ast.ImportFrom
-    found = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    return tuple(node for node in found if isinstance(node, kinds))
+    return tuple(node for node in list_nodes(path) if isinstance(node, kinds))
 
 
 def test_nouns_are_frozen() -> None:

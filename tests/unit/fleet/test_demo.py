@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from kafkaform.cli.app import run_command_line
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples/fleet"
 
@@ -23,16 +25,19 @@ def demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
         sys.modules.pop(name, None)
 
 
-def command(*arguments: str, within: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "kafkaform", *arguments],
-        cwd=within,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Types a command in a folder; what it prints."""
+
+    def run(*arguments: str, within: Path) -> str:
+        capsys.readouterr()
+        with contextlib.chdir(within):
+            code = run_command_line(arguments)
+        said = capsys.readouterr()
+        assert code == 0, said
+        return said.out
+
+    return run
 
 
 def test_it_takes_all_files_of_the_example(demo: Any) -> None:
@@ -41,7 +46,9 @@ def test_it_takes_all_files_of_the_example(demo: Any) -> None:
     assert set(demo.FILES) == found
 
 
-def test_its_configurations_are_valid_all_along(demo: Any, tmp_path: Path) -> None:
+def test_its_configurations_are_valid_all_along(
+    demo: Any, tmp_path: Path, command: Callable[..., str]
+) -> None:
     """In the standard layout, as they are and with what the story makes of them."""
     command("fmt", "--check", "--recursive", str(EXAMPLE), within=tmp_path)
     story = demo.Demo(tmp_path)
@@ -57,7 +64,7 @@ def test_its_configurations_are_valid_all_along(demo: Any, tmp_path: Path) -> No
 
 
 def test_every_command_of_it_exists(
-    demo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    demo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[..., str]
 ) -> None:
     """What the story types is understood by the program, flag by flag: it is asked for its help,
     which it gives for words that it knows alone."""

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafkaform.core import foreign
 from kafkaform.core.errors import StorageError
+from kafkaform.core.text import foreign
 from kafkaform.fleet.exports.csv_cells import render_cell, render_rows
 from kafkaform.fleet.exports.rows import (
     INTERNAL,

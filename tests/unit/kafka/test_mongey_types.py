@@ -200,7 +200,7 @@ WRONG = [
     (ACL, '"Read"', '"Raed"', '"acl_operation" is one of', 'Did you mean "Read"?'),
     (ACL, '"Topic"', '"topic"', '"resource_type" is one of', 'Did you mean "Topic"?'),
     (ACL, '"Allow"', '"Any"', '"acl_permission_type" is one of Allow, Deny', ""),
-    (ACL, "acl_host            = ", "# ", 'needs "acl_host"', "From where"),
+    (ACL, "acl_host            = ", "# ", 'needs "acl_host"', "The client's IP address"),
     (ACL, "acl_host  ", "acl_resource_name ", "are the same argument", "Keep one"),
     (ACL, "acl_host ", "acl_hots ", 'no argument "acl_hots"', 'Did you mean "acl_host"?'),
     (QUOTA, '"user"', '"client"', '"entity_type" is one of', 'Did you mean "client-id"?'),

@@ -96,6 +96,7 @@ def evaluate_object(value: object) -> object:
     return ObjectVal({"all": value})
 
 
+@pytest.mark.slow("evaluates ten thousand topics")
 def test_a_large_fleet_fits() -> None:
     """Ten thousand topics through one module, each with several values of its own, are no bomb."""
     main = """

@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 from kafkaform.core.resource import Identity, Lifecycle, Observed
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
-from kafkaform.plan.diff import compare, flatten, is_ignored, keep_set_values, lay_over
-from kafkaform.plan.lifecycle import equals_target
+from kafkaform.plan.diff import (
+    compare,
+    equals_target,
+    flatten,
+    is_ignored,
+    keep_set_values,
+    lay_over,
+)
 
 SCHEMA = make_schema(
     "A thing.",

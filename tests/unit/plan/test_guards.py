@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, BlockerKind
-from kafkaform.core.resource import Absent, Desired
+from kafkaform.core.change import Action, BlockerKind, Change
+from kafkaform.core.resource import Absent, Desired, Identity
+from kafkaform.core.risk import Risk, RiskKind
+from kafkaform.plan.guards import apply_guards
 from kafkaform.plan.model import Mode, Options, Plan
 
 from ...kit.simulated.engine import desired, removed, topic
@@ -118,3 +120,35 @@ def test_destroy_needs_no_number() -> None:
     everything = deleting(0, 15, Options(Mode.DESTROY))
     assert everything.count(Action.DELETE) == 15
     assert guarded(deleting(0, 15, Options(Mode.DESTROY, max_deletes=3))) == 15
+
+
+def cutting(cut: int, recorded: int, options: Options | None = None) -> Plan:
+    """A plan that could destroy data of so many of so many recorded objects, and deletes none."""
+    risk = Risk(
+        RiskKind.DATA_LOSS, "records older than 1 s are deleted", ("config", "retention.ms")
+    )
+    changes = [
+        Change(Identity("kafka", "kafka_topic", f"t{n:02}"), f"kafka_topic.t{n:02}", Action.UPDATE)
+        for n in range(recorded)
+    ]
+    changes[:cut] = [replace(change, risks=(risk,)) for change in changes[:cut]]
+    rows = (row(f"t{number:02}", id=f"id-{number}") for number in range(recorded))
+    said = desired(topic("t00"))
+    guarded_ = apply_guards(changes, said, state(*rows), options or Options())
+    return Plan("lineage", 1, "", {}, guarded_)
+
+
+@pytest.mark.parametrize(
+    ("cut", "recorded", "blocked"), [(9, 9, False), (10, 34, False), (10, 33, True), (11, 11, True)]
+)
+def test_many_losses_of_data_are_blocked(cut: int, recorded: int, blocked: bool) -> None:
+    """Retention cut on many objects at once is stopped like many deletions are."""
+    plan = cutting(cut, recorded)
+    assert guarded(plan) == (cut if blocked else 0)
+    assert all("--max-data-loss N" in c.blocked.advice for c in plan.changes if c.blocked)
+
+
+def test_losses_of_data_can_be_allowed_by_number() -> None:
+    """`--max-data-loss` takes the place of the built-in limits, in both directions."""
+    assert guarded(cutting(11, 11, Options(max_data_loss=11))) == 0
+    assert guarded(cutting(2, 40, Options(max_data_loss=1))) == 2

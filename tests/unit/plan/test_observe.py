@@ -9,7 +9,9 @@ from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Absent, Desired, Failed, Hidden, Observed, Output, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import encode
-from kafkaform.plan.observe import list_unmanaged, read_world
+from kafkaform.plan.instances import count_unmanaged
+from kafkaform.plan.model import Unmanaged
+from kafkaform.plan.observe import read_world
 from kafkaform.provider.contract import Session
 from kafkaform.state.model import State
 from kafkaform_kafka.memory import MemoryProvider
@@ -130,7 +132,7 @@ def test_unmanaged_objects_are_those_that_nobody_names() -> None:
             others.create(name)
     said = desired(topic("a"))
     world = read_world({KAFKA: session(where, said)}, said, state(row("b")), where.clock)
-    assert list_unmanaged(world[KAFKA]) == {"kafka_topic": ["x", "y"]}
+    assert count_unmanaged(world[KAFKA]) == (Unmanaged("kafka_topic", 2, ("x", "y")),)
 
 
 def test_another_cluster_under_the_same_address_is_refused() -> None:

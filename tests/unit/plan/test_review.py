@@ -10,8 +10,8 @@ import pytest
 
 from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
-from kafkaform.plan.build import review_changes
 from kafkaform.plan.observe import Look
+from kafkaform.plan.review import review_changes
 
 HERE = Identity("kafka", "kafka_topic", "a")
 HARD = Blocker(BlockerKind.CONFLICT, "it collides")

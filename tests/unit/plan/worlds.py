@@ -27,8 +27,9 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
-from kafkaform.plan.build import PlanHeader, make_plan
-from kafkaform.plan.drafts import DecisionContext
+from kafkaform.plan.build import make_plan
+from kafkaform.plan.case import Case
+from kafkaform.plan.instances import PlanHeader
 from kafkaform.plan.lifecycle import decide
 from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look
@@ -117,10 +118,8 @@ def decided(
     found, faults = make_claims(said, state(recorded) if recorded else state(), TYPES, options)
     assert not faults, faults
     (claim,) = found
-    waiting = {open_intent.identity: open_intent} if open_intent else {}
-    return decide(
-        claim, reading, DecisionContext(TYPES, {KAFKA: known or facts()}, options, waiting)
-    )
+    kind = TYPES[claim.identity.kind]
+    return decide(Case(claim, reading, kind, known or facts(), options.mode, open_intent))
 
 
 class Broker:

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change, Evidence, Verdict
 from kafkaform.core.words import Words
 from kafkaform.plan.model import Plan
+from kafkaform.render.evidence import render_evidence
 from kafkaform.render.jsonplan import find_weakest_evidence
-from kafkaform.render.lines import render_change, render_evidence
+from kafkaform.render.lines import render_change
 from kafkaform.render.validation import list_checked
 from kafkaform_kafka.kinds.topic import resource_type as topics
 
@@ -55,7 +56,7 @@ def test_a_topic_change_that_moves_replicas_tells_one_evidence() -> None:
         ),
         (
             [("A", Evidence.NONE), ("B", Evidence.LOCAL)],
-            "cannot be checked beforehand: A has no dry run",
+            "cannot be checked in advance: A has no dry run",
         ),
     ],
 )

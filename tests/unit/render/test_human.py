@@ -55,6 +55,26 @@ def test_nothing_to_do_says_so() -> None:
     assert text.splitlines()[-1].startswith("No changes.") and "Approval" not in text
 
 
+@pytest.mark.parametrize(
+    ("unchanged", "options", "sentence"),
+    [
+        (1, Options(), "1 managed object matches the configuration."),
+        (2, Options(), "2 managed objects match the configuration."),
+        (0, Options(), "The configuration declares nothing, and the state records nothing."),
+        (2, Options(target=("x",)), "2 managed objects in this partial plan match the config"),
+        (0, Options(exclude=("x",)), "This partial plan covers no managed object."),
+        (0, Options(mode=Mode.DESTROY), "The state records nothing, so there is nothing to dest"),
+    ],
+)
+def test_nothing_to_do_names_what_was_compared(
+    unchanged: int, options: Options, sentence: str
+) -> None:
+    """Nobody takes the result of an empty folder, or of a part, for that of the whole system."""
+    idle = plan(unchanged=unchanged, options=options)
+    assert last(idle).startswith(f"No changes. {sentence}")
+    assert sentence in render_markdown(idle)
+
+
 def test_deletes_come_before_everything_that_is_not_blocked() -> None:
     """A reader finds what is destroyed before what is created or changed."""
     text = human(plans.everything())
@@ -86,7 +106,8 @@ def test_untouched_attributes_are_counted_not_shown() -> None:
 def test_a_blocked_plan_offers_no_approval() -> None:
     """Nobody can approve a plan that an apply would refuse."""
     text = human(plans.impossible())
-    assert "Approval:" not in text and "cannot be applied: 1 blocked change" in text
+    assert "Approval:" not in text
+    assert "cannot be applied until 1 blocked change is resolved." in text
 
 
 def test_a_protected_object_does_not_stop_the_rest() -> None:
@@ -223,16 +244,16 @@ def test_a_destroy_of_a_part_does_not_claim_everything() -> None:
     """With --target the head names what was chosen and says that the rest stays."""
     whole = plan(plans.DELETED, options=Options(mode=Mode.DESTROY))
     part = plan(plans.DELETED, options=Options(mode=Mode.DESTROY, target=("kafka_topic.legacy",)))
-    assert "destroys everything that the state holds" in human(whole)
+    assert "destroys everything that the state records" in human(whole)
     told = human(part)
     assert "everything" not in told
     assert (
-        "This plan destroys a part of what the state holds.\n"
-        "Partial plan (--target=kafka_topic.legacy): what it leaves out stays.\n"
+        "This plan destroys part of what the state records.\n"
+        "Partial plan (--target=kafka_topic.legacy): all other objects stay.\n"
     ) in told
     assert "everything" not in render_markdown(
         part
-    ) and "a part of what the state holds" in render_markdown(part)
+    ) and "part of what the state records" in render_markdown(part)
 
 
 def test_one_line_a_change_still_says_what_to_do() -> None:

@@ -128,10 +128,10 @@ def test_a_comment_that_is_not_whole_says_so_first() -> None:
     """Right below its title: how much is missing, and where it is."""
     long = ",".join(f"rule-{n}-{'x' * 40}" for n in range(2 * DETAIL_LIMIT // 40))
     cut = render_markdown(plan(replace(RAISED, paths=(mapped("y" * 300, long),))))
-    assert "**Not shown whole here, for lack of room: parts of 1 change.**" in cut[:300]
+    assert "**This comment is shortened. It leaves out parts of 1 change.**" in cut[:300]
     many = [replace(RAISED, address=f"kafka_broker_config.b{n}") for n in range(400)]
-    assert "**Not shown whole here" in render_markdown(plan(*many))[:300]
-    assert "Not shown whole" not in render_markdown(plan(RAISED))
+    assert "**This comment is shortened." in render_markdown(plan(*many))[:300]
+    assert "shortened" not in render_markdown(plan(RAISED))
 
 
 def test_a_plan_that_is_not_whole_says_so_first() -> None:
@@ -139,7 +139,7 @@ def test_a_plan_that_is_not_whole_says_so_first() -> None:
     drift = (PathChange(("config", "retention.ms"), "1", "2"),)
     many = [change(f"kafka_topic.t{n}", f"t{n}", Action.NOOP, drift=drift) for n in range(25)]
     first = human(plan(*many)).splitlines()[0]
-    assert "Not shown whole" in first and "20 of 25 kafka_topic" in first
+    assert "Shortened: " in first and "20 of 25 kafka_topic" in first
     assert not human(plan(*many[:20])).startswith("Not shown")
 
 
@@ -149,4 +149,4 @@ def test_one_huge_piece_does_not_hide_what_comes_after_it() -> None:
     small = change("kafka_topic.small", "small", Action.DELETE, before=FrozenMap(name="small"))
     text = render_markdown(plan(huge, small))
     assert "| `kafka_topic.small` |" in text
-    assert "Not shown whole" in text[:300]
+    assert "This comment is shortened." in text[:300]

@@ -30,14 +30,15 @@ def test_the_table_says_what_happened_why_and_what_next() -> None:
     )
     assert render_apply_summary(report) == (
         "  unknown  ~ kafka_topic.clicks"
-        "  it may have happened; the next run reads before it decides\n"
+        "  the request may have taken effect; the next run checks that first\n"
         '  failed   ~ kafka_topic.orders["eu"]'
         "  1 of 2 requests applied; INVALID_CONFIG: not a number\n"
         "      to do: Correct it.\n"
         "  skipped  - kafka_topic.legacy"
-        "  not sent, because what it depends on was not applied\n"
+        "  not sent, because a change that it depends on was not applied\n"
         "  started  ~ kafka_topic.wide"
-        "  the move of its replicas goes on in the background; the next apply says how it stands\n"
+        "  the move of its replicas continues in the background;"
+        " the next apply reports its progress\n"
         "  applied  + kafka_topic.payments\n"
         "\n"
         "Run: run-42\n"
@@ -84,7 +85,7 @@ def test_of_many_skipped_changes_the_first_are_listed() -> None:
     lines = render_apply_summary(make_apply_report([*many, (plans.CREATED, APPLIED)])).splitlines()
     assert [line.split()[2] for line in lines[:10]] == [f"kafka_topic.t{n:02}" for n in range(10)]
     assert lines[10] == "  applied  + kafka_topic.payments"
-    assert lines[11] == "  … and 20 more that were skipped"
+    assert lines[11] == "  … and 20 more skipped"
     assert lines[-1] == "Applied in part: 1 applied, 30 skipped."
     ten = render_apply_summary(make_apply_report(many[:10]))
     assert "more" not in ten and "kafka_topic.t09" in ten
@@ -99,8 +100,8 @@ def ended(status: OutcomeStatus, kind: FaultClass) -> str:
 def test_nothing_is_said_to_be_applied_in_part_that_may_not_be_applied_at_all() -> None:
     """What is unknown says what is known of it, and what had no effect is no failure."""
     unknown = ended(OutcomeStatus.UNKNOWN, FaultClass.AMBIGUOUS)
-    assert unknown.endswith("Not known yet whether anything was applied: 1 unknown.\n")
-    assert "connection reset; it may have happened; the next run reads" in unknown
+    assert unknown.endswith("It is unknown whether anything was applied: 1 unknown.\n")
+    assert "connection reset; the request may have taken effect; the next run" in unknown
     harmless = ended(OutcomeStatus.FAILED, FaultClass.NOT_APPLIED)
     assert harmless.endswith("Nothing applied: 1 not applied.\n")
     assert harmless.startswith("  not applied  + kafka_topic.payments")

@@ -75,7 +75,7 @@ def test_a_plan_is_told_in_the_words_of_its_provider() -> None:
         "Group connect: id-1 at http://h",
         "restart connect_connector jdbc (connect): restarting since run R",
         "pause connect_connector jdbc (connect): paused since run R",
-        "Pauses to remove, once their restarts have ended (1)",
+        "Pauses to remove once their restarts have ended (1)",
         "the pause that run R set for the restart of it (t)",
         "checked by the worker",
         "1 pause to remove.",

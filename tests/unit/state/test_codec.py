@@ -11,7 +11,7 @@ from hypothesis import given
 
 from kafkaform.core.errors import StorageError
 from kafkaform.state.codec import decode, encode
-from kafkaform.state.model import State, make_state
+from kafkaform.state.model import State
 
 from ...kit.states import SMALL, state_of, states, topic
 
@@ -154,6 +154,6 @@ def test_one_identity_once() -> None:
 
 def test_new_state_is_empty() -> None:
     """A new state has recorded nothing and can be saved."""
-    state = make_state("lineage", "0.1.0")
+    state = State("lineage", kafkaform_version="0.1.0")
     assert decode(encode(state), "s") == state
     assert not state.objects

@@ -270,6 +270,7 @@ def test_the_lease_is_renewed_while_it_is_held(objects: Objects) -> None:
     assert objects.read(lease.KEY) == found
 
 
+@pytest.mark.slow("waits for a store")
 def test_the_thread_gets_over_a_store_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that does not answer for a while costs the lock only if somebody else took it."""
     for name, value in s3.ENVIRONMENT.items():

@@ -21,7 +21,7 @@ from kafkaform.core.errors import Locked, StorageError
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import KEPT_VERSIONS, LocalBackend, save_emergency
 from kafkaform.state.codec import decode, encode
-from kafkaform.state.model import make_state
+from kafkaform.state.model import State
 
 from ...kit.states import SMALL, large, state_of, topic
 
@@ -112,6 +112,7 @@ def test_crash_before_the_rename_leaves_the_old_state(backend: LocalBackend) -> 
     assert backend.load().state == SMALL
 
 
+@pytest.mark.slow("starts and kills five processes")
 def test_kill_at_any_moment_leaves_a_whole_state(backend: LocalBackend) -> None:
     """A process that saves in a loop is killed again and again; the state always loads."""
     backend.save(large(300), None)
@@ -197,7 +198,7 @@ def test_unwritable_folder_is_refused_before_anything(tmp_path: Path, place: str
     with pytest.raises(StorageError), backend.lock(INFO, 0, CLOCK):
         pass
     with pytest.raises(StorageError):
-        backend.save(make_state("l"), None)
+        backend.save(State("l"), None)
 
 
 def test_check_leaves_nothing_behind(backend: LocalBackend) -> None:
@@ -283,7 +284,7 @@ def test_a_removed_lock_holds_nothing(backend: LocalBackend, again: bool) -> Non
     """Once its file is gone, or is another one, the holder may neither send nor save; whoever had
     to make the file knows that somebody may have been thrown out."""
     with backend.lock(INFO, 0, CLOCK):
-        version = backend.save(make_state("l"), None)
+        version = backend.save(State("l"), None)
     with backend.lock(INFO, 0, CLOCK) as lease:
         lease.ensure(0)
         shutil.rmtree(backend.path.parent / ".kafkaform")
@@ -295,7 +296,7 @@ def test_a_removed_lock_holds_nothing(backend: LocalBackend, again: bool) -> Non
         with pytest.raises(Locked, match="lock file of this run was removed or replaced"):
             lease.ensure(0)
         with pytest.raises(Locked, match="removed or replaced"):
-            backend.save(replace(make_state("l"), serial=9), version)
+            backend.save(replace(State("l"), serial=9), version)
     assert backend.load().version == version
 
 
@@ -311,9 +312,9 @@ def test_a_file_system_without_hard_links(
         raise OSError(getattr(errno, number), number)
 
     monkeypatch.setattr(os, "link", refuse)
-    version = backend.save(make_state("l"), None)
+    version = backend.save(State("l"), None)
     before = backend.path.read_bytes()
-    backend.save(replace(make_state("l"), serial=1), version)
+    backend.save(replace(State("l"), serial=1), version)
     (kept,) = (backend.path.parent / ".kafkaform" / "backups").iterdir()
     assert kept.read_bytes() == before and kept.stat().st_mode & 0o777 == 0o600
 

@@ -148,17 +148,17 @@ WRONG = [
     ("", "1:1", "The file is empty"),
     ("{", "1:1", 'Unclosed "{"'),
     ('{"a": [1,\n2', "1:7", 'Unclosed "["'),
-    ('{"a": 1,}', "1:8", "JSON has no comma after the last element"),
+    ('{"a": 1,}', "1:8", "JSON allows no comma after the last element"),
     ("[1 2]", "1:4", 'Expected "," or "]"'),
     ('{"a": 1 "b": 2}', "1:9", 'Expected "," or "}"'),
     ("[1}", "1:3", 'Expected "," or "]"'),
     ("{'a': 1}", "1:2", "Single quotes do not make a string"),
-    ("{a: 1}", "1:2", "The name of a property is text in double quotes"),
-    ('{"a" = 1}', "1:6", "JSON puts a colon between name and value"),
-    ('{"a" 1}', "1:6", "JSON puts a colon between name and value"),
+    ("{a: 1}", "1:2", "The name of a property must be in double quotes"),
+    ('{"a" = 1}', "1:6", "JSON needs a colon between name and value"),
+    ('{"a" 1}', "1:6", "JSON needs a colon between name and value"),
     ("// x\n{}", "1:1", "JSON has no comments"),
     ("{} # x", "1:4", "JSON has no comments"),
-    ("{} {}", "1:4", "Something follows the end of the JSON value"),
+    ("{} {}", "1:4", "Unexpected text after the end of the JSON value"),
     ("[True]", "1:2", "This word is not a JSON value"),
     ("[NaN, Infinity]", "1:2", "This word is not a JSON value"),
     ("[01]", "1:2", "This is not a JSON number"),
@@ -166,7 +166,7 @@ WRONG = [
     ("[-]", "1:2", "This is not a JSON number"),
     ("[.5]", "1:2", "This is not a JSON number"),
     ('["a\nb"]', "1:2", "Unclosed string"),
-    ('["a\tb"]', "1:4", "Control characters cannot stand in a string"),
+    ('["a\tb"]', "1:4", "A string cannot contain control characters"),
     ('["\\x41"]', "1:3", "Invalid escape sequence"),
     ('["\\ud83d"]', "1:3", "Half a character"),
     ('["\\ude00\\ud83d"]', "1:3", "Half a character"),
@@ -213,7 +213,16 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+SLOW_BOMBS = ("unclosed string", "names", "repeated names", "tokens")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow("megabytes") if name in SLOW_BOMBS else ())
+        for name in BOMBS
+    ],
+)
 @pytest.mark.timeout(60)
 def test_bomb_is_refused(name: str) -> None:
     """A hostile text ends with its diagnostic in seconds."""

@@ -185,10 +185,10 @@ def test_no_value_becomes_code() -> None:
 def test_writing_grows_with_the_number_of_topics() -> None:
     """Ten times as many topics take about ten times as long and not a hundred times, whether or not
     they are alike."""
-    few, made = processor_seconds(1_000)
-    many, made = processor_seconds(10_000)
+    few, made = processor_seconds(300)
+    many, made = processor_seconds(3_000)
     assert many < 40 * few
-    assert made.count("import {") == 7_501
+    assert made.count("import {") == 2_251
 
 
 def processor_seconds(number: int) -> tuple[float, str]:

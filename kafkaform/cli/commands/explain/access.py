@@ -19,7 +19,7 @@ from kafkaform_kafka.kinds.acl import resource_type as acls
 from ....core.diagnostics import suggest
 from ....core.errors import KafkaformError, UsageError
 from ....core.resource import CoverageKind, Depth, Facts, Sweep
-from ....render.page import lines
+from ....render.page import render_page
 from ....render.text import render_json
 from ...options.connection import Way, connects
 from ..describe import get_terminal_width
@@ -105,7 +105,7 @@ def access(
     if json:
         way.console.write(render_json(document))
     else:
-        way.console.write_lines(lines(access_page(document), get_terminal_width(way.console)))
+        way.console.write_lines(render_page(access_page(document), get_terminal_width(way.console)))
 
 
 def _read_acls(way: Way) -> tuple[Sweep, Facts]:

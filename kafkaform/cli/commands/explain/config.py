@@ -12,7 +12,7 @@ from kafkaform_kafka.session import KafkaSession
 
 from ....core.diagnostics import suggest
 from ....core.errors import UsageError
-from ....render.page import lines
+from ....render.page import render_page
 from ....render.text import render_json
 from ...options.connection import Way, connects
 from ..describe import get_terminal_width
@@ -43,7 +43,7 @@ def config(
     if json:
         way.console.write(render_json(document))
     else:
-        way.console.write_lines(lines(config_page(document), get_terminal_width(way.console)))
+        way.console.write_lines(render_page(config_page(document), get_terminal_width(way.console)))
 
 
 def _read_words(words: list[str]) -> tuple[str, str, str]:

@@ -14,7 +14,7 @@ from kafkaform_kafka.protocol.broker_rules import plain_name_faults
 from ....core.diagnostics import Diagnostic, Severity
 from ....core.errors import KafkaformError, UsageError
 from ....core.resource import Depth
-from ....render.page import lines
+from ....render.page import render_page
 from ....render.text import inline, render_json
 from ...options.connection import Way, connects
 from ..describe import get_terminal_width
@@ -56,7 +56,7 @@ def quota(
     if json:
         way.console.write(render_json(document))
     else:
-        way.console.write_lines(lines(quota_page(document), get_terminal_width(way.console)))
+        way.console.write_lines(render_page(quota_page(document), get_terminal_width(way.console)))
 
 
 def _make_client(user: str | None, client_id: str | None, ip: str | None) -> Client:

@@ -1,1 +1,1 @@
-"""`kafka_acl`, and `kafka_access`, which stands for the ACLs that a role needs."""
+"""`kafka_acl`: one ACL. `kafka_access`: a role, which expands to the ACLs that it needs."""

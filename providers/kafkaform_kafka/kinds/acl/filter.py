@@ -1,4 +1,4 @@
-"""Which ACLs a data source's arguments name, as Kafka's AclBindingFilter has it (KIP-290)."""
+"""Selects ACLs by the arguments of a data source, as Kafka's AclBindingFilter does (KIP-290)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _EXACT = (*(name for name in NAMES if name.startswith("acl_")), "resource_type")
 
 
 def fits_arguments(acl: Acl, arguments: FrozenMap) -> bool:
-    """True if the ACL agrees with every argument that is given. The pattern type Any, or none,
-    is both; Match also takes every pattern that covers resource_name."""
+    """True if the ACL fits every argument."""
+    # Literal and Prefixed match exactly. Any, the default, matches both types with this very name.
+    # Match also matches prefixes of the name, and the wildcard.
     attributes = acl.attributes
     given = {name: value for name, value in arguments.items() if value is not None}
     if any(given.get(name, attributes[name]) != attributes[name] for name in _EXACT):
@@ -27,7 +28,7 @@ def fits_arguments(acl: Acl, arguments: FrozenMap) -> bool:
 
 
 def covers(acl: Acl, name: str) -> bool:
-    """True if the ACL is about the resource of this name."""
+    """True if the ACL applies to the resource with this name."""
     if acl.pattern_type == "Prefixed":
         return name.startswith(acl.resource_name)
     return acl.resource_name in (name, EVERYTHING)

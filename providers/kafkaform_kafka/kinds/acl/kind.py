@@ -1,4 +1,4 @@
-"""ACLs and roles as the provider knows them."""
+"""The `ResourceKind` values of ACLs and of roles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""ACLs as the cluster shows them: all of them, or none and why.
+"""Lists ACLs and reads them by identity.
 
-DescribeAcls is unpaged and tells all ACLs to those who have Describe on Cluster, so what it
-leaves out is not there.
+DescribeAcls returns all ACLs in one answer to anyone with Describe on Cluster, so an ACL that is
+missing in it does not exist. Without that right the whole request fails.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ from . import resource_type as acls
 from .readings import make_acl_reading, make_acl_sweep
 from .resource_type import Acl
 
+# Through kafka-python: confluent-kafka drops the error of the whole request, so a missing right
+# (31) and a missing authorizer (54) look like "no ACLs"; it also crashes on very many ACLs.
 API = "DescribeAcls"
 FEW = 5
-"""So many ACLs are asked for one by one; for more, all of them in one request cost less."""
+"""Up to this many ACLs are read one by one; for more, one listing of all ACLs is cheaper."""
 
 
 def sweep_acls(context: ClusterContext, depth: Depth) -> Sweep:
-    """Every ACL of the cluster, or the fault."""
+    """All ACLs of the cluster, or the fault of the request."""
     rows = list_live_acls(context)
     if isinstance(rows, Fault):
         return Sweep(acls.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
@@ -45,7 +47,7 @@ def sweep_acls(context: ClusterContext, depth: Depth) -> Sweep:
 def read_acls(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
-    """These ACLs. node: the broker whose view is wanted, None for any."""
+    """These ACLs. node: the broker to ask, None for any."""
     if len(ids) <= FEW:
         return {identity: _read_one(context, identity, node) for identity in ids}
     rows = list_live_acls(context, node)
@@ -58,7 +60,7 @@ def read_acls(
 def list_live_acls(
     context: ClusterContext, node: str | None = None, only: Acl | None = None
 ) -> tuple[Acl, ...] | Fault:
-    """All ACLs, or this one if it is there; or why they are not told."""
+    """All ACLs, or only this one if it exists; or the fault of the request."""
     wanted = encode_acl(only) if only else None
     answer = attempt(API, lambda: describe_acls(context.wire, context.timeout, wanted, node), node)
     if isinstance(answer, AclRows) and answer.code:
@@ -69,7 +71,8 @@ def list_live_acls(
 
 
 def make_unseen_reading(identity: Identity, fault: Fault) -> Reading:
-    """Without Describe on Cluster no ACL can be seen, one's own included."""
+    """The reading of an ACL after a failed request."""
+    # Without Describe on Cluster nobody sees any ACL, not even his own.
     if fault.code == "CLUSTER_AUTHORIZATION_FAILED":
         return Hidden(identity, name_right(API, identity.key))
     return Failed(identity, fault)
@@ -86,7 +89,7 @@ def _read_one(context: ClusterContext, identity: Identity, node: str | None) -> 
 
 
 def encode_acl(acl: Acl) -> AclRow:
-    """A known ACL in the protocol's codes."""
+    """The ACL in the codes of the protocol."""
     return AclRow(
         acls.RESOURCE_TYPES[acl.resource_type],
         acl.resource_name,
@@ -114,4 +117,5 @@ _RESOURCE, _OPERATION, _PERMISSION, _PATTERN = (
     {code: word for word, code in words.items()}
     for words in (acls.RESOURCE_TYPES, acls.OPERATIONS, acls.PERMISSIONS, acls.PATTERN_TYPES)
 )
-"""Code -> word; a code that is newer than this version stays a number."""
+"""Code -> word. A code that is newer than this version stays a number, so that the ACL is shown but
+never touched."""

@@ -1,4 +1,4 @@
-"""What a look at the ACLs says, the same for a real cluster and the simulated one."""
+"""Makes readings and listings of ACLs, the same for a real cluster and the simulated one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from . import resource_type as acls
 from .resource_type import Acl
 
 _UNMANAGEABLE = FrozenMap(
-    {"unmanageable": "its type or operation is newer than this version: it is left alone"}
+    {"unmanageable": "its type or operation is newer than this version, so it is never changed"}
 )
 
 
 def make_acl_sweep(instance: str, depth: Depth, rows: Iterable[Acl]) -> Sweep:
-    """All ACLs of a cluster as a listing that is complete."""
+    """The complete listing of all ACLs of a cluster."""
+    # `whole`: an ACL has nothing but its key, so listed ones need no further read.
     items = tuple(
         Observed(
             Identity(instance, acls.KIND, acl.key),
@@ -40,20 +41,22 @@ def make_acl_sweep(instance: str, depth: Depth, rows: Iterable[Acl]) -> Sweep:
 
 
 def make_acl_reading(identity: Identity, there: bool) -> Reading:
-    """An ACL is all in its key."""
+    """The reading of one ACL."""
     if not there:
         return Absent(identity)
     return Observed(identity, acls.parse_acl_key(identity.key).attributes)
 
 
 def check_already_done(api: str, key: str, there: bool) -> Fault | None:
-    """Why this request for this ACL makes no sense any more, if it does not."""
+    """The fault if the ACL is already as this request would make it."""
+    # CreateAcls of an existing ACL, and DeleteAcls of a missing one, succeed on the broker without
+    # an effect. The plan promised one, so somebody else must have been faster.
     if there is (api == "DeleteAcls"):
         return None
     return Fault(
         "CHANGED_OUTSIDE",
-        f"{key} {'is there already' if there else 'is not there any more'}",
+        f"{key} {'already exists' if there else 'no longer exists'}",
         FaultClass.CONVERGED,
         where="DescribeAcls",
-        advice="plan again and review what is there now",
+        advice="plan again and review the current ACLs",
     )

@@ -1,7 +1,7 @@
-"""Names of resources in ACLs that match nothing, or something else than they seem to.
+"""Finds resource names in ACLs that match nothing, or something else than they seem to.
 
-The broker stores them without a word. Kafka has one pattern besides the prefix: a literal name
-that is `*` alone. Everywhere else a `*` is a character like any other, and topics cannot have it.
+Brokers store such ACLs without an error. Besides prefixes, Kafka has one pattern: the literal name
+`*` (KIP-290). In any other name, `*` is an ordinary character, which topic names cannot contain.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ LITERAL, PREFIXED = "Literal", "Prefixed"
 
 
 def resource_name_faults(resource_type: str, name: str, pattern_type: str) -> broker_rules.Faults:
-    """Why no topic or user can ever match. Groups, transactional ids and tokens can be called
-    anything."""
+    """Names that no topic or user can ever have."""
+    # Groups, transactional ids and tokens can have any name, so nothing is certain there.
     if not name or (name, pattern_type) == (EVERYTHING, LITERAL):
         return
     if resource_type == "Topic":
         yield from _topic_faults(name, pattern_type)
     if resource_type == "User" and pattern_type == LITERAL and ":" not in name:
         yield (
-            f'no user matches: a resource of the type User is a principal, and "{name}" is none',
+            f"no user matches: a resource of type User is a principal, and '{name}' is not one",
             f"write User:{name}",
         )
 
@@ -30,23 +30,32 @@ def _topic_faults(name: str, pattern_type: str) -> broker_rules.Faults:
     stem = name.rstrip(EVERYTHING)
     if stem != name and not any(broker_rules.name_faults(f"{stem}x")):
         yield (
-            f'no topic matches "{name}": its * is a character, and no topic has one in its name',
-            f'use the name "{stem}" with the pattern type Prefixed'
+            f"no topic matches '{name}': the * is an ordinary character here, and topic names "
+            "cannot contain it",
+            f"use the name '{stem}' with the pattern type Prefixed"
             if stem
-            else 'use the name "*" with the pattern type Literal',
+            else "use the name '*' with the pattern type Literal",
         )
         return
-    # A longer name can begin with "." and "..".
+    # "." and ".." are no topic names, but longer names can start with them.
     longer = f"{name}x" if pattern_type == PREFIXED and name in (".", "..") else name
     for summary, advice in broker_rules.name_faults(longer):
         yield f"no topic matches: {summary}", advice
 
 
 def resource_name_warnings(resource_type: str, name: str, pattern_type: str) -> broker_rules.Faults:
-    """What can match and is rarely meant."""
+    """Names that can match something, but rarely what was meant."""
     if resource_type in ("Topic", "Cluster") or not name.endswith(EVERYTHING):
         return
     if pattern_type == PREFIXED:
-        yield f'the * of the prefix "{name}" is a character; Literal "*" is every resource', ""
+        yield (
+            f"the * in the prefix '{name}' is an ordinary character; '*' with the pattern type "
+            "Literal means every resource",
+            "",
+        )
     elif name != EVERYTHING:
-        yield f'Literal "{name}" is that very name; a prefix has the pattern type Prefixed', ""
+        yield (
+            f"'{name}' with the pattern type Literal means exactly this name; for a prefix, use "
+            "the pattern type Prefixed",
+            "",
+        )

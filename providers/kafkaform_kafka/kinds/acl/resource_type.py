@@ -1,8 +1,8 @@
-"""`kafka_acl`: one access rule. All of it is its identity, so a rule is made or deleted, never
-changed: another field is another rule.
+"""`kafka_acl`: one ACL. All seven fields are its identity, so it is created or deleted, never
+updated.
 
-Rules and which operation means something on which resource follow Kafka's AclEntry and
-StandardAuthorizer (4.3). The broker itself accepts rules that can never match anything.
+Source: Kafka's AclEntry and StandardAuthorizer (4.3). Brokers accept ACLs that can never match
+anything; the rules here refuse them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,24 @@ RESOURCE_TYPES: Mapping[str, int] = {
     "DelegationToken": 6,
     "User": 7,
 }
+NOUNS: Mapping[str, str] = {
+    "Topic": "topic",
+    "Group": "group",
+    "Cluster": "cluster",
+    "TransactionalID": "transactional id",
+    "DelegationToken": "delegation token",
+    "User": "user",
+}
+"""Resource type -> its noun in messages."""
 OPERATIONS: Mapping[str, int] = {
     "All": 2,
     **{name: code for code, name in rights.OPERATIONS.items()},
 }
 PERMISSIONS: Mapping[str, int] = {"Allow": 3, "Deny": 2}
+# Any (1) and Match (2) exist only in filters (KIP-290): we send neither, so that a delete cannot
+# match more than the ACL that the plan shows.
 PATTERN_TYPES: Mapping[str, int] = {"Literal": 3, "Prefixed": 4}
-"""Word of the schema -> code of the protocol."""
+"""Word in the schema -> code of the protocol."""
 
 SUPPORTED: Mapping[str, tuple[str, ...]] = {
     "Topic": (
@@ -75,20 +86,21 @@ SUPPORTED: Mapping[str, tuple[str, ...]] = {
     "DelegationToken": ("Describe",),
     "User": ("CreateTokens", "DescribeTokens"),
 }
-"""Resource type -> the operations that are ever asked of it; All stands for these."""
+"""Resource type -> the operations that Kafka checks on it; All means these."""
+# AclEntry.supportedOperations lacks them, so a broker leaves them out of authorized operations.
 UNLISTED: Mapping[str, frozenset[str]] = {
     "Cluster": frozenset({"Delete"}),
     "TransactionalID": frozenset({"TwoPhaseCommit"}),
 }
-"""Resource type -> the operations that are asked of it and that a broker leaves out when it lists
-what we may do (AclEntry.supportedOperations)."""
+"""Resource type -> operations that Kafka checks, but never reports as ours."""
+# ControllerApis asks the authorizer about the cluster first and accepts a yes, so not even a DENY
+# on the topic stops a principal with this right on the cluster.
 EVERY_TOPIC = frozenset({"Create", "Delete"})
-"""What the controller asks of the cluster before it asks the topic: who may do it with the cluster
-may do it with every topic, a DENY on the topic or not (ControllerApis)."""
+"""Operations whose right on the cluster applies to every topic."""
 
 
 def list_reported_operations(resource_type: str) -> tuple[str, ...]:
-    """The operations of which a broker says whether we may do them."""
+    """The operations that a broker includes in its report of our rights (KIP-430)."""
     hidden = UNLISTED.get(resource_type, frozenset())
     return tuple(name for name in SUPPORTED[resource_type] if name not in hidden)
 
@@ -99,12 +111,13 @@ ALLOW, DENY = "Allow", "Deny"
 DELETE_FIRST = "delete_first"
 
 _DELETES: Mapping[str, Request] = {ALLOW: DELETE_ALLOW_ACLS, DENY: DELETE_DENY_ACLS}
+"""Permission -> the request that deletes the ACL."""
 _AHEAD: Mapping[str, int] = {ALLOW: DELETE_ALLOW_AHEAD, DENY: DELETE_DENY_AHEAD}
-"""Phases for `acl_order = "delete_first"`."""
+"""Permission -> the phase of the delete with `acl_order = "delete_first"`."""
 
 
 class Acl(Struct, frozen=True, order=True):
-    """One access rule, every field spelled as in the schema."""
+    """One ACL, every field spelled as in the schema."""
 
     principal: str
     host: str
@@ -133,7 +146,7 @@ class Acl(Struct, frozen=True, order=True):
 
     @property
     def pattern(self) -> str:
-        """The resource pattern that the rule is about."""
+        """The key of its resource pattern."""
         return keys.join((self.resource_type, self.resource_name, self.pattern_type))
 
     @property
@@ -150,17 +163,17 @@ NAMES = (
     "resource_name",
     "resource_pattern_type_filter",
 )
-"""The attributes in the order of the fields of `Acl` and of the key."""
+"""The attributes in the order of `Acl`'s fields and of the key."""
 _NAMES = frozenset(NAMES)
 
 
 def parse_acl(attributes: Mapping[str, Any]) -> Acl:
-    """The rule that these attributes describe."""
+    """The ACL with these attributes."""
     return Acl(*(attributes[name] for name in NAMES))
 
 
 def parse_acl_key(key: str) -> Acl:
-    """The rule of an identity's key. Raises ValueError for any other text."""
+    """The ACL of an identity's key. Raises ValueError for any other text."""
     fields = keys.split(key)
     if len(fields) != len(NAMES):
         raise ValueError(f"the import id of a {KIND} is {'|'.join(NAMES)}")
@@ -172,12 +185,12 @@ def parse_acl_key(key: str) -> Acl:
         (acl.pattern_type, PATTERN_TYPES),
     ):
         if word not in known:
-            raise ValueError(f'"{word}" is none of {", ".join(known)}')
+            raise ValueError(f"'{word}' is not one of {', '.join(known)}")
     return acl
 
 
 def is_known(acl: Acl) -> bool:
-    """False for a rule with a word that is newer than this version: it is never touched."""
+    """False for an ACL with a code that is newer than this version: it is never touched."""
     return (
         acl.operation in OPERATIONS
         and acl.permission in PERMISSIONS
@@ -204,44 +217,47 @@ def _resource_faults(acl: Acl) -> broker_rules.Faults:
     if not acl.resource_name:
         yield "resource_name is empty", "name a resource, or use * for all of them"
     if acl.resource_type == "Cluster" and acl.resource_name != CLUSTER:
-        yield f'the cluster is called "{CLUSTER}" in ACLs', f'set resource_name to "{CLUSTER}"'
+        yield f"in ACLs, the cluster has the name '{CLUSTER}'", f"set resource_name to '{CLUSTER}'"
     if acl.resource_type == "Cluster" and acl.pattern_type != "Literal":
-        yield "there is one cluster, so its name has no prefix", "use the pattern type Literal"
+        yield "an ACL on the cluster cannot be Prefixed", "use the pattern type Literal"
     yield from resource_names.resource_name_faults(
         acl.resource_type, acl.resource_name, acl.pattern_type
     )
     supported = SUPPORTED[acl.resource_type]
     if acl.operation not in ("All", *supported):
         yield (
-            f"{acl.operation} means nothing on {acl.resource_type}: Kafka never asks for it",
+            f"'{acl.operation}' is not a {NOUNS[acl.resource_type]} operation: Kafka never checks "
+            "it there",
             f"use {', '.join(supported)} or All",
         )
 
 
 def _principal_faults(acl: Acl) -> broker_rules.Faults:
+    # A principal builder may use other types than User. The authorizer compares the whole text.
     kind, colon, name = acl.principal.partition(":")
     if not (kind and colon and name):
         yield (
-            f'"{acl.principal}" is not a principal: it is a type, a colon and a name',
+            f"'{acl.principal}' is not a principal: a principal is a type, a colon and a name",
             f"write User:{name or (kind if not colon else '') or 'NAME'}"
             + (", or User:* for everybody" if colon else ""),
         )
 
 
 def _host_faults(acl: Acl) -> broker_rules.Faults:
+    # The authorizer compares hosts as text: no networks, no DNS, and no other spelling.
     if acl.host == EVERYTHING:
         return
     try:
         address = ip_address(acl.host)
     except ValueError:
         yield (
-            f'"{acl.host}" is not an IP address: Kafka compares hosts with the text of the '
-            "client's address, so names and networks never match",
-            "use one address, or * for everywhere",
+            f"'{acl.host}' is not an IP address: Kafka compares it with the text of the client's "
+            "address, so host names and networks never match",
+            "use one address, or * for all hosts",
         )
         return
     if address.is_unspecified:
-        yield f"no client connects from {acl.host}", "use * for everywhere"
+        yield f"no client connects from {acl.host}", "use * for all hosts"
         return
     spelled = format_java_address(address) if isinstance(address, IPv6Address) else str(address)
     if spelled != acl.host:
@@ -249,7 +265,7 @@ def _host_faults(acl: Acl) -> broker_rules.Faults:
 
 
 def format_java_address(address: IPv6Address) -> str:
-    """As Inet6Address.getHostAddress writes it: eight groups, no leading zeros, none left out."""
+    """The text of Inet6Address.getHostAddress: always eight groups, without leading zeros."""
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
@@ -258,9 +274,13 @@ def format_java_address(address: IPv6Address) -> str:
 def _acl_warnings(acl: Acl) -> broker_rules.Faults:
     kind = acl.principal.partition(":")[0]
     if kind.lower() == "user" and kind != "User":
-        yield f'Kafka\'s users are of the type "User", not "{kind}"', ""
+        yield f"the type of Kafka's users is 'User', not '{kind}'", ""
+    # Only the exact text `User:*` is a wildcard; principals have no prefixes (KIP-290).
     if acl.principal.endswith(EVERYTHING) and acl.principal != "User:*":
-        yield f'"{acl.principal}" is one principal of that name: only User:* stands for others', ""
+        yield (
+            f"'{acl.principal}' is one principal with exactly this name; only User:* means several",
+            "",
+        )
     yield from resource_names.resource_name_warnings(
         acl.resource_type, acl.resource_name, acl.pattern_type
     )
@@ -270,8 +290,9 @@ def _acl_warnings(acl: Acl) -> broker_rules.Faults:
 
 
 def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
-    """DENY ranks before ALLOW, and the rules of one resource belong together: where nobody is
-    refused for want of a rule, the first ALLOW alone would lock everybody else out."""
+    # `group` keeps the ACLs of one resource pattern in one request, which takes effect as a whole:
+    # where allow.everyone.if.no.acl.found is true, the first ALLOW alone would lock out everybody
+    # else. `rank` puts DENY before ALLOW.
     if change.action is Action.CREATE:
         request, acl = CREATE_ACLS, parse_acl(change.after or EMPTY)
     elif change.action is Action.DELETE:
@@ -294,18 +315,18 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
 
 
 def describe_order(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
-    """In which order ACLs are made and deleted, if a plan does both."""
+    """A warning about the order of creates and deletes, if a plan has both."""
     actions = {change.action for change in changes if change.identity.kind == KIND}
     if not {Action.CREATE, Action.DELETE} <= actions:
         return ()
     if facts.values.get("acl_order") == DELETE_FIRST:
         return (
-            "on a resource that gets new ACLs, old ones are deleted first (acl_order = "
-            '"delete_first"): clients can be refused in between',
+            'With acl_order = "delete_first", old ACLs of a resource are deleted before new ones '
+            "are created, so brokers can refuse clients in between.",
         )
     return (
-        'new ACLs are made before old ones are deleted (acl_order = "create_first"): in between '
-        "both hold",
+        'With acl_order = "create_first", new ACLs are created before old ones are deleted, so '
+        "both apply in between.",
     )
 
 
@@ -322,36 +343,41 @@ FIELDS = (
     AttributeSchema(
         "resource_name",
         STRING,
-        "Name of the resource, or its prefix; * for all of the type; kafka-cluster for the "
+        "Name of the resource, or a prefix; * for all resources of the type; kafka-cluster for the "
         "cluster.",
         aliases=("acl_resource_name",),
     ),
     AttributeSchema(
         "resource_type",
         STRING,
-        "Kind of the resource.",
+        "Type of the resource.",
         choices=tuple(RESOURCE_TYPES),
         aliases=("acl_resource_type",),
     ),
-    AttributeSchema("acl_principal", STRING, "Who: User:NAME, or User:* for everybody."),
-    AttributeSchema("acl_host", STRING, "From where: one IP address, or * for everywhere."),
-    AttributeSchema("acl_operation", STRING, "What may be done.", choices=tuple(OPERATIONS)),
+    AttributeSchema("acl_principal", STRING, "The principal: User:NAME, or User:* for everybody."),
+    AttributeSchema("acl_host", STRING, "The client's IP address, or * for all hosts."),
+    AttributeSchema(
+        "acl_operation",
+        STRING,
+        "The operation that is allowed or denied.",
+        choices=tuple(OPERATIONS),
+    ),
     AttributeSchema("acl_permission_type", STRING, "Allow or Deny.", choices=tuple(PERMISSIONS)),
 )
-"""What an ACL and a filter for ACLs have in common."""
+"""The attributes that an ACL and a filter for ACLs have in common."""
 
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
-        "One access rule. Every attribute is part of what it is: another value is another rule, "
-        "made before the old one is deleted. The import id is acl_principal|acl_host|"
-        "acl_operation|acl_permission_type|resource_type|resource_name|"
+        "One access rule. All attributes together identify the rule: if you change one, kafkaform "
+        "creates the new rule and then deletes the old one. The import id is "
+        "acl_principal|acl_host|acl_operation|acl_permission_type|resource_type|resource_name|"
         "resource_pattern_type_filter.",
         *(replace(attribute, required=True) for attribute in FIELDS),
         AttributeSchema(
             "resource_pattern_type_filter",
             STRING,
-            "Whether resource_name is a name or a prefix.",
+            "Literal if resource_name is a name, Prefixed if it is a prefix.",
             default="Literal",
             choices=tuple(PATTERN_TYPES),
         ),

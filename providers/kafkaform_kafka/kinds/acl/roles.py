@@ -1,8 +1,6 @@
-"""`kafka_access`: what a client needs for its role, as the ACLs that it stands for.
+"""`kafka_access`: a role, which expands to the ACLs that a client needs for its work.
 
-Each role is what Kafka's own clients ask for (4.3) and no more. An idempotent producer needs no
-right on the cluster since Kafka 2.8 (KIP-679); Describe follows from Read and Write, and is
-written out all the same, as kafka-acls.sh does, so that rules made with it can be adopted.
+Each role has the rights that Kafka's own clients need (4.3) and no more.
 """
 
 from __future__ import annotations
@@ -21,11 +19,14 @@ from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
 from . import resource_type as acls
-from .resource_type import ALLOW, CLUSTER, OPERATIONS, SUPPORTED, Acl
+from .resource_type import ALLOW, CLUSTER, NOUNS, OPERATIONS, SUPPORTED, Acl
 
 KIND = "kafka_access"
+# Read and Write imply Describe. It is here all the same, because kafka-acls.sh creates it too, so
+# that its ACLs can be adopted.
 READS, WRITES = ("Read", "Describe"), ("Write", "Describe")
 ROLES: Mapping[str, Mapping[str, Sequence[str]]] = {
+    # No IdempotentWrite on the cluster: since Kafka 2.8, Write on a topic is enough (KIP-679).
     "producer": {"Topic": WRITES},
     "transactional_producer": {"Topic": WRITES, "TransactionalID": WRITES},
     "consumer": {"Topic": READS, "Group": ("Read",)},
@@ -43,11 +44,12 @@ ROLES: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "custom": {},
 }
-"""Role -> resource type -> operations on each resource of it that the block names. The operations
-of custom are the block's own."""
+"""Role -> resource type -> operations on each resource that the block names. For custom, the block
+lists the operations."""
+# Delete is for the records of repartition topics, which Streams purges after use.
 INTERNAL = ("Read", "Write", "Create", "Delete", "Describe")
-"""What a Streams application does with its own topics, which its application id is a prefix of:
-it makes them, and deletes records of those that it repartitions through."""
+"""Operations of a Streams application on its internal topics, which start with its application
+id."""
 
 ARGUMENTS: Mapping[str, tuple[str, str]] = {
     "topics": ("Topic", "Literal"),
@@ -58,7 +60,7 @@ ARGUMENTS: Mapping[str, tuple[str, str]] = {
     "transactional_ids": ("TransactionalID", "Literal"),
     "transactional_id_prefixes": ("TransactionalID", "Prefixed"),
 }
-"""Argument -> resource type and pattern type of what it names."""
+"""Argument -> resource type and pattern type of the resources that it names."""
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "producer": ("Topic",),
     "transactional_producer": ("Topic", "TransactionalID"),
@@ -66,11 +68,11 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "streams": ("Group",),
     "connect": ("Topic", "Group"),
 }
-"""Role -> resource types of which it must name one: without them it would be of no use."""
+"""Role -> resource types of which the block must name at least one resource."""
 
 
 def expand(declared: Declared) -> Sequence[Declared]:
-    """The ACLs of a role, in order. Raises ValueError for arguments that do not fit the role."""
+    """The ACLs of a role, sorted. Raises ValueError for arguments that do not fit the role."""
     given = declared.attributes
     _require_fitting(given)
     rules = sorted(set(_list_rules(given)))
@@ -104,7 +106,7 @@ def _make_rules(
 
 
 def _list_resources(given: FrozenMap) -> Iterator[tuple[str, str, str]]:
-    """Resource type, name and pattern type of everything that the block is about."""
+    """Resource type, name and pattern type of all resources that the block names."""
     if given["role"] == "admin" or given.get("cluster"):
         yield "Cluster", CLUSTER, "Literal"
     for argument, (kind, pattern) in ARGUMENTS.items():
@@ -121,12 +123,12 @@ def _require_fitting(given: FrozenMap) -> None:
         return
     for argument in ("operations", "cluster"):
         if given.get(argument):
-            raise ValueError(f'{argument} belongs to role = "custom"; the role {role} has its own')
+            raise ValueError(f'{argument} is only for role = "custom", not for the role {role}')
     for argument, (kind, pattern) in ARGUMENTS.items():
         if given.get(argument) and kind not in ROLES[role]:
-            raise ValueError(f"the role {role} has no use for {argument}: take it out")
+            raise ValueError(f"the role {role} does not use {argument}: remove it")
         if given.get(argument) and (role, kind, pattern) == ("streams", "Group", "Prefixed"):
-            raise ValueError("the role streams needs its application id whole: name it in group")
+            raise ValueError("the role streams needs its whole application id: set group")
     for kind in NEEDS.get(role, ()):
         if kind not in named:
             raise ValueError(f"the role {role} needs {' or '.join(_list_arguments(kind))}")
@@ -136,17 +138,15 @@ def _require_custom(given: FrozenMap, named: set[str]) -> None:
     operations = given.get("operations") or ()
     if not operations:
         raise ValueError('role = "custom" needs operations, such as ["Read"]')
-    for operation in operations:
-        if operation not in OPERATIONS:
-            raise ValueError(f'"{operation}" is no operation; there are {", ".join(OPERATIONS)}')
     if not named:
         raise ValueError(f'role = "custom" needs one of {", ".join(ARGUMENTS)}, cluster')
     for kind in sorted(named):
         for operation in operations:
             if operation != "All" and operation not in SUPPORTED[kind]:
+                elsewhere = f", or a separate block for the {NOUNS[kind]}"
                 raise ValueError(
-                    f"{operation} means nothing on {kind}, which knows "
-                    f"{', '.join(SUPPORTED[kind])}; give that its own block"
+                    f"'{operation}' is not a {NOUNS[kind]} operation; use All, "
+                    f"{', '.join(SUPPORTED[kind])}{elsewhere if operation in OPERATIONS else ''}"
                 )
 
 
@@ -155,11 +155,11 @@ def _list_arguments(kind: str) -> Iterator[str]:
 
 
 # ── type ────────────────────────────────────────────────────────────────────────────────
-# A plan never sees a role, only its parts, which are of the type kafka_acl.
+# A plan contains no roles, only their ACLs: a role has no identity of its own in the cluster.
 
 
 def _key(_: FrozenMap) -> str:
-    raise ValueError(f"a {KIND} is known by its address, and a plan by its ACLs")
+    raise ValueError(f"a {KIND} has no key: plans contain its ACLs")
 
 
 def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
@@ -181,42 +181,49 @@ def _steps(_: Change, __: Facts) -> tuple[Step, ...]:
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
-        "What a principal needs for its role, as the ACLs that it stands for. An ACL that several "
-        "roles stand for goes with the last of them. The import id is the block's own address: "
-        "it takes over those of its ACLs that are there.",
-        AttributeSchema("principal", STRING, "Who: User:NAME.", required=True),
+        "The ACLs that a principal needs for its role. Several roles can need the same ACL; it is "
+        "deleted with the last of them. The import id is the block's own address: the import takes "
+        "over those of its ACLs that exist.",
+        AttributeSchema("principal", STRING, "The principal: User:NAME.", required=True),
         AttributeSchema(
-            "host", STRING, "From where: one IP address, or * for everywhere.", default="*"
+            "host", STRING, "The client's IP address, or * for all hosts.", default="*"
         ),
         AttributeSchema(
             "role",
             STRING,
-            "What the principal does. producer writes topics; transactional_producer also uses "
-            "transactional_ids; consumer reads topics, as a member of group; streams reads topics "
-            "and keeps its own topics, which group, its application id, is a prefix of (what it "
-            "writes is a block with the role producer); connect is a worker: topics are its "
-            "config, offset and status topics, group is its group.id (what its connectors read "
-            "and write are blocks of their own); admin changes the cluster and the topics and "
-            "groups that are named, without reading or writing records; custom has operations.",
+            "What the principal does. producer writes to topics; transactional_producer also uses "
+            "transactional_ids; consumer reads topics as a member of group; streams reads topics "
+            "and uses internal topics that start with group, its application id (use a separate "
+            "block with the role producer for the topics that it writes to); connect is a Connect "
+            "worker: topics are its config, offset and status topics, group is its group.id (use "
+            "separate blocks for the topics of its connectors); admin manages the cluster and the "
+            "topics and groups that the block names, without reading or writing records; custom "
+            "has the operations of the block.",
             required=True,
             choices=tuple(ROLES),
         ),
         AttributeSchema("topics", set_of(STRING), "Topics by name; * for all."),
-        AttributeSchema("topic_prefixes", set_of(STRING), "Topics whose names begin so."),
+        AttributeSchema("topic_prefixes", set_of(STRING), "Topics by the start of their names."),
         AttributeSchema("group", STRING, "A consumer group."),
-        AttributeSchema("groups", set_of(STRING), "Consumer groups; * for all."),
-        AttributeSchema("group_prefixes", set_of(STRING), "Consumer groups whose names begin so."),
-        AttributeSchema("transactional_ids", set_of(STRING), "Transactional ids; * for all."),
+        AttributeSchema("groups", set_of(STRING), "Consumer groups by name; * for all."),
         AttributeSchema(
-            "transactional_id_prefixes", set_of(STRING), "Transactional ids that begin so."
+            "group_prefixes", set_of(STRING), "Consumer groups by the start of their names."
+        ),
+        AttributeSchema(
+            "transactional_ids", set_of(STRING), "Transactional ids by name; * for all."
+        ),
+        AttributeSchema(
+            "transactional_id_prefixes",
+            set_of(STRING),
+            "Transactional ids by the start of their names.",
         ),
         AttributeSchema(
             "operations",
             set_of(STRING),
-            'With role = "custom": what may be done with everything that the block names.',
+            'The operations on everything that the block names, with role = "custom".',
         ),
         AttributeSchema(
-            "cluster", BOOL, 'With role = "custom": the operations hold for the cluster.'
+            "cluster", BOOL, 'true: the operations apply to the cluster, with role = "custom".'
         ),
         conflicts=(("group", "groups"),),
     ),

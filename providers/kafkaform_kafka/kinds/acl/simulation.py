@@ -1,5 +1,5 @@
-"""ACLs of the simulated cluster: objects of its log like any others. They do not decide what its
-users may do, which is said for each user outright."""
+"""ACLs of the simulated cluster: objects without an effect. What its users may do is set for each
+user directly."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FORBIDDEN = 31
 
 
 def acl_key(acl: Acl) -> Key:
-    """Where the world keeps this ACL."""
+    """The key of this ACL in the simulated world."""
     return (acls.KIND, acl.key)
 
 
@@ -50,7 +50,7 @@ def _key_of(item: Item) -> Key:
 
 
 def create_acls(call: AdminCall, items: Sequence[Item]) -> RequestResult:
-    """CreateAcls: one that is there, or is asked for twice, is a success and no record."""
+    """CreateAcls: an ACL that exists, or occurs twice, is a success without a record."""
 
     def create(item: Item) -> ItemVerdict:
         require(call.user.may("Alter", CLUSTER), _FORBIDDEN)
@@ -62,10 +62,11 @@ def create_acls(call: AdminCall, items: Sequence[Item]) -> RequestResult:
 
 
 def delete_acls(call: AdminCall, items: Sequence[Item]) -> RequestResult:
-    """DeleteAcls with whole filters; one that matches nothing is told as the client sees it."""
+    """DeleteAcls with exact filters."""
 
     def delete(item: Item) -> ItemVerdict:
         require(call.user.may("Alter", CLUSTER), _FORBIDDEN)
+        # As `send` reports it; a real broker counts a filter without a match as a success.
         if call.world.get(_key_of(item)) is None:
             raise Refusal(91)
         return AdminAnswer(), None, 1
@@ -74,7 +75,7 @@ def delete_acls(call: AdminCall, items: Sequence[Item]) -> RequestResult:
 
 
 def _require_names(acl: Acl) -> None:
-    """All that the broker itself checks. Raises Refusal."""
+    """The only checks of a real broker. Raises Refusal."""
     if acl.resource_type == "Cluster" and acl.resource_name != acls.CLUSTER:
         raise Refusal(42, f"The only valid name for the CLUSTER resource is {acls.CLUSTER}")
     if not acl.resource_name:

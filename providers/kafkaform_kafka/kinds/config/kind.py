@@ -1,4 +1,4 @@
-"""The four kinds of dynamic configs as the provider knows them."""
+"""The `ResourceKind` values of the four kinds of dynamic configs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 
 def _connect(scope: ConfigScope) -> Requests:
-    """The request that alters configs is the same for all kinds of resources, topics too."""
-    from ...cluster.context import Requests  # noqa: PLC0415  # the clients are slow to load
-    from .read import make_reads  # noqa: PLC0415  # the clients are slow to load
+    from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
+    from .read import read_configs, sweep_configs  # noqa: PLC0415  # the clients are slow to load
     from .send import send_alter_configs  # noqa: PLC0415  # the clients are slow to load
 
-    return Requests(make_reads(scope), {INCREMENTAL_ALTER_CONFIGS.name: send_alter_configs})
+    # One function sends the request for all kinds of resources, topics included.
+    return Requests(
+        Reads(partial(sweep_configs, scope), partial(read_configs, scope)),
+        {INCREMENTAL_ALTER_CONFIGS.name: send_alter_configs},
+    )
 
 
 def _simulate(scope: ConfigScope) -> SimulatedKind:
@@ -29,16 +32,17 @@ def _simulate(scope: ConfigScope) -> SimulatedKind:
     return simulate(scope)
 
 
-def _make_rights(scope: ConfigScope) -> KindRights:
-    resource_type = "Group" if scope.resource == "group" else "Cluster"
-    return KindRights(resource_type, ("DescribeConfigs",), ("AlterConfigs",), "AlterConfigs")
-
-
 KINDS = tuple(
     ResourceKind(
         scope.kind,
         kind,
-        rights=_make_rights(scope),
+        # Configs of brokers and of client metrics belong to the cluster (KIP-133, KIP-714).
+        rights=KindRights(
+            resource_type="Group" if scope.resource == "group" else "Cluster",
+            sees=("DescribeConfigs",),
+            changes=("AlterConfigs",),
+            deletes="AlterConfigs",
+        ),
         connect=partial(_connect, scope),
         simulate=partial(_simulate, scope),
     )

@@ -1,8 +1,7 @@
-"""Configs of brokers, of the cluster, of groups and of client metrics, as the cluster shows them.
+"""Reads the configs of brokers, of the cluster, of groups and of client metrics subscriptions.
 
-A broker tells its own configs and nobody else does, so one that is down is a failure and never an
-absence, whichever broker the caller would like to hear. An object without a config of its own is
-absent: Kafka keeps nothing else of it.
+Only a broker itself reports its configs, so one that is down is a failure, never an absence. An
+object without configs of its own is absent, because Kafka stores nothing else of it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap, Value
 
 from ...cluster.brokers import find_answering_node, live_nodes
-from ...cluster.context import ClusterContext, Reads
+from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol.config_faults import DESCRIBE, config_fault, not_live_fault, right_for_configs
 from ...protocol.config_keys import BROKER_TIMES
@@ -39,26 +38,22 @@ from ..topic.configs import find_foreign_paths
 from .resource_type import BROKER, CLUSTER, DEFAULTS, SET, ConfigScope, make_identity
 
 AT_ONCE = 250
+"""Resources in one DescribeConfigs request."""
 IN_FLIGHT = 4
+"""DescribeConfigs requests at the same time."""
 _REFUSED = (29, 30, 31)
 _LISTING = "ListConfigResources"
 _SET_FOR_BROKERS = (2, 3)
-"""Sources above a broker's server.properties."""
+"""Config sources that override a broker's server.properties (ConfigSource)."""
 
 _UNITS = {name: unit for names in BROKER_TIMES.values() for name, unit in names}
-"""Broker config -> milliseconds in its unit, where several name one thing in different units."""
+"""Broker config -> milliseconds in its unit, for configs that have variants in other units."""
 
 ResourceAnswers = Mapping[str, ItemAnswer | Fault]
 
 
-def make_reads(scope: ConfigScope) -> Reads:
-    """How this kind is listed and read."""
-    return Reads(partial(sweep_configs, scope), partial(read_configs, scope))
-
-
 def sweep_configs(scope: ConfigScope, context: ClusterContext, depth: Depth) -> Sweep:
-    """All objects of a kind that have configs of their own. A broker that is down is left out,
-    so the listing of brokers never claims to be complete."""
+    """All objects of a kind that have configs of their own."""
     names = _list_names(scope, context)
     if isinstance(names, Fault):
         return Sweep(scope.kind, depth, (), Coverage(CoverageKind.FAILED, names))
@@ -71,8 +66,8 @@ def sweep_configs(scope: ConfigScope, context: ClusterContext, depth: Depth) -> 
 def read_configs(
     scope: ConfigScope, context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
-    """These objects. node: the broker whose view is wanted, None for any; for the configs of a
-    broker that is always the broker itself."""
+    """These objects. node: the broker to ask, None for any; the configs of a broker always come
+    from the broker itself."""
     answers = _read_answers(scope, context, [item.key for item in ids], node)
     below = _read_cluster_fallbacks(context, answers, node) if scope is DEFAULTS else {}
     return {item: _make_reading(scope, context, item, answers[item.key], below) for item in ids}
@@ -83,6 +78,7 @@ def _list_names(scope: ConfigScope, context: ClusterContext) -> Sequence[str] | 
         return context.facts.nodes
     if scope is DEFAULTS:
         return (CLUSTER,)
+    # A group can have configs before it exists (KIP-848), so a listing of groups would not do.
     listed = attempt(
         _LISTING, lambda: list_config_resources(context.wire, scope.resource, context.timeout)
     )
@@ -97,13 +93,15 @@ def _judge_coverage(scope: ConfigScope, readings: Iterable[Reading]) -> Coverage
             return Coverage(CoverageKind.FAILED, reading.fault)
         if isinstance(reading, Hidden):
             return Coverage(CoverageKind.VISIBLE_ONLY)
+    # Only live brokers were asked, and one that is down can have configs, too.
     return Coverage(CoverageKind.VISIBLE_ONLY if scope is BROKER else CoverageKind.COMPLETE)
 
 
 def _read_answers(
     scope: ConfigScope, context: ClusterContext, names: Sequence[str], node: str | None
 ) -> ResourceAnswers:
-    """The configs of each object by its key, or why they could not be read."""
+    """Key -> the configs of the object, or why they could not be read."""
+    # Each broker must get its own request: DescribeConfigs does not forward it.
     each = 1 if scope is BROKER else AT_ONCE
     chunks = [names[start : start + each] for start in range(0, len(names), each)]
     found: dict[str, ItemAnswer | Fault] = {}
@@ -133,8 +131,8 @@ def _ask_configs(
     )
     if isinstance(answers, Fault):
         return dict.fromkeys(keys, answers)
-    left_out = ItemAnswer(-1, "the broker left it out of its answer")
-    return {key: answers.get(scope.resource_name(key), left_out) for key in keys}
+    missing = ItemAnswer(-1, "it is missing in the broker's answer")
+    return {key: answers.get(scope.resource_name(key), missing) for key in keys}
 
 
 def _make_reading(
@@ -151,6 +149,8 @@ def _make_reading(
     if answer.code:
         fault = config_fault(DESCRIBE, scope.resource, item.key, answer.code, answer.message)
         return Failed(item, fault)
+    # An entry is the object's own only if its source is exactly that of its level. Everything else
+    # is inherited and must not be removed.
     own = [entry for entry in answer.configs or () if entry.source == scope.source]
     others = find_foreign_paths(scope.resource, (entry.name for entry in own), context.facts)
     if not own:
@@ -170,7 +170,7 @@ def _make_reading(
 
 
 def _split_secrets(scope: ConfigScope, own: Iterable[ConfigEntry]) -> tuple[FrozenMap, FrozenMap]:
-    """The configs that can be read, canonical, and those of which only the names can."""
+    """The configs with values, canonical, and those of which the broker reports only the names."""
     config: dict[str, Value] = {}
     secret: dict[str, Value] = {}
     for entry in own:
@@ -182,7 +182,7 @@ def _split_secrets(scope: ConfigScope, own: Iterable[ConfigEntry]) -> tuple[Froz
 
 
 def _find_fallback(scope: ConfigScope, entry: ConfigEntry) -> Value:
-    """What takes effect without the object's own config: the next level's, else the default."""
+    """The value that takes effect without the object's own: of the next level, or the default."""
     hidden = _SET_FOR_BROKERS if scope is DEFAULTS else (scope.source,)
     lower = next((item for item in entry.synonyms if item.source not in hidden), None)
     if lower is not None:
@@ -192,7 +192,8 @@ def _find_fallback(scope: ConfigScope, entry: ConfigEntry) -> Value:
 
 
 def _convert_value(scope: ConfigScope, name: str, lower: Synonym) -> Value:
-    """A value of a lower level under this name: log.retention.hours = 168 is 604800000 ms."""
+    """A value of a lower level, converted to this config: log.retention.hours = 168 -> 604800000 as
+    log.retention.ms."""
     number = parse_integer(lower.value or "")
     if lower.name == name or number is None or lower.name not in _UNITS or name not in _UNITS:
         return config_value(name, lower.value, scope.find)
@@ -202,7 +203,9 @@ def _convert_value(scope: ConfigScope, name: str, lower: Synonym) -> Value:
 def _read_cluster_fallbacks(
     context: ClusterContext, answers: ResourceAnswers, node: str | None
 ) -> Mapping[str, Value]:
-    """What one broker would take: its static configs may differ from another's."""
+    """Config -> the value that takes effect without the cluster's, as one broker reports it."""
+    # The cluster's resource (a broker without a name) has no synonyms for the levels below. Static
+    # configs can differ between brokers; one of them has to stand for all.
     keys = sorted(
         entry.name
         for answer in answers.values()

@@ -1,9 +1,8 @@
-"""Dynamic configs of brokers, of the cluster, of groups, and subscriptions to client metrics.
+"""`kafka_broker_config`, `kafka_cluster_config`, `kafka_group_config` and `kafka_client_metrics`.
 
-Four kinds of one make: an object is there when it has a config of its own, and a config is its own
-when its source is exactly that of its level; what it inherits is shown and never removed. Values
-that a broker never tells are in `secret_config`: they are sent with a new key and when
-`secret_config_version` changes, and `secret_keys` shows which of them are set.
+All four work alike: an object exists as long as it has configs of its own. Inherited values are
+shown, but never removed. Values that a broker never reveals are in `secret_config`: they are sent
+when they are new and when `secret_config_version` changes, and `secret_keys` shows which are set.
 """
 
 from __future__ import annotations
@@ -33,43 +32,52 @@ from ..topic.configs import (
     make_remainder,
     select_declared,
 )
+from . import risks
 from . import rules as config_rules
 
 CLUSTER = "default"
-"""The key of the cluster's configs; on the wire they are those of a broker without a name."""
+"""The key of the cluster's configs."""
 
 SET = "set"
-"""What `secret_keys` says of a config with a secret."""
+"""The value of `secret_keys` for a config whose secret is set."""
 
 
 class ConfigScope(Struct, frozen=True):
-    """One kind's place among Kafka's configs. resource: the protocol's kind; source: where its own
-    configs come from (ConfigSource); attribute: what names the object, None for the only one;
-    find: what is known of a config; faults: what Kafka would refuse; secrets: it may have configs
-    whose values are never told."""
+    """One kind's place among Kafka's configs."""
 
     kind: str
     resource: str
+    """The resource type in requests."""
     source: int
+    """The ConfigSource of the object's own configs."""
     attribute: str | None
+    """The attribute that names the object, None if there is only one."""
     find: Lookup
+    """The table of its configs."""
     faults: config_rules.ConfigRule
+    """Finds what Kafka would refuse."""
     secrets: bool = False
+    """True if it can have configs whose values a broker never reveals."""
+    harms: Mapping[str, tuple[risks.Harm, ...]] = EMPTY
+    """Config -> what another value of it can harm."""
 
     def resource_name(self, key: str) -> str:
         """The resource's name in a request."""
+        # The configs of the cluster are those of a broker with an empty name (KIP-226). librdkafka
+        # refuses that name, and so these requests go through kafka-python.
         return "" if self.attribute is None else key
 
     def node(self, key: str) -> str | None:
-        """The broker that must be asked: only it tells and changes its own configs."""
+        """The broker that must get the request, None for any."""
+        # Only a broker itself reads and validates its own configs; another one answers with 42.
         return key if self.attribute == "broker_id" else None
 
     def make_details(self, secret: FrozenMap) -> FrozenMap:
-        """What outputs may refer to."""
+        """The computed attributes, for outputs."""
         return FrozenMap(secret_keys=secret) if self.secrets else EMPTY
 
     def make_attributes(self, key: str, config: FrozenMap, secret: FrozenMap) -> FrozenMap:
-        """What is observed of the object with this key."""
+        """The observed attributes of the object with this key."""
         named: dict[str, Value] = {}
         if self.attribute is not None:
             named[self.attribute] = int(key) if self.attribute == "broker_id" else key
@@ -90,6 +98,7 @@ BROKER = ConfigScope(
     _broker_key,
     config_rules.broker_faults,
     secrets=True,
+    harms=risks.BROKER_HARMS,
 )
 DEFAULTS = ConfigScope(
     "kafka_cluster_config",
@@ -99,9 +108,16 @@ DEFAULTS = ConfigScope(
     _broker_key,
     config_rules.cluster_faults,
     secrets=True,
+    harms=risks.BROKER_HARMS,
 )
 GROUP = ConfigScope(
-    "kafka_group_config", "group", 8, "group", GROUP_KEYS.get, config_rules.group_faults
+    "kafka_group_config",
+    "group",
+    8,
+    "group",
+    GROUP_KEYS.get,
+    config_rules.group_faults,
+    harms=risks.GROUP_HARMS,
 )
 METRICS = ConfigScope(
     "kafka_client_metrics",
@@ -110,6 +126,7 @@ METRICS = ConfigScope(
     "name",
     METRICS_KEYS.get,
     config_rules.metrics_faults,
+    harms=risks.METRICS_HARMS,
 )
 SCOPES = (BROKER, DEFAULTS, GROUP, METRICS)
 
@@ -138,7 +155,7 @@ def _canonical(scope: ConfigScope, attributes: FrozenMap, _: Facts) -> FrozenMap
 
 
 def _write_arguments(attributes: FrozenMap) -> FrozenMap:
-    """Secrets that are set, as places where references to them have to be."""
+    """The arguments of a block, with an empty reference for each secret that is set."""
     there = attributes.get("secret_keys") or EMPTY
     return attributes.with_items(
         {"secret_config": FrozenMap(dict.fromkeys(there, SecretRef("env", "")))}
@@ -162,7 +179,7 @@ def _target(
 
 
 def _merge_secrets(declared: FrozenMap, live: FrozenMap, keep: bool) -> Mapping[str, Value]:
-    """What shall be of secrets: references for whoever sends them, and which of them are set."""
+    """The references to declared secrets, and the keys of all secrets that will be set."""
     wanted, there = declared.get("secret_config") or EMPTY, live.get("secret_keys") or EMPTY
     secrets = {key: value for key, value in wanted.items() if value is not None}
     kept = {key: SET for key in there if keep or key in wanted}
@@ -231,7 +248,9 @@ def _make_steps(
     paths: tuple[Path, ...],
     secrets: Mapping[str, Value] = EMPTY,
 ) -> tuple[Step, ...]:
-    """One step, because a request may name a resource only once; none if there is nothing to do."""
+    """One step, or none if there is nothing to do."""
+    # One, because a request may name a resource only once (INVALID_REQUEST, 42), and because Kafka
+    # applies all keys of a resource or none of them.
     if not put and not gone and not secrets:
         return ()
     key = change.identity.key
@@ -255,7 +274,8 @@ def _get_secrets(attributes: FrozenMap | None) -> Mapping[str, Value]:
 
 
 def _must_send_secrets(change: Change) -> bool:
-    """True if the secrets have to be sent again; an adoption takes those that are there."""
+    """True if the secrets must be sent again."""
+    # An adoption keeps the secrets that are set: whether they are the declared ones is unknown.
     version = change.row_after.secret_version
     return version is not None and version != change.row_before.secret_version and not change.adopts
 
@@ -265,38 +285,40 @@ def make_identity(instance: str, scope: ConfigScope, name: str) -> Identity:
     return Identity(instance, scope.kind, name or CLUSTER)
 
 
-# ── what blocks may say ─────────────────────────────────────────────────────────────────
+# ── schemas ─────────────────────────────────────────────────────────────────────────────
 
 _CONFIG = AttributeSchema(
     "config",
     map_of(TEXT),
-    "Configs by name, lists as lists or with commas. One that is set and not in the map is shown "
-    'and removed, unless config_mode is "additive". A null leaves that config as it is.',
+    "Configs by name; a list is a list or text with commas. The plan shows and removes configs "
+    'that are set but not in the map, unless config_mode is "additive". null leaves a config as it '
+    "is.",
 )
 _MODE = AttributeSchema(
     "config_mode",
     STRING,
-    "authoritative: config is the whole truth; additive: other configs stay.",
+    "authoritative: configs that are not in config are removed; additive: they stay.",
     default="authoritative",
     choices=("authoritative", "additive"),
 )
+# KRaft keeps dynamic passwords in the metadata log without encryption; docs/configs.md warns.
 _SECRETS = (
     AttributeSchema(
         "secret_config",
         map_of(STRING),
-        "Configs whose values a broker never tells, by name: passwords and keys, and those of "
-        "plugins that it does not know.",
+        "Configs whose values a broker never reveals, by name: passwords, keys, and configs of "
+        "plugins that the broker does not know.",
         secret=True,
     ),
     AttributeSchema(
         "secret_config_version",
         STRING,
-        "Any text; when it changes, secret_config is sent again.",
+        "Any text. When it changes, secret_config is sent again.",
     ),
     AttributeSchema(
         "secret_keys",
         map_of(STRING),
-        "The configs with secrets that are set.",
+        "The secret configs that are set, without their values.",
         computed=True,
     ),
 )
@@ -315,14 +337,16 @@ def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> Re
         ours=_select_ours,
         left=make_remainder("config", "secret_keys"),
         written=_write_arguments,
+        risks=partial(risks.find_risks, scope.harms, scope.find),
+        unit=partial(risks.find_unit, scope.find),
     )
 
 
 TYPES: tuple[ResourceType, ...] = (
     _make_type(
         BROKER,
-        "Dynamic configs of one broker, over those of the cluster and of its server.properties. "
-        "The import id is the broker's id.",
+        "Dynamic configs of one broker. They override those of the cluster and of its "
+        "server.properties. The import id is the broker's id.",
         AttributeSchema("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
         replace(_CONFIG, refuses=config_rules.read_only_faults),
         _MODE,
@@ -330,7 +354,7 @@ TYPES: tuple[ResourceType, ...] = (
     ),
     _make_type(
         DEFAULTS,
-        "Dynamic configs that all brokers share, over those of their server.properties. "
+        "Dynamic configs of all brokers. They override those of their server.properties. "
         f'The import id is "{CLUSTER}".',
         replace(_CONFIG, refuses=config_rules.read_only_faults),
         _MODE,
@@ -338,15 +362,15 @@ TYPES: tuple[ResourceType, ...] = (
     ),
     _make_type(
         GROUP,
-        "Configs of a consumer, share or streams group (KIP-848, KIP-932, KIP-1071), which need "
-        "not exist yet. The import id is the group's name.",
+        "Configs of a consumer, share or streams group (KIP-848, KIP-932, KIP-1071). The group "
+        "does not have to exist yet. The import id is the group's name.",
         AttributeSchema("group", STRING, "Name of the group.", required=True),
         replace(_CONFIG, required=True),
         _MODE,
     ),
     _make_type(
         METRICS,
-        "A subscription to clients' metrics (KIP-714). The import id is its name.",
+        "A subscription to client metrics (KIP-714). The import id is its name.",
         AttributeSchema("name", STRING, "Name of the subscription.", required=True),
         replace(_CONFIG, required=True),
         _MODE,

@@ -1,5 +1,4 @@
-"""What a broker would refuse of a dynamic config, or take without any effect, and what of it
-could not be undone."""
+"""Rules for dynamic configs: what a broker would refuse or ignore, and what cannot be undone."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ MASK = "(sensitive)"
 
 
 def mask_config(config: Mapping[str, Value] | None) -> FrozenMap:
-    """A broker's declared configs, without values that must not be in `config`: those of secrets
-    and of keys that a broker does not know. `check` refuses them, and a plan shows none of them."""
+    """Declared configs of a broker, with MASK for each value that belongs into `secret_config`."""
+    # The rules refuse such values, but the plan that says so must not show them.
     return FrozenMap(
         {
             key: MASK if value is not None and is_hidden_config(key) else value
@@ -31,7 +30,8 @@ def mask_config(config: Mapping[str, Value] | None) -> FrozenMap:
 
 
 def is_hidden_config(key: str) -> bool:
-    """True if a broker never tells this config's value."""
+    """True if a broker never reveals the value of this config."""
+    # A broker reports a key that it does not know as sensitive: it could be a plugin's password.
     known = broker_keys.find_broker_key(key)
     return known is None or known.secret
 
@@ -43,7 +43,7 @@ def check_change(rule: ConfigRule, change: Change, facts: Facts) -> Diagnostics:
         return warnings
     faults = [*rule(change, facts)]
     if change.action is Action.CREATE and not _has_configs(change):
-        faults.append(("no config is given", "name at least one config, or remove the block"))
+        faults.append(("the block has no config", "name at least one config, or remove the block"))
     notes = broker_rules.diagnose(change, _secret_warnings(change), Severity.WARNING)
     return (*broker_rules.diagnose(change, faults), *notes, *warnings)
 
@@ -53,10 +53,11 @@ def broker_faults(change: Change, facts: Facts) -> Faults:
     changed = broker_rules.select_changed_configs(change)
     yield from _broker_faults(changed, _dynamic_faults)
     yield from _secret_faults(change, _dynamic_faults)
+    # INVALID_CONFIG (40): the controller computes ELR with one number for all brokers.
     if facts.values.get("elr") and MIN_IN_SYNC in changed:
         yield (
-            f"{MIN_IN_SYNC} cannot be set for one broker in this cluster: eligible leader replicas "
-            "(KIP-966) need one number for all",
+            f"{MIN_IN_SYNC} cannot be set for one broker in this cluster, because it uses eligible "
+            "leader replicas (KIP-966)",
             f"set {MIN_IN_SYNC} in kafka_cluster_config, or for single topics",
         )
 
@@ -80,13 +81,13 @@ def metrics_faults(change: Change, _: Facts) -> Faults:
         name, equals, _pattern = item.partition("=")
         if not equals or name.strip() not in MATCHES:
             yield (
-                f"match = {item!r}: it must be NAME=PATTERN",
+                f"match has the element {item!r}; each element must be NAME=PATTERN",
                 suggest(name.strip(), MATCHES) or f"NAME is one of {', '.join(MATCHES)}",
             )
 
 
 PlacementRule = Callable[[str, BrokerKey], Faults]
-"""Whether a config may stand where it does."""
+"""Finds configs that belong to another level."""
 
 
 def _broker_faults(config: Mapping[str, Value], placed: PlacementRule) -> Faults:
@@ -95,7 +96,7 @@ def _broker_faults(config: Mapping[str, Value], placed: PlacementRule) -> Faults
         if known is None:
             yield _unknown_fault(key)
         elif known.secret and known.mode is not UpdateMode.READ_ONLY:
-            yield f"{key} holds a secret, which cannot stand in config", _AS_SECRET
+            yield f"{key} is a secret, which must not be in config", _AS_SECRET
         else:
             misplaced = [*placed(key, known)]
             yield from misplaced or broker_rules.value_faults(known.key, key, value)
@@ -104,15 +105,15 @@ def _broker_faults(config: Mapping[str, Value], placed: PlacementRule) -> Faults
 def _unknown_fault(key: str) -> tuple[str, str]:
     known = suggest(key, broker_keys.broker_keys())
     return (
-        f"brokers do not know {key}, and of what they do not know they never tell the value, so "
-        "that nobody could see whether it is as declared",
+        f"brokers do not know {key}; they never reveal the value of an unknown config, so "
+        "kafkaform could not compare it",
         f"{known} If a plugin reads it: {_AS_SECRET}".strip(),
     )
 
 
 _AS_SECRET = (
-    "put it into secret_config, by reference, with a secret_config_version that changes when "
-    "the value does"
+    "put it into secret_config, by reference, and change secret_config_version whenever the value "
+    "changes"
 )
 
 
@@ -122,10 +123,11 @@ def _secret_faults(change: Change, placed: PlacementRule) -> Faults:
     for key in after.get("secret_config") or EMPTY:
         known = broker_keys.find_broker_key(key)
         if key in config:
-            yield f"{key} is in config and in secret_config", "keep it in one of them"
+            yield f"{key} is both in config and in secret_config", "keep it in one of them"
         elif known is not None and not known.secret:
             yield (
-                f"{key} is no secret: a broker tells its value to everybody who reads its configs",
+                f"{key} is not a secret: a broker reveals its value to everybody who can read its "
+                "configs",
                 "put it into config",
             )
         elif known is not None:
@@ -133,21 +135,23 @@ def _secret_faults(change: Change, placed: PlacementRule) -> Faults:
 
 
 def _dynamic_faults(key: str, known: BrokerKey) -> Faults:
+    # "Cannot update these configs dynamically" (42; KIP-133 had promised another error).
     if known.mode is UpdateMode.READ_ONLY:
         yield (
-            f"{key} is read-only: a broker reads it when it starts, so a change needs a restart",
-            "set it in server.properties and restart the brokers one after the other; "
-            "remove it from the block",
+            f"{key} is read-only: a broker reads it only at startup",
+            "set it in server.properties, restart the brokers one after the other, and remove it "
+            "from the block",
         )
+    # "can be dynamically updated only per-listener" (42).
     elif known.mode is UpdateMode.LISTENER and not known.listener:
         yield (
-            f"{key} can be changed for one listener only, not for the broker as a whole",
+            f"{key} can be changed only for a listener, not for the whole broker",
             f"write listener.name.LISTENER.{key}, with the listener's name in lower case",
         )
 
 
 def read_only_faults(config: Mapping[str, Value]) -> Faults:
-    """What no broker changes while it runs, so that no live config can be like that."""
+    """Configs that no broker can change while it runs; `validate` reports them, too."""
     for key, value in config.items():
         known = broker_keys.find_broker_key(key)
         if value is not None and known is not None and known.mode is UpdateMode.READ_ONLY:
@@ -157,9 +161,9 @@ def read_only_faults(config: Mapping[str, Value]) -> Faults:
 def _sharing_faults(key: str, known: BrokerKey) -> Faults:
     if known.mode in (UpdateMode.BROKER, UpdateMode.LISTENER):
         yield (
-            f"{key} cannot be shared by all brokers: listeners, their keys and disks are each "
-            "broker's own",
-            "set it in a kafka_broker_config of each broker",
+            f"{key} can be set only for single brokers, because each broker has its own listeners, "
+            "keys and disks",
+            "set it in a kafka_broker_config for each broker",
         )
     else:
         yield from _dynamic_faults(key, known)
@@ -168,8 +172,8 @@ def _sharing_faults(key: str, known: BrokerKey) -> Faults:
 def _table_faults(config: Mapping[str, Value], table: Mapping[str, ConfigKey], of: str) -> Faults:
     for key, value in config.items():
         if key not in table:
-            advice = suggest(key, table) or f"there are {', '.join(table)}"
-            yield f"{key} is no config of {of}", advice
+            advice = suggest(key, table) or f"use one of {', '.join(table)}"
+            yield f"{key} is not a config of {of}", advice
         else:
             yield from broker_rules.value_faults(table[key], key, value)
 
@@ -183,18 +187,18 @@ def _secret_warnings(change: Change) -> Faults:
     for key in (change.after or EMPTY).get("secret_config") or EMPTY:
         if broker_keys.find_broker_key(key) is None:
             yield (
-                f"brokers do not know {key}: they pass it to plugins unchecked, and never tell "
-                "its value",
+                f"brokers do not know {key}: they pass it to plugins without a check and never "
+                "reveal its value",
                 suggest(key, broker_keys.broker_keys()) or "make sure that a plugin reads it",
             )
 
 
 def _lost_secret_warnings(change: Change) -> Faults:
-    """Undeclared secrets that would go: nobody could bring them back."""
+    """Secrets that the change removes because no block declares them."""
     for item in change.paths:
         if item.path[0] == "secret_keys" and item.after is None and item.path[1:]:
             yield (
-                f"{item.path[1]} would go, and with it a secret that nobody can read back: to keep "
-                'it, declare it in secret_config, or set config_mode = "additive"',
+                f"{item.path[1]} is removed, and nobody can restore its secret: to keep it, "
+                'declare it in secret_config, or set config_mode = "additive"',
                 "make sure that nothing needs it any more",
             )

@@ -1,8 +1,8 @@
-"""IncrementalAlterConfigs for every kind of resource: all keys of one resource, or none.
+"""Sends IncrementalAlterConfigs (KIP-339) for every kind of resource, once.
 
-The request goes once, to the broker that the steps name; with `validate_only` that broker checks
-the very request and does nothing. Secrets are not known in a dry run: of a step with some, what
-does not depend on them is checked, and the right to send them.
+In a dry run the broker checks the same request with `validate_only`. Secrets are unknown in a dry
+run: of a step with secrets, the broker checks the configs that do not depend on them, and the right
+to send the step is checked here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LISTENER = re.compile(r"listener\.name\.[^.]+\.")
 
 
 def send_alter_configs(context: ClusterContext, order: Order) -> Sequence[Reply]:
-    """One request for all steps; in a dry run without what hangs on secrets."""
+    """One request for all steps; in a dry run without secrets and what depends on them."""
     wanted = [(_strip_secrets(step) if order.dry else step) for step in order.steps]
     sent = [step for step in wanted if step is not None]
     faults = {r.step.id: r.fault for r in _send_request(context, sent, order)} if sent else {}
@@ -41,10 +41,10 @@ def send_alter_configs(context: ClusterContext, order: Order) -> Sequence[Reply]
 
 
 def _strip_secrets(step: Step) -> Step | None:
-    """The step without its secrets and what a broker checks together with them, such as the
-    keystore of a password; None if nothing is left to check."""
+    """The step without its secrets and what depends on them; None if nothing is left to check."""
     if not _get_secrets(step):
         return step
+    # A broker checks the keystore, its type and its password of one listener together.
     listeners = {found[0] for key in _get_secrets(step) if (found := _LISTENER.match(key))}
 
     def alone(key: str) -> bool:
@@ -88,7 +88,7 @@ def _make_fault(step: Step, answers: ItemAnswers, secrets: Secrets) -> Fault | N
     resource, name = step.payload["resource"], step.payload["name"]
     answer = answers.items.get((resource, name))
     if answer is None:
-        return lost_answer_fault(ALTER, f"the broker's answer leaves {step.identity.key} out")
+        return lost_answer_fault(ALTER, f"{step.identity.key} is missing in the broker's answer")
     if answer.code == 0:
         return None
     sent = [secrets[str(ref)].reveal() for ref in _get_secrets(step).values()]
@@ -97,14 +97,15 @@ def _make_fault(step: Step, answers: ItemAnswers, secrets: Secrets) -> Fault | N
 
 
 def _redact_message(message: str, secrets: Iterable[str]) -> str:
-    """The broker's words without the secrets, which it may repeat."""
+    """The broker's message without secrets: brokers quote values that they refuse."""
+    # The longest first, so that no secret is left in pieces because it contains another one.
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         message = message.replace(secret, MASK)
     return message
 
 
 def _check_right(context: ClusterContext, step: Step) -> Fault | None:
-    """For a step with secrets: what the cluster says of our rights."""
+    """The fault of a step with secrets if the cluster reports that we lack the right."""
     held = context.facts.values.get("rights")
     if not _get_secrets(step) or not held or "AlterConfigs" in held:
         return None

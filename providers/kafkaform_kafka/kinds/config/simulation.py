@@ -1,4 +1,4 @@
-"""Configs of the simulated cluster's brokers, of all of them, of groups and of client metrics."""
+"""Configs of the simulated cluster: of its brokers, the cluster, groups and client metrics."""
 
 from __future__ import annotations
 
@@ -60,16 +60,17 @@ _DENIED = {"broker": 31, "client_metrics": 31, "group": 30}
 
 
 class Configs(PartialRepr, frozen=True):
-    """An object's own configs. secret: those whose values are never told, as they came."""
+    """The own configs of one object."""
 
     _unshown = frozenset({"secret"})
 
     config: FrozenMap = EMPTY
     secret: FrozenMap = EMPTY
+    """The configs whose values a broker never reveals, with those values."""
 
 
 def make_configs(kind: str, said: Mapping[str, str]) -> Configs:
-    """An object of this kind with these configs; a broker keeps the values of some to itself."""
+    """An object of this kind with these configs."""
     scope = next(scope for scope in SCOPES if scope.kind == kind)
     secret = {
         name: value for name, value in said.items() if scope.secrets and is_hidden_config(name)
@@ -79,12 +80,12 @@ def make_configs(kind: str, said: Mapping[str, str]) -> Configs:
 
 
 def find_scope(resource: str, name: str) -> ConfigScope:
-    """The kind of a resource as payloads name it."""
+    """The scope of a resource that a payload names."""
     return _OF.get(resource, BROKER if name else DEFAULTS)
 
 
 def resource_key(resource: str, name: str) -> Key:
-    """Where the world keeps the configs of this resource."""
+    """The key of this resource's configs in the simulated world."""
     return find_scope(resource, name).kind, name or CLUSTER
 
 
@@ -114,8 +115,9 @@ def alter_resource(call: AdminCall, item: Item) -> ItemVerdict:
 
 
 def _check_value(scope: ConfigScope, name: str, value: Any) -> None:
-    """Raises Refusal as the real one does."""
+    """Raises Refusal with the codes and messages of a real broker."""
     known = scope.find(name)
+    # Groups and client metrics refuse unknown keys; brokers accept them for their plugins.
     if known is None:
         if scope is GROUP:
             raise Refusal(40, f"Unknown group config name: {name}")
@@ -131,7 +133,7 @@ def _check_value(scope: ConfigScope, name: str, value: Any) -> None:
 
 
 def _check_irremovable(scope: ConfigScope, put: Iterable[str], gone: Iterable[str]) -> None:
-    """Raises Refusal for what eligible leader replicas hold on to (KIP-966)."""
+    """Raises Refusal for configs that ELR protects (KIP-966)."""
     locked = {*IRREMOVABLE.get(scope.resource, ())}
     if scope is BROKER and locked & {*put, *gone}:
         raise Refusal(40, f"Broker-level {MIN_IN_SYNC} cannot be altered while ELR is enabled.")
@@ -188,8 +190,8 @@ def _read(scope: ConfigScope, scene: ReadScene, identity: Identity) -> Reading:
 
 
 def _get_own(scope: ConfigScope, scene: ReadScene, name: str) -> Configs:
-    """With ELR the cluster's min.insync.replicas is there from the beginning (KIP-966)."""
     own: Configs = scene.objects(scope.kind).get(name) or Configs()
+    # A cluster that is formatted with ELR (KIP-966) has this config although nobody set it.
     if scope is DEFAULTS and scene.facts.values.get("elr") and MIN_IN_SYNC not in own.config:
         return Configs(own.config.with_items({MIN_IN_SYNC: "1"}), own.secret)
     return own
@@ -231,11 +233,11 @@ RESOURCES: Mapping[str, tuple[Callable[[str], Key], Callable[[AdminCall, Item], 
         for resource in ("broker", "group", "client_metrics")
     },
 }
-"""Resource as payloads name it -> where the world keeps it, and what altering it does."""
+"""Resource type in payloads -> its key in the simulated world, and the handler that alters it."""
 
 
 def simulate(scope: ConfigScope) -> SimulatedKind:
-    """One kind's part of the simulated cluster."""
+    """The part of the simulated cluster for one kind of configs."""
     sweep, read = partial(_sweep, scope), partial(_read, scope)
     return SimulatedKind(
         reads=SimulatedReads("ListConfigResources", DESCRIBE, DESCRIBE, sweep, read),

@@ -1,1 +1,1 @@
-"""`kafka_topic_leaders`: which replica leads each partition, changed only by an election."""
+"""`kafka_topic_leaders`: the leader of each partition, which only an election changes."""

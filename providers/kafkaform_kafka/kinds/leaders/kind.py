@@ -1,4 +1,4 @@
-"""Leaders of partitions as the provider knows them."""
+"""The `ResourceKind` value of partition leaders."""
 
 from __future__ import annotations
 

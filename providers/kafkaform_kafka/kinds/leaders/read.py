@@ -1,4 +1,4 @@
-"""Who leads the partitions of topics, as Metadata tells."""
+"""Reads the leaders of partitions from Metadata."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from . import resource_type as leaders
 
 
 def sweep_leaders(_: ClusterContext, depth: Depth) -> Sweep:
-    """Nothing: they are only ever read by the name of their topic."""
+    """Always empty: leaders are only read by the name of their topic."""
     return Sweep(leaders.KIND, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
 def read_leaders(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
-    """The leaders of these topics. node: the broker whose view is wanted, None for any."""
+    """The leaders of these topics. node: the broker to ask, None for any."""
     rows, readings = read_topic_rows(context, ids, node)
     return {
         **readings,
@@ -38,9 +38,8 @@ def read_leaders(
 
 
 def _observe_leaders(identity: Identity, row: TopicRow) -> Observed:
-    """details: the first replica of each partition, and whether it is in sync, which it must be
-    to lead."""
     first = {str(n): replicas[0] for n, replicas in enumerate(row.replicas) if replicas}
+    # A preferred election (KIP-460) fails with error 80 unless the first replica is in sync.
     ready = (n for n, broker in first.items() if broker in row.in_sync[int(n)])
     attributes = leaders.make_attributes(row.name, dict(enumerate(row.leaders)))
     return Observed(

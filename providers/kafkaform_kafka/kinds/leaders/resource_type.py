@@ -1,6 +1,6 @@
-"""`kafka_topic_leaders`: who leads the partitions of a topic, as far as a command changes it.
+"""`kafka_topic_leaders`: the leaders of a topic's partitions, which `alter` can change.
 
-No block declares leaders, and no state records them: brokers change them at any time. But an
+No block declares leaders and no state records them, because brokers change them at any time. But an
 election that somebody asks for is planned, approved, logged and recovered like any other change.
 """
 
@@ -28,14 +28,14 @@ def make_attributes(topic: str, leaders: Mapping[int, int]) -> FrozenMap:
 
 
 def find_foreign_paths(attributes: FrozenMap) -> frozenset[tuple[str, ...]]:
-    """Leaders that a change does not name are not its business."""
+    """All leaders: a plan ignores those that its change does not name."""
     return frozenset(("leaders", number) for number in attributes["leaders"])
 
 
 def _key(attributes: FrozenMap) -> str:
     name = attributes.get("topic")
     if not isinstance(name, str) or not name:
-        raise ValueError("leaders are those of a topic")
+        raise ValueError("a kafka_topic_leaders needs a topic")
     return name
 
 
@@ -63,7 +63,7 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
-        "Who leads the partitions of a topic.",
+        "The leaders of a topic's partitions.",
         AttributeSchema("topic", STRING, "Name of the topic.", required=True),
         AttributeSchema("leaders", map_of(NUMBER), "Partition -> the broker that leads it."),
     ),

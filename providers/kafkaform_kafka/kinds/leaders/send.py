@@ -1,4 +1,4 @@
-"""ElectLeaders: the first replica of each partition leads again."""
+"""Sends ElectLeaders (KIP-460), which makes the first replica of each partition its leader."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ...wire.topics import TopicRow, list_topics
 from ..topic.send_placement import combine_faults, make_part_fault
 from .resource_type import API
 
+# ELECTION_NOT_NEEDED: the first replica leads already, which is all that was asked for.
 _NOT_NEEDED = 84
-"""ELECTION_NOT_NEEDED: it leads already, which is all that was asked for."""
 
 
 def send_elections(context: ClusterContext, order: Order) -> Sequence[Reply]:
-    """One answer for each topic: its partitions' faults as one, or none if all are led as they
-    should be."""
+    """One reply for each topic, with the faults of its partitions as one."""
+    # The broker has no dry run for it, so fresh reads replace one.
     if order.dry:
         return _check_steps(context, order.steps)
     answers = _elect_all(context, order.steps)
@@ -30,12 +30,13 @@ def send_elections(context: ClusterContext, order: Order) -> Sequence[Reply]:
 
 
 def _elect_all(context: ClusterContext, steps: Sequence[Step]) -> Mapping[Partition, Fault | None]:
-    """Every partition's answer. After a request that got none, the rest is not sent."""
+    """The fault of each partition."""
     todo = [(step.payload["name"], int(n)) for step in steps for n in step.payload["leaders"]]
     found: dict[Partition, Fault | None] = {}
     for start in range(0, len(todo), MAX_PARTITIONS_ELECTED):
         cut = todo[start : start + MAX_PARTITIONS_ELECTED]
         answers = _elect(context, cut)
+        # Without an answer the state of the cluster is unclear, so the rest is not sent.
         if isinstance(answers, Fault):
             found.update(dict.fromkeys(todo[start:], answers))
             break
@@ -56,11 +57,11 @@ def _elect(context: ClusterContext, parts: Sequence[Partition]) -> PartitionAnsw
 def _make_fault(step: Step, answers: Mapping[Partition, Fault | None]) -> Fault | None:
     name = step.payload["name"]
     mine = [answers.get((name, int(number))) for number in step.payload["leaders"]]
-    return combine_faults(mine, "the first replicas of the others lead")
+    return combine_faults(mine, "the others are led by their first replicas")
 
 
 def _check_steps(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
-    """What can be known before: the right, the topic, and who its first replicas are."""
+    """Check the right, the topic, and its first replicas."""
     rights = context.facts.values.get("rights") or ()
     names = [step.payload["name"] for step in steps]
     rows = attempt("Metadata", lambda: list_topics(context.wire, names, context.timeout))
@@ -73,17 +74,17 @@ def _check_steps(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Rep
 
 
 def find_hurdle(step: Step, row: TopicRow | None) -> Fault | None:
-    """Why this is not the election that was planned: Kafka is told no broker, it takes the first
-    replica of that moment."""
+    """The fault if this is no longer the election that was planned."""
     name = step.payload["name"]
     if row is None or row.code:
         return fault_of("Metadata", row.code if row else -1, name)
     if row.topic_id != step.payload["topic_id"]:
-        return _definite_fault("RECREATED", f"{name} was recreated outside")
+        return _definite_fault("RECREATED", f"{name} was recreated outside kafkaform")
+    # ElectLeaders names no broker: Kafka elects whichever replica is the first one then.
     other = ", ".join(_find_other_leaders(step, row.replicas))
     if not other:
         return None
-    return _definite_fault("MOVED", f"{name}: the first replica is another by now: {other}")
+    return _definite_fault("MOVED", f"{name}: another replica is now the first one of {other}")
 
 
 def _find_other_leaders(step: Step, rows: Sequence[Sequence[int]]) -> Iterator[str]:

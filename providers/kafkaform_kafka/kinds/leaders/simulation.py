@@ -1,5 +1,4 @@
-"""Leaders in the simulated cluster: who leads goes on to until a preferred election, but a broker
-that is down leads nothing."""
+"""Leaders in the simulated cluster: a leader stays until an election, unless its broker is down."""
 
 from __future__ import annotations
 
@@ -42,8 +41,8 @@ from . import resource_type as leaders
 
 
 def elect_leaders(call: AdminCall, items: Sequence[Item]) -> RequestResult:
-    """ElectLeaders: the first replica of each named partition leads, if its broker is up; the
-    others are not kept from it by one that cannot."""
+    """ElectLeaders: the first replica of each named partition becomes its leader if its broker is
+    up; partitions are independent of each other."""
     return run_batch(
         call, items, lambda item: topic_key(item["name"]), lambda item: _elect_topic(call, item)
     )
@@ -62,7 +61,7 @@ def _elect_topic(call: AdminCall, item: Item) -> ItemVerdict:
 
 
 def _check_step(scene: ReadScene, step: Step) -> Fault | None:
-    """There is no dry run of an election, so right, topic and first replicas are looked at."""
+    """The check that replaces a dry run: right, topic and first replicas."""
     name = step.payload["name"]
     topic = scene.objects(topics.KIND).get(name)
     if not scene.user.may("Alter", CLUSTER):
@@ -73,7 +72,7 @@ def _check_step(scene: ReadScene, step: Step) -> Fault | None:
     wanted = step.payload["leaders"]
     if topic.id == step.payload["topic_id"] and all(first.get(n) == wanted[n] for n in wanted):
         return None
-    what = f"{name} was recreated or moved outside"
+    what = f"{name} was recreated or moved outside kafkaform"
     return Fault("MOVED", what, FaultClass.DEFINITE, where=leaders.API, advice="plan again")
 
 

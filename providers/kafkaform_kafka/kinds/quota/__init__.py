@@ -1,1 +1,1 @@
-"""`kafka_quota`: limits of a user, a client id, both together, or an address."""
+"""`kafka_quota`: limits for a user, a client id, both together, or an IP address."""

@@ -1,4 +1,4 @@
-"""What `describe quotas` shows (KIP-248)."""
+"""Makes the rows of `describe quotas` (KIP-248)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ QUOTA_SOURCES: Mapping[tuple[bool | None, bool | None], str] = {
     (None, True): "Client",
     (None, False): "Default client",
 }
-"""Whether user and client id are named (None: not part of the entity) -> KIP-248's QuotaSource."""
+"""Whether the user and the client id have names (None: not part of the entity) -> KIP-248's
+QuotaSource."""
 
 
 def list_quotas(
     items: Sequence[Observed], _: str, fields: Mapping[str, str]
 ) -> tuple[FrozenMap, ...]:
-    """fields: entity part -> glob for its name; the default part fits `default`, and an empty name
-    (KIP-248) fits nothing else."""
+    """The quotas that fit. fields: entity part -> glob for its name; the default entity has the
+    name `default`, or the empty name (KIP-248)."""
     return tuple(
         FrozenMap(
             entity=item.attributes["entity"],
@@ -49,7 +50,7 @@ def _fits_glob(entity: Mapping[str, str | None], part: str, glob: str) -> bool:
 
 
 def name_quota_source(entity: Mapping[str, str | None]) -> str:
-    """KIP-248's name of the level that a quota belongs to."""
+    """KIP-248's name for the level of a quota."""
     if "ip" in entity:
         return "Default IP" if entity["ip"] is None else "IP"
     user, client = (

@@ -1,4 +1,4 @@
-"""Which quotas `data.kafka_quotas` answers with, and what it tells of each."""
+"""Selects and describes the quotas of `data.kafka_quotas`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTS = {"user": USER, "client_id": CLIENT_ID, "ip": IP}
 
 
 def fits_arguments(entity: Mapping[str, str | None], arguments: FrozenMap) -> bool:
-    """True if the entity has every part that the arguments name, by the name that they give."""
+    """True if the entity has every part that the arguments name, with the same name."""
     kind, name = arguments.get("entity_type"), arguments.get("entity_name")
     if kind is not None and kind not in entity:
         return False
@@ -37,16 +37,16 @@ def fits_arguments(entity: Mapping[str, str | None], arguments: FrozenMap) -> bo
 
 
 def describe_quota(item: Observed) -> FrozenMap:
-    """One quota as the answer tells it. A limit that is no number (the broker stores them) never
-    bites, so it is left out."""
+    """One quota as the data source returns it."""
     entity, config = item.attributes["entity"], item.attributes["config"]
     parts: dict[str, Value] = {name: _describe_part(entity, part) for name, part in _PARTS.items()}
+    # Brokers also store NaN and infinity, which never limit anything.
     numbers = {key: value for key, value in config.items() if not isinstance(value, str)}
     return FrozenMap({"id": item.identity.key, **parts, "config": FrozenMap(numbers)})
 
 
 def _describe_part(entity: Mapping[str, str | None], part: str) -> str | None:
-    """As the block's attribute would name this part; None if the entity has no such part."""
+    """The value of the block's attribute for this part; None if the entity lacks the part."""
     if part not in entity:
         return None
     name = entity[part]

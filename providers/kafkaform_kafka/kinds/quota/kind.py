@@ -1,4 +1,4 @@
-"""Client quotas as the provider knows them."""
+"""The `ResourceKind` value of client quotas."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Which client quota applies to a user with a client id: eight levels, the most specific first.
+"""Finds the client quota that applies to a user with a client id, among eight levels.
 
-Each quota key is looked up on its own, so one client may have its `producer_byte_rate` from
-level 1 and its `controller_mutation_rate` from level 8. The order is that of Kafka's
-ClientQuotaManager (KIP-55, KIP-124, KIP-599); a `client.quota.callback.class` voids it. Quotas
-of `ip` are no part of it.
+The order is that of Kafka's ClientQuotaManager (KIP-55, KIP-124, KIP-599), unless brokers have a
+`client.quota.callback.class`. Quotas of `ip` are separate.
 """
 
 from __future__ import annotations
@@ -19,12 +17,12 @@ from kafkaform.core.value import FrozenMap
 USER, CLIENT_ID = "user", "client-id"
 
 Quotas = Mapping[FrozenMap, Mapping[str, Decimal]]
-"""Entity -> quota key -> value. An entity maps `user`, `client-id` or `ip` to a name, None for
-the default one: what is not in the map is not part of the entity."""
+"""Entity -> quota key -> value. An entity maps `user`, `client-id` or `ip` to a name, or to None
+for the default entity. What is not in the map is not part of the entity."""
 
 
 class EntityPart(Enum):
-    """What an entity says of users, or of client ids."""
+    """How an entity names its user, or its client id."""
 
     NAMED = "named"
     DEFAULT = "default"
@@ -32,13 +30,16 @@ class EntityPart(Enum):
 
 
 class Level(Struct, frozen=True):
-    """One kind of entity; number: 1 beats 2, and so on."""
+    """One kind of entity."""
 
     number: int
+    """1 is the strongest level."""
     user: EntityPart
     client_id: EntityPart
 
 
+# `<default user> + client id` (4) is stronger than `<default user>` (6), but weaker than a named
+# user alone (3): the user decides first. KIP-248's QuotaSource has the same order, from 0 to 7.
 LEVELS = (
     Level(1, EntityPart.NAMED, EntityPart.NAMED),
     Level(2, EntityPart.NAMED, EntityPart.DEFAULT),
@@ -52,28 +53,31 @@ LEVELS = (
 
 
 class LevelLimit(Struct, frozen=True):
-    """What one level says about one key. value: None if it says nothing; sharers: who spends
-    from one and the same limit, as `user` and `client-id`: a name, or None for everybody."""
+    """The limit of one level for one quota key."""
 
     level: Level
     entity: FrozenMap
     value: Decimal | None
+    """None if the level has no limit for this key."""
     sharers: tuple[str | None, str | None]
+    """The user and the client id that share this limit: a name, or None for all."""
 
 
 def list_levels(key: str, user: str, client_id: str, quotas: Quotas) -> tuple[LevelLimit, ...]:
-    """All eight levels in order; the first with a value is the one that applies."""
+    """All eight levels in order; the first one with a value applies."""
     return tuple(_read_level(level, key, user, client_id, quotas) for level in LEVELS)
 
 
 def find_applying(key: str, user: str, client_id: str, quotas: Quotas) -> LevelLimit | None:
-    """The level that applies, or None: then nothing limits this key."""
+    """The level that applies, or None if nothing limits this key."""
+    # Key by key: one client can have its producer_byte_rate from level 1 and its
+    # controller_mutation_rate from level 8.
     levels = list_levels(key, user, client_id, quotas)
     return next((found for found in levels if found.value is not None), None)
 
 
 def entity_text(entity: Mapping[str, str | None]) -> str:
-    """An entity in words: `user ci, default client-id`."""
+    """The entity in words: `user ci, default client-id`."""
     order = sorted(entity, reverse=True)
     return ", ".join(
         f"default {kind}" if entity[kind] is None else f"{kind} {entity[kind]}" for kind in order
@@ -81,7 +85,7 @@ def entity_text(entity: Mapping[str, str | None]) -> str:
 
 
 def sharers_text(user: str | None, client_id: str | None) -> str:
-    """`Found.sharers` in words."""
+    """`LevelLimit.sharers` in words."""
     if user is None:
         return f"anybody with {CLIENT_ID} {client_id}"
     if client_id is None:
@@ -98,7 +102,7 @@ def _read_level(level: Level, key: str, user: str, client_id: str, quotas: Quota
             if part is not EntityPart.NONE
         }
     )
-    # A default entity is a template: each user or client id that it stands for has its own limit.
+    # A default entity is a template: each user or client id that it covers gets its own bucket.
     sharers = (
         None if level.user is EntityPart.NONE else user,
         None if level.client_id is EntityPart.NONE else client_id,

@@ -1,6 +1,6 @@
-"""The controller mutation quota of the simulated cluster: a bucket for each who shares a limit.
+"""The controller mutation quota of the simulated cluster (KIP-599).
 
-The limits are the cluster's own client quotas, whoever set them.
+The limits are the client quotas of the simulated cluster, whoever set them.
 """
 
 from __future__ import annotations
@@ -14,42 +14,47 @@ from kafkaform.core.value import EMPTY
 
 from ...simulation.controller import Charge
 from ...simulation.world import Changes, SimulatedWorld
+from . import keys
 from . import resource_type as quotas
 from .levels import LevelLimit, Quotas, find_applying
 
 
 class _Bucket(Struct):
+    """The tokens of those who share one limit, and the time of the last refill."""
+
     tokens: float
     filled: float
 
 
 class Mutations(Struct):
-    """world: what is committed; commit: appends to the log; samples, seconds: the window, Kafka's
-    default unless a test changes it."""
+    """The token buckets of a simulated controller."""
 
     world: SimulatedWorld
+    """The committed objects."""
     commit: Callable[[Changes], None]
+    """Appends changes to the log."""
+    # Kafka's defaults: controller.quota.window.num, controller.quota.window.size.seconds.
     samples: int = 11
     seconds: int = 1
     _buckets: dict[tuple[str | None, str | None], _Bucket] = field(default_factory=dict)
 
     def limit(self, entity: Mapping[str, str | None], rate: Decimal | int | None) -> None:
-        """Set an entity's controller_mutation_rate, or remove it with None. entity: `user`,
+        """Set or (with None) remove the controller_mutation_rate of an entity. entity: `user`,
         `client-id` or both -> a name, None for the default."""
         place = quotas.KIND, quotas.entity_key(entity)
-        config = (self.world.get(place) or EMPTY).without([quotas.MUTATION_RATE])
+        config = (self.world.get(place) or EMPTY).without([keys.MUTATION_RATE])
         if rate is not None:
-            config = config.with_items({quotas.MUTATION_RATE: quotas.make_exact(Decimal(rate))})
+            config = config.with_items({keys.MUTATION_RATE: quotas.make_exact(Decimal(rate))})
         self.commit({place: config or None})
 
     def charge(self, user: str, client_id: str, now: float) -> Charge:
-        """What an item of a request by this user at this time is asked. The limits are those of
-        when the first item spends: no request changes both them and topics."""
+        """The function that charges the items of one request by this user at this time."""
+        # Looked up once, when the first item spends: no request changes both limits and topics.
         found: list[LevelLimit | None] = []
 
         def spend(mutations: int) -> float:
             if not found:
-                found.append(find_applying(quotas.MUTATION_RATE, user, client_id, self._limits()))
+                found.append(find_applying(keys.MUTATION_RATE, user, client_id, self._limits()))
             limit = found[0]
             if limit is None or limit.value is None:
                 return 0.0
@@ -58,6 +63,7 @@ class Mutations(Struct):
             bucket = self._buckets.setdefault(limit.sharers, _Bucket(burst, now))
             bucket.tokens = min(burst, bucket.tokens + rate * (now - bucket.filled))
             bucket.filled = now
+            # As in Kafka, an item passes while the bucket is not below zero, however large it is.
             if bucket.tokens < 0:
                 return -bucket.tokens / rate
             bucket.tokens -= mutations

@@ -1,4 +1,4 @@
-"""Client quotas as the cluster shows them: all of them, or none."""
+"""Lists client quotas and reads them by identity (DescribeClientQuotas, KIP-546)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _DENIED = 31
 
 
 def sweep_quotas(context: ClusterContext, depth: Depth) -> Sweep:
-    """Every quota with all of its keys, or the fault: the cluster tells all quotas or none."""
+    """All quotas with all of their keys, or the fault of the request."""
+    # DescribeConfigs on Cluster shows all quotas, without it none, so a listing is complete.
     rows = _read_rows(context, None)
     if isinstance(rows, Fault):
         return Sweep(quotas.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
@@ -40,8 +41,8 @@ def sweep_quotas(context: ClusterContext, depth: Depth) -> Sweep:
 def read_quotas(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
-    """These quotas, out of all of them: no filter of the request can name more than one entity.
-    node: the broker whose view is wanted, None for any."""
+    """These quotas. node: the broker to ask, None for any."""
+    # A filter of the request can name only one entity, so all quotas are read.
     rows = _read_rows(context, node)
     if isinstance(rows, Fault):
         return {identity: _make_unread_reading(identity, rows) for identity in ids}

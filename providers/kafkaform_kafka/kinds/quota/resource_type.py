@@ -1,8 +1,7 @@
-"""`kafka_quota`: limits of a user, a client id, both together, or an address.
+"""`kafka_quota`: limits for a user, a client id, both together, or an IP address.
 
-The config is the whole truth: a key that is set and not declared is shown and removed, by the
-protocol's own `remove`. NaN is no removal: the broker would store it (KIP-546), so a value that is
-not a number above zero is refused here. Which level applies to whom is for `quota_levels`.
+`config` is authoritative: a plan shows and removes limits that are set but not declared. `levels`
+says which limit applies to which client.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from decimal import Decimal
 from ipaddress import ip_address
 from itertools import product
 from math import isclose
-
-from msgspec import Struct
 
 from kafkaform.core.change import Action, Change, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity, suggest
@@ -26,55 +23,33 @@ from ...protocol import broker_rules, keys
 from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from ..topic.configs import make_remainder, select_declared
+from .keys import QUOTA_KEYS
 from .levels import CLIENT_ID, USER, Quotas
+from .risks import find_quota_risks, find_quota_unit
 
 KIND = "kafka_quota"
-MUTATION_RATE = "controller_mutation_rate"
 IP = "ip"
 ENTITY_TYPES = (USER, CLIENT_ID, IP)
 """In the order in which keys name them."""
 
+# In the protocol the default entity has the name null (KIP-546); KIP-248 used the empty name.
 DEFAULT = "default"
-"""How `user`, `client_id` and `ip` name the default entity, and how an import id may."""
+"""The name of the default entity in `user`, `client_id` and `ip`."""
 
+# Values travel as doubles, so they come back almost as they were sent.
 TOLERANCE = 1e-9
-"""Relative: a value travels as a binary fraction, so it comes back almost as it was sent."""
-
-
-class QuotaKey(Struct, frozen=True):
-    """whole: fractions are refused; most: the largest value that the broker takes; ip: belongs to
-    addresses, else to users and client ids; scope: who counts."""
-
-    name: str
-    unit: str
-    whole: bool = False
-    most: int | None = None
-    ip: bool = False
-    scope: str = "each broker"
-
-
-QUOTA_KEYS: Mapping[str, QuotaKey] = {
-    key.name: key
-    for key in (
-        QuotaKey("producer_byte_rate", "bytes/s", whole=True, most=2**63 - 1),
-        QuotaKey("consumer_byte_rate", "bytes/s", whole=True, most=2**63 - 1),
-        QuotaKey("request_percentage", "% of one thread"),
-        QuotaKey(MUTATION_RATE, "partitions/s", scope="the controller"),
-        QuotaKey("connection_creation_rate", "connections/s", whole=True, most=2**31 - 1, ip=True),
-    )
-}
-"""The five keys as QuotaConfig of Kafka 4.3 types them."""
+"""Relative difference up to which two limits are equal."""
 
 
 # ── entities ────────────────────────────────────────────────────────────────────────────
 
 _PARTS = {"user": USER, "client_id": CLIENT_ID, "ip": IP}
-"""Attribute that names one part of an entity -> the part."""
+"""Attribute -> the part of the entity that it names."""
 
 
 def parse_entity(attributes: FrozenMap) -> FrozenMap:
-    """The entity that a block names: part -> name, None for the default one. Raises ValueError
-    for none, and for a name that no entity can have."""
+    """The entity that a block names: part -> name, None for the default. Raises ValueError if it
+    names none, or a name that no entity can have."""
     kind, name = attributes.get("entity_type"), attributes.get("entity_name")
     if name is not None and kind is None:
         raise ValueError("entity_name needs entity_type: user, client-id or ip")
@@ -86,12 +61,12 @@ def parse_entity(attributes: FrozenMap) -> FrozenMap:
     if not named:
         raise ValueError("a kafka_quota needs a user, a client_id, an ip, or an entity_type")
     if "" in named.values():
-        raise ValueError(f'no quota entity is named "": "{DEFAULT}" is the default one')
+        raise ValueError(f"the name of a quota entity is empty; the default entity is '{DEFAULT}'")
     return FrozenMap(named)
 
 
 def entity_key(entity: Mapping[str, str | None]) -> str:
-    """The identity key of an entity: `user=ci|client-id=app`; a default part is a bare word."""
+    """The identity key of an entity: `user=ci|client-id=app`; a default part has no `=NAME`."""
     parts = (part for part in ENTITY_TYPES if part in entity)
     return keys.join([p if entity[p] is None else f"{p}={entity[p]}" for p in parts])
 
@@ -102,15 +77,16 @@ def parse_entity_key(key: str) -> FrozenMap:
     for field in keys.split(key):
         part, named, name = field.partition("=")
         if part not in ENTITY_TYPES or part in entity or (named and not name):
-            raise ValueError(f"{key!r} names no quota entity")
+            raise ValueError(f"{key!r} is not a quota entity")
         entity[part] = name if named else None
     if IP in entity and len(entity) > 1:
-        raise ValueError(f"{key!r} names no quota entity: ip stands alone")
+        raise ValueError(f"{key!r} is not a quota entity: ip cannot have other parts")
     return FrozenMap(entity)
 
 
 def import_key(text: str) -> str:
-    """The key of an import id: our own, or the Mongey provider's NAME|TYPE. Raises ValueError."""
+    """The key of an import id: our own form, or NAME|TYPE of Terraform's Mongey provider. Raises
+    ValueError."""
     try:
         return entity_key(parse_entity_key(text))
     except ValueError:
@@ -118,25 +94,27 @@ def import_key(text: str) -> str:
         if kind not in ENTITY_TYPES or not name:
             raise ValueError(
                 "the import id of a kafka_quota is user=NAME, client-id=NAME, ip=NAME, or "
-                "user=NAME|client-id=NAME, where a default part has no =NAME; or NAME|TYPE, or "
+                "user=NAME|client-id=NAME, without =NAME for a default part; or NAME|TYPE, or "
                 "entity-default|TYPE"
             ) from None
         return entity_key({kind: None if name == f"entity-{DEFAULT}" else name})
 
 
 def write_arguments(attributes: FrozenMap) -> FrozenMap:
-    """The arguments of a block that declares this quota. Raises ValueError for one that no block
-    can declare."""
+    """The arguments of a block that declares this quota. Raises ValueError if no block can."""
     entity: Mapping[str, str | None] = attributes["entity"]
     if odd := [key for key, value in attributes["config"].items() if isinstance(value, str)]:
-        raise ValueError(f"{', '.join(odd)} is no number")
+        raise ValueError(f"{', '.join(odd)} is not a number")
     config: dict[str, Value] = {"config": attributes["config"]}
     if DEFAULT not in entity.values():
         return FrozenMap(
             config | {name: _write_part(entity, part) for name, part in _PARTS.items()}
         )
     if len(entity) > 1:
-        raise ValueError(f'"{DEFAULT}" as a name beside another part means the default one')
+        raise ValueError(
+            f"a block cannot name an entity '{DEFAULT}' together with another part: '{DEFAULT}' "
+            "means the default entity there"
+        )
     ((part, name),) = entity.items()
     return FrozenMap(config | {"entity_type": part, "entity_name": name})
 
@@ -145,12 +123,12 @@ def _write_part(entity: Mapping[str, str | None], part: str) -> str | None:
     return (entity[part] or DEFAULT) if part in entity else None
 
 
-# ── what was read ───────────────────────────────────────────────────────────────────────
+# ── observed quotas ─────────────────────────────────────────────────────────────────────
 
 
 def make_exact(value: float | Decimal) -> Value:
-    """A quota's value as an attribute: an exact number, or `Infinity` and `NaN` as text, which the
-    broker stores too."""
+    """A limit as an attribute: an exact number, or `Infinity` and `NaN` as text."""
+    # The controller's check `value <= 0` lets NaN pass, so brokers can have stored it.
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
         return str(number)
@@ -160,7 +138,7 @@ def make_exact(value: float | Decimal) -> Value:
 def observe_quota(
     instance: str, entity: Mapping[str, str | None], values: Mapping[str, float | Decimal]
 ) -> Observed:
-    """One entity with what is set on it."""
+    """One entity with its limits."""
     config = FrozenMap({key: make_exact(value) for key, value in values.items()})
     attributes = FrozenMap({"entity": FrozenMap(entity), "config": config})
     return Observed(Identity(instance, KIND, entity_key(entity)), attributes)
@@ -171,13 +149,13 @@ def make_quota_sweep(
     depth: Depth,
     rows: Iterable[tuple[Mapping[str, str | None], Mapping[str, float | Decimal]]],
 ) -> Sweep:
-    """All quotas of a cluster. rows: entity and values. Who may see one sees all of them."""
+    """The complete listing of all quotas. rows: entity and values."""
     items = tuple(observe_quota(instance, entity, values) for entity, values in rows)
     return Sweep(KIND, depth, items, Coverage(CoverageKind.COMPLETE))
 
 
 def index_quotas(sweep: Sweep) -> Quotas:
-    """The listing by entity."""
+    """The quotas of a listing by entity."""
     return {
         item.attributes["entity"]: {
             key: Decimal(value) for key, value in item.attributes["config"].items()
@@ -238,28 +216,31 @@ def _limit_value_faults(key: str, value: Value, entity: FrozenMap) -> broker_rul
     known = QUOTA_KEYS.get(key)
     if known is None:
         names = [name for name, item in QUOTA_KEYS.items() if item.ip == (IP in entity)]
-        advice = suggest(key, QUOTA_KEYS) or f"there are {', '.join(names)}"
-        yield f"there is no quota {key}", advice
+        advice = suggest(key, QUOTA_KEYS) or f"use one of {', '.join(names)}"
+        yield f"{key} is not a quota", advice
         return
     if known.ip != (IP in entity):
         whom = "an ip" if known.ip else "users and client ids"
-        yield f"{key} is a limit of {whom}", f"declare it in a kafka_quota of {whom}"
+        yield f"{key} is a limit for {whom}", f"declare it in a kafka_quota for {whom}"
         return
+    # Neither NaN nor a negative number removes a limit, as KIP-248 had it: the broker would store
+    # NaN. Modern requests have a `remove` flag (KIP-546).
     number = value if isinstance(value, int | Decimal) else None
     if number is None or not Decimal(number).is_finite() or number <= 0:
         yield (
-            f"{key} = {value}: a limit is a number above 0",
-            f"to lift the limit, leave {key} out of config; the plan then removes it",
+            f"{key} = {value}: a limit must be a number above 0",
+            f"to remove the limit, remove {key} from config",
         )
         return
     if known.whole and number != int(number):
         yield f"{key} = {value} is not a whole number", f"write {key} in whole {known.unit}"
     if known.most is not None and number > known.most:
-        yield f"{key} = {value} is more than the broker takes", f"write at most {known.most}"
+        yield f"{key} = {value} is more than brokers accept", f"write at most {known.most}"
 
 
 def _limit_faults(config: FrozenMap) -> broker_rules.Faults:
-    """What no entity can have: only its block knows which kind it is."""
+    """Limits that are wrong for every kind of entity."""
+    # A schema rule sees only this attribute, so each key is judged as on its own kind of entity.
     for key, value in config.items():
         known = QUOTA_KEYS.get(key)
         if value is not None:
@@ -269,12 +250,15 @@ def _limit_faults(config: FrozenMap) -> broker_rules.Faults:
 
 
 def _address_faults(name: str) -> broker_rules.Faults:
-    """What looks like an address and is none; any other text may be the name of a host."""
+    """Text that looks like an IP address and is not one; other text can be a host name."""
     try:
         ip_address(name)
     except ValueError:
         if name and set(name) <= _OF_ADDRESSES:
-            yield f'"{name}" is not an IP address', "write four numbers from 0 to 255, as 192.0.2.7"
+            yield (
+                f"'{name}' is not an IP address",
+                "write four numbers from 0 to 255, such as 192.0.2.7",
+            )
 
 
 def _address_warnings(entity: FrozenMap) -> broker_rules.Faults:
@@ -283,9 +267,9 @@ def _address_warnings(entity: FrozenMap) -> broker_rules.Faults:
         ip_address(name or "::")
     except ValueError:
         yield (
-            f"{name} is not an address: each broker looks it up when it learns of the quota, and "
-            "never again",
-            "write the address",
+            f"{name} is a host name: each broker looks it up only once, when it learns of the "
+            "quota",
+            "write the IP address",
         )
 
 
@@ -320,30 +304,30 @@ def _make_step(
 
 
 def callback_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
-    """One warning if quotas are written that the cluster does not go by."""
+    """A warning if the brokers decide by a quota callback (KIP-257) and not by stored quotas."""
     callback = facts.values.get("quota_callback")
     mine = any(change.identity.kind == KIND and change.effective for change in changes)
     if not callback or not mine:
         return ()
     return (
-        f"the brokers have client.quota.callback.class = {callback}: it decides who is limited, "
-        "and the quotas of this plan may mean nothing to it",
+        f"The brokers have client.quota.callback.class = {callback}: this class decides the "
+        "limits, and it can ignore the quotas of this plan.",
     )
 
 
 _OF_ADDRESSES = frozenset("0123456789.:")
 
 ENTITY = (
-    AttributeSchema("entity_type", STRING, "Kind of entity_name.", choices=(CLIENT_ID, USER, IP)),
+    AttributeSchema("entity_type", STRING, "Type of entity_name.", choices=(CLIENT_ID, USER, IP)),
     AttributeSchema(
         "entity_name",
         STRING,
-        'Name of the entity, taken as it is: also the name "default". Left out: the default of '
-        "its kind.",
+        'Name of the entity; here "default" is a name like any other. Without it: the default '
+        "entity of the type.",
     ),
     AttributeSchema("user", STRING, "A user, or default."),
     AttributeSchema("client_id", STRING, "A client id, or default."),
-    AttributeSchema("ip", STRING, "An address, or default.", refuses=_address_faults),
+    AttributeSchema("ip", STRING, "An IP address, or default.", refuses=_address_faults),
 )
 CONFLICTS = (
     *product(("entity_type", "entity_name"), ("user", "client_id", "ip")),
@@ -354,17 +338,17 @@ CONFLICTS = (
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
-        "Limits of a user, a client, both together, or an address: entity_type with entity_name, "
-        "or user and client_id, or ip. The import id is the key that plans show, such as "
-        "user=ci|client-id=app, where a default part has no =NAME; or entity_name|entity_type, "
-        "or entity-default|entity_type.",
+        "Limits for a user, a client id, both together, or an IP address. The entity is given by "
+        "entity_type and entity_name, by user and client_id, or by ip. The import id is the key "
+        "that plans show, such as user=ci|client-id=app, without =NAME for a default part; or "
+        "entity_name|entity_type, or entity-default|entity_type.",
         *ENTITY,
         AttributeSchema(
             "config",
             map_of(NUMBER),
             "Limits by name: producer_byte_rate, consumer_byte_rate, request_percentage, "
-            "controller_mutation_rate; for an ip connection_creation_rate. A live limit that is "
-            "not in the map is shown and removed. A null leaves that limit as it is.",
+            "controller_mutation_rate; for an ip connection_creation_rate. The plan shows and "
+            "removes live limits that are not in the map. null leaves a limit as it is.",
             refuses=_limit_faults,
         ),
         conflicts=CONFLICTS,
@@ -377,5 +361,7 @@ TYPE = ResourceType(
     import_key=import_key,
     ours=select_declared,
     left=make_remainder("config"),
+    risks=find_quota_risks,
+    unit=find_quota_unit,
     written=write_arguments,
 )

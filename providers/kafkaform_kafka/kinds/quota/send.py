@@ -1,4 +1,4 @@
-"""The request that sets and removes quotas, sent once, with one answer for each entity."""
+"""Sends AlterClientQuotas (KIP-546), once, with one reply for each entity."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from ...wire.quotas import QuotaAnswers, alter_quotas
 from ...wire.topics import ANSWER_MARGIN
 
 _API = "AlterClientQuotas"
-_TWICE = Fault("NAMED_TWICE", "the request names it twice", FaultClass.DEFINITE, _API)
+_TWICE = Fault("NAMED_TWICE", "the request names the entity twice", FaultClass.DEFINITE, _API)
 
 
 def send_alter_quotas(context: ClusterContext, order: Order) -> Sequence[Reply]:
-    """AlterClientQuotas: all keys of one entity or none. An entity that is named twice is sent
-    once: Kafka would take the first and refuse both."""
+    """AlterClientQuotas: all keys of an entity or none of them."""
+    # An entity that occurs twice is sent once. Kafka would answer INVALID_REQUEST (42) for both,
+    # although it applies the first one.
     first = {step.payload["entity"]: step for step in reversed(order.steps)}
     answers = attempt(
         _API,
@@ -41,7 +42,7 @@ def send_alter_quotas(context: ClusterContext, order: Order) -> Sequence[Reply]:
 def _make_fault(step: Step, answers: QuotaAnswers) -> Fault | None:
     answer, name = answers.items.get(step.payload["entity"]), step.identity.key
     if answer is None:
-        return lost_answer_fault(_API, f"the broker's answer leaves {name} out")
+        return lost_answer_fault(_API, f"{name} is missing in the broker's answer")
     if answer.code == 0:
         return None
     return fault_of(_API, answer.code, name, answer.message, wait=answers.throttle)

@@ -1,4 +1,4 @@
-"""Client quotas of the simulated cluster: listing, reading and altering them."""
+"""Client quotas of the simulated cluster."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from ...simulation.controller import (
 from ...simulation.rights import CLUSTER
 from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import Key
+from . import keys
 from . import resource_type as quotas
 
 _ALTER, _DESCRIBE = "AlterClientQuotas", "DescribeClientQuotas"
 
 
 def quota_key(entity: Mapping[str, str | None]) -> Key:
-    """Where the world keeps this entity's config, a FrozenMap of exact numbers."""
+    """The key of this entity in the simulated world; its value is a FrozenMap of exact numbers."""
     return quotas.KIND, quotas.entity_key(entity)
 
 
 def alter_quotas(call: AdminCall, items: Sequence[Item]) -> RequestResult:
-    """All keys of an entity or none."""
+    """AlterClientQuotas: all keys of an entity or none of them."""
     return run_batch(
         call, items, lambda item: quota_key(item["entity"]), lambda item: _alter_item(call, item)
     )
@@ -60,15 +61,15 @@ def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
     return AdminAnswer(made=made or None), made or None, max(1, len(put) + len(gone))
 
 
-def _require_key(name: str, entity: Mapping[str, str | None]) -> quotas.QuotaKey:
-    """Only for what is set: to remove an unknown key is to do nothing."""
-    known = quotas.QUOTA_KEYS.get(name)
+def _require_key(name: str, entity: Mapping[str, str | None]) -> keys.QuotaKey:
+    # Only keys that are set are checked: removing an unknown key does nothing.
+    known = keys.QUOTA_KEYS.get(name)
     if known is None or known.ip != (quotas.IP in entity):
         raise Refusal(42, f"Invalid configuration key {name}")
     return known
 
 
-def _require_fitting(known: quotas.QuotaKey, value: Decimal) -> None:
+def _require_fitting(known: keys.QuotaKey, value: Decimal) -> None:
     if value <= 0:
         raise Refusal(42, f"Quota {known.name} must be greater than 0")
     if known.whole and value != int(value):

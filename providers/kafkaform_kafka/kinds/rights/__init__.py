@@ -1,1 +1,1 @@
-"""`kafka_rights`: what the cluster says that we may do. It is only listed, for reviews."""
+"""`kafka_rights`: our own rights as the cluster reports them, which only reviews list."""

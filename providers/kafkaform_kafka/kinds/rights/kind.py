@@ -1,4 +1,4 @@
-"""The listing of our own rights as the provider knows it. There is nothing to declare."""
+"""The `ResourceKind` value of our own rights, which no block declares."""
 
 from __future__ import annotations
 

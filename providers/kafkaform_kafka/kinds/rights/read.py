@@ -1,5 +1,7 @@
-"""What the cluster says that we may do, for reviews: with itself, and with every topic that we may
-describe. Read beside the ACLs, so that both tell of the same time."""
+"""Lists our own rights on the cluster and on every topic that we may describe (KIP-430).
+
+Reviews list them together with the ACLs, so that both are of the same moment.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from ..acl.resource_type import CLUSTER
 
 
 def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:
-    """Our rights, as far as the cluster tells them."""
+    """Our rights as far as the cluster reports them."""
     cluster = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
     rows = attempt(
         "Metadata", lambda: list_topics(context.wire, None, context.timeout, operations=True)
@@ -53,7 +55,7 @@ def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:
 
 
 def make_rights_item(instance: str, kind: str, name: str, held: Iterable[str]) -> Observed:
-    """The operations that we may do with one resource."""
+    """Our operations on one resource."""
     identity = Identity(instance, rights.KIND, keys.join((kind, name)))
     return Observed(identity, FrozenMap({rights.HELD: tuple(held)}))
 
@@ -61,7 +63,7 @@ def make_rights_item(instance: str, kind: str, name: str, held: Iterable[str]) -
 def read_rights(
     context: ClusterContext, ids: Sequence[Identity], _: str | None
 ) -> Mapping[Identity, Reading]:
-    """The same for some resources."""
+    """Our rights on some resources."""
     sweep = sweep_rights(context, Depth.FULL)
     if sweep.coverage.fault is not None:
         return {identity: Failed(identity, sweep.coverage.fault) for identity in ids}

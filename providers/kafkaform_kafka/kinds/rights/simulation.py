@@ -1,4 +1,4 @@
-"""What a user of the simulated cluster may do, as the cluster tells it."""
+"""The rights of a user as the simulated cluster reports them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
 
 
 def _list_items(scene: ReadScene) -> Iterator[Observed]:
-    """Without Describe on the cluster a user is told of no right on it, without Describe on a
-    topic nothing of the topic."""
+    # As a real broker: without Describe on a resource it reports no right on it (KIP-430).
     described = scene.user.may("Describe", CLUSTER)
     yield _make_item(scene, "Cluster", acls.CLUSTER, CLUSTER if described else "")
     for name in sorted(scene.objects(topics.KIND)):

@@ -1,7 +1,7 @@
-"""Topic configs: whose overrides they are, and the requests that set and remove them.
+"""`kafka_topic_config` and what all kinds with a config map share: ownership, targets, steps.
 
-`kafka_topic_config` holds the overrides of a topic that is declared elsewhere. It is there when
-the topic has overrides of its own and gone when it has none.
+A `kafka_topic_config` is the overrides of a topic that is declared elsewhere. It exists as long as
+the topic has overrides.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from ...protocol.config_keys import IRREMOVABLE, THROTTLES, TOPIC_KEYS
 from ...protocol.config_values import Lookup, config_map
 from ..request_order import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS
 from ..steps import SILENT, all_paths, make_step, paths_below
+from .config_risks import find_topic_config_risks, find_topic_unit
 
 KIND = "kafka_topic_config"
 
 
 def is_foreign_config(resource: str, key: str, facts: Facts) -> bool:
-    """True for a config that others own unless it is declared: a throttle of replication, and what
-    this cluster would refuse to remove. resource: as requests call it."""
+    """True for a config that belongs to others unless a block declares it: a replication throttle,
+    and what this cluster refuses to remove. resource: `topic`, `broker`, as in requests."""
     locked = IRREMOVABLE.get(resource, ()) if facts.values.get("elr") else ()
     return key in THROTTLES.get(resource, ()) or key in locked
 
 
 def find_foreign_paths(resource: str, keys: Iterable[str], facts: Facts) -> frozenset[Path]:
-    """See `Observed.foreign`: the paths of these configs that others own."""
+    """The paths of these configs that belong to others (`Observed.foreign`)."""
     return frozenset(("config", key) for key in keys if is_foreign_config(resource, key, facts))
 
 
@@ -44,9 +45,11 @@ def compute_target_config(
     find: Lookup = TOPIC_KEYS.get,
     resource: str = "topic",
 ) -> FrozenMap:
-    """An object's own configs as they shall be. declared: None is an empty map; a key with the
-    value None is left as it is; keep: live ones that are not declared stay; find, resource: what
-    is known of a config and whose it is, a topic's unless told otherwise."""
+    """The configs that an object will have.
+
+    declared: None counts as an empty map, and a key with the value None stays as it is; keep: live
+    configs that are not declared stay; find, resource: the table of configs, and whose they are.
+    """
     wanted = config_map(declared, find)
     kept = {
         key: value
@@ -58,14 +61,14 @@ def compute_target_config(
 
 
 def select_declared(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
-    """A target without the overrides that a block keeps and does not set."""
+    """The target without the overrides that a block keeps but does not set."""
     said = declared.get("config") or EMPTY
     config = {k: v for k, v in get_config(target).items() if said.get(k) is not None}
     return target.with_items({"config": FrozenMap(config)})
 
 
 def make_remainder(*names: str) -> Callable[[FrozenMap, FrozenMap], FrozenMap | None]:
-    """See `ResourceType.left`: of these maps only recorded keys go. names: the attributes."""
+    """A `ResourceType.left` that removes only recorded keys from these maps. names: attributes."""
 
     def left(live: FrozenMap, recorded: FrozenMap) -> FrozenMap | None:
         rest = {
@@ -101,12 +104,12 @@ def make_alter_step(
     name: str | None = None,
     secrets: Mapping[str, Value] = EMPTY,
 ) -> Step:
-    """The step that sets `put` and `secrets` and removes `gone`, all or none of it. resource, name:
-    as the request has them, the change's topic unless told otherwise.
+    """The step that sets `put` and `secrets` and removes `gone`: all of it or nothing.
 
-    With secrets there is no dry run, since they are not known yet, and no second try: whether the
-    first one worked cannot be read back.
+    resource, name: as in the request; the default is the topic of the change.
     """
+    # SET with the whole value even for lists: what APPEND and SUBTRACT (KIP-339) result in depends
+    # on what others write meanwhile, so it would not be what was approved.
     payload: dict[str, Value] = {
         "resource": resource,
         "name": change.identity.key if name is None else name,
@@ -121,13 +124,14 @@ def make_alter_step(
         payload,
         paths,
         weight=max(1, len(put) + len(gone) + len(secrets)),
+        # A dry run knows no secrets, and whether one was stored cannot be read back.
         repeat=Repeat.NEVER if secrets else Repeat.SAFE,
         evidence=Evidence.LOCAL if secrets else Evidence.REMOTE,
     )
 
 
 def make_update_step(change: Change, number: int) -> Step | None:
-    """The step for the config paths of an update, or None if it has none."""
+    """The step for the configs that an update changes, or None if it changes none."""
     paths = paths_below(change, "config")
     if not paths:
         return None
@@ -141,7 +145,7 @@ def make_update_step(change: Change, number: int) -> Step | None:
 def _key(attributes: FrozenMap) -> str:
     topic = attributes.get("topic")
     if not isinstance(topic, str) or not topic:
-        raise ValueError("a kafka_topic_config needs the name of its topic")
+        raise ValueError("a kafka_topic_config needs a topic: the name of the topic")
     return topic
 
 
@@ -169,6 +173,7 @@ def _check(change: Change, _: Facts) -> Diagnostics:
         *broker_rules.name_faults(name),
         *broker_rules.config_faults(broker_rules.select_changed_configs(change)),
     ]
+    # The object is its overrides: without any it could not be told from a deleted one.
     if not get_config(change.after):
         faults.append(("config is empty", "name at least one config, or remove the block"))
     warnings = broker_rules.internal_warnings(name)
@@ -204,14 +209,14 @@ def _removal_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
-        "Config overrides of a topic that is created elsewhere. The map is authoritative: an "
-        "override of the topic that is not in it is shown and removed.",
+        "Config overrides of a topic that is created elsewhere. The plan shows and removes "
+        "overrides of the topic that are not in the map.",
         AttributeSchema("topic", STRING, "Name of the topic.", required=True),
         AttributeSchema(
             "config",
             map_of(TEXT),
-            "Topic configs by name, lists as lists or with commas. A null leaves that config as it "
-            "is.",
+            "Topic configs by name; a list is a list or text with commas. null leaves a config as "
+            "it is.",
             required=True,
             refuses=broker_rules.misspelt_faults,
         ),
@@ -224,4 +229,6 @@ TYPE = ResourceType(
     import_key=_import_key,
     ours=select_declared,
     left=make_remainder("config"),
+    risks=find_topic_config_risks,
+    unit=find_topic_unit,
 )

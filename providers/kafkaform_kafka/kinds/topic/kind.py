@@ -1,4 +1,4 @@
-"""Topics and their configs as the provider knows them."""
+"""The `ResourceKind` values of topics and of topic configs."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _connect() -> Requests:
 
 
 def _connect_configs() -> Requests:
-    """Their request is that of all configs, which `kinds/config` sends."""
     from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
     from .read import read_topic_configs, sweep_topic_configs  # noqa: PLC0415  # the clients are slow to load
 
+    # IncrementalAlterConfigs is missing here: `kinds/config` sends it for all kinds of resources.
     return Requests(Reads(sweep_topic_configs, read_topic_configs))
 
 

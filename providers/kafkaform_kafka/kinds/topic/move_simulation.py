@@ -1,5 +1,5 @@
-"""Moves in the simulated cluster: a reassignment goes on by the clock until all its replicas are
-copied, another takes its place, and a throttle is a config like any other."""
+"""Moves in the simulated cluster: a reassignment runs until its time is over or another one
+replaces it. A throttle is a config like any other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ LISTING = "ListPartitionReassignments"
 
 
 def reassign_partitions(call: AdminCall, items: Sequence[Item]) -> RequestResult:
-    """AlterPartitionReassignments: null replicas cancel; what needs no copy is done at once."""
+    """AlterPartitionReassignments: null replicas cancel (error 85 if nothing moves); a target that
+    needs no copies takes effect at once."""
     return run_batch(
         call, items, lambda item: topic_key(item["name"]), lambda item: _reassign_topic(call, item)
     )
@@ -67,7 +68,7 @@ def _check_replicas(call: AdminCall, replicas: Sequence[int], had: Sequence[int]
 
 
 def _check_step(scene: ReadScene, step: Step) -> Fault | None:
-    """The controller has no dry run, so rights, topic and live brokers are looked at."""
+    """The check that replaces a dry run: rights, topic and live brokers."""
     name = step.payload["name"]
     if not scene.user.may("Alter", CLUSTER):
         return faults.fault_of(API, 31, name)
@@ -76,7 +77,7 @@ def _check_step(scene: ReadScene, step: Step) -> Fault | None:
         return faults.fault_of("Metadata", 3, name)
     ticket = parse_ticket(step.payload["ticket"])
     if not isinstance(ticket, MoveTicket) or ticket.topic_id != topic.id:
-        return _definite_fault("RECREATED", f"{name} was recreated outside")
+        return _definite_fault("RECREATED", f"{name} was recreated outside kafkaform")
     rows = topic.assignment
     for number, replicas in step.payload["replicas"].items():
         had = rows[int(number)] if int(number) < len(rows) else ()
@@ -90,20 +91,20 @@ def _definite_fault(code: str, message: str) -> Fault:
 
 
 def list_moving(found: Topics) -> frozenset[str]:
-    """The topics of which a move runs."""
+    """The topics that are moving."""
     return frozenset(name for name, topic in found.items() if topic.target is not None)
 
 
 def report_standing(text: str, found: Topics) -> Outcome:
-    """How the move of a ticket stands."""
+    """The outcome of the move with this ticket."""
     ticket = parse_ticket(text)
     topic = found.get(ticket.topic) if isinstance(ticket, MoveTicket) else None
     if not isinstance(ticket, MoveTicket):
         return _ended_outcome(text, "no long-running work has this ticket")
     if topic is None or topic.id != ticket.topic_id:
-        return _ended_outcome(text, "the topic is gone")
+        return _ended_outcome(text, "the topic was deleted")
     if not ticket.matches(topic.target or topic.assignment):
-        other = "another move took its place" if topic.target else "it was stopped"
+        other = "another move replaced it" if topic.target else "it was cancelled"
         return _ended_outcome(text, other)
     if topic.target is not None:
         return Outcome(text, OutcomeStatus.STARTED, ticket=text)

@@ -1,9 +1,8 @@
-"""Moves of a topic's replicas: what a change of `replication_factor` or `replica_assignment`
-asks of AlterPartitionReassignments, and what is to be said about it beforehand.
+"""Plans moves of replicas: changes of `replication_factor` or `replica_assignment`.
 
-A move is shown and approved replica by replica, started by its step and left to go on; it is
-throttled only if the provider block says so. A topic whose block says neither how many replicas
-it has nor where they are is never moved, not even off a broker that is gone.
+A plan shows a move replica by replica. Its step (AlterPartitionReassignments, KIP-455) starts the
+move and does not wait for it. It is throttled only if the provider block asks for that. A topic
+whose block declares neither attribute is never moved, not even off a broker that is gone.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Change, Evidence, Repeat, Step
 from kafkaform.core.resource import Facts
+from kafkaform.core.risk import Risk, RiskKind
+from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_rules
@@ -27,8 +28,8 @@ MOVED_PATHS = ("replication_factor", "replica_assignment")
 
 
 def plan_target(live: FrozenMap, factor: Value, partitions: Value, facts: Facts) -> Value:
-    """Where the replicas go for this replication factor; None if all stay where they are, or if
-    there cannot be so many (the rules then say why)."""
+    """The assignment for this replication factor; None if no replica moves, or if the factor is
+    impossible (the rules then say why)."""
     rows: Sequence[Sequence[int]] | None = live.get("replica_assignment")
     if not rows or not isinstance(factor, int) or all(len(row) == factor for row in rows):
         return None
@@ -41,21 +42,21 @@ def plan_target(live: FrozenMap, factor: Value, partitions: Value, facts: Facts)
 
 
 def plan_moves(change: Change, facts: Facts) -> Mapping[int, placement.Replicas]:
-    """partition -> its new replicas; nothing unless the change says where replicas go."""
+    """Partition -> its new replicas; empty unless the change affects the assignment."""
     if not paths_below(change, "replica_assignment"):
         return {}
     return placement.find_moved(_find_start(change, facts), _get_rows(change.after))
 
 
 def list_created_rows(change: Change, facts: Facts) -> Value:
-    """The replicas of the partitions that the change adds; None leaves the choice to Kafka."""
+    """The replicas of the partitions that the change adds; None lets Kafka choose."""
     if not _get_rows(change.after):
         return None
     return tuple(_find_start(change, facts)[len(_get_rows(change.before)) :])
 
 
 def _find_start(change: Change, facts: Facts) -> placement.Assignment:
-    """Where the replicas are when the move starts, those of added partitions too."""
+    """The assignment when the move starts, with the partitions that the change adds."""
     before, after = _get_rows(change.before), _get_rows(change.after)
     new = after[len(before) :]
     if before and any(len(row) != len(before[0]) for row in new):
@@ -64,8 +65,8 @@ def _find_start(change: Change, facts: Facts) -> placement.Assignment:
 
 
 def make_move_step(change: Change, number: int, facts: Facts, growth: Step | None) -> Step | None:
-    """The request that starts the move. growth: the step that adds partitions, which comes
-    first."""
+    """The step that starts the move, None without one. growth: the step that adds partitions, which
+    comes first."""
     rows = plan_moves(change, facts)
     if not rows:
         return None
@@ -83,6 +84,8 @@ def make_move_step(change: Change, number: int, facts: Facts, growth: Step | Non
         payload if throttle is None else {**payload, "throttle": str(throttle)},
         paths_below(change, *MOVED_PATHS),
         weight=len(rows),
+        # A repeat would replace whatever runs by then, maybe the move of somebody else. Whether the
+        # first request worked can be read (ListPartitionReassignments, Metadata).
         repeat=Repeat.NEVER,
         evidence=Evidence.LOCAL,
     )
@@ -96,22 +99,23 @@ def make_move_step(change: Change, number: int, facts: Facts, growth: Step | Non
 def _make_throttle(
     change: Change, rows: Mapping[int, placement.Replicas], facts: Facts
 ) -> placement.ThrottleTicket | None:
-    """The throttle of a move that copies data; one that only removes or reorders needs none."""
+    """The throttle of a move that copies data."""
     rate, start = facts.values.get("reassignment_throttle"), _find_start(change, facts)
     if not isinstance(rate, int):
         return None
     old = {n: start[n] for n in rows}
+    # A move that only removes or reorders replicas copies nothing.
     if all(set(row) <= set(old[n]) for n, row in rows.items()):
         return None
     involved = placement.list_brokers(rows.values(), old.values())
     return placement.ThrottleTicket(change.identity.key, change.incarnation or "", rate, involved)
 
 
-# ── what is said beforehand ─────────────────────────────────────────────────────────────
+# ── faults and warnings ─────────────────────────────────────────────────────────────────
 
 
 def find_faults(change: Change, facts: Facts) -> broker_rules.Faults:
-    """Why this move cannot be made."""
+    """Reasons why this move is impossible."""
     before, after = change.before or EMPTY, change.after or EMPTY
     old, new = before.get("replication_factor"), after.get("replication_factor")
     if isinstance(new, int) and old != new:
@@ -120,8 +124,8 @@ def find_faults(change: Change, facts: Facts) -> broker_rules.Faults:
         if not impossible and any(len(row) != new for row in _get_rows(after) or ((),)):
             yield (
                 f"replication_factor would go from {old} to {new}, but replica_assignment is "
-                "ignored or the live brokers are not known, so nothing says where replicas go",
-                "ignore both or neither, or give replica_assignment",
+                "ignored or the live brokers are unknown, so the new assignment is unknown",
+                "ignore both attributes or neither, or set replica_assignment",
             )
     if paths_below(change, "replica_assignment"):
         yield from broker_rules.assignment_faults(_get_rows(after), replace(facts, nodes=()))
@@ -141,28 +145,42 @@ def _dead_faults(change: Change, facts: Facts) -> broker_rules.Faults:
 
 
 def find_warnings(change: Change, facts: Facts) -> broker_rules.Faults:
-    """What is to be known of this move before it is approved."""
+    """What a reviewer should know about this move."""
     rows = plan_moves(change, facts)
     if not rows:
         return
-    yield (
-        _describe_moves(rows, _find_start(change, facts)),
-        "look at the replicas that the plan shows",
-    )
+    if not count_copies(change, facts) and not _count_removed(change, facts):
+        partitions = render_count(len(rows), "partition")
+        yield f"another preferred leader for {partitions}; no data is copied", ""
     yield from _dead_warnings(change, facts)
-    yield from _in_sync_warnings(change)
 
 
-def _describe_moves(rows: Mapping[int, placement.Replicas], start: placement.Assignment) -> str:
-    added = sum(len(set(row) - set(start[n])) for n, row in rows.items())
-    gone = sum(len(set(start[n]) - set(row)) for n, row in rows.items())
-    partitions = f"{len(rows)} partition{'s' if len(rows) > 1 else ''}"
-    if not added and not gone:
-        return f"another preferred leader for {partitions}; no data is copied"
-    copied = f"{added} replica{'s are' if added > 1 else ' is'} copied" if added else ""
-    lost = f"{gone} removed" if gone else ""
-    parts = " and ".join(filter(None, (copied, lost)))
-    return f"moves {partitions}: {parts}. The apply starts it and does not wait"
+def find_risks(change: Change, facts: Facts) -> Iterator[Risk]:
+    """What is copied, and whom the move can stop."""
+    rows = plan_moves(change, facts)
+    copies, removed = sum(count_copies(change, facts).values()), _count_removed(change, facts)
+    if copies or removed:
+        parts = [f"{render_count(copies, 'replica')} copied"] if copies else []
+        parts += [f"{removed} removed"] if removed else []
+        text = (
+            f"{render_count(len(rows), 'partition')}: {' and '.join(parts)}. The apply starts this "
+            "and does not wait"
+        )
+        yield Risk(RiskKind.MOVE, text, ("replica_assignment",), FrozenMap(replicas=copies))
+    if rows:
+        yield from _find_in_sync_risks(change)
+
+
+def count_copies(change: Change, facts: Facts) -> Mapping[int, int]:
+    """Partition -> how many new copies of its data the move makes, if any."""
+    start = _find_start(change, facts)
+    added = {n: len(set(row) - set(start[n])) for n, row in plan_moves(change, facts).items()}
+    return {number: count for number, count in added.items() if count}
+
+
+def _count_removed(change: Change, facts: Facts) -> int:
+    start = _find_start(change, facts)
+    return sum(len(set(start[n]) - set(row)) for n, row in plan_moves(change, facts).items())
 
 
 def _dead_warnings(change: Change, facts: Facts) -> Iterator[tuple[str, str]]:
@@ -175,28 +193,32 @@ def _dead_warnings(change: Change, facts: Facts) -> Iterator[tuple[str, str]]:
         yield (
             f"broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))} of this topic "
             f"{'are' if len(dead) > 1 else 'is'} not live{stays}{leaves}",
-            "replica_assignment moves replicas off a broker that will not come back",
+            "use replica_assignment to move replicas off a broker that will not come back",
         )
 
 
-def _in_sync_warnings(change: Change) -> Iterator[tuple[str, str]]:
+def _find_in_sync_risks(change: Change) -> Iterator[Risk]:
     """The configs are written before the move has ended."""
+    # Until the copies are complete the old number of replicas counts for acks=all.
     least = parse_integer(str(get_config(change.after).get("min.insync.replicas") or ""))
     old = (change.before or EMPTY).get("replication_factor")
     new = (change.after or EMPTY).get("replication_factor")
     if least is None or not isinstance(old, int) or not isinstance(new, int):
         return
     if new < least <= old:
-        yield (
-            f"min.insync.replicas is {least}, but there will be only {new} replicas: producers "
-            "with acks=all will be refused",
-            "lower min.insync.replicas too",
+        yield Risk(
+            RiskKind.AVAILABILITY,
+            f"min.insync.replicas is {least}, but there will be only {new} replicas: brokers will "
+            "refuse producers with acks=all. Lower min.insync.replicas too",
+            ("replication_factor",),
         )
     elif old < least <= new and ("config", "min.insync.replicas") in paths_below(change, "config"):
-        yield (
-            f"min.insync.replicas becomes {least} at once, and {new} replicas are there only when "
-            "the move has ended: until then producers with acks=all can be refused",
-            "raise the replication factor first and min.insync.replicas with a later change",
+        yield Risk(
+            RiskKind.AVAILABILITY,
+            f"min.insync.replicas becomes {least} at once, but {new} replicas exist only after the "
+            "move: until then brokers can refuse producers with acks=all. Raise the replication "
+            "factor first, and min.insync.replicas in a later change",
+            ("config", "min.insync.replicas"),
         )
 
 

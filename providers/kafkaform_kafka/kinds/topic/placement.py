@@ -1,10 +1,9 @@
-"""Where replicas go when a topic gets another number of them: pure, and the same every time.
+"""Computes where replicas go when the replication factor of a topic changes.
 
-As little as possible moves. A partition that has the wanted number of replicas stays as it is,
-whoever holds them; raising adds brokers at the end and keeps the order; lowering takes away and
-keeps the preferred leader while its broker lives. Among all choices that allow this, the
-replicas of a partition are spread over the racks as evenly as they can be, and then over the
-brokers. A broker without a rack is a rack of its own, as for Kafka's own placement.
+The result is deterministic and moves as little as possible. A partition with the wanted number of
+replicas stays as it is, wherever they are. Raising the number adds brokers at the end and keeps the
+order. Lowering it removes replicas and keeps the preferred leader while its broker is live. Within
+these rules, the replicas of a partition are spread evenly over racks, and then over brokers.
 """
 
 from __future__ import annotations
@@ -27,19 +26,20 @@ Racks = Mapping[int, str]
 
 
 def live_racks(facts: Facts) -> Racks:
-    """The live brokers and their racks, by number."""
+    """The live brokers and their racks, sorted by broker id."""
     named = facts.values.get("racks") or {}
-    # No rack's name begins with NUL, so a broker without one shares its rack with nobody.
+    # A broker without a rack counts as a rack of its own, as in Kafka's own placement (KIP-36). No
+    # rack's name begins with NUL, so nobody shares it.
     return {int(n): named.get(n) or f"\0{n}" for n in sorted(facts.nodes, key=int)}
 
 
 def plan_assignment(
     live: Sequence[Sequence[int]], factor: int, partitions: int, racks: Racks
 ) -> Assignment:
-    """The assignment with `factor` replicas of each of `partitions` partitions.
+    """The assignment of `partitions` partitions with `factor` replicas each.
 
-    live: as it is (or as it will be once the move that runs has ended). Raises ValueError if
-    there are fewer live brokers than replicas to add.
+    live: the current assignment (after the move that is running). Raises ValueError if there are
+    fewer live brokers than replicas to add.
     """
     rows = [list(replicas) for replicas in live]
     rows += [[] for _ in range(partitions - len(rows))]
@@ -57,8 +57,9 @@ def plan_assignment(
 
 
 def plan_creation(target: Sequence[Sequence[int]], factor: int, racks: Racks) -> Assignment:
-    """How partitions are created that will have the replicas of `plan_assignment`: CreatePartitions
-    wants as many replicas as the topic has now, and only the move after it makes them `factor`."""
+    """The assignment with which partitions are created that a move then takes to `target`."""
+    # CreatePartitions demands the replication factor that the topic has now (error 39 otherwise),
+    # which it takes from the first partition.
     return tuple(_pad_replicas(tuple(replicas), factor, racks) for replicas in target)
 
 
@@ -70,38 +71,41 @@ def _pad_replicas(replicas: Replicas, factor: int, racks: Racks) -> Replicas:
 def find_moved(
     before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]
 ) -> Mapping[int, Replicas]:
-    """partition -> its new replicas, of those that change; all of `after` where `before` ends."""
+    """Partition -> its new replicas, for partitions that change or are not in `before`."""
     known = dict(enumerate(before))
     return {n: tuple(r) for n, r in enumerate(after) if tuple(known.get(n, ())) != tuple(r)}
 
 
 def list_brokers(*assignments: Iterable[Sequence[int]]) -> tuple[int, ...]:
-    """All brokers in these, sorted."""
+    """All brokers of these assignments, sorted."""
     return tuple(sorted({b for rows in assignments for row in rows for b in row}))
 
 
 def list_dead_brokers(assignment: Iterable[Sequence[int]], facts: Facts) -> tuple[int, ...]:
-    """The brokers in it that are not live."""
+    """The brokers of the assignment that are not live."""
     return tuple(b for b in list_brokers(assignment) if str(b) not in facts.nodes)
 
 
 # ── tickets ─────────────────────────────────────────────────────────────────────────────
 
 
+# Kafka gives a reassignment no id. The ticket names the target instead, so that any later process
+# can tell whether the move reached it (KIP-455 completes asynchronously).
 class MoveTicket(Struct, frozen=True):
-    """What a move is called: the topic, its id, and what its first `partitions` partitions are
-    to be, as a digest (a topic that has grown since has still ended that move)."""
+    """Identifies a move."""
 
     topic: str
     topic_id: str
     partitions: int
+    """How many partitions the target names; the topic can grow meanwhile."""
     digest: str
+    """Digest of the target assignment."""
 
     def __str__(self) -> str:
         return f"{self.topic}/{self.topic_id}/{self.partitions}/{self.digest}"
 
     def matches(self, assignment: Sequence[Sequence[int]]) -> bool:
-        """True if these replicas are where the move was to take them."""
+        """True if these replicas are the target of the move."""
         head = assignment[: self.partitions]
         return len(head) == self.partitions and _digest_assignment(head) == self.digest
 
@@ -109,17 +113,18 @@ class MoveTicket(Struct, frozen=True):
 def make_move_ticket(
     topic: str, topic_id: str | None, target: Sequence[Sequence[int]]
 ) -> MoveTicket:
-    """The ticket of the move that takes the whole topic there."""
+    """The ticket of the move of the whole topic to this target."""
     return MoveTicket(topic, topic_id or "", len(target), _digest_assignment(target))
 
 
 class ThrottleTicket(Struct, frozen=True):
-    """What a throttle is called, and all that it takes to remove what we set and nothing else:
-    `*` on the topic, and `rate` (bytes a second) on each of these brokers."""
+    """Identifies a throttle, with everything that is needed to remove what we set and nothing
+    else: `*` on the topic, and the rate on each broker."""
 
     topic: str
     topic_id: str
     rate: int
+    """Bytes per second."""
     brokers: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -128,7 +133,8 @@ class ThrottleTicket(Struct, frozen=True):
 
 
 def parse_ticket(text: str) -> MoveTicket | ThrottleTicket | None:
-    """What `str` of a ticket says; None for text that is none. A topic's name has no slash."""
+    """The ticket that `str` rendered; None for any other text."""
+    # A topic name cannot contain a slash, so no escapes are needed.
     parts = text.split("/")
     try:
         if len(parts) == 4:
@@ -142,7 +148,7 @@ def parse_ticket(text: str) -> MoveTicket | ThrottleTicket | None:
 
 
 def throttle_tickets(texts: Iterable[str]) -> dict[str, ThrottleTicket]:
-    """Those of the texts that are tickets of throttles."""
+    """The texts that are tickets of throttles, parsed."""
     parsed = ((text, parse_ticket(text)) for text in texts)
     return {text: ticket for text, ticket in parsed if isinstance(ticket, ThrottleTicket)}
 
@@ -156,17 +162,18 @@ def _digest_assignment(assignment: Sequence[Sequence[int]]) -> str:
 
 
 class _Work(Struct):
-    """An assignment that is being changed. load: replicas of this topic on each broker; leads:
-    preferred leaders there."""
+    """An assignment that is being changed."""
 
     racks: Racks
     rows: list[list[int]]
     load: Counter[int]
+    """Broker -> replicas of this topic."""
     leads: Counter[int]
+    """Broker -> preferred leaders of this topic."""
 
     def add(self, row: list[int]) -> None:
-        """One more replica, in the rack that has fewest of this partition, on the broker that
-        has fewest of the topic; the first one of a new partition where fewest lead."""
+        """Add a replica in the rack with the fewest replicas of this partition, on the broker with
+        the fewest of the topic; the first replica of a new partition where the fewest lead."""
         spread = self._count_racks(row)
         choices = [broker for broker in self.racks if broker not in row]
         if not choices:
@@ -179,8 +186,8 @@ class _Work(Struct):
         self.load[best] += 1
 
     def drop(self, row: list[int]) -> None:
-        """One replica less: on a broker that is gone, else in the rack that has most of this
-        partition, on the broker that has most of the topic. The first is the last to go."""
+        """Remove a replica: on a broker that is not live, or in the rack with the most replicas of
+        this partition, on the broker with the most of the topic. The first one goes last."""
         spread = self._count_racks(row)
         worst = max(
             row,
@@ -196,8 +203,8 @@ class _Work(Struct):
         self.load[worst] -= 1
 
     def balance(self, live: Sequence[Sequence[int]], factor: int) -> None:
-        """Exchange single choices while that evens out the brokers and costs no spread. Each
-        exchange lowers the sum of squares of the loads, so this ends."""
+        """Exchange single choices while that balances the brokers and keeps the spread of racks."""
+        # This ends, because each exchange lowers the sum of the squares of the loads.
         changed = True
         while changed and self._is_uneven():
             changed = sum(self._exchange(n, live, factor) for n in range(len(self.rows))) > 0
@@ -209,7 +216,7 @@ class _Work(Struct):
             return False
         raised = len(was) < factor
         choices = [b for b in (self.racks if raised else was) if b in self.racks]
-        # A leader stays, but one that follows a leader that is gone is as free as the others.
+        # The preferred leader stays. If its broker is gone, its successor is free to move.
         first = max(len(was), 1) if raised else int(was[0] in self.racks)
         for index in range(first, len(row)):
             best = self._find_better(row, index, choices)
@@ -219,13 +226,13 @@ class _Work(Struct):
             self.load[best] += 1
             row[index] = best
             if not raised:
-                # Who stays keeps the order that the replicas had.
+                # The remaining replicas keep their order, and so the order of leadership.
                 row.sort(key=was.index)
             return True
         return False
 
     def _find_better(self, row: list[int], index: int, choices: Sequence[int]) -> int | None:
-        """The broker that had better have this replica, if there is one."""
+        """A broker that improves the balance if it gets this replica, or None."""
         mine = row[index]
         spread = self._count_racks(broker for broker in row if broker != mine)
         better = (

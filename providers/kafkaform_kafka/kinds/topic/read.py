@@ -1,8 +1,6 @@
-"""Topics as the cluster shows them, read in a handful of requests.
+"""Lists topics and reads them by name, with their configs and moves, in few requests.
 
-The all-topics listing leaves out what we may not describe without a word, so it never proves an
-absence; asked by name, the broker says error 29 for hidden and for missing topics alike, and 3
-only to those who could have seen the topic.
+A listing never proves that a topic is absent: only the error UNKNOWN_TOPIC_OR_PARTITION (3) does.
 """
 
 from __future__ import annotations
@@ -45,15 +43,21 @@ from . import resource_type as topics
 from .read_placement import Moves, Placement, find_placement, list_moves, measure_progress
 
 NAMES_AT_ONCE = 2_000
+"""Topics in one Metadata request."""
+# A topic has some 35 configs, about 10 kB of answer with synonyms, which a broker builds in memory.
 CONFIGS_AT_ONCE = 250
+"""Topics in one DescribeConfigs request."""
 IN_FLIGHT = 4
+"""DescribeConfigs requests at the same time."""
+# Not `is_default`: an override that equals the default is an override all the same.
 OWN = 1
-"""The source of a topic's own override; `is_default` is no test for it."""
+"""The source of a topic's own override (ConfigSource DYNAMIC_TOPIC_CONFIG)."""
 
 UNKNOWN_TOPIC = 3
 _HIDDEN = 29
+# No topic can have such a name, which proves its absence. The rules say what is wrong with it.
 _ILLEGAL_NAME = 17
-"""No topic can have such a name, which proves its absence; the rules then say what is wrong."""
+# Metadata leaves out topics that we may not describe, without an error, so no listing is complete.
 _VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
 
 T = TypeVar("T")
@@ -61,7 +65,7 @@ ConfigAnswers = Mapping[str, ItemAnswer | Fault]
 
 
 def sweep_topics(context: ClusterContext, depth: Depth) -> Sweep:
-    """All topics that we may see, in one Metadata request, with their configs if asked."""
+    """All topics that we may see, in one Metadata request; with depth FULL also their configs."""
     moves = list_moves(context) if depth is Depth.FULL else {}
     rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
     if isinstance(rows, Fault):
@@ -77,7 +81,7 @@ def sweep_topics(context: ClusterContext, depth: Depth) -> Sweep:
 
 
 def _judge_coverage(readings: Iterable[Reading]) -> Coverage:
-    """A topic that somebody deleted during the listing does not make the listing a failure."""
+    # Error 3 here: somebody deleted the topic between the two requests of the listing.
     faults = (item.fault for item in readings if isinstance(item, Failed))
     fault = next((fault for fault in faults if fault.code != code_name(UNKNOWN_TOPIC)), None)
     return _VISIBLE if fault is None else Coverage(CoverageKind.FAILED, fault)
@@ -86,25 +90,24 @@ def _judge_coverage(readings: Iterable[Reading]) -> Coverage:
 def read_topics(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
-    """These topics whole. node: the broker whose view is wanted, None for any.
-
-    Moves are listed first: one that ends meanwhile still counts as moving, while one that was
-    seen by Metadata alone would look like another number of replicas."""
+    """These topics with configs, replicas and moves. node: the broker to ask, None for any."""
+    # Moves first: a move that ends in between then still counts as running. The other way round,
+    # Metadata would show old and new replicas together, as if the replication factor were higher.
     moves = list_moves(context, node)
     rows, readings = read_topic_rows(context, ids, node)
-    return {**readings, **_add_configs(context, rows, moves, node)}
+    return {**readings, **_add_configs(context, rows, moves, node)} if rows else readings
 
 
 def sweep_topic_configs(context: ClusterContext, depth: Depth) -> Sweep:
-    """Nothing: overrides belong to their `kafka_topic` unless a block says otherwise, so they
-    are only ever read by name."""
+    """Always empty: overrides belong to their `kafka_topic` unless a block declares them, so they
+    are only read by name."""
     return Sweep(configs.KIND, depth, (), _VISIBLE)
 
 
 def read_topic_configs(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
-    """The overrides of these topics; a topic without overrides of its own has no object."""
+    """The overrides of these topics; absent for a topic without overrides."""
     answers = _read_configs(context, [identity.key for identity in ids], node)
     fallbacks = _read_fallbacks(context, answers, node)
     return {
@@ -120,7 +123,7 @@ def _make_identity(context: ClusterContext, name: str) -> Identity:
 def read_topic_rows(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> tuple[Mapping[Identity, TopicRow], Mapping[Identity, Reading]]:
-    """The topics that are there, and the readings of those that are not, or not to be seen."""
+    """The topics that exist, and the readings of those that are absent, hidden or unreadable."""
     rows: dict[Identity, TopicRow] = {}
     readings: dict[Identity, Reading] = {}
     for chunk in _split_chunks(ids, NAMES_AT_ONCE):
@@ -150,6 +153,8 @@ def _make_unseen_reading(
 ) -> Reading:
     if code in (UNKNOWN_TOPIC, _ILLEGAL_NAME):
         return Absent(identity)
+    # Without Describe a broker answers 29 for hidden and for missing topics alike, so that names
+    # do not leak. It proves neither.
     if code == _HIDDEN:
         return Hidden(identity, name_right(api, identity.key))
     return Failed(identity, fault_of(api, code, identity.key, message, node or ""))
@@ -185,7 +190,7 @@ def _measure_moves(
 
 
 def _add_move(reading: Reading, where: Placement, far: str | None) -> Reading:
-    """The reading with its replicas where they stand, and where the move that runs takes them."""
+    """The reading with its current replicas and the target of the move that is running."""
     if not isinstance(reading, Observed):
         return reading
     stands = {"replication_factor": len(where.replicas[0])} if where.replicas else {}
@@ -211,7 +216,7 @@ def _make_whole_reading(
     if answer.code == _HIDDEN:
         return Hidden(identity, name_right("DescribeConfigs", identity.key))
     if answer.code:
-        # Also code 3: this topic was seen a moment ago, so it is no proof that it is gone.
+        # Also code 3: Metadata listed this topic a moment ago, so brokers disagree about it.
         return Failed(
             identity,
             fault_of("DescribeConfigs", answer.code, identity.key, answer.message, node or ""),
@@ -227,7 +232,7 @@ def _make_whole_reading(
 
 
 def _make_listed_topic(identity: Identity, row: TopicRow) -> Observed:
-    """A topic as the listing alone shows it."""
+    """A topic as Metadata shows it, without configs."""
     return Observed(
         identity,
         FrozenMap(
@@ -307,8 +312,9 @@ def _describe_own(
 
 
 def _read_fallbacks(context: ClusterContext, answers: ConfigAnswers, node: str | None) -> FrozenMap:
-    """What takes effect below an override. It comes from the broker, so it is the same for
-    every topic, and one topic with each key is asked in place of all of them."""
+    """Config -> the value that takes effect without an override, from the synonyms (KIP-226)."""
+    # The value comes from the broker, so it is the same for all topics: one topic with each key is
+    # asked instead of all of them, since synonyms make answers large.
     sample = {
         entry.name: name
         for name, answer in answers.items()
@@ -342,10 +348,10 @@ def _read_fallbacks(context: ClusterContext, answers: ConfigAnswers, node: str |
 
 
 def find_fallback(entry: ConfigEntry, facts: Facts) -> Value:
-    """The value that takes effect without this override, canonical: what somebody set below it,
-    else the broker's default; None if that cannot be known."""
+    """The value that takes effect without this override, canonical; None if it is unknown."""
     if entry.below is not None:
         return config_value(entry.name, entry.below)
+    # No synonym: log.retention.hours and others like it have another name and another unit.
     if entry.name in BROKER_TIMES:
         return (facts.values.get("topic_defaults") or EMPTY).get(entry.name)
     known = TOPIC_KEYS.get(entry.name)

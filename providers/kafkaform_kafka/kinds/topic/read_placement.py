@@ -1,7 +1,7 @@
-"""What moves in the cluster, how a topic looks while it moves, and how far its moves are.
+"""Reads the moves that run in the cluster (KIP-455): their targets and their progress.
 
-One request lists all moves. It needs Describe on Cluster; without that right nobody can tell a
-topic that moves from one that has moved, so its reading says that it is unknown.
+One request lists all moves. It needs Describe on Cluster. Without that right nobody can tell a
+topic that is moving from one that has moved, so the reading says that this is unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...wire.topics import TopicRow
 from . import placement
 
 MOMENTS_APART = 1.0
-"""Seconds between the two looks at the sizes that tell how fast a move is."""
+"""Seconds between the two measurements that show how fast a move is."""
 
 Moves = Mapping[str, Mapping[int, Move]]
 """Topic -> partition -> its move."""
@@ -32,29 +32,29 @@ Moves = Mapping[str, Mapping[int, Move]]
 Sizes = Mapping[tuple[str, int], int]
 """Topic and partition -> bytes of the log on one broker."""
 
-UNMEASURED = (
-    "how far it is cannot be measured: a broker does not answer, or we lack Describe on Cluster"
-)
+UNMEASURED = "progress unknown: a broker does not answer, or we lack Describe on Cluster"
 
 
 class Placement(Struct, frozen=True):
-    """Where a topic's replicas are without the move that runs, and where that takes them."""
+    """Where the replicas of a topic are, and where a running move takes them."""
 
     replicas: placement.Assignment
+    """The replicas that a cancelled move would leave."""
     moving: FrozenMap | None = None
+    """The attributes after the move; None if the topic does not move."""
     ticket: str | None = None
     details: FrozenMap = EMPTY
 
 
 class CopyProgress(Struct, frozen=True):
-    """done, total: bytes of the replicas that are being added."""
+    """Bytes of the replicas that a move adds."""
 
     done: int
     total: int
 
 
 def list_moves(context: ClusterContext, node: str | None = None) -> Moves | Fault:
-    """Everything that moves, or why that is not known."""
+    """All running moves, or the fault of the request."""
     api = "ListPartitionReassignments"
     found = attempt(api, lambda: list_reassignments(context.wire, context.timeout, node), node)
     if isinstance(found, Fault):
@@ -63,13 +63,13 @@ def list_moves(context: ClusterContext, node: str | None = None) -> Moves | Faul
 
 
 def find_placement(row: TopicRow, moves: Moves | Fault) -> Placement:
-    """The topic of this row. While a partition moves, Metadata shows old and new replicas
-    together; what stands is what a cancelled move would leave."""
+    """The placement of the topic of this row."""
     if isinstance(moves, Fault):
         return Placement(row.replicas, details=FrozenMap(moves=f"unknown: {moves.message}"))
     mine = moves.get(row.name, {})
     if not any(number < len(row.replicas) for number in mine):
         return Placement(row.replicas)
+    # While a partition moves, Metadata lists old and new replicas together.
     here = tuple(mine[n].origin if n in mine else r for n, r in enumerate(row.replicas))
     there = compute_destination(row, mine)
     return Placement(
@@ -85,7 +85,7 @@ def compute_destination(row: TopicRow, mine: Mapping[int, Move]) -> placement.As
 
 
 def measure_progress(context: ClusterContext, moves: Moves) -> Mapping[str, str]:
-    """How far these topics' moves are, in words, measured at two moments; empty without moves."""
+    """Topic -> the progress of its move, in words. Takes MOMENTS_APART unless all is copied."""
     if not moves:
         return {}
     first, begin = _measure_copied(context, moves), time.monotonic()
@@ -104,7 +104,7 @@ def _count_gain(first: CopyProgress | None, second: CopyProgress | None) -> int:
 
 
 def _measure_copied(context: ClusterContext, moves: Moves) -> Mapping[str, CopyProgress | None]:
-    """None for a topic if the sizes that tell it are not known."""
+    """Topic -> its progress, None if a broker does not report the sizes."""
     counts = {name: max(mine) + 1 for name, mine in moves.items() if mine}
     rows = (move.replicas for mine in moves.values() for move in mine.values())
     told = {
@@ -115,7 +115,7 @@ def _measure_copied(context: ClusterContext, moves: Moves) -> Mapping[str, CopyP
 
 
 def _read_sizes(context: ClusterContext, counts: Mapping[str, int], node: str) -> Sizes | None:
-    """None if this broker does not tell."""
+    """The log sizes on this broker, None if it does not report them."""
     found = attempt(
         "DescribeLogDirs", lambda: read_log_sizes(context.wire, counts, node, context.timeout)
     )
@@ -127,9 +127,9 @@ def _read_sizes(context: ClusterContext, counts: Mapping[str, int], node: str) -
 def _measure_topic(
     name: str, mine: Mapping[int, Move], known: Mapping[int, Sizes]
 ) -> CopyProgress | None:
-    """One of the replicas that have everything is enough; those that are added must all tell."""
     done = total = 0
     for number, move in mine.items():
+        # One complete replica is enough to know the total; each added replica must be known.
         here = [known[b].get((name, number), 0) for b in move.origin if b in known]
         if not here or not known.keys() >= set(move.adding):
             return None

@@ -1,7 +1,6 @@
-"""`kafka_topic`: what a block may say, what it means, and the requests that make it true.
+"""`kafka_topic`: the schema of a block, its rules, and the requests that create, update and delete.
 
-Partitions only ever grow, a topic is never replaced, and it is deleted by its id alone: a topic
-that somebody recreated under the same name is not the one that was approved for deletion.
+The number of partitions only grows, and a topic is never replaced.
 """
 
 from __future__ import annotations
@@ -30,15 +29,18 @@ from ...protocol.config_values import config_map
 from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from . import moves
+from .config_risks import find_topic_unit
 from .configs import compute_target_config, get_config, make_update_step, select_declared
+from .risks import find_topic_risks
 
 KIND = "kafka_topic"
+# Far below the 10,000 that CreateTopics accepts: the controller handles one request at a time.
 MAX_PARTITIONS = 2_000
-"""Partitions in one request that creates them; `_compute_weight` keeps this cap and the records'
-one."""
+"""Partitions in one request that creates them; see `_compute_weight`."""
 
+# CreateTopics version 4 and newer: the broker fills in num.partitions, default.replication.factor.
 DEFAULT = -1
-"""On the wire: the broker's default number."""
+"""In a request: the broker's default number."""
 
 
 def _key(attributes: FrozenMap) -> str:
@@ -75,7 +77,8 @@ def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: 
 
 
 def _choose_counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mapping[str, Value]:
-    """Partitions and replication factor: as assigned, else declared, else live, else default."""
+    """Partitions and replication factor: from the assignment, or the first known of the declared,
+    the live and the default number."""
     assignment = declared.get("replica_assignment")
     if assignment:
         return {"partitions": len(assignment), "replication_factor": len(assignment[0])}
@@ -96,8 +99,8 @@ def _choose_counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mappin
 def _choose_assignment(
     declared: FrozenMap, live: FrozenMap, counts: Mapping[str, Value], facts: Facts
 ) -> Value:
-    """As declared, or where the replicas go for another replication factor that is declared;
-    None leaves every replica where it is."""
+    """The declared assignment, or the one that the declared replication factor needs; None leaves
+    every replica where it is."""
     assignment = declared.get("replica_assignment")
     if assignment or _leaves_factor(declared):
         return assignment
@@ -105,7 +108,7 @@ def _choose_assignment(
 
 
 def _leaves_factor(declared: FrozenMap) -> bool:
-    """True if the replication factor is the cluster's to choose: -1 is Kafka's own word for it."""
+    """True if the cluster chooses the replication factor."""
     managed = declared.get("managed_replication_factor") is True
     return managed or declared.get("replication_factor") == DEFAULT
 
@@ -139,33 +142,32 @@ def _check_create(change: Change, facts: Facts) -> Diagnostics:
     ]
     if assignment is not None:
         faults += broker_rules.assignment_faults(assignment, facts)
-    warnings = [*broker_rules.config_warnings(config, replicas), *_default_warnings(after)]
+    warnings = [*broker_rules.config_warnings(config, replicas)]
+    warnings += [
+        (
+            f"{name} is not set, and the broker's default cannot be read, so the plan cannot show "
+            "the number",
+            f"set {name}, or grant DescribeConfigs on Cluster",
+        )
+        for name in _DEFAULTS
+        if after.get(name) is None
+    ]
     return (
         *broker_rules.diagnose(change, faults),
         *broker_rules.diagnose(change, warnings, Severity.WARNING),
     )
 
 
-def _default_warnings(after: FrozenMap) -> broker_rules.Faults:
-    for name in _DEFAULTS:
-        if after.get(name) is None:
-            yield (
-                f"{name} is not given and the broker's default cannot be read, so the plan "
-                "cannot show the number",
-                f"set {name}, or grant DescribeConfigs on Cluster",
-            )
-
-
 def _check_update(change: Change, facts: Facts) -> Diagnostics:
     before, after = change.before or EMPTY, change.after or EMPTY
     changed = broker_rules.select_changed_configs(change)
-    faults = [*_growth_faults(before, after, facts), *moves.find_faults(change, facts)]
+    faults = [*_growth_faults(before, after), *moves.find_faults(change, facts)]
     faults += broker_rules.config_faults(changed)
-    if _has_writes(change):
+    # An adoption of an internal topic that changes nothing but the state is fine.
+    if paths_below(change, *_WRITTEN):
         faults += broker_rules.internal_faults(change.identity.key, "changed")
     warnings = [
         *broker_rules.config_warnings(changed, after.get("replication_factor")),
-        *_growth_warnings(before, after),
         *moves.find_warnings(change, facts),
     ]
     return (
@@ -174,31 +176,22 @@ def _check_update(change: Change, facts: Facts) -> Diagnostics:
     )
 
 
-def _growth_warnings(before: FrozenMap, after: FrozenMap) -> broker_rules.Faults:
-    live, wanted = before.get("partitions"), after.get("partitions")
-    if isinstance(live, int) and isinstance(wanted, int) and wanted > live:
-        yield (
-            f"partitions grow from {live} to {wanted}: records of one key may go to another "
-            "partition than before, and partitions cannot be removed again",
-            "make sure that consumers do not rely on the order of keys across this change",
-        )
-
-
 def _has_writes(change: Change) -> bool:
     return bool(paths_below(change, *_WRITTEN))
 
 
 _WRITTEN = ("partitions", "replication_factor", "replica_assignment", "config")
+"""Attributes that requests change; the others are only in the state."""
 
 
-def _growth_faults(before: FrozenMap, after: FrozenMap, facts: Facts) -> broker_rules.Faults:
+def _growth_faults(before: FrozenMap, after: FrozenMap) -> broker_rules.Faults:
     live, wanted = before.get("partitions"), after.get("partitions")
     if not isinstance(live, int) or not isinstance(wanted, int) or live == wanted:
         return
     if wanted < live:
         yield (
             f"partitions would go from {live} to {wanted}: Kafka cannot remove partitions",
-            f"set partitions to {live}, or create a new topic and move its data there",
+            f"set partitions to {live}, or create a new topic and copy the data",
         )
         return
     yield from broker_rules.size_faults(wanted - live, 0)
@@ -206,19 +199,22 @@ def _growth_faults(before: FrozenMap, after: FrozenMap, facts: Facts) -> broker_
 
 def _delete_faults(change: Change, facts: Facts) -> broker_rules.Faults:
     keep = (
-        f"let it go and keep the topic: a `removed` block with from = {change.address} and "
-        f"lifecycle {{ destroy = false }}, or `kafkaform state rm '{change.address}'`"
+        f"stop managing the topic and keep it: use a `removed` block with from = {change.address} "
+        f"and lifecycle {{ destroy = false }}, or `kafkaform state rm '{change.address}'`"
     )
     yield from broker_rules.internal_faults(change.identity.key, "deleted", keep)
+    # By id (KIP-516), never by name: a topic that somebody recreated under the same name is not the
+    # one whose deletion was approved.
     if change.incarnation is None:
         yield (
-            "the topic's id is not known, and a topic is only deleted by its id",
+            "the id of the topic is unknown, and kafkaform deletes topics only by id",
             "plan again with a principal that has Describe on the topic",
         )
+    # Error 73 for every topic of the request otherwise.
     if facts.values.get("delete_topic_enable") is False:
         yield (
-            "the cluster forbids deleting topics (delete.topic.enable=false)",
-            "have it enabled on the brokers, or keep the topic",
+            "the cluster forbids the deletion of topics (delete.topic.enable=false)",
+            "ask for delete.topic.enable=true on the brokers, or keep the topic",
         )
 
 
@@ -241,13 +237,15 @@ def _create_steps(change: Change, _: Facts) -> tuple[Step, ...]:
     }
     weight = _compute_weight(1 + len(config) + count, count)
     paths = all_paths(change)
+    # VERIFY: a second create of a topic that exists fails with 36, which would hide our success.
     step = make_step(change, 1, CREATE_TOPICS, payload, paths, weight=weight, repeat=Repeat.VERIFY)
     return (step,)
 
 
 def _compute_weight(records: int, partitions: int) -> int:
-    """What a step costs of MAX_RECORDS, so that no batch passes either cap: a sum of maxima is
-    at least the maximum of the sums."""
+    """The weight of a step, so that no batch exceeds MAX_RECORDS records or MAX_PARTITIONS
+    partitions."""
+    # One weight keeps both limits: a sum of maxima is at least the maximum of the sums.
     return max(records, -(-partitions * MAX_RECORDS // MAX_PARTITIONS))
 
 
@@ -262,12 +260,13 @@ def _make_growth_step(change: Change, number: int, facts: Facts) -> Step | None:
     live, wanted = before.get("partitions") or 0, after.get("partitions") or 0
     if wanted <= live:
         return None
+    # An absolute count: a repeat after a lost answer cannot grow the topic twice.
     payload: dict[str, Value] = {
         "name": change.identity.key,
         "count": wanted,
         "assignment": moves.list_created_rows(change, facts),
     }
-    # With a move in the same change, what becomes true of the assignment is that step's.
+    # If the same change also moves replicas, the step of the move makes the assignment true.
     heads = (
         ("partitions",) if moves.plan_moves(change, facts) else ("partitions", "replica_assignment")
     )
@@ -299,53 +298,53 @@ TYPE = ResourceType(
         AttributeSchema(
             "name",
             STRING,
-            "Name: up to 249 of A-Z a-z 0-9 . _ and -.",
+            "Name: up to 249 letters (A-Z, a-z), digits, and the characters . _ -",
             required=True,
             refuses=broker_rules.name_faults,
         ),
         AttributeSchema(
             "partitions",
             NUMBER,
-            "Number of partitions. It can be raised, never lowered. Left out: the live number, "
-            "for a new topic the broker's default.",
+            "Number of partitions. You can raise it, but not lower it. Default: the live number; "
+            "for a new topic, the broker's default.",
             whole=True,
             refuses=broker_rules.partition_faults,
         ),
         AttributeSchema(
             "replication_factor",
             NUMBER,
-            "Number of replicas of each partition. Another number moves replicas: the plan shows "
-            "where to. Left out, or -1: the live number, for a new topic the broker's default.",
+            "Number of replicas of each partition. If you change it, replicas move, and the plan "
+            "shows where. Default, and the meaning of -1: the live number; for a new topic, the "
+            "broker's default.",
             whole=True,
             refuses=lambda value: () if value == DEFAULT else broker_rules.replica_faults(value),
         ),
         AttributeSchema(
             "replica_assignment",
             list_of(list_of(NUMBER)),
-            "Broker ids of each partition, the preferred leader first. Left out: no replica is "
-            "moved, but by another replication_factor.",
+            "Broker ids of each partition, the preferred leader first. Without it, replicas move "
+            "only if replication_factor changes.",
             whole=True,
         ),
         AttributeSchema(
             "config",
             map_of(TEXT),
-            "Config overrides by name, lists as lists or with commas. A live override that is not "
-            'in the map is shown and removed, unless config_mode is "additive". A null leaves '
-            "that config as it is.",
+            "Config overrides by name; a list is a list or text with commas. The plan shows and "
+            'removes live overrides that are not in the map, unless config_mode is "additive". '
+            "null leaves a config as it is.",
             refuses=broker_rules.misspelt_faults,
         ),
         AttributeSchema(
             "config_mode",
             STRING,
-            "authoritative: config is the whole truth; additive: other overrides stay.",
+            "authoritative: overrides that are not in config are removed; additive: they stay.",
             default="authoritative",
             choices=("authoritative", "additive"),
         ),
         AttributeSchema(
             "managed_replication_factor",
             BOOL,
-            "true: the cluster chooses the number of replicas, as if replication_factor were "
-            "left out.",
+            "true: the cluster chooses the number of replicas, as without replication_factor.",
         ),
         AttributeSchema(
             "topic_id", STRING, "The id that the cluster gave the topic.", computed=True
@@ -363,4 +362,6 @@ TYPE = ResourceType(
     import_key=_import_key,
     ours=select_declared,
     protect=True,
+    risks=find_topic_risks,
+    unit=find_topic_unit,
 )

@@ -1,7 +1,7 @@
-"""The requests that create, grow and delete topics, sent once each.
+"""Sends the requests that create, grow and delete topics, once each.
 
-Every function takes the steps of one request and answers for each of them in order, whatever
-happens; with `validate_only` the broker checks the very request and does nothing.
+Each function takes the steps of one request and replies to each of them in order, whatever happens.
+In a dry run the broker checks the same request with `validate_only`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ...wire.cluster import read_leadership
 from ...wire.topics import TopicRow, create_partitions, create_topics, delete_topics, list_topics
 from .read import OWN, UNKNOWN_TOPIC
 
-UNTOLD = -1
-"""Instead of an epoch."""
+UNKNOWN_EPOCH = -1
 
 
 def send_create_topics(context: ClusterContext, order: Order) -> Sequence[Reply]:
-    """CreateTopics; the answer tells the topic id and what the broker made."""
+    """CreateTopics; the replies have the topic ids and what the broker chose (KIP-525, KIP-516)."""
+    # The epoch of the controller at the dry run is what `_mark_perhaps_ours` compares with.
     if order.dry and not context.epochs:
         context.epochs.add(_read_epoch(context))
     answers = attempt(
@@ -52,19 +52,19 @@ def send_create_topics(context: ClusterContext, order: Order) -> Sequence[Reply]
 
 
 def _read_epoch(context: ClusterContext) -> int:
-    """That of the active controller, or UNTOLD."""
+    """The epoch of the active controller, or UNKNOWN_EPOCH."""
     found = attempt("DescribeQuorum", lambda: read_leadership(context.wire, context.timeout))
-    return UNTOLD if found is None or isinstance(found, Fault) else found.epoch
+    return UNKNOWN_EPOCH if found is None or isinstance(found, Fault) else found.epoch
 
 
 def _mark_perhaps_ours(context: ClusterContext, replies: Sequence[Reply]) -> Sequence[Reply]:
-    """A broker sends a request whose controller dies once more, to the next one, which refuses what
-    the first one has done. So "already exists" says nothing where the controller has changed since
-    the creates were checked: AMBIGUOUS, and the topic is looked at."""
-    before = context.epochs - {UNTOLD}
+    """The replies, with "already exists" as AMBIGUOUS if the controller has changed."""
+    # If the controller dies, the broker forwards the request again, to the next one (KIP-590). That
+    # one refuses with 36 what the first one has done, so 36 may be our own success.
+    before = context.epochs - {UNKNOWN_EPOCH}
     if not before or not any(map(_says_exists, replies)):
         return replies
-    if _read_epoch(context) in {UNTOLD, *before}:
+    if _read_epoch(context) in {UNKNOWN_EPOCH, *before}:
         return replies
     return [_make_unclear(reply) if _says_exists(reply) else reply for reply in replies]
 
@@ -75,12 +75,12 @@ def _says_exists(reply: Reply) -> bool:
 
 def _make_unclear(reply: Reply) -> Reply:
     assert reply.fault is not None
-    told = f"{reply.fault.message}; and the controller has changed meanwhile"
-    return replace(reply, fault=replace(reply.fault, message=told, kind=FaultClass.AMBIGUOUS))
+    text = f"{reply.fault.message}; the controller has changed since the dry run"
+    return replace(reply, fault=replace(reply.fault, message=text, kind=FaultClass.AMBIGUOUS))
 
 
 def send_create_partitions(context: ClusterContext, order: Order) -> Sequence[Reply]:
-    """CreatePartitions to an absolute count; a count that is already there is CONVERGED."""
+    """CreatePartitions to an absolute count; CONVERGED if the topic has that count already."""
     answers = attempt(
         "CreatePartitions",
         lambda: create_partitions(
@@ -91,7 +91,8 @@ def send_create_partitions(context: ClusterContext, order: Order) -> Sequence[Re
 
 
 def send_delete_topics(context: ClusterContext, order: Order) -> Sequence[Reply]:
-    """DeleteTopics by id. The broker has no dry run for it: a fresh read stands in."""
+    """DeleteTopics by id (KIP-516)."""
+    # The broker has no dry run for it, so a fresh read replaces one.
     if order.dry:
         return _check_deletes(context, order.steps)
     ids = [step.payload["topic_id"] for step in order.steps]
@@ -114,14 +115,14 @@ def _make_replies(
 def _make_fault(api: str, step: Step, answers: ItemAnswers, key: str) -> Fault | None:
     answer, name = answers.items.get(key), step.payload["name"]
     if answer is None:
-        return lost_answer_fault(api, f"the broker's answer leaves {name} out")
+        return lost_answer_fault(api, f"{name} is missing in the broker's answer")
     if answer.code == 0:
         return None
     return fault_of(api, answer.code, name, answer.message, wait=answers.throttle)
 
 
 def _make_created_reply(step: Step, answer: ItemAnswer) -> Reply:
-    """Counts and configs are there only for those who may describe the topic's configs."""
+    # Without DescribeConfigs on the topic, the answer has neither counts nor configs (KIP-525).
     made: Mapping[str, object] = {
         "name": step.payload["name"],
         "partitions": answer.partitions,
@@ -167,9 +168,10 @@ def _find_delete_fault(step: Step, row: TopicRow) -> Fault | None:
     if row.topic_id != expected:
         return Fault(
             code="RECREATED",
-            message=f"{name} was recreated outside: its id is {row.topic_id}, not {expected}",
+            message=f"{name} was recreated outside kafkaform: its id is {row.topic_id}, not "
+            f"{expected}",
             kind=FaultClass.DEFINITE,
             where="Metadata",
-            advice="plan again and review what is there now",
+            advice="plan again and review the topic that exists now",
         )
     return None

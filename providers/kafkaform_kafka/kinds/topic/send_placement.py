@@ -1,7 +1,7 @@
-"""Starts, follows and stops moves of replicas, and lets preferred leaders lead.
+"""Starts moves of replicas, reports their progress, and removes their throttles.
 
-The broker has no dry run for any of it: fresh reads stand in. A move is started and left; its
-ticket says where it was to go, so that any later process can tell whether it got there.
+A move is started and then runs by itself. Its ticket contains its target, so that any later process
+can tell whether it got there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .read_placement import Moves, compute_destination, list_moves, measure_prog
 
 API = ALTER_PARTITION_REASSIGNMENTS.name
 _LAGS = 3.0
-"""Seconds that brokers may take to show what the controller has done."""
+"""Seconds in which brokers normally show what the controller committed."""
 _PAUSE = 0.25
 
 
@@ -37,7 +37,8 @@ _PAUSE = 0.25
 
 
 def send_moves(context: ClusterContext, order: Order) -> Sequence[Reply]:
-    """AlterPartitionReassignments, after the throttle if there is one; each step is started."""
+    """AlterPartitionReassignments, after the throttle if there is one; each step gets a ticket."""
+    # The broker has no dry run for it, so fresh reads replace one.
     if order.dry:
         return _check_steps(context, order.steps)
     held = {step.id: _set_throttle(context, step) for step in order.steps}
@@ -51,18 +52,18 @@ def send_moves(context: ClusterContext, order: Order) -> Sequence[Reply]:
 
 
 def _set_throttle(context: ClusterContext, step: Step) -> Fault | None:
-    """None once the throttle stands; without it the move is not started."""
+    """The fault if the throttle could not be set: the move is then not started."""
     wanted = parse_ticket(step.payload.get("throttle") or "")
     if not isinstance(wanted, ThrottleTicket):
         return None
-    return throttles.put(send_throttles.make_throttle_access(context), wanted)
+    return throttles.set_throttle(send_throttles.make_throttle_access(context), wanted)
 
 
 PartFaults = Mapping[Partition, Fault | None]
 
 
 def _send_targets(context: ClusterContext, steps: Sequence[Step]) -> PartFaults:
-    """Every partition's answer. After a request that got none, the rest is not sent."""
+    """The fault of each partition."""
     moves = list_moves(context) if steps else {}
     todo = [
         (part, None if _is_back(moves, part, replicas) else replicas)
@@ -77,6 +78,7 @@ def _send_targets(context: ClusterContext, steps: Sequence[Step]) -> PartFaults:
         for (name, number), replicas in cut:
             targets.setdefault(name, {})[number] = replicas
         answers = _alter_targets(context, targets)
+        # Without an answer the state of the cluster is unclear, so the rest is not sent.
         if isinstance(answers, Fault):
             found.update({part: answers for part, _ in todo[start:]})
             break
@@ -85,9 +87,9 @@ def _send_targets(context: ClusterContext, steps: Sequence[Step]) -> PartFaults:
 
 
 def _is_back(moves: Moves | Fault, part: Partition, replicas: Sequence[int]) -> bool:
-    """True if this asks a partition that moves to stay where it is. Asked for that by its old
-    replicas, Kafka 4.3 still copies those that were being added before it drops them; null
-    replicas stop it at once."""
+    """True if this asks a partition that moves to go back to its old replicas."""
+    # Then null replicas are sent, which cancel the move at once (KIP-455). With the old replicas as
+    # the target, Kafka 4.3 would first finish the copies that it is about to drop.
     if isinstance(moves, Fault):
         return False
     move = moves.get(part[0], {}).get(part[1])
@@ -106,10 +108,10 @@ def _alter_targets(
 def make_part_fault(
     api: str, part: Partition, answers: PartitionAnswers, good: int = 0
 ) -> Fault | None:
-    """The fault of one partition. good: another code than 0 that is none."""
+    """The fault of one partition. good: a further code that counts as success."""
     answer = answers.items.get(part)
     if answer is None:
-        return lost_answer_fault(api, f"the broker's answer leaves {part[0]} out")
+        return lost_answer_fault(api, f"{part[0]} is missing in the broker's answer")
     if answer.code in (0, good):
         return None
     return fault_of(api, answer.code, part[0], answer.message)
@@ -122,9 +124,9 @@ def _make_fault(step: Step, answers: PartFaults) -> Fault | None:
 
 
 def combine_faults(mine: Sequence[Fault | None], others: str) -> Fault | None:
-    """The fault of a step with these partitions: an unclear one first, so that the topic is read
-    again. others: what became of those without a fault."""
+    """The fault of a step from those of its partitions. others: what became of the others."""
     wrong = [fault for fault in mine if fault is not None]
+    # An ambiguous fault decides, because it makes the engine read the topic again.
     unclear = (fault for fault in wrong if fault.kind is FaultClass.AMBIGUOUS)
     fault = next(unclear, wrong[0] if wrong else None)
     if fault is None or len(wrong) == len(mine):
@@ -133,11 +135,11 @@ def combine_faults(mine: Sequence[Fault | None], others: str) -> Fault | None:
     return replace(fault, message=f"{part}: {fault.message}")
 
 
-# ── looking first ───────────────────────────────────────────────────────────────────────
+# ── instead of a dry run ────────────────────────────────────────────────────────────────
 
 
 def _check_steps(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
-    """What can be known before: the right, the topic, the live brokers, other throttles."""
+    """Check the right, the topic, the live brokers, and throttles of others."""
     rights = context.facts.values.get("rights") or ()
     cluster = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
     names = [step.payload["name"] for step in steps]
@@ -162,7 +164,9 @@ def _find_hurdle(
     if row is None or row.code:
         return fault_of("Metadata", row.code if row else -1, step.payload["name"])
     if not isinstance(ticket, MoveTicket) or row.topic_id != ticket.topic_id:
-        return _definite_fault("RECREATED", f"{row.name} was recreated outside", "plan again")
+        text = f"{row.name} was recreated outside kafkaform"
+        return _definite_fault("RECREATED", text, "plan again")
+    # Kafka accepts every registered broker as a target, even one that is down: the move would wait.
     missing = set()
     for number, replicas in step.payload["replicas"].items():
         had = row.replicas[int(number)] if int(number) < len(row.replicas) else ()
@@ -171,7 +175,7 @@ def _find_hurdle(
         listed = ", ".join(map(str, sorted(missing)))
         return _definite_fault(
             "BROKER_NOT_LIVE",
-            f"the move would take {row.name} to brokers that are not live any more: {listed}",
+            f"the move would take {row.name} to brokers that are no longer live: {listed}",
             "plan again",
         )
     wanted = parse_ticket(step.payload.get("throttle") or "")
@@ -190,16 +194,19 @@ def _definite_fault(code: str, message: str, advice: str) -> Fault:
 def follow_moves(
     context: ClusterContext, tickets: Sequence[str], owed: Sequence[str]
 ) -> Sequence[Outcome]:
-    """How these moves stand, and those that throttles were set for. owed: tickets of throttles."""
+    """The outcome of each of these moves, and of the moves that these throttles were set for.
+
+    owed: tickets of throttles, whose outcomes come last.
+    """
     parsed = {text: parse_ticket(text) for text in tickets}
     travels = {text: t for text, t in parsed.items() if isinstance(t, MoveTicket)}
-    hands, limits, moves = (
+    access, limits, moves = (
         send_throttles.make_throttle_access(context),
         throttle_tickets(owed),
         list_moves(context),
     )
     stand = {o.step: o for o in _report_standing(context, travels, moves)}
-    held = {o.step: o for o in throttles.report_standing(hands, limits, moves)}
+    held = {o.step: o for o in throttles.report_standing(access, limits, moves)}
     return [
         *(stand.get(text) or _unknown_ticket_outcome(text) for text in tickets),
         *(held.get(text) or _unknown_ticket_outcome(text) for text in owed),
@@ -209,12 +216,14 @@ def follow_moves(
 def undo_throttles(
     context: ClusterContext, tickets: Sequence[str], others: Sequence[str]
 ) -> Sequence[Outcome]:
-    """Remove these throttles, but of topics that still move."""
+    """Remove these throttles, except those of topics that still move. others: throttles to keep."""
     limits, kept = throttle_tickets(tickets), throttle_tickets(others)
     found = {text: _unknown_ticket_outcome(text) for text in tickets if text not in limits}
-    # The moves that were listed may have ended meanwhile; a throttle then waits one run more.
-    hands, moves = send_throttles.make_throttle_access(context), list_moves(context)
-    found.update({o.step: o for o in throttles.remove(hands, limits, kept.values(), moves)})
+    # A listed move can end meanwhile; its throttle then stays until the next run.
+    access, moves = send_throttles.make_throttle_access(context), list_moves(context)
+    found.update(
+        {o.step: o for o in throttles.remove_throttles(access, limits, kept.values(), moves)}
+    )
     return [found[text] for text in tickets]
 
 
@@ -236,9 +245,10 @@ def _report_standing(
 def _await_standing(
     context: ClusterContext, text: str, ticket: MoveTicket, moves: Moves
 ) -> Outcome:
-    """Brokers learn late what the controller did, and the past of a move that was stopped looks
-    like its target, since Metadata shows added replicas at once. So an end counts only if all
-    brokers show it, and for a while unless the replicas are in sync, which ends a move."""
+    """Ask all brokers how this move stands, until they agree or _LAGS is over."""
+    # Brokers apply the metadata log late, and Metadata shows added replicas at once, so a broker
+    # that lags behind a cancelled move shows it at its target. An end therefore counts only if all
+    # brokers show it, and only after _LAGS unless all replicas are in sync.
     deadline = time.monotonic() + _LAGS
     while True:
         running = moves.get(ticket.topic, {})
@@ -261,7 +271,7 @@ def _await_standing(
 
 
 def _unclear_outcome(text: str) -> Outcome:
-    what = "the brokers do not agree yet on where the replicas are"
+    what = "the brokers do not agree yet where the replicas are"
     fault = Fault("BROKERS_DIFFER", what, FaultClass.AMBIGUOUS, advice="ask again later")
     return Outcome(text, OutcomeStatus.UNKNOWN, fault, text)
 
@@ -269,7 +279,7 @@ def _unclear_outcome(text: str) -> Outcome:
 def _look_at_broker(
     context: ClusterContext, text: str, ticket: MoveTicket, running: Mapping[int, Move], node: str
 ) -> tuple[Outcome, bool]:
-    """As one broker shows it, and whether its replicas prove it."""
+    """The outcome as one broker shows it, and whether its replicas prove it."""
     rows = attempt(
         "Metadata",
         partial(list_topics, context.wire, [ticket.topic], context.timeout, node=node),
@@ -282,9 +292,9 @@ def _look_at_broker(
         fault = fault_of("Metadata", row.code, ticket.topic)
         return Outcome(text, OutcomeStatus.UNKNOWN, fault, text), False
     if row.code == 3 or row.topic_id != ticket.topic_id:
-        return _ended_outcome(text, "the topic is gone"), False
+        return _ended_outcome(text, "the topic was deleted"), False
     if not ticket.matches(compute_destination(row, running)):
-        other = "another move took its place" if running else "it was stopped, or undone since"
+        other = "another move replaced it" if running else "it was cancelled, or undone later"
         return _ended_outcome(text, other), False
     if any(number < ticket.partitions for number in running):
         return Outcome(text, OutcomeStatus.STARTED, ticket=text), True

@@ -1,4 +1,4 @@
-"""The requests that set, read and remove replication throttles."""
+"""Sends the requests that read, set and remove replication throttles (KIP-73)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from ...wire.topics import ANSWER_MARGIN, list_topics
 from .throttles import ThrottleAccess, ThrottlePlace
 
 _BUILT_IN = 5
+"""ConfigSource DEFAULT_CONFIG."""
 _API = "IncrementalAlterConfigs"
 _LAGS = 3.0
-"""Seconds that a broker may take to show what the controller has taken."""
+"""Seconds in which brokers normally show what the controller committed."""
 _PAUSE = 0.1
 
 
 def make_throttle_access(context: ClusterContext) -> ThrottleAccess:
-    """What reaches this cluster; it waits for lagging brokers once and not for each place."""
+    """Access to the throttles of this cluster."""
+    # One deadline for all places: brokers catch up at the same time.
     return ThrottleAccess(
         partial(read_throttle, context),
         partial(alter_throttle, context),
@@ -51,7 +53,7 @@ def _read_topic_id(context: ClusterContext, topic: str) -> str | Fault | None:
 
 
 def read_throttle(context: ClusterContext, place: ThrottlePlace) -> Mapping[str, str] | Fault:
-    """The throttle keys that are set there, on whatever level, and their values."""
+    """The throttle keys that are set at this place, on any level, and their values."""
     api = "DescribeConfigs"
     found = attempt(
         api,
@@ -69,7 +71,7 @@ def read_throttle(context: ClusterContext, place: ThrottlePlace) -> Mapping[str,
         return found
     answer = found.get(place.name)
     if answer is None:
-        return lost_answer_fault(api, f"the answer leaves {place} out", place.node or "")
+        return lost_answer_fault(api, f"{place} is missing in the answer", place.node or "")
     if answer.code:
         return fault_of(api, answer.code, place.name, answer.message, place.node or "")
     return {
@@ -82,7 +84,7 @@ def read_throttle(context: ClusterContext, place: ThrottlePlace) -> Mapping[str,
 def alter_throttle(
     context: ClusterContext, place: ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
 ) -> Fault | None:
-    """Set and remove some keys there."""
+    """Set some keys at this place and remove others."""
     payload = {"resource": place.resource, "name": place.name, "set": put, "delete": gone}
     answers: ItemAnswers | Fault = attempt(
         _API,
@@ -99,5 +101,5 @@ def alter_throttle(
         return answers
     answer = answers.items.get((place.resource, place.name))
     if answer is None:
-        return lost_answer_fault(_API, f"the answer leaves {place} out", place.node or "")
+        return lost_answer_fault(_API, f"{place} is missing in the answer", place.node or "")
     return fault_of(_API, answer.code, place.name, answer.message) if answer.code else None

@@ -1,4 +1,4 @@
-"""Topics of the simulated cluster: what the controller does with them, and how they read."""
+"""Topics of the simulated cluster: what its controller does with requests, and how topics read."""
 
 from __future__ import annotations
 
@@ -50,20 +50,22 @@ INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_grou
 
 
 class SimulatedTopic(Struct, frozen=True):
-    """assignment: broker ids of each partition; config: the topic's own overrides; target: where
-    the move that runs takes them, None if none does; leaders: of each partition, as far as it is
-    not its first replica that leads."""
+    """A topic of the simulated cluster."""
 
     name: str
     id: str
     assignment: tuple[tuple[int, ...], ...]
+    """Broker ids of each partition."""
     config: FrozenMap = EMPTY
+    """Overrides of the topic."""
     target: tuple[tuple[int, ...], ...] | None = None
+    """The assignment after the move that is running, None without one."""
     leaders: FrozenMap = EMPTY
+    """Partition -> its leader, where that is not the first replica."""
 
     @property
     def arrived(self) -> SimulatedTopic:
-        """The topic once its move has ended."""
+        """The topic after its move."""
         return self.with_assignment(self.target or self.assignment, None)
 
     def with_assignment(
@@ -71,8 +73,8 @@ class SimulatedTopic(Struct, frozen=True):
         assignment: tuple[tuple[int, ...], ...],
         target: tuple[tuple[int, ...], ...] | None,
     ) -> SimulatedTopic:
-        """The topic with its replicas there. Who leads a partition goes on to, as long as it has
-        a replica of it."""
+        """The topic with this assignment and this move."""
+        # A leader that keeps its replica stays the leader, even if it is no longer the first one.
         led = {
             str(number): leader
             for number, (leader, row) in enumerate(zip(self.led, assignment, strict=False))
@@ -82,7 +84,7 @@ class SimulatedTopic(Struct, frozen=True):
 
     @property
     def led(self) -> tuple[int, ...]:
-        """The broker that leads each partition, if it is up."""
+        """The leader of each partition, up or not."""
         return tuple(self.leaders.get(str(n), row[0]) for n, row in enumerate(self.assignment))
 
     @property
@@ -111,7 +113,7 @@ def _get_topics(call: AdminCall) -> Topics:
 
 
 def create_topics(call: AdminCall, items: Sequence[Item]) -> RequestResult:
-    """CreateTopics: names must be free, also of '.' and '_' collisions with living topics."""
+    """CreateTopics: names must be free, and must not collide with live topics."""
     wanted = sum(_count_partitions(item, call) for item in items)
     if wanted > MAX_RECORDS:
         return refuse_all(items, 44, "Excessively large number of partitions per request.")
@@ -120,8 +122,9 @@ def create_topics(call: AdminCall, items: Sequence[Item]) -> RequestResult:
 
 
 def create_partitions(call: AdminCall, items: Sequence[Item]) -> RequestResult:
-    """CreatePartitions: an item that no longer fits into the batch fails alone, and the
-    partitions that did fit are kept."""
+    """CreatePartitions."""
+    # As the real controller: an item that exceeds the batch fails alone with -1, and those of its
+    # partitions that still fitted are committed.
     room = MAX_RECORDS
 
     def grow(item: Item) -> ItemVerdict:
@@ -134,13 +137,13 @@ def create_partitions(call: AdminCall, items: Sequence[Item]) -> RequestResult:
 
 
 def delete_topics(call: AdminCall, items: Sequence[Item]) -> RequestResult:
-    """DeleteTopics by topic id, so that a recreated topic survives."""
+    """DeleteTopics by topic id (KIP-516), so that a recreated topic survives."""
     living = {topic.id: topic for topic in _get_topics(call).values()}
     return run_batch(call, items, _key_of, lambda item: _delete(call, item, living))
 
 
 def place_evenly(count: int, width: int, brokers: Sequence[int], first: int = 0) -> tuple[Any, ...]:
-    """Replicas for `count` partitions from number `first` on, round the brokers."""
+    """Replicas for `count` partitions, round-robin over the brokers from partition `first` on."""
     return tuple(
         tuple(brokers[(index + offset) % len(brokers)] for offset in range(width))
         for index in range(first, first + count)
@@ -154,7 +157,8 @@ def _count_partitions(item: Item, call: AdminCall) -> int:
 
 
 def _spend_mutations(call: AdminCall, mutations: int) -> None:
-    """A dry run spends as much as the real request, and what is refused later stays spent."""
+    # The controller charges before it looks at validate_only, and does not refund items that it
+    # refuses later (KIP-599).
     if wait := call.charge(mutations):
         raise Refusal(89, wait=wait)
 
@@ -207,7 +211,7 @@ def _validate_config(config: Mapping[str, Any]) -> FrozenMap:
 
 
 _ORDERED = (("min.compaction.lag.ms", "max.compaction.lag.ms"),)
-"""Configs of which the first may not exceed the second in a topic's merged set."""
+"""Pairs of configs: the first may not exceed the second in the topic's merged configs."""
 
 
 def _grow(call: AdminCall, item: Item, room: int) -> ItemVerdict:
@@ -305,7 +309,7 @@ def _look_up(scene: ReadScene, identity: Identity, depth: Depth) -> Reading:
 
 
 def _describe_move(topic: SimulatedTopic) -> tuple[FrozenMap | None, str | None]:
-    """Where the move that runs takes the topic, and its ticket."""
+    """The attributes after the move that is running, and its ticket."""
     there = topic.target
     if there is None:
         return None, None
@@ -314,12 +318,12 @@ def _describe_move(topic: SimulatedTopic) -> tuple[FrozenMap | None, str | None]
 
 
 def _sweep_configs(scene: ReadScene, depth: Depth) -> Sweep:
-    """Nothing: overrides are only ever read by name."""
+    """Always empty: overrides are only read by name."""
     return Sweep(configs.KIND, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
 def _read_configs(scene: ReadScene, identity: Identity) -> Reading:
-    """The overrides of a topic; a topic without any of its own has no such object."""
+    """The overrides of a topic; absent for a topic without overrides."""
     name = identity.key
     if not scene.user.may_on_topic("DescribeConfigs", name):
         return Hidden(identity, faults.name_right("DescribeConfigs", name))
@@ -365,23 +369,14 @@ def _check_delete(scene: ReadScene, step: Step) -> Fault | None:
     if topic is None:
         return faults.fault_of("DeleteTopics", 3, name)
     if topic.id != step.payload["topic_id"]:
-        return _recreated_fault(name)
+        text, advice = f"{name} was recreated outside kafkaform", "plan again and review the topic"
+        return Fault("RECREATED", text, FaultClass.DEFINITE, where="Metadata", advice=advice)
     return None if _may_delete(scene.user, name) else faults.fault_of("DeleteTopics", 29, name)
 
 
 def _may_delete(user: User, name: str) -> bool:
-    """The cluster is asked first."""
+    # ControllerApis asks about the cluster first; a yes is enough, whatever the topic's ACLs say.
     return user.may("Delete", CLUSTER) or user.may_on_topic("Delete", name)
-
-
-def _recreated_fault(name: str) -> Fault:
-    return Fault(
-        code="RECREATED",
-        message=f"{name} was recreated outside",
-        kind=FaultClass.DEFINITE,
-        where="Metadata",
-        advice="plan again and review what is there now",
-    )
 
 
 _reads = partial(SimulatedReads, "ListTopics", "DescribeTopics", "Metadata")

@@ -1,9 +1,9 @@
-"""Replication throttles for the time of a move: set before it, removed after it, and only ours.
+"""Sets replication throttles before a move, removes them after it, and touches only our own.
 
-A throttle is a rate on each broker that takes part and `*` on the topic, which limits replicas that
-are not in sync and no others. What is set already and not by us is somebody else's: it is neither
-overwritten nor removed, and the move is not started. What is ours the audit log says: each throttle
-is on record before it is sent, and `report_standing` is asked about all of them first.
+A throttle (KIP-73) is a rate on each broker that takes part, and `*` as the throttled replicas of
+the topic. A throttle that is not in our audit log belongs to somebody else: it is neither
+overwritten nor removed, and the move is not started. Each throttle is in the log before it is sent,
+and `report_standing` gets all logged ones first.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ from .placement import ThrottleTicket
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+# Limits only replicas that are not in sync, so the topic's normal replication is not slowed down.
 ALL = "*"
 
 
 class ThrottlePlace(Struct, frozen=True):
-    """One resource with a part of a throttle. value: what we set."""
+    """One resource with a part of a throttle."""
 
     resource: str
+    """`broker` or `topic`."""
     name: str
     keys: tuple[str, ...]
     value: str
+    """The value that we set for each key."""
 
     @property
     def node(self) -> str | None:
-        """The broker that must be asked for it, None for any."""
+        """The broker that must get the request, None for any."""
         return self.name if self.resource == "broker" else None
 
     def __str__(self) -> str:
@@ -41,63 +44,67 @@ class ThrottlePlace(Struct, frozen=True):
 
 
 class ThrottleAccess(Struct, frozen=True):
-    """What reaches the cluster. live: the throttle keys that are set at a place; alter: sets
-    and removes some; topic_id: None if the topic is gone; lags: waits a little, False when a
-    broker has had time enough to show what the controller took. ours: `broker 1` or `topic
-    orders` -> values that we set; foreign: tickets that found somebody else's and set nothing."""
+    """How throttles are read and written, and what is known to be ours."""
 
     live: Callable[[ThrottlePlace], Mapping[str, str] | Fault]
+    """Reads the throttle keys that are set at a place."""
     alter: Callable[[ThrottlePlace, Mapping[str, str], Sequence[str]], Fault | None]
+    """Sets some keys and removes others."""
     topic_id: Callable[[str], str | Fault | None]
+    """Reads the id of a topic, None if it does not exist."""
     lags: Callable[[], bool]
+    """Waits a little; False once brokers had enough time to show what the controller did."""
     ours: dict[str, set[str]]
+    """`broker 1` or `topic orders` -> the values that we set there."""
     foreign: set[str]
+    """Tickets that set nothing because somebody else's throttle was there."""
 
 
 def list_places(ticket: ThrottleTicket) -> Iterator[ThrottlePlace]:
-    """Everything that a throttle sets, brokers first: without rates the topic's part limits
-    nothing."""
+    """Everything that a throttle sets, in order."""
+    # Brokers first: without a rate the topic's part limits nothing, so a failure half way leaves
+    # replication as it was.
     for broker in ticket.brokers:
         yield ThrottlePlace("broker", str(broker), RATES, str(ticket.rate))
     yield ThrottlePlace("topic", ticket.topic, REPLICAS, ALL)
 
 
-def claim_throttles(hands: ThrottleAccess, tickets: Collection[ThrottleTicket]) -> None:
-    """The log says that these are ours."""
+def claim_throttles(access: ThrottleAccess, tickets: Collection[ThrottleTicket]) -> None:
+    """Count these throttles as ours, because the audit log contains them."""
     for place in (place for ticket in tickets for place in list_places(ticket)):
-        hands.ours.setdefault(str(place), set()).add(place.value)
+        access.ours.setdefault(str(place), set()).add(place.value)
 
 
-def find_obstacle(hands: ThrottleAccess, ticket: ThrottleTicket) -> Fault | None:
-    """Why this throttle cannot be set: somebody else's is there, or that cannot be read."""
+def find_obstacle(access: ThrottleAccess, ticket: ThrottleTicket) -> Fault | None:
+    """Why this throttle cannot be set: another one is there, or a place cannot be read."""
     for place in list_places(ticket):
-        live = hands.live(place)
+        live = access.live(place)
         if isinstance(live, Fault):
             return live
-        if set(live.values()) - hands.ours.get(str(place), set()):
+        if set(live.values()) - access.ours.get(str(place), set()):
             return _foreign_fault(place, live)
     return None
 
 
-def put(hands: ThrottleAccess, ticket: ThrottleTicket) -> Fault | None:
-    """Set it; the first fault if it could not be done whole: the move must not be started."""
-    fault = find_obstacle(hands, ticket)
+def set_throttle(access: ThrottleAccess, ticket: ThrottleTicket) -> Fault | None:
+    """Set the throttle. After a fault, which is the first one, the move must not be started."""
+    fault = find_obstacle(access, ticket)
     if fault is not None:
-        hands.foreign.add(str(ticket))
+        access.foreign.add(str(ticket))
         return _not_started_fault(fault)
-    claim_throttles(hands, (ticket,))
+    claim_throttles(access, (ticket,))
     for place in list_places(ticket):
-        fault = hands.alter(place, dict.fromkeys(place.keys, place.value), ())
+        fault = access.alter(place, dict.fromkeys(place.keys, place.value), ())
         if fault is not None:
             return _not_started_fault(fault)
     return None
 
 
 def report_standing(
-    hands: ThrottleAccess, tickets: Mapping[str, ThrottleTicket], moving: Collection[str] | Fault
+    access: ThrottleAccess, tickets: Mapping[str, ThrottleTicket], moving: Collection[str] | Fault
 ) -> Iterator[Outcome]:
-    """Whether the moves that these were set for have ended. moving: topics. Changes nothing."""
-    claim_throttles(hands, tuple(tickets.values()))
+    """For each throttle, whether its move has ended. moving: topics that move. Changes nothing."""
+    claim_throttles(access, tuple(tickets.values()))
     for text, ticket in tickets.items():
         if isinstance(moving, Fault):
             yield Outcome(text, OutcomeStatus.UNKNOWN, moving, text)
@@ -107,55 +114,58 @@ def report_standing(
             yield Outcome(text, OutcomeStatus.APPLIED)
 
 
-def remove(
-    hands: ThrottleAccess,
+def remove_throttles(
+    access: ThrottleAccess,
     tickets: Mapping[str, ThrottleTicket],
     others: Collection[ThrottleTicket],
     moving: Collection[str] | Fault,
 ) -> Iterator[Outcome]:
-    """Remove those of the throttles whose topic moves no more. A broker's rate stays as long as
-    another one needs it. others: further ones that are ours and stay."""
-    stands = {outcome.step: outcome for outcome in report_standing(hands, tickets, moving)}
-    claim_throttles(hands, others)
+    """Remove the throttles whose topics no longer move. others: further throttles of ours, which
+    stay."""
+    stands = {outcome.step: outcome for outcome in report_standing(access, tickets, moving)}
+    claim_throttles(access, others)
     ended = {text for text, outcome in stands.items() if outcome.status is OutcomeStatus.APPLIED}
+    # Throttles share the rate of a broker, so it stays as long as one of them needs it.
     staying = [*others, *(ticket for text, ticket in tickets.items() if text not in ended)]
     needed = {str(place) for ticket in staying for place in list_places(ticket)}
     for text, ticket in tickets.items():
-        if text not in ended or text in hands.foreign:
+        if text not in ended or text in access.foreign:
             yield stands[text]
             continue
-        fault = _remove_throttle(hands, ticket, needed)
+        fault = _remove_throttle(access, ticket, needed)
         status = OutcomeStatus.UNKNOWN if fault else OutcomeStatus.APPLIED
         yield Outcome(text, status, fault, text if fault else None)
 
 
 def _remove_throttle(
-    hands: ThrottleAccess, ticket: ThrottleTicket, needed: set[str]
+    access: ThrottleAccess, ticket: ThrottleTicket, needed: set[str]
 ) -> Fault | None:
-    """Remove each value that is the one that we set. A broker shows late what the controller
-    took, so nothing to be seen is no proof at once that there is nothing."""
     for place in list_places(ticket):
         if str(place) in needed:
             continue
         if place.resource == "topic":
-            there = hands.topic_id(ticket.topic)
+            there = access.topic_id(ticket.topic)
             if isinstance(there, Fault):
                 return there
+            # A topic that was recreated has another id, and what is set on it is not ours.
             if there != ticket.topic_id:
                 continue
-        while not (live := hands.live(place)) and hands.lags():
+        # Brokers apply what the controller commits a moment later, so an empty answer proves
+        # nothing at first.
+        while not (live := access.live(place)) and access.lags():
             continue
         if isinstance(live, Fault):
             return live
+        # Another value than ours was set by somebody else meanwhile.
         mine = tuple(key for key, value in live.items() if value == place.value)
-        fault = hands.alter(place, {}, mine) if mine else None
+        fault = access.alter(place, {}, mine) if mine else None
         if fault is not None:
             return fault
     return None
 
 
 def _not_started_fault(fault: Fault) -> Fault:
-    """The move itself was not sent, whatever became of the throttle."""
+    # Not AMBIGUOUS, even if the answer to the throttle is lost: the move itself was not sent.
     kind = FaultClass.PERMISSION if fault.kind is FaultClass.PERMISSION else FaultClass.DEFINITE
     text = f"the move was not started, because its throttle is not set: {fault.message}"
     return replace(fault, message=text, kind=kind)
@@ -167,6 +177,6 @@ def _foreign_fault(place: ThrottlePlace, live: Mapping[str, str]) -> Fault:
         "THROTTLED_BY_OTHERS",
         f"{place} has a replication throttle that is not in this audit log: {values}",
         FaultClass.DEFINITE,
-        advice="have whoever set it remove it, or leave reassignment_throttle out of the "
-        "provider block",
+        advice="ask its owner to remove it, or remove reassignment_throttle from the provider "
+        "block",
     )

@@ -1,1 +1,1 @@
-"""`kafka_user_scram_credential`: a user's login by one SCRAM mechanism."""
+"""`kafka_user_scram_credential`: a user's credential for one SCRAM mechanism."""

@@ -1,4 +1,4 @@
-"""What `describe users` shows."""
+"""Makes the rows of `describe users`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkaform.core.value import FrozenMap
 
 
 def list_users(items: Sequence[Observed], name: str, _: Mapping[str, str]) -> tuple[FrozenMap, ...]:
-    """One row a user, with the credentials that it has."""
+    """One row for each user, with its credentials."""
     users: dict[str, list[FrozenMap]] = {}
     for item in sorted(items, key=lambda item: item.identity.key):
         held = FrozenMap(

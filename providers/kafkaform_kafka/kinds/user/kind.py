@@ -1,4 +1,4 @@
-"""SCRAM credentials as the provider knows them."""
+"""The `ResourceKind` value of SCRAM credentials."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ KINDS = (
     ResourceKind(
         KIND,
         TYPE,
-        # To see and change users takes the rights that ACLs take, which are guarded anyway.
+        # Reading and changing users needs Describe and Alter on Cluster, which ACLs need too and
+        # which the guard always protects.
         rights=KindRights("Cluster", deletes="Alter"),
         connect=_connect,
         simulate=_simulate,

@@ -1,4 +1,7 @@
-"""SCRAM credentials as the cluster shows them: mechanism and iterations, never a password."""
+"""Lists SCRAM credentials and reads them by identity: mechanism and iterations, never a password.
+
+API: DescribeUserScramCredentials (KIP-554).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ _NAMES = {item.code: name for name, item in scram.MECHANISMS.items()}
 
 
 def sweep_scram(context: ClusterContext, depth: Depth) -> Sweep:
-    """All credentials, or the fault: the cluster tells all users or none."""
+    """All credentials, or the fault of the request."""
+    # Describe on Cluster shows all users, without it none, so a listing is complete.
     rows = _read_rows(context, None, None)
     if isinstance(rows, Fault):
         return Sweep(scram.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
@@ -43,7 +47,8 @@ def sweep_scram(context: ClusterContext, depth: Depth) -> Sweep:
 def read_scram(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
-    """These credentials, in one request. node: the broker whose view is wanted, None for any."""
+    """These credentials, in one request. node: the broker to ask, None for any."""
+    # Each user once: a request that names one twice fails with DUPLICATE_RESOURCE (92).
     users = list(dict.fromkeys(keys.split(identity.key)[0] for identity in ids))
     rows = _read_rows(context, users, node)
     if isinstance(rows, Fault):
@@ -65,7 +70,7 @@ def _make_reading(
     context: ClusterContext, identity: Identity, by_user: Mapping[str, ScramRow], node: str | None
 ) -> Reading:
     user = keys.split(identity.key)[0]
-    row = by_user.get(user, ScramRow(user, -1, "the broker's answer leaves the user out", {}))
+    row = by_user.get(user, ScramRow(user, -1, "it is missing in the broker's answer", {}))
     if row.code not in (0, _NO_SUCH_USER):
         return _make_unread_reading(
             identity, fault_of(API, row.code, user, row.message, node or "")
@@ -76,6 +81,7 @@ def _make_reading(
 
 def _observe_credentials(context: ClusterContext, row: ScramRow) -> Iterator[Observed]:
     for code, iterations in row.iterations.items():
+        # A mechanism that is newer than this version is left out, and so never touched.
         if name := _NAMES.get(code):
             identity = Identity(context.instance, scram.KIND, scram.identity_key(row.user, name))
             yield Observed(identity, scram.make_attributes(row.user, name, iterations))

@@ -1,8 +1,7 @@
-"""`kafka_user_scram_credential`: a user's login by one SCRAM mechanism.
+"""`kafka_user_scram_credential`: a user's credential for one SCRAM mechanism (KIP-554).
 
-The cluster tells mechanism and iterations and nothing else, so a password is only ever sent: with
-a new credential, when its version changes, and with other iterations, which need it again. Salts
-are random, so no two requests are alike and none is sent twice without cause.
+The cluster reports only the mechanism and the iterations. The password is sent with a new
+credential, when `password_wo_version` changes, and when the iterations change.
 """
 
 from __future__ import annotations
@@ -27,18 +26,22 @@ from ..request_order import (
     SET_SCRAM_SHA_512,
 )
 from ..steps import SILENT, all_paths, make_step, paths_below
+from .risks import find_user_risks
 
 KIND = "kafka_user_scram_credential"
 API = ALTER_USER_SCRAM_CREDENTIALS.name
+# ScramControlManager refuses other numbers with UNACCEPTABLE_CREDENTIAL (93).
 FEWEST, MOST = 4096, 16384
-"""Iterations that the controller accepts (ScramControlManager)."""
+"""The fewest and the most iterations."""
 
 
 class Mechanism(Struct, frozen=True):
-    """code: the protocol's; digest: the hash's name; upsert, delete: the requests."""
+    """One SCRAM mechanism."""
 
     code: int
+    """The protocol's number."""
     digest: str
+    """The hash's name in `hashlib`."""
     upsert: Request
     delete: Request
 
@@ -54,7 +57,7 @@ def identity_key(username: str, mechanism: str) -> str:
 
 
 def make_attributes(username: str, mechanism: str, iterations: int) -> FrozenMap:
-    """All that anybody can read of a credential."""
+    """The attributes of a credential that can be read."""
     return FrozenMap(username=username, scram_mechanism=mechanism, scram_iterations=iterations)
 
 
@@ -71,8 +74,8 @@ def _import_key(text: str) -> str:
         return keys.join(fields)
     if len(fields) == 3:
         raise ValueError(
-            "the import id of a kafka_user_scram_credential is username|scram_mechanism: without "
-            "the password, which belongs into no file"
+            "the import id of a kafka_user_scram_credential is username|scram_mechanism, without "
+            "the password, which should not be in any file"
         )
     raise ValueError(
         "the import id of a kafka_user_scram_credential is username|scram_mechanism, with "
@@ -90,7 +93,7 @@ def _check(change: Change, facts: Facts) -> Diagnostics:
 
 
 def _name_warnings(change: Change) -> Diagnostics:
-    """A principal as the username: nobody logs in with that."""
+    """Warn about a principal as the username: nobody logs in with the prefix `User:`."""
     if change.action not in (Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT):
         return ()
     username, _ = keys.split(change.identity.key)
@@ -109,21 +112,23 @@ def _check_credential(change: Change, _: Facts) -> Diagnostics:
 def _iteration_faults(iterations: Value) -> broker_rules.Faults:
     if not isinstance(iterations, int) or not FEWEST <= iterations <= MOST:
         yield (
-            f"scram_iterations = {iterations} is refused by every broker",
-            f"choose from {FEWEST} to {MOST}",
+            f"scram_iterations = {iterations}: Kafka accepts {FEWEST} to {MOST}",
+            f"write a number from {FEWEST} to {MOST}",
         )
 
 
 def _adoption_warnings() -> broker_rules.Faults:
     yield (
-        "its password stays what it is, whether or not that is the declared one: a new "
-        "password_wo_version sends the declared one",
+        "the current password stays, even if it is not the declared one: change "
+        "password_wo_version to send the declared one",
         "",
     )
 
 
 def _must_send(change: Change) -> bool:
-    """True if the password has to be sent: nobody can read whether it is the one that is there."""
+    """True if the password must be sent."""
+    # Nobody can read which password is set. Other iterations need it again, because only the salted
+    # password is stored.
     version = change.row_after.secret_version
     raised = version is not None and version != change.row_before.secret_version
     anew = change.action is Action.CREATE or (raised and not change.adopts)
@@ -150,6 +155,7 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
     }
     creates = change.action is Action.CREATE
     paths = all_paths(change) if creates else paths_below(change, "scram_iterations")
+    # The salt is random, so a repeat would be another request, maybe over a newer password.
     return (_make_step(change, MECHANISMS[name].upsert, payload, paths, Repeat.NEVER),)
 
 
@@ -166,7 +172,7 @@ def _make_step(
 
 
 def own_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
-    """What becomes of the login of whom we act as, if it is one of these."""
+    """A warning for each change of the credential that we log in with."""
     said = []
     for change in changes:
         if change.identity.kind != KIND or not change.effective:
@@ -175,26 +181,33 @@ def own_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
         if facts.principal != f"User:{user}":
             continue
         if change.action is Action.DELETE:
-            said.append(f"it deletes the {mechanism} login of {user}, as whom it is applied")
+            said.append(f"deletes the {mechanism} credential of {user}")
         elif _steps(change, facts):
-            said.append(f"it sets the {mechanism} password of {user}, as whom it is applied")
-    return tuple(f"{text}: later runs may have to log in in another way" for text in said)
+            said.append(f"sets the {mechanism} password of {user}")
+    return tuple(
+        f"This plan {what}, the user that applies it: later runs may need another login."
+        for what in said
+    )
 
 
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
-        "A user's SCRAM login. The import id is username|scram_mechanism. Nobody can read a "
-        "password back, so it is sent when the login is made, when password_wo_version changes, "
-        "and with another number of iterations.",
+        "A user's SCRAM credential. The import id is username|scram_mechanism. Nobody can read a "
+        "password back, so it is sent when the credential is created, when password_wo_version "
+        "changes, and when scram_iterations changes.",
         AttributeSchema("username", STRING, "Name of the user.", required=True),
         AttributeSchema(
-            "scram_mechanism", STRING, "How it logs in.", required=True, choices=tuple(MECHANISMS)
+            "scram_mechanism",
+            STRING,
+            "The SCRAM mechanism.",
+            required=True,
+            choices=tuple(MECHANISMS),
         ),
         AttributeSchema(
             "scram_iterations",
             NUMBER,
-            f"Rounds of the hash, from {FEWEST} to {MOST}.",
+            f"Iterations of the hash, from {FEWEST} to {MOST}.",
             default=FEWEST,
             whole=True,
             refuses=_iteration_faults,
@@ -210,7 +223,7 @@ TYPE = ResourceType(
         AttributeSchema(
             "password_wo_version",
             STRING,
-            "Any text; when it changes, the password is sent again.",
+            "Any text. When it changes, the password is sent again.",
             aliases=("password_version",),
         ),
     ),
@@ -220,4 +233,5 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=_import_key,
+    risks=find_user_risks,
 )

@@ -1,7 +1,4 @@
-"""The request that sets and deletes SCRAM credentials, sent once, with one answer for each user.
-
-The broker has no dry run for it: our right to alter the cluster stands in.
-"""
+"""Sends AlterUserScramCredentials (KIP-554), once, with one reply for each user."""
 
 from __future__ import annotations
 
@@ -26,7 +23,8 @@ _DENIED = 31
 
 
 def send_alter_scram(context: ClusterContext, order: Order) -> Sequence[Reply]:
-    """AlterUserScramCredentials. A user may be named once, which the steps' phases see to."""
+    """AlterUserScramCredentials; each user occurs once."""
+    # The broker has no dry run for it, so our own right is checked instead.
     if order.dry:
         fault = _find_hindrance(context)
         return [Reply(step, fault) for step in order.steps]
@@ -61,19 +59,20 @@ def _make_fault(step: Step, answers: ItemAnswers) -> Fault | None:
     user = step.payload["username"]
     answer = answers.items.get(user)
     if answer is None:
-        return lost_answer_fault(API, f"the broker's answer leaves {user} out")
+        return lost_answer_fault(API, f"{user} is missing in the broker's answer")
     if answer.code == 0:
         return None
     return fault_of(API, answer.code, user, answer.message, wait=answers.throttle)
 
 
 def _find_hindrance(context: ClusterContext) -> Fault | None:
-    """Why a request would be refused. Alter implies Describe, and without that the cluster tells
-    of no right at all, so an empty answer is a refusal too."""
+    """The fault if a request would be refused."""
     cluster = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
     if isinstance(cluster, ClusterRow) and cluster.code:
         return fault_of("DescribeCluster", cluster.code, "", cluster.message)
     if isinstance(cluster, Fault):
         return cluster
+    # Without Describe the cluster reports no rights at all. Alter implies Describe, so an empty
+    # report means that Alter is missing, too.
     may = "Alter" in rights.decode_operations(cluster.operations)
     return None if may else fault_of(API, _DENIED, "")

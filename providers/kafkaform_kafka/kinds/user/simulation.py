@@ -1,5 +1,8 @@
-"""SCRAM credentials of the simulated cluster. It keeps the passwords as they came, so that a test
-can ask whether a login would work; nothing that a session tells holds one."""
+"""SCRAM credentials of the simulated cluster.
+
+It stores plain passwords, so that a test can check whether a login would work. Sessions never
+return them.
+"""
 
 from __future__ import annotations
 
@@ -41,21 +44,22 @@ _DESCRIBE = "DescribeUserScramCredentials"
 
 
 class Credential(PartialRepr, frozen=True):
-    """password: as the request's payload had it."""
+    """One user's credential for one mechanism."""
 
     _unshown = frozenset({"password"})
 
     iterations: int
     password: str
+    """The password of the request's payload."""
 
 
 def credential_key(user: str, mechanism: str) -> Key:
-    """Where the world keeps this credential."""
+    """The key of this credential in the simulated world."""
     return scram.KIND, scram.identity_key(user, mechanism)
 
 
 def alter_scram(call: AdminCall, items: Sequence[Item]) -> RequestResult:
-    """Each user once; who is named twice is refused twice."""
+    """AlterUserScramCredentials: a user who occurs twice is refused twice (92)."""
     named = Counter(item["username"] for item in items)
 
     def alter(item: Item) -> ItemVerdict:

@@ -86,7 +86,7 @@ def worlds_of(before: list[Acl], after: list[Acl]) -> AccessPair:
 
 def said(found: Effect) -> tuple[bool, bool]:
     """Whether it tells of gains, and of losses."""
-    text = "; ".join(found.notes)
+    text = "; ".join((*found.notes, *found.harms))
     assert (" nothing" in text) == (not found.gainers and not found.losers)
     assert bool(found.losses) == bool(found.losers)
     return " gains " in text, " loses " in text
@@ -158,12 +158,12 @@ def test_a_right_that_a_writer_has_anyway_is_no_gain_and_no_loss() -> None:
     more = Acl("User:u", "*", "IdempotentWrite", "Allow", *CLUSTER)
     found = compute_effect(more, worlds_of([write], [write, more]), created=True)
     assert found.notes == (
-        "gives nothing: who may Write to a topic needs no IdempotentWrite (KIP-679), by Allow "
-        "Write for User:u on Topic a",
+        "gives nothing: principals with Write on a topic do not need IdempotentWrite (KIP-679), by "
+        "Allow Write for User:u on Topic a",
     )
     deny = replace(more, permission="Deny")
     found = compute_effect(deny, worlds_of([write, more], [write, more, deny]), created=True)
-    assert found.notes[0].startswith("takes nothing: who may Write")
+    assert found.notes[0].startswith("takes nothing: principals with Write")
     alone = compute_effect(deny, worlds_of([more], [more, deny]), created=True)
     assert alone.losses == ("User:u loses IdempotentWrite on Cluster kafka-cluster",)
     every, all_write = (replace(one, principal="User:*") for one in (more, write))
@@ -173,5 +173,5 @@ def test_a_right_that_a_writer_has_anyway_is_no_gain_and_no_loss() -> None:
     found = compute_effect(every, worlds_of([write], [write, every]), created=True)
     assert found.notes == (
         "everybody gains IdempotentWrite on Cluster kafka-cluster",
-        "who may Write to a topic needs no IdempotentWrite (KIP-679)",
+        "principals with Write on a topic do not need IdempotentWrite (KIP-679)",
     )

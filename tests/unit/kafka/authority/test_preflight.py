@@ -72,7 +72,7 @@ def test_a_missing_right_is_named_with_its_resource(wanting: Step, right: str) -
     (text,) = said([wanting], held).values()
     assert text.startswith(f"User:ci lacks {right}") and f"grant {right}" in text
     (unnamed,) = said([wanting], held, None).values()
-    assert unnamed.startswith(f"our user lacks {right}")
+    assert unnamed.startswith(f"the current user lacks {right}")
     assert said([wanting], HeldRights(ALL, {"a": ALL})) == {}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap
-from kafkaform.render.page import lines
+from kafkaform.render.page import render_page
 from kafkaform_kafka.inspect.quota_explanation import Client, explain_quotas
 from kafkaform_kafka.inspect.quota_page import quota_page
 from kafkaform_kafka.kinds.quota import resource_type as quotas
@@ -109,15 +109,15 @@ def test_an_address_has_limits_of_its_own() -> None:
 
 def test_a_callback_of_the_cluster_comes_first() -> None:
     """It voids what follows, so it is said before it."""
-    first, *_ = lines(quota_page(told(BOTH, (), "org.example.Tiers")))
+    first, *_ = render_page(quota_page(told(BOTH, (), "org.example.Tiers")))
     assert "client.quota.callback.class = org.example.Tiers" in first
-    assert not any("callback" in line for line in lines(quota_page(told(BOTH, ()))))
+    assert not any("callback" in line for line in render_page(quota_page(told(BOTH, ()))))
 
 
 def test_the_table_marks_what_applies_and_nothing_foreign_moves_the_terminal() -> None:
     """Names come from others."""
     client = Client("c\x1b[2Ji", "app")
     rows: Rows = (({"user": "c\x1b[2Ji"}, {PRODUCE: Decimal(5)}),)
-    text = "\n".join(lines(quota_page(told(client, rows))))
+    text = "\n".join(render_page(quota_page(told(client, rows))))
     assert "\x1b" not in text and text.count("5 *") == 1
     assert "no limit" in text and "5 bytes/s at each broker" in text

@@ -32,7 +32,8 @@ def moving(before: Any, after: Any, *, config: dict[str, str] | None = None) -> 
 def said(item: Change) -> str:
     found = topics.TYPE.check(item, FACTS)
     assert all(d.severity is Severity.WARNING for d in found), found
-    return "\n".join(d.summary for d in found)
+    risks = topics.TYPE.risks(item, FACTS) if topics.TYPE.risks else ()
+    return "\n".join((*(d.summary for d in found), *(risk.text for risk in risks)))
 
 
 def test_only_the_partitions_that_change_are_sent() -> None:
@@ -72,8 +73,10 @@ def test_only_what_copies_data_is_throttled(before: Any, after: Any, brokers: An
 
 def test_the_plan_says_what_moves() -> None:
     """Copies, removals, or nothing but another leader."""
-    assert "3 replicas are copied" in said(moving([[1], [2], [3]], [[1, 2], [2, 3], [3, 1]]))
-    assert "1 replica is copied and 1 removed" in said(moving([[1]], [[2]]))
+    assert "3 partitions: 3 replicas copied" in said(
+        moving([[1], [2], [3]], [[1, 2], [2, 3], [3, 1]])
+    )
+    assert "1 partition: 1 replica copied and 1 removed" in said(moving([[1]], [[2]]))
     assert "no data is copied" in said(moving([[1, 2]], [[2, 1]]))
 
 
@@ -88,7 +91,7 @@ def test_replicas_on_a_broker_that_is_gone_are_named() -> None:
 def test_producers_that_would_be_refused_are_named() -> None:
     """min.insync.replicas counts at once, the replicas only when the move has ended."""
     higher = {"min.insync.replicas": "2"}
-    assert "until then producers" in said(moving([[1]], [[1, 2]], config=higher))
+    assert "until then brokers can refuse producers" in said(moving([[1]], [[1, 2]], config=higher))
     assert "until then" not in said(moving([[1, 2]], [[1, 2, 3]], config=higher))
 
 

@@ -121,12 +121,12 @@ def test_import_ids_that_name_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("config", "names", "says"),
     [
-        ({"producer_rate": 1}, {"user": "a"}, "no quota producer_rate; Did you mean"),
-        ({"speed": 1}, {"user": "a"}, "there are producer_byte_rate, consumer_byte_rate, request"),
-        ({"speed": 1}, {"ip": "default"}, "there are connection_creation_rate"),
-        ({CONNECT: 1}, {"user": "a"}, "is a limit of an ip"),
-        ({PRODUCE: 1}, {"ip": "192.0.2.7"}, "is a limit of users and client ids"),
-        ({PRODUCE: 0}, {"user": "a"}, "above 0; to lift the limit, leave producer_byte_rate out"),
+        ({"producer_rate": 1}, {"user": "a"}, "producer_rate is not a quota; Did you mean"),
+        ({"speed": 1}, {"user": "a"}, "use one of producer_byte_rate, consumer_byte_rate, request"),
+        ({"speed": 1}, {"ip": "default"}, "use one of connection_creation_rate"),
+        ({CONNECT: 1}, {"user": "a"}, "is a limit for an ip"),
+        ({PRODUCE: 1}, {"ip": "192.0.2.7"}, "is a limit for users and client ids"),
+        ({PRODUCE: 0}, {"user": "a"}, "above 0; to remove the limit, remove producer_byte_rate"),
         ({PERCENT: Decimal("-0.5")}, {"user": "a"}, "above 0"),
         ({PRODUCE: Decimal("1.5")}, {"user": "a"}, "whole bytes/s"),
         ({CONNECT: Decimal("0.5")}, {"ip": "default"}, "whole connections/s"),
@@ -148,7 +148,7 @@ def test_a_value_that_is_no_number_is_refused(number: str) -> None:
     """The broker would store NaN instead of removing the key."""
     block = FrozenMap({**declared(user="a"), "config": FrozenMap({MUTATE: Decimal(number)})})
     (said,) = refused(block)
-    assert "a limit is a number above 0" in said
+    assert "a limit must be a number above 0" in said
 
 
 def test_what_fits_is_not_refused() -> None:

@@ -144,7 +144,7 @@ def test_a_principal_as_the_username_is_a_warning(name: str, warned: int) -> Non
     """It is a legal name, but nobody logs in with it; one that goes is nobody's mistake."""
     found = scram.TYPE.check(new(name), FACTS)
     assert [item.severity for item in found] == [Severity.WARNING] * warned
-    assert all('write "ci"' in item.advice for item in found)
+    assert all("write 'ci'" in item.advice for item in found)
     assert scram.TYPE.check(gone(name), FACTS) == ()
 
 
@@ -185,9 +185,9 @@ def test_a_plan_says_what_becomes_of_our_own_login() -> None:
     """Whoever deletes it, or changes its password, should have another way in."""
     ours, others = [raised("admin"), gone("admin", BOTH[1])], [gone("ci"), new("ci", BOTH[1])]
     told = PROVIDER.review([*ours, *others], {}, FACTS).warnings
-    assert [text.partition(" login")[0].partition(" password")[0] for text in told] == [
-        f"it sets the {BOTH[0]}",
-        f"it deletes the {BOTH[1]}",
+    assert [text.partition(" credential")[0].partition(" password")[0] for text in told] == [
+        f"This plan sets the {BOTH[0]}",
+        f"This plan deletes the {BOTH[1]}",
     ]
 
 

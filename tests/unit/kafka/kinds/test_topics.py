@@ -133,7 +133,7 @@ BLOCKED = [
     (Action.CREATE, None, topic(replica_assignment=[[1, 1]]), "twice"),
     (Action.UPDATE, topic(), topic(partitions=2), "cannot remove partitions"),
     (Action.UPDATE, topic(), topic(replication_factor=4), "3 live brokers"),
-    (Action.UPDATE, topic(), topic(replication_factor=3), "nothing says where replicas go"),
+    (Action.UPDATE, topic(), topic(replication_factor=3), "the new assignment is unknown"),
     (
         Action.UPDATE,
         topic(partitions=1, replica_assignment=[[1, 2]]),

@@ -19,7 +19,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY
-from kafkaform.plan.lifecycle import equals_target
+from kafkaform.plan.diff import equals_target
 from kafkaform.provider.contract import Session
 from kafkaform_kafka.kinds.config.simulation import make_configs
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster

@@ -16,11 +16,13 @@ from kafkaform.core.errors import DryRunRefused
 from kafkaform.core.resource import CoverageKind, Depth, Desired, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.model import Options, Plan
-from kafkaform.provider.workbench import INSTANCE, Bench
+from kafkaform.provider.fixture import INSTANCE
+from kafkaform.provider.workbench import Bench
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import render_markdown
 from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.quota.keys import MUTATION_RATE
 from kafkaform_kafka.kinds.quota.mutation_simulation import Mutations
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items
 from kafkaform_kafka.simulation.world import SimulatedWorld
@@ -137,7 +139,7 @@ def test_the_listing_tells_all_quotas_or_none(cluster: SimulatedCluster) -> None
         sweep = seen.sweep(quotas.KIND, Depth.FULL)
         assert sweep.coverage.kind is CoverageKind.COMPLETE
         assert quotas.index_quotas(sweep) == {
-            FrozenMap({"user": None, "client-id": "x"}): {quotas.MUTATION_RATE: Decimal("0.5")}
+            FrozenMap({"user": None, "client-id": "x"}): {MUTATION_RATE: Decimal("0.5")}
         }
     nobody = MemoryProvider(cluster, "nobody").open(INSTANCE, EMPTY, {})
     fault = nobody.sweep(quotas.KIND, Depth.FULL).coverage.fault
@@ -164,7 +166,7 @@ def test_every_form_of_a_plan_shows_the_warning() -> None:
     """For terminals, reviewers and programs."""
     made = plan(limited(5), many(40))
     text = warning(made)
-    assert text.startswith("the dry run and the apply together spend 80 controller mutations")
+    assert text.startswith("The dry run and the apply together spend 80 controller mutations")
     assert text in " ".join(human(made).split())
     assert text in html.unescape(render_markdown(made, command="kafkaform apply"))
     data = json.loads(dumps(to_json(made)))
@@ -190,7 +192,7 @@ def test_a_plan_that_fits_says_nothing() -> None:
 def test_within_the_burst_nothing_waits() -> None:
     """110 mutations of a burst of 110: applied at once, with a warning that others count too."""
     where = limited(10)
-    assert "counts too" in warning(plan(where, many(55)))
+    assert "count too" in warning(plan(where, many(55)))
     start = where.clock.monotonic()
     done = apply(where, many(55))
     assert done.report is not None and done.report.complete
@@ -202,7 +204,7 @@ def test_what_was_spent_before_counts() -> None:
     where = limited(10)
     apply(where, many(50))
     more = desired(*many(50).declared, topic("x", 20), topic("y", 20))
-    assert "may still make the dry run and the apply wait" in warning(plan(where, more))
+    assert "can still delay the dry run and the apply" in warning(plan(where, more))
     start = where.clock.monotonic()
     done = apply(where, more)
     assert done.report is not None and done.report.complete
@@ -210,11 +212,11 @@ def test_what_was_spent_before_counts() -> None:
 
 
 def test_an_apply_waits_as_long_as_it_was_told() -> None:
-    """100 topics cost 200, of which 110 are there: the other 90 take 9 s."""
-    where = limited(10)
-    assert "wait, up to about 9 s in all" in warning(plan(where, many(100)))
+    """20 topics cost 40, of which 22 are there: the other 18 take 9 s."""
+    where = limited(2)
+    assert "by up to about 9 s in total" in warning(plan(where, many(20)))
     start = where.clock.monotonic()
-    done = apply(where, many(100))
+    done = apply(where, many(20))
     assert done.report is not None and done.report.complete
     assert 8 <= where.clock.monotonic() - start <= 10
 
@@ -231,7 +233,7 @@ def test_deletes_wait_as_well() -> None:
     )
     made = plan(where, gone)
     assert "spend 300 controller mutations" in warning(made)
-    assert "wait, up to about 9 s in all" in warning(made)
+    assert "by up to about 9 s in total" in warning(made)
     start = where.clock.monotonic()
     done = apply(where, gone)
     assert done.report is not None and done.report.complete
@@ -239,16 +241,16 @@ def test_deletes_wait_as_well() -> None:
 
 
 def test_a_dry_run_over_the_burst_waits_too() -> None:
-    """130 topics cost 260, of which 110 are there: the other 150 take 15 s, as the plan says, and
-    the first topic is made when the dry run is through."""
-    where = limited(10)
-    text = warning(plan(where, many(130)))
-    assert "make the dry run and the apply wait, up to about 15 s in all" in text
+    """26 topics cost 52, of which 22 are there: the other 30 take 15 s, as the plan says, and the
+    first topic is made when the dry run is through."""
+    where = limited(2)
+    text = warning(plan(where, many(26)))
+    assert "can delay the dry run and the apply, by up to about 15 s in total" in text
     start = where.clock.monotonic()
-    done = apply(where, many(130))
+    done = apply(where, many(26))
     assert done.report is not None and done.report.complete
     assert 13 <= where.clock.monotonic() - start <= 17
-    assert len(where.cluster.topics) == 130
+    assert len(where.cluster.topics) == 26
 
 
 def test_a_dry_run_that_waits_too_long_is_refused_and_nothing_is_sent() -> None:
@@ -262,10 +264,10 @@ def test_a_dry_run_that_waits_too_long_is_refused_and_nothing_is_sent() -> None:
 
 def test_in_parts_it_goes_through() -> None:
     """What the advice says works: the same plan in two targets, one after the other."""
-    where = limited(10)
-    said = many(200)
-    for part in ("kafka_topic.t0*", "kafka_topic.t1*"):
+    where = limited(1)
+    said = many(20)
+    for part in ("kafka_topic.t00*", "kafka_topic.t01*"):
         done = apply(where, said, Options(target=(part,)))
         assert done.report is not None and done.report.complete
         where.clock.advance(11)
-    assert len(where.cluster.topics) == 200
+    assert len(where.cluster.topics) == 20

@@ -89,7 +89,7 @@ def test_it_is_planned_sent_and_read_back(folder: Desk, cluster: SimulatedCluste
         (NAME, Action.CREATE),
         ("kafka_topic", Action.CREATE),
     ]
-    assert [api for api in cluster.requests if api in APIS and APIS[api].changes] == [
+    assert [api for api in cluster.requests if api in APIS and APIS[api].limits] == [
         "CreateTopics",
         "UpdateFeatures",
     ]

@@ -92,7 +92,8 @@ def _sweep(kind: str, rows: Sequence[tuple[str, str, FrozenMap]], coverage: Cove
 
 
 def note(found: Review, change: Change) -> str:
-    return "; ".join(found.notes[change.identity])
+    risks = (risk.text for risk in found.risks.get(change.identity, ()))
+    return "; ".join((*found.notes[change.identity], *risks))
 
 
 # ── who gains and loses ─────────────────────────────────────────────────────────────────
@@ -109,11 +110,11 @@ def test_a_new_right_is_told_with_what_it_implies() -> None:
     [
         (
             acl("User:*", "All", "ord", "Deny", pattern="Prefixed"),
-            "gives nothing: Deny All for User:* on Topic ord* (prefix) hides it",
+            "gives nothing: Deny All for User:* on Topic ord* (prefix) overrides it",
         ),
         (
             acl("User:*", name="*"),
-            "gives nothing: Allow Read for User:* on every Topic says the same",
+            "gives nothing: Allow Read for User:* on every Topic has the same effect",
         ),
     ],
 )
@@ -130,7 +131,7 @@ def test_rights_on_the_cluster_are_told_with_the_topics_that_they_reach() -> Non
     everything = create(on_cluster("All", app))
     assert note(judge([everything], [MINE, deny]), everything) == (
         "User:app gains everything on Cluster kafka-cluster; User:app gains Create, Delete on "
-        "every Topic; the cluster is asked before a topic, so no ACL of a topic can deny that"
+        "every Topic; Kafka checks the cluster before the topic, so no ACL of a topic can deny that"
     )
     one = create(on_cluster("Delete", app))
     assert "User:app gains Delete on every Topic" in note(judge([one]), one)
@@ -174,7 +175,7 @@ def test_exceptions_of_a_wide_acl_are_named() -> None:
     change = create(acl("User:*", name="*"))
     live = [MINE, acl("User:bob", "Read", "*", "Deny"), acl("User:*", "All", "secret", "Deny")]
     said = note(judge([change], live), change)
-    assert "everybody but User:bob gains Read, Describe on every Topic" in said
+    assert "everybody except User:bob gains Read, Describe on every Topic" in said
     assert "but not on secret" in said
 
 
@@ -189,9 +190,11 @@ def test_who_is_not_asked_about_is_told() -> None:
     said = note(found, DENIAL)
     assert "loses Read" in said and "other ACLs name 4 more principals" in said
     assert "`kafkaform explain access`" in said
-    assert "not asked about" not in note(judge([DENIAL], [MINE, *MANY[:10]]), DENIAL)
+    assert "not checked" not in note(judge([DENIAL], [MINE, *MANY[:10]]), DENIAL)
     others = [create(acl(name=f"x{n}")) for n in range(5)]
-    assert "not all who are concerned" in "; ".join(judge([DENIAL, *others], [*MANY]).warnings)
+    assert "Not all affected principals were checked" in "; ".join(
+        judge([DENIAL, *others], [*MANY]).warnings
+    )
 
 
 def test_nothing_found_is_not_called_nothing_if_some_were_not_asked() -> None:
@@ -200,7 +203,7 @@ def test_nothing_found_is_not_called_nothing_if_some_were_not_asked() -> None:
     names = [acl("User:app", "Read", f"t{n:02}", "Deny") for n in range(30)]
     all_ = acl("User:app", "All", "*")
     said = note(judge([gone], [MINE, all_, acl("User:app", "Read", "*"), *names]), gone)
-    assert said.startswith("takes nothing where it was asked; other ACLs name 10 more names")
+    assert said.startswith("takes nothing as far as it was checked; other ACLs name 10 more names")
 
 
 @pytest.mark.parametrize(
@@ -238,16 +241,18 @@ def test_many_changes_are_summed_up() -> None:
     gone = delete(acl("User:old"))
     (said,) = judge([*changes, gone], [MINE, acl("User:old")]).warnings[:1]
     assert said == (
-        "8 changes of ACLs: rights are gained by User:u0, User:u1, User:u2, User:u3, User:u4 "
-        "and 2 more; lost by User:old"
+        "8 ACL changes grant access to User:u0, User:u1, User:u2, User:u3, User:u4 "
+        "and 2 more and take access from User:old."
     )
 
 
 def test_what_is_not_declared_is_said() -> None:
     """Gains and losses rest on super users and a default that brokers do not tell."""
     found = judge([create(acl())], super_users=None, allow_if_no_acl=None, principal=None)
-    assert "authorizer { super_users, allow_if_no_acl } is not declared" in found.warnings[0]
-    assert "declare principal" in found.warnings[1]
+    assert (
+        "set authorizer { super_users, allow_if_no_acl } in the provider block" in found.warnings[0]
+    )
+    assert "set principal in the provider block" in found.warnings[1]
 
 
 # ── lock-out ────────────────────────────────────────────────────────────────────────────
@@ -259,8 +264,8 @@ def test_a_plan_may_not_take_its_own_rights() -> None:
     block = judge([gone]).blocks[gone.identity]
     assert block.kind is BlockerKind.GUARD
     assert block.reason == (
-        "it would take Alter on Cluster kafka-cluster from User:ci, as whom this runs: "
-        "only others could undo it"
+        "it would take Alter on Cluster kafka-cluster from User:ci, which runs this plan: "
+        "only somebody else could undo it"
     )
     assert block.waiver == ""
 
@@ -306,7 +311,7 @@ def test_what_may_be_a_lock_out_can_be_accepted() -> None:
     (block,) = found.unless[gone.identity]
     assert block.waiver == "unproven-access"
     assert "it may take Alter" in block.reason
-    assert "declare authorizer { super_users }" in block.advice
+    assert "set authorizer { super_users }" in block.advice
     assert not found.blocks
 
 
@@ -316,7 +321,7 @@ def test_without_a_principal_every_candidate_is_a_risk() -> None:
     live = [on_cluster(principal="User:CN=x"), on_cluster(principal="User:CN=y")]
     found = judge([gone], live, principal=None)
     (block,) = found.unless[gone.identity]
-    assert "declare principal" in block.advice
+    assert "set principal in the provider block" in block.advice
     elsewhere = delete(acl())
     live = [acl(), on_cluster(principal="User:CN=y")]
     assert not judge([elsewhere], live, principal=None).unless
@@ -522,10 +527,10 @@ def test_where_the_cluster_stands_open_topics_are_open_to_deletion() -> None:
     ACL opens every topic."""
     first, whole = create(acl()), create(on_cluster("Describe", "User:app"))
     found = judge([first], [], held=None, allow_if_no_acl=True, super_users=(ME,))
-    assert "but may still create and delete it" in note(found, first)
+    assert "but can still create and delete it" in note(found, first)
     found = judge([first, whole], [], held=None, allow_if_no_acl=True, super_users=(ME,))
-    assert "but may still" not in note(found, first)
-    assert "creating and deleting topics that have ACLs" in note(found, whole)
+    assert "but can still" not in note(found, first)
+    assert "can no longer create and delete topics that have ACLs" in note(found, whole)
     last = delete(MINE)
     found = judge([last], [MINE], allow_if_no_acl=True, super_users=(ME,))
     assert "may create and delete every topic" in note(found, last)
@@ -537,7 +542,7 @@ def test_the_first_acl_of_the_topic_that_brokers_ask_for_shuts_producers_out() -
     """Where no ACL means that everybody may, idempotent producers of all topics hang on one name,
     unless the cluster has no ACL or the right is there for all."""
     change = create(replace(acl(), resource_name="hard", pattern_type="Prefixed"))
-    said = "loses IdempotentWrite, whatever topic they write to"
+    said = "loses IdempotentWrite for all topics"
     found = judge([change], [MINE], allow_if_no_acl=True, super_users=(ME,))
     assert said in note(found, change)
     assert any(said in loss for loss in found.losses[change.identity])
@@ -552,8 +557,8 @@ def test_the_first_acl_closes_a_resource() -> None:
     """Where no ACL means that everybody may, the first one takes it from everybody else."""
     change = create(acl())
     found = judge([change], allow_if_no_acl=True)
-    said = "everybody whom no ACL names loses Topic orders, which stood open"
-    assert said in found.notes[change.identity]
+    said = "everybody without an ACL loses access to Topic orders, which was open"
+    assert said in [risk.text for risk in found.risks[change.identity]]
     assert said in found.losses[change.identity]
 
 
@@ -575,19 +580,20 @@ def test_a_cluster_that_agrees_is_believed() -> None:
         (
             ("Alter", "Describe", "Create"),
             (),
-            "the cluster says that User:ci may Create on Cluster kafka-cluster, but by its ACLs "
+            "The cluster reports that User:ci may Create on Cluster kafka-cluster, but by its ACLs "
             "it may not",
         ),
         (
             ("Describe",),
             (),
-            "the cluster says that User:ci may not Alter on Cluster kafka-cluster, but by Allow "
+            "The cluster reports that User:ci may not Alter on Cluster kafka-cluster, but by Allow "
             "Alter for User:ci on Cluster kafka-cluster it may",
         ),
         (
             ("Alter", "Describe"),
             (("orders", ("Describe", "Write")),),
-            "the cluster says that User:ci may Write on Topic orders, but by its ACLs it may not",
+            "The cluster reports that User:ci may Write on Topic orders, but by its ACLs it may "
+            "not",
         ),
     ],
 )

@@ -75,7 +75,10 @@ def test_configs_declared_twice_are_blocked() -> None:
         {"topic": "orders", "config": {"retention.ms": "1"}},
         kind="kafka_topic_config",
     )
-    assert "also declared by kafka_topic.x" in reasons(judge(create("orders"), double))["orders"]
+    assert (
+        "kafka_topic.x also declares the configs of orders"
+        in reasons(judge(create("orders"), double))["orders"]
+    )
     removed = change(Action.DELETE, topic("orders"), None)
     assert reasons(judge(removed, double)) == {}
 

@@ -104,8 +104,8 @@ def test_over_half_of_what_goes_through_at_once() -> None:
     text = warned(created(276), limit(100))
     assert "spend 552 controller mutations" in text
     assert "controller_mutation_rate = 100 of user admin lets 1,100 through at once." in text
-    assert "any client of user admin spent in the last 11 s counts too" in text
-    assert "--target" in text and "raised" in text
+    assert "Mutations by any client of user admin in the last 11 s count too" in text
+    assert "--target" in text and "higher controller_mutation_rate" in text
 
 
 def test_the_window_of_the_cluster_counts() -> None:
@@ -121,21 +121,21 @@ def test_a_wait_is_told_with_its_length() -> None:
     """The last item passes whatever it spends; the rest must be filled in again first."""
     text = warned([*created(50, 50), deleted(2_000)], limit(10))
     assert "spend 2,200 controller mutations" in text
-    assert "can make the apply wait, up to about 4 min in all" in text
+    assert "can delay the apply, by up to about 4 min in total" in text
 
 
 def test_one_large_item_does_not_wait_for_itself() -> None:
     """A single create over the whole burst passes its dry run and waits for what that spent."""
-    assert "wait, up to about 9 s in all" in warned(created(2_000), limit(100))
+    assert "by up to about 9 s in total" in warned(created(2_000), limit(100))
 
 
 def test_a_dry_run_that_has_to_wait_is_told() -> None:
     """A dry run spends too: what it spends over the burst is waited for before anything is
     sent."""
     text = warned(created(*[100] * 20), limit(100))
-    assert "make the dry run and the apply wait, up to about 28 s in all" in text
-    assert "in the dry run nothing is sent then" in text
-    assert "make the apply wait" in warned(created(*[100] * 12), limit(100))
+    assert "can delay the dry run and the apply, by up to about 28 s in total" in text
+    assert "If that happens in the dry run, nothing is sent" in text
+    assert "can delay the apply" in warned(created(*[100] * 12), limit(100))
 
 
 def test_unknown_partitions_are_said_to_be_unknown() -> None:
@@ -173,7 +173,7 @@ def test_the_entity_and_who_shares_it_are_named(
     """A user's limit is shared by its clients, a client id's by all users."""
     text = warned(created(500), limit(100, entity))
     assert f"= 100 of {whose} lets" in text
-    assert f"What {sharers} spent" in text
+    assert f"Mutations by {sharers} in" in text
 
 
 @pytest.mark.parametrize("entity", [{"user": "ci"}, {"client-id": "other"}, {"ip": None}])

@@ -1,0 +1,59 @@
+"""Foreign text that people will see: names, values and messages that somebody else chose.
+
+Such a text must not move a cursor, reorder what is read, forge a line, or start a command of a
+build log or a formula of a spreadsheet.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# Unicode calls these printable, but nothing is drawn: joiners, fillers, variation selectors. Two
+# names that differ in one of them look the same.
+_INVISIBLE = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    r"\U000e0100-\U000e01ef]"
+)
+# Azure Pipelines, TeamCity and GitHub execute these anywhere in a line of a build log.
+_LOG_COMMAND = re.compile(r"##(?=\w*\[)")
+# What spreadsheets read as a formula, however they trim; the last four are full-width.
+_FORMULA = re.compile(r"[\s\"']*[=+\-@|%\uff1d\uff0b\uff0d\uff20]")
+
+
+def escape(char: str) -> str:
+    r"""A visible name for one character: \n, \x1b, \u202e, \U000e0001."""
+    code = ord(char)
+    if char in _NAMED:
+        return _NAMED[char]
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def inline(text: str) -> str:
+    """Foreign text on one line: invisible characters are escaped, log commands are broken.
+
+    These are escaped: controls (C0, C1, DEL, ESC), line breaks, bidirectional and zero-width
+    characters, surrogates, unassigned characters, and spaces other than U+0020.
+    """
+    if text.isascii() and text.isprintable() and "##" not in text:
+        return text
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else escape(char) for char in text)
+    text = _INVISIBLE.sub(lambda match: escape(match[0]), text)
+    return _LOG_COMMAND.sub(r"#\\x23", text)
+
+
+def escape_log_commands(json: str) -> str:
+    """The same JSON with escapes that a build log does not execute as commands."""
+    return json.replace("##", "#\\u0023")
+
+
+def escape_formula(text: str) -> str:
+    """Foreign text for a cell of a table that a spreadsheet may open: one line, never a formula.
+
+    What would be a formula gets an apostrophe in front, as spreadsheets mark text.
+    """
+    shown = inline(text)
+    return f"'{shown}" if _FORMULA.match(shown) else shown

@@ -1,0 +1,77 @@
+"""Times and sizes in the units that people think in, next to the exact value.
+
+A value is never rounded: it is shown in the largest unit in which it has at most two decimals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+
+LONG_MAX = 2**63 - 1
+INT_MAX = 2**31 - 1
+
+_TIMES = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
+_SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
+
+# Unit -> (symbol, factor), the largest first. Systems count sizes in powers of two: their defaults
+# are 1 GiB or 1 MiB, and read badly as 1.07 GB.
+SCALES: Mapping[str, tuple[tuple[str, int], ...]] = {
+    "ms": _TIMES,
+    "s": tuple((symbol, factor // 1000) for symbol, factor in _TIMES if factor >= 1000),
+    "bytes": _SIZES,
+    "bytes/s": tuple((f"{symbol}/s", factor) for symbol, factor in _SIZES),
+    "percent": (("%", 1),),
+}
+
+# What some values say instead of an amount.
+_UNLIMITED = {LONG_MAX: "no limit", INT_MAX: "no limit", -1: "no limit"}
+
+
+def render_quantity(value: object, unit: str) -> str:
+    """`30 d` for 2592000000 in `ms`. Empty for a value that is no amount of this unit, or that is
+    short already. value: an int, a Decimal or its text."""
+    number = _read_number(value)
+    scale = SCALES.get(unit)
+    if number is None or scale is None:
+        return ""
+    if unit != "percent" and number in _UNLIMITED:
+        return _UNLIMITED[int(number)]
+    if number <= 0:
+        return ""
+    for symbol, factor in scale:
+        amount = number / factor
+        if amount >= 1 and amount == round(amount, 2):
+            return f"{amount.normalize():f} {symbol}"
+    return ""
+
+
+def render_with_exact(value: object, unit: str) -> str:
+    """`30 d (2592000000)`, or the value alone if there is no shorter name for it."""
+    amount = render_quantity(value, unit)
+    exact = f"{value}"
+    return f"{amount} ({exact})" if amount and amount != exact else exact
+
+
+def render_amount(value: int, unit: str) -> str:
+    """`1.2 GiB` for a measured figure, rounded to two decimals: it is no setting that somebody has
+    to type."""
+    for symbol, factor in SCALES[unit]:
+        if value >= factor:
+            return f"{Decimal(value / factor).quantize(Decimal('0.01')).normalize():f} {symbol}"
+    return f"0 {SCALES[unit][-1][0]}"
+
+
+def render_count(number: int, noun: str, plural: str = "") -> str:
+    """`1 object`, `1,200 objects`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _read_number(value: object) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+        return None
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None

@@ -1,0 +1,105 @@
+"""One object with everything that decides what happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.change import Action, Blocker, BlockerKind, Change, Ownership
+from ..core.diagnostics import Range
+from ..core.redaction import mask_secrets
+from ..core.resource import Facts, Failed, Hidden, Pending, Reading, World
+from ..core.words import NEUTRAL, Words
+from ..provider.contract import Provider, ResourceType
+from .model import Mode, Options
+from .observe import has_ended
+from .ownership import Claim
+
+
+class Case(Struct, frozen=True):
+    """One object with everything that decides what happens to it."""
+
+    claim: Claim
+    """Who declares and who owns the object."""
+    reading: Reading
+    """How it was read."""
+    kind: ResourceType
+    """Its resource type."""
+    facts: Facts
+    """What its system is like."""
+    mode: Mode = Mode.NORMAL
+    """Whether the whole configuration is to be destroyed."""
+    pending: Pending | None = None
+    """What an earlier run left open for it."""
+    words: Words = NEUTRAL
+    """What its users call its parts."""
+
+
+def open_cases(
+    claims: Sequence[Claim],
+    world: World,
+    types: Mapping[str, ResourceType],
+    pending: Sequence[Pending],
+    providers: Mapping[str, Provider],
+    options: Options,
+) -> Iterator[Case]:
+    """The case of each claim, in the order of the claims."""
+    # A task whose end the reading shows decides nothing more, although the log has it open still.
+    unfinished = {item.identity: item for item in pending if not has_ended(item, world)}
+    for claim in claims:
+        identity = claim.identity
+        seen, provider = world[identity.instance], providers.get(identity.instance)
+        yield Case(
+            claim,
+            seen.readings[identity],
+            types[identity.kind],
+            seen.facts,
+            options.mode,
+            unfinished.get(identity),
+            provider.words if provider else NEUTRAL,
+        )
+
+
+def start_change(case: Case, action: Action) -> Change:
+    """A change that says whose object it is and where that is declared, and nothing else yet."""
+    claim, row = case.claim, case.claim.row
+    if claim.declared:
+        item = claim.declared[0]
+        owner, labels = item.owner, item.labels
+        needs = tuple(sorted({str(a) for one in claim.declared for a in one.depends_on}))
+        where: Range | None = item.range
+    else:
+        assert row is not None  # a claim that nothing declares comes from a row
+        owner, labels, needs = row.owner, row.labels, row.depends_on
+        where = claim.removed.range if claim.removed else None
+    return Change(
+        claim.identity,
+        claim.address,
+        action,
+        row_before=row.ownership if row else Ownership(),
+        owner=owner,
+        labels=labels,
+        depends_on=needs,
+        range=where,
+    )
+
+
+def block_unreadable(case: Case, reading: Hidden | Failed) -> Change:
+    """The blocked change of an object that could not be read: nothing is decided about it."""
+    around = f"or leave it out with --exclude='{case.claim.address}'."
+    if isinstance(reading, Hidden):
+        reason = f"it cannot be seen: the right {reading.right} is missing"
+        advice = f"Grant {reading.right}, {around}"
+    else:
+        fault = reading.fault
+        # A server may repeat what it was sent. A plan is saved and hashed as it is, so a secret
+        # has to be masked here and not only where the plan is shown.
+        why, todo = mask_secrets(fault.message), mask_secrets(fault.advice).rstrip(".")
+        place = f", {fault.where}" if fault.where else ""
+        reason = f"it could not be read: {why} ({fault.code}{place})"
+        advice = f"{todo or 'Try again'}; {around}"
+    same = start_change(case, Action.NOOP)
+    blocked = Blocker(BlockerKind.UNREADABLE, reason, advice)
+    return replace(same, row_after=same.row_before, blocked=blocked)

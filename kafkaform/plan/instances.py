@@ -1,0 +1,86 @@
+"""The provider instances of a plan: which systems they are, and what else exists there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from ..core.errors import ConfigurationError, PlanRefused
+from ..core.resource import InstanceWorld, World
+from ..core.value import FrozenMap
+from ..core.words import NEUTRAL
+from ..provider.contract import Provider, ResourceType
+from ..state.model import State
+from .model import PlanInstance, Unmanaged
+
+NAMES_SHOWN = 10
+"""How many unmanaged objects of a kind a plan names."""
+
+
+class PlanHeader(Struct, frozen=True):
+    """What a plan says about itself. It is shown, never approved."""
+
+    created: str
+    """When the plan was made, RFC 3339, UTC."""
+    kafkaform_version: str
+    """The version that made it."""
+    audit_head: str = ""
+    """The end of the log that the plan follows from."""
+    display: FrozenMap = FrozenMap()
+    """Provider instance -> its connection settings, without secrets."""
+
+
+def refuse_other_scopes(world: World, state: State, providers: Mapping[str, Provider]) -> None:
+    """Raises PlanRefused if an instance answers with another scope id than the state recorded."""
+    for instance, recorded in state.providers.items():
+        scope = world[instance].facts.scope_id if instance in world else recorded
+        if scope != recorded:
+            said = providers[instance].words if instance in providers else NEUTRAL
+            raise PlanRefused(
+                f'provider instance "{instance}" answers as {said.system} {scope}, but this state '
+                f"belongs to {said.system} {recorded}",
+                f"{said.check_address} A new {said.system} needs a new state (another folder).",
+            )
+
+
+def collect_known_types(providers: Mapping[str, Provider], state: State) -> dict[str, ResourceType]:
+    """The types that blocks can declare. Raises ConfigurationError if the state has objects of
+    any other type, because nobody could read or delete them."""
+    types = {name: kind for item in providers.values() for name, kind in item.types.items()}
+    unknown = sorted({i.kind for i in state.objects} - types.keys())
+    if unknown:
+        raise ConfigurationError(
+            f"the state has objects of {', '.join(unknown)}, which no configured provider knows",
+            "Keep the provider block until these objects are removed or forgotten.",
+        )
+    return types
+
+
+def describe_instances(
+    world: World, header: PlanHeader, warnings: Mapping[str, tuple[str, ...]]
+) -> dict[str, PlanInstance]:
+    """Each provider instance as it was read. warnings: of its provider's review."""
+    return {
+        instance: PlanInstance(
+            seen.facts.recorded,
+            header.display.get(instance, FrozenMap()),
+            count_unmanaged(seen),
+            warnings.get(instance, ()),
+        )
+        for instance, seen in world.items()
+    }
+
+
+def count_unmanaged(world: InstanceWorld) -> tuple[Unmanaged, ...]:
+    """The live objects of each kind that nothing declares or records, without the system's own."""
+    found = []
+    for kind, sweep in sorted(world.sweeps.items()):
+        keys = sorted(
+            item.identity.key
+            for item in sweep.items
+            if item.identity not in world.readings and not item.details.get("internal", False)
+        )
+        if keys:
+            found.append(Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN])))
+    return tuple(found)

@@ -1,0 +1,26 @@
+"""Outputs: recorded values against evaluated ones."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ..core.resource import Desired, Output
+from ..state.model import State
+from .model import OutputChange
+
+
+def compare_outputs(desired: Desired, state: State) -> tuple[OutputChange, ...]:
+    """The outputs that differ. One that waits for a computed value always does."""
+    # Plans are saved, shown and recorded in the log, so a sensitive value must not enter them.
+    after = {
+        one.name: replace(one, value=None) if one.sensitive else one for one in desired.outputs
+    }
+    before = {
+        name: Output(name, data.get("value"), bool(data.get("sensitive")), False)
+        for name, data in state.outputs.items()
+    }
+    return tuple(
+        OutputChange(before.get(name), after.get(name))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    )
