@@ -26,6 +26,7 @@ from ...kit.stores import s3
 from . import edited
 from .test_edited_logs import COMMANDS, REFUSED, YES, Past, anchored
 from .test_edited_logs import past as past
+from .test_edited_logs import pasts as pasts
 
 SIZES = (1, 3, 7)
 """Lines of an append."""
