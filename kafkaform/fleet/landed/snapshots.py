@@ -58,7 +58,7 @@ def parse_registers(files: DataFrame) -> DataFrame:
         _find_no_object()
         .when(F.col("parsed.format") > FORMAT, "newer_format")
         .when(_is_any_null("parsed", ("format", "taken", "clusters")), "missing_key")
-        .when(F.col("parsed.format") < 1, "bad_value")
+        .when((F.col("parsed.format") < 1) | _has_repeated_member(), "bad_value")
         .when(_parse_time("parsed.taken").isNull(), "bad_value")
         # As with snapshots, path and members must agree. A copy under another name would have the
         # same key as the original, and a key that occurs twice fails the build.
@@ -95,7 +95,7 @@ class Snapshots(Struct, frozen=True):
             _find_no_object()
             .when(F.col("parsed.format") > FORMAT, "newer_format")
             .when(_is_any_null("parsed", _META_NEEDS), "missing_key")
-            .when(F.col("parsed.format") < 1, "bad_value")
+            .when((F.col("parsed.format") < 1) | _has_repeated_member(), "bad_value")
             .when(
                 _parse_time("parsed.started").isNull() | _parse_time("parsed.ended").isNull(),
                 "bad_value",
@@ -219,12 +219,18 @@ def _read_members(files: DataFrame, members: str) -> DataFrame:
     return lines.withColumn("parsed", F.from_json("line", members))
 
 
+def _has_repeated_member() -> Column:
+    # `from_json` takes one of two equal members, and other readers may take the other.
+    keys = F.json_object_keys("line")
+    return F.size(keys) != F.size(F.array_distinct(keys))
+
+
 def _has_wrong_maps() -> Column:
     """True if coverage or scopes are no maps, or coverage has an unknown word."""
     # `from_json` makes null of what is no map, and null would mean the same as an empty map.
     wrong = F.lit(False)
     for name in ("coverage", "scopes"):
-        is_there = F.get_json_object("line", f"$.{name}").isNotNull()
+        is_there = F.array_contains(F.json_object_keys("line"), name)
         wrong = wrong | (is_there & F.col(f"parsed.{name}").isNull())
     words = F.coalesce(F.map_values("parsed.coverage"), F.array().cast("array<string>"))
     return wrong | F.exists(words, lambda word: word.isNull() | ~word.isin(*_COVERAGE))

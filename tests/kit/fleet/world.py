@@ -273,7 +273,7 @@ def _time(day: int) -> str:
 
 
 def _stamp(time: str) -> str:
-    return time.replace("-", "").replace(":", "").replace(".", "")
+    return time.replace("-", "").replace(":", "")
 
 
 def _create(path: Path, lines: Sequence[str]) -> str:
