@@ -32,7 +32,6 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError, exit_code
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Mode, Options, Plan
-from kafkaform.provider.registry import Registry
 from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
@@ -193,8 +192,8 @@ def sealed(state: bytes) -> bytes:
 
 def workspace_of(folder: Path) -> Workspace:
     """What `plan` opens in this folder. Raises ConfigurationError with its faults."""
-    configuration = read_configuration(folder, flags_of(folder).inputs, Registry())
-    desired = configuration.evaluate_desired()
+    configuration = read_configuration(folder, flags_of(folder).inputs)
+    desired = configuration.evaluate().desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     providers = providers_of(folder, sorted(desired.providers))

@@ -10,7 +10,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,11 @@ from typer.core import TyperGroup
 
 from kafkaform.apply.freshness import RULE, compute_approval
 from kafkaform.audit.event import KINDS
-from kafkaform.cli.command_tree import app
+from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.options.terraform_flags import normalise_flags
 from kafkaform.core import canonical, change, diagnostics, resource
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.plan import codec, model
-from kafkaform.provider.registry import Registry
 from kafkaform.state.codec import MEMBERS
 from kafkaform.state.codec import decode as decode_state
 from kafkaform.state.codec import encode as encode_state
@@ -95,19 +93,12 @@ def test_every_configuration_shown_is_valid(path: Path, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "main.kf.hcl").write_text(text, encoding="utf-8")
-        found = read_configuration(folder, Inputs(), Registry()).evaluate_desired(offline=True)
+        found = read_configuration(folder, Inputs()).evaluate(offline=True).desired
         assert not diagnostics.has_errors(found.diagnostics), found.diagnostics
         assert found.declared
 
 
 # ── commands ────────────────────────────────────────────────────────────────────────────
-
-
-@cache
-def root() -> TyperGroup:
-    command = typer.main.get_command(app)
-    assert isinstance(command, TyperGroup)
-    return command
 
 
 def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -130,7 +121,7 @@ def typed(path: Path) -> Iterator[list[str]]:
 
 def parse(words: list[str]) -> None:
     """Parse a command line without running it; whatever is wrong with it raises."""
-    command: Any = root()
+    command: Any = get_commands()
     context = command.make_context("kafkaform", normalise_flags(words, command))
     while isinstance(command, TyperGroup):
         rest = [*getattr(context, "_protected_args", ()), *context.args]
@@ -162,8 +153,8 @@ def test_the_command_check_sees_what_is_wrong() -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_every_command_named_in_prose_exists(path: Path) -> None:
     """`kafkaform WORDS --flag` in running text names a command and flags of the program."""
-    known = set(commands(root())) | {words[:1] for words in commands(root())}
-    flags = {flag for line in flags_of(root()) for flag in line}
+    known = set(commands(get_commands())) | {words[:1] for words in commands(get_commands())}
+    flags = {flag for line in flags_of(get_commands()) for flag in line}
     for code in in_code(prose(path)):
         words = code.split()
         if words[0] != "kafkaform" or len(words) < 2 or words[1].isupper():
@@ -189,7 +180,7 @@ def test_the_readme_lists_every_command() -> None:
         words = [word for word in first.split() if word.islower()]
         listed.add(tuple(words))
         listed |= {(*words[:-1], other) for other in others}
-    assert listed == set(commands(root()))
+    assert listed == set(commands(get_commands()))
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/architecture.md"])

@@ -24,7 +24,7 @@ SAFE = (
 )
 
 
-def explain_error(error: Exception) -> Diagnostic:
+def explain_error(error: BaseException) -> Diagnostic:
     """One paragraph about an unexpected error, and where its details are."""
     return Diagnostic(
         Severity.ERROR,
@@ -41,7 +41,7 @@ def render_summary(kind: type[BaseException], trace: TracebackType | None) -> st
     return f"kafkaform {VERSION} failed unexpectedly: {kind.__name__}{place}"
 
 
-def _write_details(error: Exception) -> str:
+def _write_details(error: BaseException) -> str:
     """Write the trace to a new private file and say so; if that fails, say how to do without."""
     about = f"kafkaform {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"
     text = mask_secrets(about + "".join(traceback.format_exception(error)))

@@ -19,10 +19,9 @@ from typer.core import TyperGroup
 
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import UsageError
-from ..render.text import inline
 from ..workflow.configuration.places import enter_folder
 from .commands import COMMANDS
-from .options.kafka_tools import OPERANDS, ROOT, advise_command, advise_option, translate_words
+from .options.kafka_tools import translate_words
 from .options.terraform_flags import find_command_path, normalise_flags
 from .options.variable_order import InOrder
 from .terminal.console import Console
@@ -46,32 +45,26 @@ class Commands(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         found = self.data[name]
-        if isinstance(found, str):
-            found = self.data[name] = _load_command(name, found)
-        return found
+        if not isinstance(found, str):
+            return found
+        module, _, attribute = found.partition(":")
+        item = getattr(import_module(f"{__package__}.{module}"), attribute)
+        # Typer makes commands only of what is registered with an app, so each gets one.
+        holder = typer.Typer(**SETTINGS)
+        if isinstance(item, typer.Typer):
+            holder.add_typer(item, name=name)
+        else:
+            holder.command(name, cls=InOrder)(item)
+        self.data[name] = typer.main.get_group(holder).commands[name]
+        return self.data[name]
 
 
 class RootGroup(TyperGroup):
     """The group of all commands."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = Commands(COMMANDS)
-
     def list_commands(self, ctx: Any) -> list[str]:
+        # Typer's own method looks every command up, which would import them all.
         return list(self.commands)
-
-
-def _load_command(name: str, place: str) -> Any:
-    """What typer makes of the function or the group at `module:name`."""
-    module, _, attribute = place.partition(":")
-    item = getattr(import_module(f"{__package__}.{module}"), attribute)
-    holder = typer.Typer(**SETTINGS)
-    if isinstance(item, typer.Typer):
-        holder.add_typer(item, name=name)
-    else:
-        holder.command(name, cls=InOrder)(item)
-    return typer.main.get_group(holder).commands[name]
 
 
 app = typer.Typer(
@@ -129,9 +122,10 @@ def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -
 @cache
 def get_commands() -> TyperGroup:
     """The group of all commands, made once."""
-    command = typer.main.get_command(app)
-    assert isinstance(command, TyperGroup)  # the app has a callback
-    return command
+    group = typer.main.get_command(app)  # `get_group` would lack the flags for completion
+    assert isinstance(group, TyperGroup)  # the app has a callback
+    group.commands = Commands(COMMANDS)
+    return group
 
 
 def _show_usage_error(console: Console, error: typer.TyperException, path: str) -> int:
@@ -144,6 +138,8 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
     text = _NO_NUMBER.sub(lambda match: NUMBERS[match[1]], text)
     told = _advise_instead(error, text, path)
     if told:
+        from ..render.text import inline  # noqa: PLC0415  # only wrong command lines need it
+
         flag = getattr(error, "option_name", None)
         text = f"`{path}` has no option {inline(flag)}" if flag else text.partition(" Did you")[0]
     advice = told or f"`{path} --help` explains the command."
@@ -153,6 +149,9 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
 
 def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | None:
     """What to type in place of an option or a command of Kafka's own tools."""
+    # Only wrong command lines need these tables.
+    from .options.kafka_advice import OPERANDS, ROOT, advise_command, advise_option  # noqa: PLC0415  # see above
+
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
         return advise_option(flag, context.command, path)

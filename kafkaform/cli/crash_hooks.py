@@ -25,22 +25,16 @@ def hold_standard_streams() -> None:
     writes to standard error."""
     for number, (name, mode) in enumerate(_STREAMS.items()):
         known = getattr(sys, name) is not None
-        if known and _is_open(number):
-            continue
+        with suppress(OSError):
+            os.fstat(number)
+            if known:
+                continue
         # For reading, also in the place of an output: writing fails then, as on a closed one.
         descriptor = os.open(os.devnull, os.O_RDONLY)
         if not known:
             # It stays open for the whole process.
             stream = open(descriptor, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
 
 
 def install_hooks() -> None:

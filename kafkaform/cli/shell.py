@@ -22,7 +22,7 @@ from .bug_report import explain_error
 from .command_tree import get_commands, run_typed
 from .completion import LEAVE, OFFERED, Completer
 from .options.connection import ShellContext, Way, connects
-from .options.kafka_tools import advise_command
+from .options.kafka_advice import advise_command
 from .terminal.console import Console
 from .terminal.repl import keep_history, locate_history, raise_interrupts
 

@@ -7,7 +7,6 @@ name can forge a line. Equal values are equal bytes. Secret references are
 
 from __future__ import annotations
 
-import hashlib
 import json
 from decimal import Decimal
 from sys import intern
@@ -46,6 +45,8 @@ def loads(text: str | bytes) -> Value:
 
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
+
     return hashlib.sha256(dumps(value).encode("ascii")).hexdigest()
 
 

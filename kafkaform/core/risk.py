@@ -21,7 +21,6 @@ class RiskKind(StrEnum):
     ORDERING = "ordering"
     THROUGHPUT = "throughput"
     MOVE = "move"
-    RESTART = "restart"
 
     @property
     def label(self) -> str:
@@ -47,7 +46,6 @@ _LABELS = {
     RiskKind.ORDERING: "order of data",
     RiskKind.THROUGHPUT: "clients slowed down",
     RiskKind.MOVE: "data moves",
-    RiskKind.RESTART: "restart needed",
 }
 _RANKS = {kind: rank for rank, kind in enumerate(RiskKind)}
 

@@ -49,9 +49,7 @@ Evaluator = Callable[[str], tuple[str | None, Diagnostics]]
 def make_evaluator(built: Built) -> Evaluator:
     """Evaluates expressions as if they stood in a root local value."""
     run = built.run
-    types = {name: info.schema for name, info in run.schemas.types.items()}
-    data = {name: info.schema for name, info in run.schemas.data.items()}
-    names = Names(run.root.module, types, data, run.context.functions, AllUses())
+    names = Names(run.root.module, run.schemas, run.context.functions, AllUses())
 
     def evaluate(text: str) -> tuple[str | None, Diagnostics]:
         node, faults = parse_expression(text, SOURCE)

@@ -1,22 +1,21 @@
-"""The one door out: a parsed folder, inputs and schemas become what is desired.
+"""From parsed files, variables and schemas to everything that a configuration declares.
 
-The story: declarations of all modules → names checked → order of references → variables →
-everything in that order → removed, moved, import → checks → the whole checked together.
+A newcomer starts here: `evaluate_tree` tells the story, and each of its lines is a module of
+`declare` or `evaluate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
 from ..core.canonical import digest
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output
-from ..core.value import FrozenMap
-from ..syntax.nodes import Label
+from ..core.value import FrozenMap, Value
 from ..syntax.parse import pause_collector
-from .declare.blocks import make_header
+from .declare.blocks import Header
 from .declare.declarations import Declarations, ResourceBlock
 from .declare.folder import Tree
 from .declare.folder import load_folder as load_folder
@@ -27,17 +26,17 @@ from .evaluate.diagnostics import Collector
 from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run
 from .evaluate.graph import build_graph
 from .evaluate.instructions import Instructions, check_instructions, evaluate_instructions
-from .evaluate.name_check import Names, check_names
+from .evaluate.name_check import check_names
 from .evaluate.outputs import make_root_output
 from .evaluate.provider_blocks import ProviderInfo
 from .evaluate.resources import Settled, TypeInfo, expand_composites
 from .evaluate.run import Run, Schemas
+from .evaluate.scope import Scope
 from .expressions.compilation import make_context as make_context
 from .expressions.dependencies import AllUses
 from .expressions.namespaces import Unset
-from .functions import make_function_table
-from .functions.files import Read, record_reads
-from .functions.spec import Function
+from .functions import FunctionTable
+from .functions.file_reader import Read, record_reads
 from .values.faults import Poisoned, make_error, suggest_near
 
 __all__ = [
@@ -59,8 +58,11 @@ __all__ = [
 def load_tree(
     files: Mapping[str, bytes], folders: Folders | None = None, own: Callable[[str], str] = str
 ) -> Tree:
-    """Parse a folder, and those of the modules that it calls. files: name without folder ->
-    content; folders: reads another folder; own: the one name of a folder that has several."""
+    """Parse a folder, and the folders of the modules that it calls.
+
+    files: name without folder -> content. folders: reads another folder; without it modules are
+    not read. own: folder -> the one name of it, for folders that are reached by several paths.
+    """
     tree = load_folder(files)
     if folders is None:
         return tree
@@ -68,10 +70,12 @@ def load_tree(
 
 
 class Built(Struct, frozen=True):
-    """run: everything that was evaluated; desired: what it says."""
+    """An evaluated configuration."""
 
     run: Run
+    """The values of everything."""
     desired: Desired
+    """What the configuration declares."""
 
 
 def build_desired(
@@ -82,11 +86,11 @@ def build_desired(
     computed: Settled | None = None,
     query: Query | None = None,
 ) -> Desired:
-    """Everything that the configuration says, with all its faults.
+    """Everything that the configuration declares, with all its faults.
 
-    read: reads the files that functions name, None turns them off; computed: str(address) ->
-    attributes that the server has set, for outputs and postconditions; query: answers data
-    sources, without it what needs them is checked for names only.
+    read: reads files for functions such as `file`; None turns these functions off. computed:
+    str(address) -> the attributes that the server has set, for outputs and postconditions.
+    query: answers data sources; without it, what needs an answer is checked for names only.
     """
     return evaluate_tree(tree, inputs, schemas, read, computed, query).desired
 
@@ -100,103 +104,117 @@ def evaluate_tree(
     computed: Settled | None = None,
     query: Query | None = None,
 ) -> Built:
-    """The same, with the values of everything (see `build_desired`)."""
+    """The same as `build_desired`, with the values of everything."""
     reads = dict[str, str]()
-    table = make_function_table(None if read is None else record_reads(read, reads))
-    context = make_context(table)
+    functions = FunctionTable(None if read is None else record_reads(read, reads))
+    context = make_context(functions)
     faults, uses = Collector(context.budget), AllUses()
+
+    # What the text alone shows to be wrong. It is added first: evaluation then keeps silent about
+    # the same places.
     linked = link_modules(tree, tuple(schemas.providers))
+    root = linked.root
     faults.add_static((*tree.diagnostics, *linked.faults))
-    faults.add_static(_find_unknown_types(linked.root, schemas))
-    faults.add_static(_find_unknown_names(linked.root, schemas, table, uses))
-    variables = resolve_variables(tree, linked.root.found.variables, inputs, context)
+    faults.add_static(_find_unknown_types(root, schemas))
+    faults.add_static(check_names(root, schemas, functions, uses))
+
+    # Values: the root's variables, then everything else, each after what it needs.
+    variables = resolve_variables(tree, root.found.variables, inputs, context)
     for fault in variables.diagnostics:
         faults.add(fault)
-    order = build_graph(linked.root, schemas.types, schemas.data, uses)
-    run = Run(order, schemas, context, context.budget, faults, variables, query, computed or {})
+    graph = build_graph(root, schemas.types, schemas.data, uses)
+    run = Run(graph, schemas, context, context.budget, faults, variables, query, computed or {})
     evaluate_run(run)
-    check_variables(run)
-    declared = _collect_declared(run)
-    outputs = tuple(_list_outputs(run))
-    told = evaluate_instructions(run)
-    if told != Instructions():
-        check_instructions(told, run)
-    evaluate_checks(run)
+    if root.children:
+        check_variables(run)
+    return Built(run, _make_desired(run, tree, inputs, reads))
+
+
+def _make_desired(
+    run: Run, tree: Tree, inputs: VariableInputs, reads: Mapping[str, str]
+) -> Desired:
+    """What can be said only when all values are known. Stages without blocks are left out."""
+    everywhere = [module.found for module in run.graph.modules.values()]
+    declared, outputs, instructions = _collect_declared(run), tuple[Output, ...](), Instructions()
+    if run.graph.modules[()].found.outputs:
+        outputs = tuple(_list_outputs(run.root))
+    if any(found.removed or found.moved or found.imports for found in everywhere):
+        instructions = evaluate_instructions(run)
+        check_instructions(instructions, run)
+    if any(found.checks for found in everywhere):
+        evaluate_checks(run)
     if inputs.partial:
         _warn_unset(run)
-    made_of = {
-        "files": FrozenMap(tree.digests),
-        "read": FrozenMap(reads),
-        "variables": FrozenMap(variables.plain),
-    }
-    desired = Desired(
+    return Desired(
         declared,
         {name: config for name, config in run.providers.items() if config is not None},
-        tuple(one for one, _ in told.removed),
-        tuple(one for one, _ in told.moved),
-        tuple(one for one, _ in told.imports),
+        tuple(one for one, _ in instructions.removed),
+        tuple(one for one, _ in instructions.moved),
+        tuple(one for one, _ in instructions.imports),
         outputs,
-        faults.diagnostics,
-        digest(FrozenMap(made_of)),
-        any(output.deferred for output in outputs) or _has_rules(linked.root),
+        run.faults.diagnostics,
+        # What variables without a value would say is not known, so nothing is digested.
+        "" if inputs.partial else _digest_sources(tree, reads, run.variables.plain),
+        any(output.deferred for output in outputs) or any(map(_has_rules, everywhere)),
     )
-    return Built(run, desired)
 
 
-def _has_rules(root: Module) -> bool:
-    """Whether any rule could wait for what a server sets."""
-    return any(
-        module.found.checks
-        or any(one.preconditions or one.postconditions for one in module.found.resources.values())
-        or any(output.preconditions for output in module.found.outputs.values())
-        for module in root.walk_modules()
+def _digest_sources(tree: Tree, reads: Mapping[str, str], variables: Mapping[str, Value]) -> str:
+    """The digest of everything that the configuration was made of. Two plans with one digest are
+    plans of the same text, files and variables."""
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
+
+    contents = tree.contents.items()
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in contents}
+    made_of = {
+        "files": FrozenMap(files),
+        "read": FrozenMap(reads),
+        "variables": FrozenMap(variables),
+    }
+    return digest(FrozenMap(made_of))
+
+
+def _has_rules(found: Declarations) -> bool:
+    """Whether a rule may have to wait for an attribute that the server sets."""
+    return bool(
+        found.checks
+        or any(one.preconditions or one.postconditions for one in found.resources.values())
+        or any(output.preconditions for output in found.outputs.values())
     )
 
 
 # ── what is not installed ───────────────────────────────────────────────────────────────
 
 
-def _find_unknown_names(
-    root: Module, schemas: Schemas, functions: Mapping[str, Function], uses: AllUses
-) -> Iterator[Diagnostic]:
-    """Unknown names in expressions; modules of one folder say the same, so it is told once."""
-    types = {name: info.schema for name, info in schemas.types.items()}
-    data = {name: info.schema for name, info in schemas.data.items()}
-    for module in root.walk_modules():
-        yield from check_names(Names(module, types, data, functions, uses))
-
-
 def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
-    """Types and providers that are not installed: skipped in Terraform's files, else errors."""
+    """Resource types, data sources and providers that are not installed.
+
+    In Terraform's files they are skipped with a warning, because a folder that moves over may
+    still hold resources of other tools; in kafkaform's own files they are errors.
+    """
     skipped: dict[str, list[str]] = {}
-    for folder in {module.folder: module for module in root.walk_modules()}.values():
-        for kind, name, place, known in _list_block_types(folder.found, schemas):
-            provider = name.partition("_")[0]
-            if name in known:
-                continue
-            if folder.terraform and provider not in schemas.providers:
-                skipped.setdefault(provider, []).append(str(place.range))
-            else:
-                advice = suggest_near(name, known)
-                yield make_error(place, f'There is no {kind} "{name}"', advice=advice)
+    # A folder that is called several times is looked at once.
+    for module in {module.folder: module for module in root.walk_modules()}.values():
+        found = module.found
+        checked = [check.data for check in found.checks.values() if check.data is not None]
+        sources = (*found.data.values(), *checked)
+        named = (
+            ("resource type", [(a.type, one) for a, one in found.resources.items()], schemas.types),
+            ("data source", [(one.address.type, one) for one in sources], schemas.data),
+            ("provider", [(one.name, one) for one in found.providers.values()], schemas.providers),
+        )
+        for kind, blocks, known in named:
+            for name, one in blocks:
+                provider, place = name.partition("_")[0], one.block.labels[0]
+                if name in known:
+                    continue
+                if module.terraform and provider not in schemas.providers:
+                    skipped.setdefault(provider, []).append(str(place.range))
+                else:
+                    advice = suggest_near(name, known)
+                    yield make_error(place, f'There is no {kind} "{name}"', advice=advice)
     for provider, places in sorted(skipped.items()):
         yield _make_skipped_warning(provider, places)
-
-
-def _list_block_types(
-    found: Declarations, schemas: Schemas
-) -> Iterator[tuple[str, str, Label, Collection[str]]]:
-    """What kind of thing each block's first label names, the name, its place, the known ones."""
-    for address, resource in found.resources.items():
-        yield "resource type", address.type, resource.block.labels[0], schemas.types
-    for address, source in found.data.items():
-        yield "data source", address.type, source.block.labels[0], schemas.data
-    for check in found.checks.values():
-        if check.data is not None:
-            label = check.data.block.labels[0]
-            yield "data source", check.data.address.type, label, schemas.data
-    for provider in found.providers.values():
-        yield "provider", provider.name, provider.block.labels[0], schemas.providers
 
 
 def _make_skipped_warning(provider: str, places: list[str]) -> Diagnostic:
@@ -210,7 +228,7 @@ def _make_skipped_warning(provider: str, places: list[str]) -> Diagnostic:
     )
 
 
-# ── the rest ────────────────────────────────────────────────────────────────────────────
+# ── what is declared ────────────────────────────────────────────────────────────────────
 
 
 def _collect_declared(run: Run) -> tuple[Declared, ...]:
@@ -224,10 +242,16 @@ def _collect_declared(run: Run) -> tuple[Declared, ...]:
                 if isinstance(made, Poisoned):
                     continue
                 plan = run.resources[steps][address]
-                run.get_provider(plan.instance, plan.block)
-                for item in expand_composites(plan, made, scope.report):
+                if plan.instance not in run.providers:  # no provider block configures it
+                    run.get_provider(plan.instance, plan.block)
+                if plan.info.expand is None:
+                    items: Iterable[Declared] = (one.declared for one in made)
+                else:
+                    items = expand_composites(plan, made, scope.report)
+                for item in items:
                     declared.append(item)
                     first = owners.setdefault(item.identity, item)
+                    # A part of a composite may be declared by other blocks, too.
                     if first is not item and None is item.address.child is first.address.child:
                         scope.report(_make_same_object_fault(plan.block, first, item))
     return tuple(declared)
@@ -235,7 +259,7 @@ def _collect_declared(run: Run) -> tuple[Declared, ...]:
 
 def _make_same_object_fault(block: ResourceBlock, first: Declared, second: Declared) -> Diagnostic:
     return make_error(
-        make_header(block.block),
+        Header(block.block),
         f"{second.address} and {first.address} are the same object: {second.identity}",
         f"{first.address} is declared at {first.range}, {second.address} at {second.range}.",
         "Keep one of the two, or give them different names.",
@@ -243,8 +267,7 @@ def _make_same_object_fault(block: ResourceBlock, first: Declared, second: Decla
     )
 
 
-def _list_outputs(run: Run) -> Iterator[Output]:
-    root = run.root
+def _list_outputs(root: Scope) -> Iterator[Output]:
     for name, block in root.module.found.outputs.items():
         output = make_root_output(block, root.outputs.get(name, Poisoned()), root.report)
         if output is not None:
@@ -255,8 +278,8 @@ def _warn_unset(run: Run) -> None:
     unset = [name for name, value in run.variables.values.items() if isinstance(value, Unset)]
     modules = run.graph.modules.values()
     unread = [module.render_label(f"data.{one}") for module in modules for one in module.found.data]
-    told = (("variable", "no value", unset), ("data source", "not been read", unread))
-    for what, lack, names in told:
+    lacking = (("variable", "no value", unset), ("data source", "not been read", unread))
+    for what, lack, names in lacking:
         if names:
             many = f"1 {what} has" if len(names) == 1 else f"{len(names)} {what}s have"
             run.faults.add(

@@ -1,7 +1,7 @@
-"""Grammar rules to nodes: one function per rule.
+"""Build nodes from the rules of the grammar: one function for each rule.
 
-`parts` are the rule's tokens and what the functions of its sub-rules returned, punctuation
-included. The functions hold no state; what cannot be built raises SyntaxFault.
+`parts` are the rule's tokens and the results of its sub-rules, punctuation included. The functions
+have no state; they raise SyntaxFault if the parts cannot become a node.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..core.diagnostics import Diagnostic
-from . import limits, nodes, terms
+from . import limits, nodes, templates, terms
 from .faults import SyntaxFault, make_fault
 from .nodes import Expression
 from .parts import Parts, get_span, is_token
@@ -22,10 +22,12 @@ from .tokens import Token
 
 
 def make_body(source: Source, start: int, end: int, items: Iterable[Any]) -> nodes.Body:
-    """Attributes and blocks as a body; raises SyntaxFault where a name is set twice."""
+    """Make a body of attributes and blocks. Raises SyntaxFault if a name is set twice."""
     attributes: dict[str, nodes.Attribute] = {}
     blocks: list[nodes.Block] = []
     faults: list[Diagnostic] = []
+    # Go's parser refuses a second attribute of one name. python-hcl2 takes the last one, so that
+    # a line far below could undo a setting without anyone seeing it in a review.
     for item in items:
         if isinstance(item, nodes.Block):
             blocks.append(item)
@@ -39,7 +41,7 @@ def make_body(source: Source, start: int, end: int, items: Iterable[Any]) -> nod
 
 
 def make_redefinition_fault(first: nodes.Attribute, second: nodes.Attribute) -> Diagnostic:
-    """The error for a second attribute of one name in one body."""
+    """The error for an attribute whose name is set twice in one body."""
     return make_fault(
         second.source,
         second.start,
@@ -61,6 +63,9 @@ def _make_attribute(parts: Parts) -> nodes.Attribute:
 
 
 def _make_block(parts: Parts) -> nodes.Block:
+    # Three forms: the items of several lines (a tuple, with a newline before it), one attribute
+    # on the line of the block, or nothing between the braces. What stands before the opening
+    # brace is the type and the labels.
     inside = parts[-2]
     if type(inside) is tuple:
         brace, items = -4, inside
@@ -86,7 +91,7 @@ def _make_label(part: Token | nodes.Lit | nodes.Template) -> nodes.Label:
         return nodes.Label(part.source, part.start, part.end, part.text)
     summary = "A label cannot be a template"
     detail = "Labels are fixed names; they are read before any value is known."
-    advice = "Write $${ or %%{ if the marks themselves are meant."
+    advice = "To write the characters ${ or %{ themselves, double the first one: $${ or %%{."
     raise SyntaxFault(make_fault(part.source, part.start, part.end, summary, detail, advice))
 
 
@@ -94,12 +99,15 @@ def _make_label(part: Token | nodes.Lit | nodes.Template) -> nodes.Label:
 
 
 class _Intro(NamedTuple):
+    """`for key, value in collection :`."""
+
     key: str | None
     value: str
     collection: Expression
 
 
 def _make_for_intro(parts: Parts) -> _Intro:
+    # for NAME , NAME in EXPRESSION : — the names are every second part, from behind `for`.
     names = [part.text for part in parts[1:-3:2]]
     return _Intro(names[0] if len(names) == 2 else None, names[-1], parts[-2])
 
@@ -147,6 +155,7 @@ def _make_directive(parts: Parts) -> Directive:
 
 
 def _split_strip_markers(parts: Parts) -> tuple[Parts, tuple[bool, bool]]:
+    # Inside the braces, the first and the last part can be a `~`.
     left = is_token(parts[1], "STRIP_MARKER")
     right = is_token(parts[-2], "STRIP_MARKER")
     return parts[1 + left : -1 - right], (left, right)
@@ -161,12 +170,14 @@ def _check_expression(parts: Parts) -> Expression:
 
 
 def check_depth(root: Expression) -> None:
-    """Raise SyntaxFault when evaluating the expression would nest too deeply.
+    """Raise SyntaxFault if the expression is nested too deeply to be evaluated.
 
-    Shorter texts than the limit cannot; the left side of a chain of operators counts once.
+    The left side of a chain of operators counts as one level, however long the chain is.
     """
+    # A level takes a character at least, so most expressions need no look.
     if root.end - root.start <= limits.NESTING:
         return
+    # With a list instead of recursion, which would fail for exactly the texts that are refused.
     waiting: list[tuple[Expression, int]] = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -189,7 +200,7 @@ RULES: Mapping[str, Callable[[Parts], Any]] = {
     "block": _make_block,
     "int_lit": terms.make_number,
     "float_lit": terms.make_number,
-    "plain_string": terms.make_plain_string,
+    "plain_string": templates.make_plain,
     "quoted_string": terms.make_quoted_string,
     "heredoc_template": terms.make_heredoc,
     "interpolation": _make_hole,
@@ -219,4 +230,5 @@ RULES: Mapping[str, Callable[[Parts], Any]] = {
     "for_intro": _make_for_intro,
     "for_cond": _take_for_condition,
 }
-"""By the names in the grammar's corrections."""
+"""Name of a rule -> the function that builds its node. The names are those of the corrected
+grammar in `tests/unit/syntax/compile.py`."""

@@ -1,4 +1,4 @@
-"""The texts of lexical errors: characters that mean nothing, brackets that do not match."""
+"""The texts of lexical errors, such as unknown characters and brackets that do not match."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from .tokens import CLOSER_OF, Frame
 
 
 class Complaint(NamedTuple):
+    """The text of an error; its place is added where it is found."""
+
     summary: str
     detail: str = ""
     advice: str = ""
@@ -24,36 +26,43 @@ UNCLOSED_STRING = Complaint(
 UNCLOSED_COMMENT = Complaint("Unclosed comment", "No */ follows this /*.")
 BAD_HEREDOC = Complaint(
     "Invalid heredoc start",
-    "After << or <<- comes one word and then at once the end of the line.",
-    "Write <<EOT; delete blanks and quotes around the word.",
+    "Only one word and the end of the line can follow << or <<-.",
+    "Write <<EOT; delete spaces and quotes around the word.",
 )
 CONFLICT = Complaint(
     "Conflict marker",
-    "Git wrote this line where two versions of the file differ, and nobody has decided yet.",
-    "Keep what is right of both versions and delete the lines of <<<<<<<, ======= and >>>>>>>.",
+    "Git wrote this line where two versions of the file differ; the conflict is not resolved.",
+    "Keep the right lines of both versions and delete the <<<<<<<, ======= and >>>>>>> lines.",
 )
-LONG_MARKER = Complaint("Heredoc marker too long", "The word after << should be short.")
-TOO_COMPLEX = Complaint("File too complex", "It has too many words and marks.", "Split the file.")
+# The marker ends up in a regular expression and in messages, so it has to be short.
+LONG_MARKER = Complaint("Heredoc marker too long", "The word after << must be short.")
+TOO_COMPLEX = Complaint("File too complex", "It has too many tokens.", "Split the file.")
 
 _QUOTES = 'Use double quotes: "text".'
 _CHARACTERS: Mapping[str, Complaint] = {
     "'": Complaint("Single quotes do not make a string", advice=_QUOTES),
     "`": Complaint("Backquotes do not make a string", advice=_QUOTES),
     **dict.fromkeys("“”„«»‘’", Complaint("Curly quotes do not make a string", advice=_QUOTES)),
-    ";": Complaint("A semicolon ends nothing here", advice="Use a line per argument."),
-    "&": Complaint("A single & is no operator", advice="Use && for a logical and."),
-    "|": Complaint("A single | is no operator", advice="Use || for a logical or."),
+    ";": Complaint(
+        "A semicolon does not separate anything", advice="Write one argument on each line."
+    ),
+    "&": Complaint("A single & is not an operator", advice="Use && for a logical and."),
+    "|": Complaint("A single | is not an operator", advice="Use || for a logical or."),
     "$": Complaint(
-        "A $ means nothing outside a string",
+        "A $ has no meaning outside a string",
         advice='Write the reference itself (var.x), or a template in quotes ("${var.x}").',
     ),
-    "\\": Complaint("A backslash means nothing outside a string"),
+    "\\": Complaint("A backslash has no meaning outside a string"),
     "\r": Complaint(
-        "A bare carriage return is not a line end", advice="Save the file with LF or CRLF ends."
+        "A carriage return alone does not end a line",
+        advice="Save the file with LF or CRLF line endings.",
     ),
-    "~": Complaint("A ~ only trims next to a template's braces", advice="Write ${~ x ~}."),
-    "\ufeff": Complaint("A byte order mark belongs at the start of a file", advice="Delete it."),
+    "~": Complaint("A ~ is allowed only inside the braces of a template", advice="Write ${~ x ~}."),
+    "\ufeff": Complaint(
+        "A byte order mark is allowed only at the start of a file", advice="Delete it."
+    ),
 }
+"""Character -> what people mean by it, for those that other languages use."""
 
 
 def make_unexpected(character: str) -> Complaint:
@@ -65,39 +74,40 @@ def make_unexpected(character: str) -> Complaint:
 def make_unclosed_heredoc(marker: str) -> Complaint:
     return Complaint(
         "Unclosed heredoc",
-        f"No line holds {marker} alone before the end of the file.",
+        f"The file ends before a line that contains only {marker}.",
         f"Put {marker} on a line of its own, followed by a newline.",
     )
 
 
 def make_too_deep(limit: int) -> Complaint:
-    detail = f"More than {limit} brackets, blocks and strings lie inside each other."
-    return Complaint("Nested too deeply", detail, "Name parts of it as locals.")
+    detail = f"More than {limit} brackets, blocks and strings are nested in each other."
+    return Complaint("Nested too deeply", detail, "Move parts of it into local values.")
 
 
 def make_nothing_open(mark: str) -> Complaint:
-    advice = f'Delete it, or look for a missing opening mark or one "{mark}" too many above.'
-    return Complaint(f'Unexpected "{mark}"', "It closes nothing that is open.", advice)
+    advice = f'Delete it, or look above for a missing opening bracket or an extra "{mark}".'
+    return Complaint(f'Unexpected "{mark}"', "No open bracket matches it.", advice)
 
 
 def make_mismatch(mark: str, frame: Frame, opener: str, line: int) -> Complaint:
-    """mark: what closes; frame, opener, line: what is open."""
+    """mark: the closing bracket that was found; frame, opener, line: what is open."""
     expected = CLOSER_OF[frame]
     return Complaint(
         f'Expected "{expected}" before "{mark}"',
-        f'"{opener}" of line {line} is still open.',
+        f'"{opener}" in line {line} is still open.',
         f'Add the missing "{expected}".',
     )
 
 
 def make_unclosed(source: Source, frame: Frame, opener: str, after: int) -> Complaint:
-    """after: offset of the line end after the opener; a line further down that begins like an
-    item of the file shows where the closing mark is probably missing."""
+    """after: offset of the end of the opener's line."""
     closer = CLOSER_OF[frame]
+    # A line further down that begins like a top-level item is probably where the writer thought
+    # that the bracket was closed.
     suspect = UNINDENTED_ITEM.search(source.text, after)
     advice = f'Add the missing "{closer}".'
     if suspect:
         line = source.range(suspect.start(), suspect.end()).line
         advice = f'The missing "{closer}" probably belongs before line {line}.'
-    detail = f'The file ends before the "{closer}" that closes it.'
+    detail = f'The file ends before the matching "{closer}".'
     return Complaint(f'Unclosed "{opener}"', detail, advice)

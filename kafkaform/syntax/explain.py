@@ -1,7 +1,8 @@
-"""Why the parser stopped at a token, in words: one small rule per likely mistake.
+"""Explain why the parser stopped at a token: one small rule for each likely mistake.
 
-Rules look at the token, the ones before it and what the grammar would have taken. Messages name
-marks and kinds of tokens, never what strings, numbers or expressions say.
+A rule looks at the token, at the ones before it, and at the types that the grammar would have
+accepted. Messages name types of tokens, never the content of a string or number: that could be a
+password.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ _WORDS: Mapping[str, str] = {
     **{type_: f'"{mark}"' for mark, type_ in CLOSERS.items()},
     **{type_: f'"{mark}"' for mark, type_ in OPERATORS.items()},
 }
+"""Type of a token -> how messages call it."""
 _STRINGS = frozenset({"DBLQUOTE", "PLAIN_STRING"})
 _LEADING_OPERATORS = frozenset(OPERATORS.values()) - {"EQ", "FOR_OBJECT_ARROW", "COMMA", "NOT"}
+"""Operators at the start of a line: the writer meant to continue the line before."""
 _CLOSER_OF: Mapping[str, str] = {
     "BODY": "RBRACE",
     "LBRACE": "RBRACE",
@@ -55,15 +58,16 @@ _BODIES = frozenset({"", "BODY"})
 
 
 class _Stop(NamedTuple):
-    """type: of the refused token, or $END; before: types of the tokens so far, in order;
-    inside: the innermost open bracket's type, BODY for a block's brace, empty for none;
-    next: the type after the refused token."""
+    """Where the parser stopped, in types of tokens."""
 
     type: str
+    """The refused token, or $END."""
     before: tuple[str, ...]
+    """The tokens before it, in order."""
     expected: frozenset[str]
+    """What the grammar would have accepted."""
     inside: str
-    next: str
+    """The innermost open bracket; BODY for the brace of a block, empty if nothing is open."""
 
     @property
     def last(self) -> str:
@@ -84,18 +88,20 @@ _Message: TypeAlias = tuple[str, str, str]
 def explain_error(
     source: Source, tokens: Sequence[Token], index: int, expected: frozenset[str]
 ) -> Diagnostic:
-    """The error for tokens[index] (past the last one: the end of the text)."""
+    """The error for tokens[index]; an index past the last token stands for the end of the text.
+
+    expected: types of tokens that the grammar would have accepted there.
+    """
     before = tuple(token.type for token in tokens[:index])
-    following = tokens[index + 1].type if index + 1 < len(tokens) else _END
     type_ = tokens[index].type if index < len(tokens) else _END
-    stop = _Stop(type_, before, expected, _find_innermost(before), following)
+    stop = _Stop(type_, before, expected, _find_innermost(before))
     message = next(found for rule in _RULES if (found := rule(stop)))
     start, end = _find_place(source, tokens, index)
     return make_fault(source, start, end, *message)
 
 
 def _find_place(source: Source, tokens: Sequence[Token], index: int) -> tuple[int, int]:
-    """The token itself; for the end of a line or text, the place right after what came last."""
+    """The token itself; for the end of a line or of the text, the place behind the last token."""
     if index < len(tokens) and tokens[index].type != "NL_OR_COMMENT":
         return tokens[index].start, tokens[index].end
     end = tokens[index - 1].end if index else len(source.text)
@@ -103,6 +109,9 @@ def _find_place(source: Source, tokens: Sequence[Token], index: int) -> tuple[in
 
 
 def _find_innermost(types: Sequence[str]) -> str:
+    """The type of the innermost open bracket."""
+    # The grammar's states know this, too, but are only numbers here. A brace opens a body unless
+    # it follows a `=` on its line, which is how the scanner tells blocks from objects.
     stack: list[str] = []
     in_value = False
     for type_ in types:
@@ -118,7 +127,7 @@ def _find_innermost(types: Sequence[str]) -> str:
 
 
 def _explain_item_start(stop: _Stop) -> _Message | None:
-    """Where an argument or block should begin."""
+    """At the place where an argument or a block should begin."""
     starts = stop.last in ("", "NL_OR_COMMENT", "LBRACE") and stop.inside in _BODIES
     if not starts or not stop.can_take("NAME") or stop.can_take("INT_LITERAL"):
         return None
@@ -128,28 +137,34 @@ def _explain_item_start(stop: _Stop) -> _Message | None:
         return f"A line cannot begin with {_name_type(stop.type)} here", detail, advice
     if stop.type in _STRINGS:
         advice = "Remove the quotes from the name."
-        return "Expected a name without quotes", "Arguments and blocks begin with one.", advice
+        detail = "An argument or a block begins with a name."
+        return "Expected a name without quotes", detail, advice
     if stop.type == "LBRACE":
         advice = "Put it at the end of the line with the block's type and labels."
-        return 'Expected a name before "{"', "A block's { is on the line of its type.", advice
-    detail = f"{stop.found}. A body holds name = value, or blocks: type {{ … }}."
+        detail = "The { of a block stands on the line of its type."
+        return 'Expected a name before "{"', detail, advice
+    detail = f"{stop.found}. A body contains arguments (name = value) and blocks (type {{ … }})."
     return "Expected an argument or a block", detail, ""
 
 
 _HEADER_MISTAKES: Mapping[str, _Message] = {
-    "COLON": ('Expected "=" instead of ":"', "Arguments are set with =.", ""),
-    "DOUBLE_EQ": ('Expected "=" instead of "=="', "One = sets an argument; two compare.", ""),
-    "FOR_OBJECT_ARROW": ('Expected "=" instead of "=>"', "Arguments are set with =.", ""),
+    "COLON": ('Expected "=" instead of ":"', "Use = to set an argument.", ""),
+    "DOUBLE_EQ": (
+        'Expected "=" instead of "=="',
+        "One = sets an argument; == compares two values.",
+        "",
+    ),
+    "FOR_OBJECT_ARROW": ('Expected "=" instead of "=>"', "Use = to set an argument.", ""),
     "DOT": (
         "A dot cannot be part of a name here",
-        "Arguments and blocks have plain names.",
-        "Set names with dots inside a map, in quotes.",
+        "Names of arguments and blocks have no dots.",
+        "Names with dots belong inside a map, in quotes.",
     ),
 }
 
 
 def _explain_header(stop: _Stop) -> _Message | None:
-    """After the name of an argument or the type of a block."""
+    """Behind the name of an argument or the type of a block."""
     in_header = stop.inside in _BODIES and stop.can_take("LBRACE", "DBLQUOTE", "NAME")
     if not in_header or stop.can_take("INT_LITERAL"):
         return None
@@ -159,15 +174,15 @@ def _explain_header(stop: _Stop) -> _Message | None:
         advice = "An argument is name = value; a block is type { … }."
         return 'Expected "=" or "{"', f"{stop.found} after a name.", advice
     if stop.type == "EQ":
-        return 'A block takes no "="', "An argument has no labels, a block no =.", ""
-    advice = "A block's { is on this line; an argument has = between name and value."
+        return 'A block has no "="', "An argument has no labels, and a block has no =.", ""
+    advice = "The { of a block stands on this line; an argument has = between name and value."
     return 'Expected "{"', f"{stop.found} after a label.", advice
 
 
 def _explain_one_line_block(stop: _Stop) -> _Message | None:
     if stop.inside != "BODY" or stop.expected != {"EQ"}:
         return None
-    detail = "A block on one line holds at most one argument, and no block."
+    detail = "A block on one line can contain one argument and no blocks."
     return 'Expected "="', f"{stop.found}. {detail}", "Use several lines."
 
 
@@ -175,7 +190,7 @@ def _explain_missing_value(stop: _Stop) -> _Message | None:
     if not stop.can_take("INT_LITERAL", "LPAR"):
         return None
     if stop.type == "NL_OR_COMMENT":
-        advice = "Put the value on this line; only inside brackets may it come later."
+        advice = "Put the value on this line; only inside brackets can it be on a later line."
         return "Expected a value before the end of the line", "", advice
     return "Expected a value", f"{stop.found}.", ""
 
@@ -190,31 +205,32 @@ def _explain_after_dot(stop: _Stop) -> _Message | None:
 def _explain_after_for(stop: _Stop) -> _Message | None:
     if stop.last != "FOR":
         return None
-    advice = 'As a key, write "for" in quotes.'
-    return 'Here "for" begins a for expression', f"{stop.found} after it.", advice
+    advice = 'To use it as a key, write "for" in quotes.'
+    return '"for" begins a for expression here', f"{stop.found} after it.", advice
 
 
 def _explain_conditional(stop: _Stop) -> _Message | None:
     if not stop.can_take("COLON") or "QMARK" not in stop.before:
         return None
-    detail = "A conditional is condition ? value : other value."
-    advice = "Add the second value; to use several lines, put all of it in parentheses."
+    detail = "A conditional has the form condition ? value : other value."
+    advice = "Add the second value. To use several lines, put all of it in parentheses."
     return f'Expected ":" before {_name_type(stop.type)}', detail, advice
 
 
 def _explain_after_item(stop: _Stop) -> _Message | None:
-    """After a whole argument or block."""
+    """Behind a complete argument or block."""
     if stop.inside == "BODY" and stop.can_take("RBRACE") and _is_one_line(stop.before):
-        detail = "A block on one line holds at most one argument."
-        return f'Expected "}}" before {_name_type(stop.type)}', detail, "Use a line per argument."
+        detail = "A block on one line can contain one argument."
+        advice = "Write one argument on each line."
+        return f'Expected "}}" before {_name_type(stop.type)}', detail, advice
     if stop.inside not in _BODIES or not stop.can_take("NL_OR_COMMENT"):
         return None
     if stop.type == "RBRACE":
-        advice = "Put the } on a line of its own."
-        return 'Expected a newline before "}"', "Blocks of several lines end with it.", advice
+        detail = "The } of a block with several lines stands on a line of its own."
+        return 'Expected a newline before "}"', detail, "Put the } on the next line."
     if stop.type == "COMMA":
-        return "No comma belongs here", "A newline ends each argument and block.", ""
-    advice = "Write each argument and block on its own line; look for a missing mark too."
+        return "A comma is not allowed here", "A newline ends each argument and block.", ""
+    advice = "Write each argument and block on its own line, or look for a missing operator."
     return "Expected the end of the line", f"{stop.found}.", advice
 
 
@@ -229,14 +245,16 @@ def _explain_in_template(stop: _Stop) -> _Message | None:
     if stop.inside not in ("INTERP_START", "DIRECTIVE_START") or not stop.can_take("RBRACE"):
         return None
     detail = f"{stop.found} after the expression."
-    return 'Expected "}" to end the template part', detail, "Write $${ for the text ${ itself."
+    advice = "To write the characters ${ themselves, write $${."
+    return 'Expected "}" to end the template part', detail, advice
 
 
 def _explain_directive_word(stop: _Stop) -> _Message | None:
     if not stop.can_take("ENDIF", "ENDFOR"):
         return None
-    detail = "After %{ comes if, else, endif, for or endfor."
-    return "Unknown template directive", detail, "Write %%{ for the text %{ itself."
+    detail = "%{ is followed by if, else, endif, for or endfor."
+    advice = "To write the characters %{ themselves, write %%{."
+    return "Unknown template directive", detail, advice
 
 
 def _explain_in_object(stop: _Stop) -> _Message | None:
@@ -247,12 +265,12 @@ def _explain_in_object(stop: _Stop) -> _Message | None:
         return 'Expected "=" after the key', f"{stop.found}.", "Write key = value."
     if stop.can_take("COMMA"):
         detail = f"{stop.found} after an item of an object."
-        return "Expected a comma or a newline", detail, "Separate items by either."
+        return "Expected a comma or a newline", detail, "Separate items with a comma or a newline."
     return None
 
 
 def _find_object_start(before: Sequence[str]) -> int:
-    """Index after the innermost open brace, or after the last item of its object."""
+    """The index behind the innermost open brace, or behind the last complete item in it."""
     depth = 0
     for index in range(len(before) - 1, -1, -1):
         type_ = before[index]
@@ -270,22 +288,23 @@ def _has_separator(types: Sequence[str]) -> bool:
 
 
 def _explain_in_list(stop: _Stop) -> _Message | None:
-    """After an element of a tuple or argument list."""
+    """Behind an element of a tuple or of an argument list."""
     if stop.inside not in ("LPAR", "LSQB") or "IN" in stop.expected:
         return None
     closer = _name_type(_CLOSER_OF[stop.inside])
     if not stop.can_take("COMMA", _CLOSER_OF[stop.inside]):
         return None
-    advice = "Look for a missing comma or mark before it."
+    advice = "Look for a missing comma or operator before it."
     return f"Expected a comma or {closer}", f"{stop.found} after an element.", advice
 
 
 def _explain_anything(stop: _Stop) -> _Message:
     wanted = sorted({_name_type(type_) for type_ in stop.expected})
     detail = f"Expected {' or '.join(wanted)}." if len(wanted) <= 4 else ""
-    return f"Did not expect {_name_type(stop.type)}", detail, ""
+    return f"Unexpected {_name_type(stop.type)}", detail, ""
 
 
+# The first rule that answers wins, so the order matters: narrow situations before wide ones.
 _RULES: tuple[Callable[[_Stop], _Message | None], ...] = (
     _explain_item_start,
     _explain_header,

@@ -1,4 +1,4 @@
-"""Syntax errors: how one is made, and how the builder gives up on an item."""
+"""Syntax errors: how they are made, and the exception that ends the building of an item."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .source import Source
 
 
 class SyntaxFault(Exception):
-    """An item cannot become a node; never leaves this package."""
+    """An item cannot become a node. `parse` catches it, so it never leaves this package."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class SyntaxFault(Exception):
 def make_fault(
     source: Source, start: int, end: int, summary: str, detail: str = "", advice: str = ""
 ) -> Diagnostic:
-    """An error at text[start:end]; the texts may name words and marks, never literals."""
+    """An error at text[start:end]. The texts never contain literals, which may be secrets."""
     return Diagnostic(
         Severity.ERROR,
         summary,

@@ -1,7 +1,7 @@
-"""The one layout of HCL text: only blanks change, never words, line breaks or comments.
+"""Format HCL text as `terraform fmt` does: only blanks change, never words, newlines or comments.
 
-Two blanks per open bracket line, one blank around operators, `=` and trailing comments aligned
-over consecutive lines; the result is what `terraform fmt` makes of the same text.
+A line is indented by two blanks for each enclosing line that opens brackets. Operators have one
+blank on each side. `=` and trailing comments are aligned over consecutive lines.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ _NEWLINES = frozenset({"NL_OR_COMMENT", "BREAK"})
 
 
 def format_text(text: str) -> str:
-    """The text in the standard layout; unchanged when its tokens cannot be told apart (`parse`
-    says why). Line ends (LF or CRLF) stay as they are."""
+    """The text in the standard layout.
+
+    Returns the text unchanged if it has a lexical error, which `parse` reports. Line ends (LF or
+    CRLF) stay as they are.
+    """
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     scanned = _scan_whole(text[len(mark) :])
     if scanned.faults:
@@ -39,26 +42,31 @@ def format_text(text: str) -> str:
     _align_cells(lines, lambda line: line.lead, lambda line: line.assign)
     _align_cells(lines, lambda line: line.lead + line.assign, lambda line: line.comment)
     result = mark + "".join(_render_lines(lines))
+    # A fault in these rules must not change what a configuration means, so the result is proved.
     return result if _has_same_tokens(scanned.tokens, result[len(mark) :]) else text
 
 
 class _Word(Struct):
-    """gap: blanks before it; kind: the token's type, with the closing mark of `${ }` and the two
-    quotes of a string told apart."""
+    """A token with the blanks before it."""
 
     kind: str
+    """The token's type; TEMPLATE_END, QUOTE_OPEN and QUOTE_CLOSE for marks that share a type."""
     text: str
     gap: int = 0
+    """How many blanks stand before it."""
 
 
 class _Line(Struct):
-    """lead: up to `=`, or all; assign: from `=` on when its value ends on the line (a heredoc
-    counts as one line); comment: at the end, after something else."""
+    """The cells of a line; a heredoc counts as one line."""
 
     lead: list[_Word] = field(default_factory=list)
+    """What stands before `=`; everything if there is no cell to align."""
     assign: list[_Word] = field(default_factory=list)
+    """`=` and a value that ends on the line."""
     comment: list[_Word] = field(default_factory=list)
+    """A comment behind something else."""
     end: str = ""
+    """The line end."""
 
 
 def _split_lines(tokens: Sequence[Token]) -> Iterator[_Line]:
@@ -66,12 +74,14 @@ def _split_lines(tokens: Sequence[Token]) -> Iterator[_Line]:
     last_end = 0
     namer = _Namer()
     for token in tokens:
+        # The scanner adds an empty newline at the end of a text that lacks one.
         if token.type in _NEWLINES and token.end > token.start:
+            # The carriage return of CRLF belongs to no token.
             carriage = token.start > last_end and token.source.text[token.start - 1] == "\r"
             yield _make_line(words, "\r\n" if carriage else "\n")
             words = []
         elif token.type == "STRIP_MARKER" and words and words[-1].kind in _OPENERS:
-            words[-1].text += token.text
+            words[-1].text += token.text  # `${~` is one word
         elif token.end > token.start:
             namer.add_word(token, words)
         last_end = token.end
@@ -80,10 +90,12 @@ def _split_lines(tokens: Sequence[Token]) -> Iterator[_Line]:
 
 
 class _Namer(Struct):
-    """Turns tokens to words, with a stack of what is open."""
+    """Makes words of tokens."""
 
     opened: list[str] = field(default_factory=list)
+    """The open brackets and quotes, the innermost last."""
     strip: str = ""
+    """A `~` that belongs to the closing brace behind it."""
 
     def add_word(self, token: Token, words: list[_Word]) -> None:
         if token.type == "STRIP_MARKER":
@@ -121,8 +133,9 @@ def _count_net_brackets(words: Sequence[_Word]) -> int:
 
 
 def _indent_lines(lines: Sequence[_Line]) -> None:
-    """Each line that opens more than it closes indents what follows by one step, however many
-    it opens; the stack remembers how many closing marks end the step."""
+    """Indent what follows a line by one step if the line opens more brackets than it closes."""
+    # Each step is the number of brackets that its line left open. `foo([{` is one step, and
+    # `}])` ends it: that is how Terraform's formatter keeps such lines flat.
     steps: list[int] = []
     for line in lines:
         if not line.lead:
@@ -141,6 +154,7 @@ def _indent_lines(lines: Sequence[_Line]) -> None:
 
 
 def _cut_at_heredoc(words: Sequence[_Word]) -> Sequence[_Word]:
+    """The words before a heredoc: a bracket behind its end stands on a line further down."""
     kinds = [word.kind for word in words]
     return words[: kinds.index("HEREDOC_TEMPLATE")] if "HEREDOC_TEMPLATE" in kinds else words
 
@@ -157,7 +171,7 @@ _TEMPLATE_OPENERS = frozenset({"INTERP_START", "DIRECTIVE_START"})
 
 
 def _space_words(words: Sequence[_Word]) -> None:
-    """Gaps inside one cell; that of its first word is set elsewhere."""
+    """Set the gaps inside one cell; the gap of its first word depends on the columns."""
     before = ""
     for left, right in zip(words, words[1:], strict=False):
         right.gap = int(_is_spaced(before, left.kind, right.kind))
@@ -166,7 +180,7 @@ def _space_words(words: Sequence[_Word]) -> None:
 
 @cache
 def _is_spaced(before: str, left: str, right: str) -> bool:
-    """Whether a blank stands between two words; before: what stands left of both."""
+    """Whether there is a blank between two words, by their kinds. before: the word before both."""
     for rule in _RULES:
         verdict = rule(before, left, right)
         if verdict is not None:
@@ -175,7 +189,7 @@ def _is_spaced(before: str, left: str, right: str) -> bool:
 
 
 def _judge_tight(before: str, left: str, right: str) -> bool | None:
-    """Calls, namespaces, references, literal text and what precedes a comma."""
+    """Calls, namespaces, references, literal text, and words before a comma."""
     if left == "COMMA" and right not in _DOTS | _NONE_BEFORE:
         return True
     tight = (
@@ -192,6 +206,7 @@ def _judge_tight(before: str, left: str, right: str) -> bool | None:
 
 
 def _judge_indexes(before: str, left: str, right: str) -> bool | None:
+    # `in` behind a name is the keyword of a for, so its list gets a blank: `[for x in [1] : x]`.
     if left == "IN" and before in _NAMES:
         return True
     if right in ("LSQB", "FULL_SPLAT_START") and left in _INDEXED:
@@ -200,7 +215,7 @@ def _judge_indexes(before: str, left: str, right: str) -> bool | None:
 
 
 def _judge_signs(before: str, left: str, right: str) -> bool | None:
-    """A minus after a value subtracts; any other one is a sign."""
+    """A minus behind a value subtracts; any other minus is a sign."""
     if left == "NOT":
         return False
     if left == "MINUS":
@@ -241,9 +256,9 @@ def _align_cells(
     left: Callable[[_Line], list[_Word]],
     cell: Callable[[_Line], list[_Word]],
 ) -> None:
-    """Start a cell of consecutive lines in one column: one blank after the widest left part."""
+    """Start the same cell of consecutive lines in one column, behind the widest left part."""
     group: list[_Line] = []
-    for line in (*lines, _Line()):
+    for line in (*lines, _Line()):  # the empty line ends the last group
         if cell(line):
             group.append(line)
             continue
@@ -253,8 +268,8 @@ def _align_cells(
         group = []
 
 
-# What a terminal shows in one cell's place: flags are pairs, and marks, joiners and skin tones
-# belong to the character before them.
+# What people take for one character: flags are pairs, and marks, joiners and skin tones belong to
+# the character before them. Go's formatter counts these, too, so columns agree with Terraform's.
 _GRAPHEME = re.compile(
     "[\U0001f1e6-\U0001f1ff]{2}"
     "|.(?:[\u0300-\u036f\u20d0-\u20ff\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d.)*",
@@ -278,12 +293,13 @@ def _render_lines(lines: Sequence[_Line]) -> Iterator[str]:
 
 
 def _has_same_tokens(tokens: Sequence[Token], text: str) -> bool:
-    """The guard: formatting may never change what a text says."""
+    """Whether two texts differ in blanks only."""
     return _list_words(tokens) == _list_words(_scan_whole(text).tokens)
 
 
 def _scan_whole(text: str) -> Scan:
-    """Every token: blocks that repeat others are written out, so none may be passed over."""
+    """Every token of the text."""
+    # With an end, no block is passed over (see `stamps`): each of them has to be printed.
     return scan(Source("", text), end=len(text))
 
 
@@ -293,5 +309,5 @@ def _list_words(tokens: Sequence[Token]) -> list[tuple[str, str]]:
 
 
 def _get_text(token: Token) -> str:
-    """The token's text; `[ * ]` is one token with blanks of its own."""
+    """The text of a token. `[ * ]` is one token, whose inner blanks are dropped."""
     return "".join(token.text.split()) if token.type in _SPLATS else token.text

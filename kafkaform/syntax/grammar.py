@@ -1,8 +1,8 @@
-"""The grammar as tables, and the loop that reads tokens by them.
+"""Read tokens by the tables of the grammar, an LALR(1) parser in two steps.
 
-The tables are data, made once from hcl2's rules and our corrections to them by `python -m
-tests.unit.syntax.compile`: no grammar is built when a command starts, and no cache of one is read
-that somebody else could have replaced.
+The tables are data, compiled ahead of time from hcl2's grammar and our corrections to it by
+`python -m tests.unit.syntax.compile` (docs/decisions/001). So no command has to build a grammar,
+and no command reads a cached one, which an attacker could have replaced.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from .builder import RULES
 from .tokens import Token
 
 END = "$END"
-"""The type of what follows the last token."""
+"""The type that stands for the end of the text."""
 
 Make: TypeAlias = Callable[[Sequence[Any]], Any]
-"""A rule's parts to what they mean."""
+"""Builds the node of a rule from its parts."""
 
 
 _REFUSED = -sys.maxsize
+"""The action for a token that cannot follow; less than every rule's ~number."""
 
 
 class Unexpected(Exception):
-    """tokens[index] (past the last one: the end) is none of the types that could follow."""
+    """tokens[index] has a type that cannot follow; an index past the last token stands for the
+    end. expected: the types that could follow."""
 
     def __init__(self, index: int, expected: frozenset[str]) -> None:
         super().__init__()
@@ -37,23 +39,29 @@ class Unexpected(Exception):
 
 
 ParseStep: TypeAlias = tuple[int, int, Make]
-"""One use of a rule: how many tokens are read by then, how many parts it takes, what it does."""
+"""One use of a rule: how many tokens have been read by then, how many parts the rule takes, and
+what builds its node."""
 
 
 class _GrammarRule(NamedTuple):
-    """name: what a rule makes of `length` symbols; make: None leaves the parts as they are."""
+    """A rule of the grammar, as the parser needs it."""
 
     name: str
+    """The symbol that the rule stands for."""
     length: int
+    """How many symbols it consists of."""
     make: Make | None
+    """None for a rule whose parts become parts of the rule around it."""
 
 
 class _Tables(NamedTuple):
-    """states: by symbol what follows it there: the next state, or ~i to use rules[i] first."""
+    """The content of tables.json."""
 
     states: list[Mapping[str, int]]
+    """For each state: symbol -> the next state, or ~i to use rules[i] first."""
     rules: list[_GrammarRule]
     starts: Mapping[str, int]
+    """Name of a start symbol -> its first state."""
 
 
 @cache
@@ -66,20 +74,23 @@ def _load_tables() -> _Tables:
 
 
 def derive_steps(start: str, types: Sequence[str]) -> Iterator[ParseStep]:
-    """The uses of rules that make one `start` of tokens of these types, whatever their texts.
+    """The rules that make one `start` of tokens of these types, in the order of their use.
 
-    Raises Unexpected.
+    The texts of the tokens do not matter, so `parse` keeps the steps and uses them again for the
+    next item of the same types. Raises Unexpected.
     """
     table, rules, starts = _load_tables()
+    # `widths` has an entry for each symbol on the stack of states: how many parts it stands for.
+    # A rule without a builder hands all of its parts on.
     states = [starts[start]]
     widths: list[int] = []
     for index, type_ in enumerate((*types, END)):
         while (action := table[states[-1]].get(type_, _REFUSED)) < 0:
             if action == _REFUSED:
-                names = table[states[-1]]
+                names = table[states[-1]]  # terminals are in capitals, rules are not
                 raise Unexpected(index, frozenset(name for name in names if name.isupper()))
             name, length, make = rules[~action]
-            if length == 1 and make is None:
+            if length == 1 and make is None:  # the common step up a chain of rules
                 states[-1] = table[states[-2]][name]
                 continue
             cut = len(states) - length
@@ -94,7 +105,8 @@ def derive_steps(start: str, types: Sequence[str]) -> Iterator[ParseStep]:
 
 
 def build_node(tokens: Sequence[Token], steps: Iterable[ParseStep]) -> Any:
-    """What the builder makes of tokens whose types were derived. Raises SyntaxFault."""
+    """Build the node of these tokens. steps: what `derive_steps` made of their types. Raises
+    SyntaxFault."""
     parts: list[Any] = []
     done = 0
     for read, width, make in steps:

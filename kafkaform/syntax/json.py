@@ -1,7 +1,8 @@
-"""JSON text to values that know their place: the first half of the language's JSON form.
+"""Parse JSON text into values that know their place: the first half of HCL's JSON form.
 
-Members keep their order and may repeat, since which of them are blocks is not known here. What
-the values mean (block or argument, template or literal) is for `jsonvalues` and the language.
+Members keep their order and can repeat, because only the language knows which of them are blocks.
+What the values mean (block or argument, template or literal) is decided by `jsonvalues` and the
+language.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from ..core.diagnostics import Diagnostics
 from . import complaints, limits
@@ -23,17 +26,18 @@ from .terms import make_number_fault, parse_exact
 
 
 class JsonSource(Source):
-    """A JSON text, in which a property may be a block or an argument."""
+    """A JSON text, in which a property can be a block or an argument."""
 
 
 class JsonString(Node, frozen=True):
-    """A string; the range includes the quotes. text: decoded."""
+    """A string; its range includes the quotes."""
 
     text: str
+    """Without quotes and escapes."""
 
 
 class JsonAtom(Node, frozen=True):
-    """A number (int when whole as written, else Decimal; exact), true, false or null."""
+    """A number (int if written without a fraction, else Decimal), true, false or null."""
 
     value: int | Decimal | bool | None
 
@@ -50,7 +54,7 @@ class JsonMember(Node, frozen=True):
 
 
 class JsonObject(Node, frozen=True):
-    """A JSON object; a name may occur more than once."""
+    """A JSON object; a name can occur more than once."""
 
     members: tuple[JsonMember, ...]
 
@@ -59,7 +63,9 @@ Json: TypeAlias = JsonString | JsonAtom | JsonArray | JsonObject
 
 
 def parse_json(text: str | bytes, file: str) -> tuple[Json | None, Diagnostics]:
-    """The value that a JSON text (RFC 8259) holds; None after the first error."""
+    """Parse a JSON text (RFC 8259); None after the first error."""
+    # The standard library's parser is not used: it knows no places, takes NaN and repeated names,
+    # and fails with a RecursionError on nested brackets.
     source, refused = make_source(text, file, kind=JsonSource)
     if refused:
         return None, refused
@@ -85,17 +91,18 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-"""Linear: alternatives start differently, and each run inside a string is possessive."""
+"""Takes linear time: alternatives start with different characters, and runs inside strings are
+possessive."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 _VALUE = "A value is text in double quotes, a number, true, false, null, [ … ] or { … }."
 _COMMENT = Complaint(
-    "JSON has no comments", advice='Write a property "//": "text", which is passed over.'
+    "JSON has no comments", advice='Write a property "//": "text", which is ignored.'
 )
 _NO_NUMBER = Complaint("This is not a JSON number", advice="Write it as 12, -0.5 or 1e3.")
-_NO_VALUE = Complaint("This word is not a JSON value", _VALUE, 'Put texts in quotes: "text".')
-_COLON = Complaint("JSON puts a colon between name and value", advice='Write "name": value.')
+_NO_VALUE = Complaint("This word is not a JSON value", _VALUE, 'Put text in quotes: "text".')
+_COLON = Complaint("JSON needs a colon between name and value", advice='Write "name": value.')
 _BAD: Mapping[str, Complaint] = {
     "'": Complaint("Single quotes do not make a string", advice='Use double quotes: "text".'),
     **dict.fromkeys("#/", _COMMENT),
@@ -104,22 +111,26 @@ _BAD: Mapping[str, Complaint] = {
 }
 
 
-class _JsonReader:
-    """kind, start, end: the token at hand; opened: where the open brackets stand."""
+class _JsonReader(Struct, eq=False):
+    """A recursive descent over the tokens of a JSON text."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.count = 0
-        self.kind = ""
-        self.start = self.end = 0
-        self.opened: list[int] = []
-        self.advance()
+    source: Source
+    count: int = 0
+    """How many tokens were read."""
+    kind: str = ""
+    """The current token: a group of _TOKEN."""
+    start: int = 0
+    end: int = 0
+    """The offsets of the current token."""
+    opened: list[int] = field(default_factory=list)
+    """The offsets of the open brackets."""
 
     def read_whole(self) -> Json:
         """The one value of the text."""
+        self.advance()
         value = self.read_value()
         if self.kind != "end":
-            raise self.explain_unexpected("Something follows the end of the JSON value")
+            raise self.explain_unexpected("Unexpected text after the end of the JSON value")
         return value
 
     def advance(self) -> None:
@@ -188,7 +199,7 @@ class _JsonReader:
 
     def read_member(self) -> JsonMember:
         if self.kind != "text":
-            raise self.explain_unexpected("The name of a property is text in double quotes")
+            raise self.explain_unexpected("The name of a property must be in double quotes")
         name = self.read_string()
         if not self.is_mark(":"):
             raise self.explain_unexpected(_COLON.summary, advice=_COLON.advice)
@@ -213,7 +224,8 @@ class _JsonReader:
         return end
 
     def has_another(self, closer: str, begun: bool) -> bool:
-        """Whether one more element follows; the comma before it is passed."""
+        """Whether another element follows; passes over the comma before it. begun: whether there
+        was an element before."""
         if self.is_mark(closer):
             return False
         if not begun:
@@ -223,7 +235,7 @@ class _JsonReader:
         comma = self.start
         self.advance()
         if self.is_mark(closer):
-            summary, advice = "JSON has no comma after the last element", "Delete this comma."
+            summary, advice = "JSON allows no comma after the last element", "Delete this comma."
             raise SyntaxFault(make_fault(self.source, comma, comma + 1, summary, advice=advice))
         return True
 
@@ -234,7 +246,8 @@ class _JsonReader:
         return SyntaxFault(make_fault(self.source, self.start, end, *complaint))
 
     def explain_unexpected(self, summary: str, detail: str = "", advice: str = "") -> SyntaxFault:
-        """What stands here is wrong in itself, or else it is not what the summary asks for."""
+        """The error for the current token: what is wrong with the token itself, or else that it
+        is not what the summary asks for."""
         if self.kind == "end":
             return self.explain_end()
         if self.kind == "bad" and self.is_mark('"'):
@@ -245,13 +258,14 @@ class _JsonReader:
         return self.make_fault(Complaint(summary, detail, advice))
 
     def explain_end(self) -> SyntaxFault:
-        """The text ended too early."""
+        """The error for a text that ends too early."""
         if not self.opened:
-            return self.make_fault(Complaint("The file is empty", "", "Write {} for nothing."))
+            advice = "Write {} if it contains nothing."
+            return self.make_fault(Complaint("The file is empty", "", advice))
         start = self.opened[-1]
         mark = self.source.text[start]
         closer = "]" if mark == "[" else "}"
-        detail = f'The file ends before the "{closer}" that closes it.'
+        detail = f'The file ends before the matching "{closer}".'
         advice = f'Add the missing "{closer}".'
         return SyntaxFault(
             make_fault(self.source, start, start + 1, f'Unclosed "{mark}"', detail, advice)

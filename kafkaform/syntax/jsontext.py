@@ -1,4 +1,4 @@
-"""The text of a JSON string: its escapes, and where each of its characters stands."""
+"""Decode the text of a JSON string, and map places in it back to places in the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .faults import SyntaxFault, make_fault
 from .source import Source
 
 OffsetMarks: TypeAlias = tuple[tuple[int, int], ...]
-"""Pairs of offsets, in the decoded text and in the JSON text, from which on both run alike."""
+"""Pairs (offset in the decoded text, offset in the JSON text): from each pair on, both texts are
+the same until the next escape."""
 
 _ESCAPE = re.compile(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
@@ -25,7 +26,7 @@ _PART = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\[^\x00-\x1f])*')
 
 
 def decode_string(source: Source, start: int, end: int) -> tuple[str, OffsetMarks]:
-    """What a string says, whose quotes stand at `start` and before `end`. Raises SyntaxFault."""
+    """Decode the string between the quotes at `start` and before `end`. Raises SyntaxFault."""
     raw = source.text[start + 1 : end - 1]
     if "\\" not in raw:
         return raw, ((0, start + 1),)
@@ -49,9 +50,9 @@ def decode_string(source: Source, start: int, end: int) -> tuple[str, OffsetMark
 
 
 def _decode_escape(found: re.Match[str]) -> str | None:
-    """What an escape stands for, or None if it stands for nothing."""
+    """The character that an escape stands for; None if it is not a valid escape."""
     high, low, code, simple, _ = found.groups()
-    if high:
+    if high:  # JSON writes characters beyond U+FFFF as two halves, a surrogate pair
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
     if code:
         number = int(code, 16)
@@ -61,15 +62,15 @@ def _decode_escape(found: re.Match[str]) -> str | None:
 
 def _make_escape_fault(source: Source, start: int, end: int, half: bool) -> Diagnostic:
     if half:
-        detail = "It is one half of a character that takes two such escapes."
+        detail = "It is one half of a surrogate pair, and the other half is missing."
         return make_fault(source, start, end, "Half a character", detail)
-    detail = 'Known are \\", \\\\, \\/, \\b, \\f, \\n, \\r, \\t and \\uNNNN.'
+    detail = 'Valid are \\", \\\\, \\/, \\b, \\f, \\n, \\r, \\t and \\uNNNN.'
     advice = "Write \\\\ for a backslash."
     return make_fault(source, start, end, "Invalid escape sequence", detail, advice)
 
 
 def explain_string(source: Source, start: int) -> SyntaxFault:
-    """Why no string begins at the quote there."""
+    """The error for a quote at which no valid string begins."""
     found = _PART.match(source.text, start)
     assert found is not None
     at = found.end()
@@ -78,13 +79,16 @@ def explain_string(source: Source, start: int) -> SyntaxFault:
         summary, detail, _ = complaints.UNCLOSED_STRING
         advice = 'Add the closing ", or write \\n for a newline.'
         return SyntaxFault(make_fault(source, start, at, summary, detail, advice))
-    summary = "Control characters cannot stand in a string"
+    summary = "A string cannot contain control characters"
     advice = f"Write \\u{ord(character):04x} instead."
     return SyntaxFault(make_fault(source, at, at + 1, summary, advice=advice))
 
 
 class EmbeddedSource(Source):
-    """The text of a JSON string as a source of its own, whose places are those in the file."""
+    """The decoded text of a JSON string; its places are places in the file.
+
+    So an error in a template is shown where the user wrote it, though escapes came before it.
+    """
 
     def __init__(self, outer: Source, start: int, end: int) -> None:
         text, marks = decode_string(outer, start, end)

@@ -1,4 +1,4 @@
-"""JSON values to expressions: HCL's json/spec.md, "Expressions" and "Static Analysis"."""
+"""Make expressions of JSON values, by HCL's json/spec.md: "Expressions" and "Static Analysis"."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .parse import parse_expression_source, parse_template_source
 
 
 class StringMode(StrEnum):
-    """What strings are."""
+    """What the strings of an argument are."""
 
     TEMPLATE = "template"
-    """They may hold `${ }` and `%{ }`."""
+    """Templates, which can contain `${ }` and `%{ }`."""
     LITERAL = "literal"
-    """They stand for themselves."""
+    """Plain text."""
     SPELLED = "spelled"
-    """They spell an expression, such as a reference or a type."""
+    """The text of an expression, such as a reference or a type."""
     PATH = "path"
-    """They spell a reference, or else stand for themselves, such as `config.retention.*`."""
+    """The text of a reference if it is one, else plain text such as `config.retention.*`."""
 
 
 def make_expression(value: Json, mode: StringMode) -> Expression:
-    """The expression that a JSON value is. Raises SyntaxFault with every fault in it."""
+    """The expression of a JSON value. Raises SyntaxFault with every fault in it."""
     faults: list[Diagnostic] = []
     node = _make_node(value, mode, faults)
     if faults:
@@ -56,6 +56,7 @@ def _make_node(value: Json, mode: StringMode, faults: list[Diagnostic]) -> Expre
 
 
 def _make_item(member: JsonMember, mode: StringMode, faults: list[Diagnostic]) -> nodes.ObjectItem:
+    # Names of properties are templates where values are, as the specification has it.
     read = _STRINGS[StringMode.TEMPLATE if mode is StringMode.TEMPLATE else StringMode.LITERAL]
     key, value = read(member.name, faults), _make_node(member.value, mode, faults)
     return nodes.ObjectItem(member.source, member.start, member.end, key, value)
@@ -69,7 +70,7 @@ def _check_size(value: Json, items: tuple[object, ...], faults: list[Diagnostic]
 
 
 def find_repeated(members: Iterable[JsonMember]) -> Iterable[Diagnostic]:
-    """An error for each member whose name an earlier one has."""
+    """An error for each member with the name of an earlier one."""
     first: dict[str, JsonMember] = {}
     for member in members:
         name = member.name.text

@@ -1,9 +1,9 @@
-"""What HCL text becomes. Every node knows its place: `node.range` (computed when asked).
+"""The nodes that HCL text becomes. Every node knows its place: `node.range`, computed on demand.
 
-Nodes compare by identity and may be dictionary keys. A repr shows kind and place, never content,
-since a literal may be a secret. Depth is bounded by `limits.NESTING`, with one exception: the
-left side of `Binary` can be thousands deep (`1+1+1+…`), so walk it with `split_operands`, and walk
-whole expressions with `walk`; neither recurses.
+Nodes compare by identity and can be dictionary keys. A repr shows type and place, never content,
+because a literal may be a secret. The depth is at most `limits.NESTING`, with one exception: the
+left side of `Binary` can be thousands of levels deep (`1+1+1+…`). So use `split_operands` to walk
+it, and `walk` for whole expressions; neither recurses.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from .source import Source
 
 
 class Node(Struct, frozen=True, eq=False):
-    """start, end: offsets into source.text, end exclusive."""
+    """A piece of the text."""
 
+    # Offsets only: ten thousand blocks have half a million nodes, and few are ever shown. Lines
+    # and columns are computed for those.
     source: Source
     start: int
     end: int
+    """Offsets into source.text; the end is exclusive."""
 
     @property
     def range(self) -> Range:
@@ -32,7 +35,7 @@ class Node(Struct, frozen=True, eq=False):
 
     @property
     def excerpt(self) -> str | None:
-        """The source line on which the node starts, for `Diagnostic.excerpt`."""
+        """The source line on which the node starts, as `Diagnostic.excerpt` needs it."""
         return self.source.excerpt(self.start)
 
     def __repr__(self) -> str:
@@ -40,27 +43,26 @@ class Node(Struct, frozen=True, eq=False):
 
 
 class Lit(Node, frozen=True):
-    """A constant: number (int when whole as written, else Decimal; exact), true, false, null, or
-    a string without interpolation (quoted or heredoc; decoded, trimmed, NFC)."""
+    """A constant: a number, true, false, null, or a string without interpolation."""
 
     value: str | int | Decimal | bool | None
+    """Numbers are exact: int if written without a fraction, else Decimal. A string (quoted or
+    heredoc) is decoded, trimmed, and in normal form NFC."""
 
 
 class Template(Node, frozen=True):
-    """A quoted string, heredoc or bare template with at least one `${}` or `%{}`.
-
-    parts: `Lit` of str for text, TemplateIf, TemplateFor, or any expression for `${…}`.
-    unwraps: the whole is one interpolation (`"${x}"`), so its value is x's own, of any type;
-    otherwise, and always in the bodies of directives, a template yields a string.
-    """
+    """A quoted string, heredoc or bare template with at least one `${}` or `%{}`."""
 
     parts: tuple[Expression, ...]
+    """`Lit` of str for text, TemplateIf, TemplateFor, or any expression for `${…}`."""
     unwraps: bool
+    """The whole template is one interpolation (`"${x}"`): its value is the value of x, of any
+    type. Any other template, and each body of a directive, yields a string."""
 
 
 class TemplateIf(Node, frozen=True):
-    """`%{ if condition }then%{ else }otherwise%{ endif }`; only ever a template part. Without
-    `else` the other body has no parts."""
+    """`%{ if condition }then%{ else }otherwise%{ endif }`, a part of a template. Without `else`
+    the other body has no parts."""
 
     condition: Expression
     then: Template
@@ -68,7 +70,7 @@ class TemplateIf(Node, frozen=True):
 
 
 class TemplateFor(Node, frozen=True):
-    """`%{ for key, value in collection }body%{ endfor }`; only ever a template part."""
+    """`%{ for key, value in collection }body%{ endfor }`, a part of a template."""
 
     key: str | None
     value: str
@@ -77,21 +79,25 @@ class TemplateFor(Node, frozen=True):
 
 
 class Tuple(Node, frozen=True):
+    """`[a, b]`."""
+
     items: tuple[Expression, ...]
 
 
 class ObjectItem(Node, frozen=True):
-    """key: `Lit` of str for a bare word (`a = 1`, `for = 1` too) or a plain quoted string; `Paren`
-    for `(expr) = …`; else the expression that was written (number, template, …)."""
+    """`key = value` or `key : value` in an object."""
 
     key: Expression
+    """`Lit` of str for a bare word (`a = 1`, also `for = 1`) or a plain quoted string; `Paren` for
+    `(expr) = …`; otherwise the expression that was written (number, template, …)."""
     value: Expression
 
 
 class Object(Node, frozen=True):
-    """items: in the order written; of two equal keys the last one wins."""
+    """`{ a = 1, b = 2 }`."""
 
     items: tuple[ObjectItem, ...]
+    """In the order written; the last one of two equal keys wins."""
 
 
 class ForTuple(Node, frozen=True):
@@ -105,8 +111,7 @@ class ForTuple(Node, frozen=True):
 
 
 class ForObject(Node, frozen=True):
-    """`{for key, value in collection : result_key => result… if condition}`; group: `...` was
-    written, so that equal keys collect their values."""
+    """`{for key, value in collection : result_key => result… if condition}`."""
 
     key: str | None
     value: str
@@ -115,16 +120,18 @@ class ForObject(Node, frozen=True):
     result: Expression
     condition: Expression | None
     group: bool
+    """`...` was written: the values of equal keys are collected in lists."""
 
 
 class Call(Node, frozen=True):
-    """`name(args)`; expand: the last argument is followed by `...`. A namespaced name is one
-    string with `::` in it."""
+    """`name(args)`."""
 
     name: str
+    """A namespaced name is one string with `::` in it."""
     name_end: int
     args: tuple[Expression, ...]
     expand: bool
+    """The last argument is followed by `...`, so its elements are the arguments."""
 
     @property
     def name_range(self) -> Range:
@@ -138,7 +145,7 @@ class Root(Node, frozen=True):
 
 
 class SplatItem(Node, frozen=True):
-    """Stands for the current element inside the `each` of the nearest enclosing splat."""
+    """The current element, inside the `each` of the innermost splat around it."""
 
 
 class Attr(Node, frozen=True):
@@ -168,32 +175,34 @@ class LegacyIndex(Node, frozen=True):
 
 
 class AttrSplat(Node, frozen=True):
-    """`target.*.a.b`: each: Attr and LegacyIndex steps around `SplatItem`. A following `[0]`
-    indexes the result and is an Index around this node."""
+    """`target.*.a.b`. Unlike with `[*]`, a following `[0]` indexes the result, so it is an Index
+    around this node."""
 
     target: Expression
     each: Expression
+    """The steps `.name` and `.0` around `SplatItem`, or `SplatItem` itself."""
 
 
 class FullSplat(Node, frozen=True):
-    """`target[*].a[0].b`: each: every following step, further splats too, around `SplatItem`
-    (or `SplatItem` itself)."""
+    """`target[*].a[0].b`."""
 
     target: Expression
     each: Expression
+    """All following steps, also further splats, around `SplatItem`, or `SplatItem` itself."""
 
 
 class Unary(Node, frozen=True):
-    """operator: `-` or `!`."""
+    """`-operand` or `!operand`."""
 
     operator: str
     operand: Expression
 
 
 class Binary(Node, frozen=True):
-    """operator: one of `|| && == != < > <= >= + - * / %`; left-associative."""
+    """`left operator right`; operators of one level are left-associative."""
 
     operator: str
+    """One of `|| && == != < > <= >= + - * / %`."""
     left: Expression
     right: Expression
 
@@ -207,7 +216,7 @@ class Cond(Node, frozen=True):
 
 
 class Paren(Node, frozen=True):
-    """`(inner)`; kept since `(x) = 1` as an object key differs from `x = 1`."""
+    """`(inner)`; kept because `(x) = 1` as a key of an object differs from `x = 1`."""
 
     inner: Expression
 
@@ -248,13 +257,14 @@ class Attribute(Node, frozen=True):
 
 
 class Label(Node, frozen=True):
-    """A block label, bare or quoted; text is decoded, the range includes the quotes."""
+    """A block label, bare or quoted; its range includes the quotes."""
 
     text: str
+    """Without quotes and escapes."""
 
 
 class Block(Node, frozen=True):
-    """`type "label" … { body }`; header_range: type and labels."""
+    """`type "label" … { body }`."""
 
     type: str
     labels: tuple[Label, ...]
@@ -266,36 +276,41 @@ class Block(Node, frozen=True):
 
     @property
     def header_range(self) -> Range:
+        """The place of type and labels."""
         end = self.labels[-1].end if self.labels else self.start + len(self.type)
         return self.source.range(self.start, end)
 
-    def has_argument(self, name: str) -> bool:
-        """Whether the block has this argument."""
-        return name in self.body.attributes
+    def get_argument(self, name: str) -> Expression | None:
+        """The expression of an argument; None if it is not given."""
+        item = self.body.attributes.get(name)
+        return None if item is None else item.value
 
     def list_blocks(self, kind: str) -> tuple[Block, ...]:
-        """The nested blocks of a type, in their order."""
+        """The nested blocks of a type, in the order written."""
         return tuple(inner for inner in self.body.blocks if inner.type == kind)
 
 
 class Body(Node, frozen=True):
-    """attributes: by name, in the order written (names are unique); blocks: in that order too.
-    A block's body spans its braces, a file's the whole text."""
+    """What a block or a file contains. The body of a block spans its braces, the body of a file
+    the whole text."""
 
     attributes: Mapping[str, Attribute]
+    """By name, in the order written."""
     blocks: tuple[Block, ...]
+    """In the order written."""
 
 
 class File(Node, frozen=True):
-    """One parsed file; after errors the body holds what could be read."""
+    """One parsed file; after errors the body contains the items that could be parsed."""
 
     body: Body
 
 
 class Slot(Node, frozen=True):
-    """The place of a constant in the pattern of a shape (see `stamps`); never in a parsed text."""
+    """The place of a constant in the pattern of a shape (see `stamps`); no parsed text has one."""
 
     index: int
+    """Which of the words of a block stands there."""
 
 
 def _list_none(node: object) -> tuple[Expression, ...]:
@@ -316,11 +331,7 @@ def _list_for_object_parts(node: ForObject) -> tuple[Expression, ...]:
     return (node.collection, node.result_key, node.result, *condition)
 
 
-def _make_single_lister(name: str) -> Callable[[Any], tuple[Expression, ...]]:
-    get = attrgetter(name)
-    return lambda node: (get(node),)
-
-
+# attrgetter makes a tuple only of several attributes, so nodes with one child need a function.
 _CHILDREN: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
     Lit: _list_none,
     Slot: _list_none,
@@ -334,26 +345,26 @@ _CHILDREN: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
     Call: attrgetter("args"),
     Root: _list_none,
     SplatItem: _list_none,
-    Attr: _make_single_lister("target"),
+    Attr: lambda node: (node.target,),
     Index: attrgetter("target", "key"),
-    LegacyIndex: _make_single_lister("target"),
+    LegacyIndex: lambda node: (node.target,),
     AttrSplat: attrgetter("target", "each"),
     FullSplat: attrgetter("target", "each"),
-    Unary: _make_single_lister("operand"),
+    Unary: lambda node: (node.operand,),
     Binary: attrgetter("left", "right"),
     Cond: attrgetter("condition", "then", "otherwise"),
-    Paren: _make_single_lister("inner"),
+    Paren: lambda node: (node.inner,),
 }
 
 
 def list_children(node: Expression) -> tuple[Expression, ...]:
-    """The direct sub-expressions of a node, in source order (keys and values of an object
-    alternate)."""
+    """The direct sub-expressions of a node, in source order; for an object, keys and values in
+    turn."""
     return _CHILDREN[type(node)](node)
 
 
 def walk(node: Expression) -> Iterator[Expression]:
-    """The node and everything below it, parents first, in source order."""
+    """The node and all expressions below it, parents first, in source order."""
     waiting: list[Expression] = [node]
     while waiting:
         current = waiting.pop()
@@ -362,8 +373,10 @@ def walk(node: Expression) -> Iterator[Expression]:
 
 
 def split_operands(node: Binary) -> tuple[Expression, tuple[Binary, ...]]:
-    """The leftmost operand of a chain and its operations in the order of evaluation:
-    `a + b * c - d` gives a and the nodes of `+` and `-`, whose `right` are `b * c` and d."""
+    """The leftmost operand of a chain of operators, and the operations in the order of evaluation.
+
+    `a + b * c - d` gives a, and the nodes of `+` and `-`, whose `right` are `b * c` and d.
+    """
     chain: list[Binary] = []
     current: Expression = node
     while isinstance(current, Binary):

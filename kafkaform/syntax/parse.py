@@ -1,6 +1,6 @@
-"""Text to nodes, with every error that can be told apart in one pass.
+"""Parse text into nodes, and find as many errors as possible in one pass.
 
-Each top-level item is parsed on its own, so an error in one hides none in the others.
+Each top-level item is parsed on its own, so an error in one item hides no error in another.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .stamps import make_shape as shape_of
 from .tokens import TRIVIA, Frame, Scan, Token
 
 _Known: TypeAlias = dict[tuple[str, ...], list[grammar.ParseStep]]
-"""Types of the tokens of an item -> how the grammar reads them, filled in when an item of such
-types comes for the second time: generated files repeat few shapes."""
+"""Types of the tokens of an item -> how the grammar reads them. Generated files repeat few shapes.
+The steps are kept when the same types come a second time, because most items come only once."""
 
 
 def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
-    """A configuration file; after errors the body holds the items that could be read.
+    """Parse a configuration file; after errors the body contains the items that could be parsed.
 
-    bytes must be UTF-8; a byte order mark is skipped. file: the name for diagnostics.
+    text: bytes must be UTF-8; a byte order mark is skipped. file: the name in diagnostics.
     """
     source, refused = make_source(text, file)
     if refused:
@@ -42,7 +42,9 @@ def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
         if scanned.stamps and not faults:
             items.extend(_expand_stamps(source, items, scanned.stamps, faults))
             items.sort(key=attrgetter("start"))
-        if scanned.stamps and faults:  # told in the order of the text, as for any other file
+        # A file with faults is parsed again without the short cut, so that its messages and their
+        # order do not depend on which blocks were passed over.
+        if scanned.stamps and faults:
             items, faults = _parse_items(source, scan(source, end=len(source.text)))
         read = File(source, 0, len(source.text), _make_unique_body(source, items, faults))
     return read, _sort_faults(faults) if faults else find_hidden(source)
@@ -52,10 +54,14 @@ def _parse_items(source: Source, scanned: Scan) -> tuple[list[Attribute | Block]
     faults = list(scanned.faults)
     items: list[Attribute | Block] = []
     known: _Known = {}
-    failed, mistakes = False, len(faults)
-    for tokens in _list_sound_items(scanned):
+    failed, mistakes, start = False, len(faults), 0
+    for index, end in enumerate(scanned.item_ends):
+        tokens, start = _drop_trivia(scanned.tokens[start:end]), end
+        if not tokens or index in scanned.broken:
+            continue
         found, problems = _reduce_tokens("body", source, tokens, known)
         items.extend(found or ())
+        # After an item that failed, one that fails at once is most likely the rest of it.
         if not (failed and _is_at(problems, tokens[0])):
             faults.extend(problems)
         failed = bool(problems)
@@ -71,7 +77,8 @@ def _expand_stamps(
     stamps: Sequence[Stamp],
     faults: list[Diagnostic],
 ) -> Iterator[Block]:
-    """The blocks that repeat others; parsed after all where more than plain words differ."""
+    """The blocks that were passed over. They are parsed after all if their shape turns out to
+    differ in more than constants."""
     blocks = {item.start: item for item in items if isinstance(item, Block)}
     shapes: dict[Stencil, StencilShape | None] = {}
     for stamp in stamps:
@@ -100,13 +107,16 @@ def _parse_part_with_faults(
 
 
 def parse_expression(text: str, file: str, line: int = 1) -> tuple[Expression | None, Diagnostics]:
-    """One expression, newlines allowed anywhere; None after errors. line: of its first line."""
+    """Parse one expression, in which newlines can stand anywhere; None after errors.
+
+    line: the number of its first line, for diagnostics.
+    """
     source, refused = make_source(text, file, line)
     return (None, refused) if refused else parse_expression_source(source)
 
 
 def parse_expression_source(source: Source) -> tuple[Expression | None, Diagnostics]:
-    """The expression that a source holds; None after errors."""
+    """Parse the expression that is the whole text of a source; None after errors."""
     scanned = scan(source, Frame.EXPRESSION)
     if scanned.faults:
         return None, _sort_faults(scanned.faults)
@@ -141,23 +151,28 @@ def parse_template_source(source: Source) -> tuple[Lit | Template | None, Diagno
 def make_source(
     text: str | bytes, file: str, line: int = 1, kind: type[Source] = Source
 ) -> tuple[Source, Diagnostics]:
-    """The text as a Source, and why it is refused if it is."""
+    """The text as a Source, and an error if it is too large or not UTF-8.
+
+    kind: the class of the source. The refused text is not in it.
+    """
     size = len(text) if isinstance(text, bytes) or text.isascii() else len(_encode_text(text))
     if size > limits.FILE_BYTES:
         summary = "File too large"
-        detail = f"It has {size} bytes; at most {limits.FILE_BYTES} are read."
+        detail = f"It has {size:,} bytes. The limit is {limits.FILE_BYTES:,} bytes."
         return kind(file, ""), _make_refusal(file, 1, summary, detail, "Split the file.")
     if isinstance(text, bytes):
         try:
             text = text.decode()
         except UnicodeDecodeError as error:
             bad_line = error.object.count(b"\n", 0, error.start) + 1
-            detail = f"Byte {error.start} of the file begins no character."
+            detail = f"The bytes from offset {error.start} on are not a character of UTF-8."
             advice = "Save the file in UTF-8."
             return kind(file, ""), _make_refusal(file, bad_line, "Not UTF-8", detail, advice)
+    # Python decodes bytes of the command line and the environment that are not UTF-8 to halves of
+    # surrogate pairs (PEP 383). No file could contain them.
     elif not text.isascii() and (half := _HALVES.search(text)):
         bad_line = text.count("\n", 0, half.start()) + line
-        detail = "It holds a byte, or half of a surrogate pair, that is no character."
+        detail = "It contains a byte, or half of a surrogate pair, that is not a character."
         return kind(file, ""), _make_refusal(file, bad_line, "Not UTF-8", detail, "")
     if text.startswith(_MARK):
         return kind(file, text[1:], len(_encode_text(_MARK)), line), ()
@@ -179,7 +194,9 @@ def _make_refusal(file: str, line: int, summary: str, detail: str, advice: str) 
 
 @contextmanager
 def pause_collector() -> Iterator[None]:
-    """Nodes form no cycles; collecting while they pile up makes large files 3 times slower."""
+    """Turn the garbage collector off for a while."""
+    # Nodes form no cycles, so there is nothing to collect. Passes over the growing heap make
+    # parsing of large files three times slower.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -193,20 +210,10 @@ def _drop_trivia(tokens: Sequence[Token]) -> list[Token]:
     return [token for token in tokens if token.type not in TRIVIA]
 
 
-def _list_sound_items(scanned: Scan) -> Iterator[list[Token]]:
-    """The tokens of each top-level item without a lexical error."""
-    start = 0
-    for index, end in enumerate(scanned.item_ends):
-        tokens = _drop_trivia(scanned.tokens[start:end])
-        start = end
-        if tokens and index not in scanned.broken:
-            yield tokens
-
-
 def _reduce_tokens(
     start: str, source: Source, tokens: Sequence[Token], known: _Known
 ) -> tuple[Any, Diagnostics]:
-    """What the grammar makes of the tokens, or None and why not."""
+    """The node that the grammar makes of the tokens, or None and the errors."""
     types = tuple([token.type for token in tokens])
     steps = known.get(types)
     try:
@@ -226,7 +233,7 @@ def _reduce_tokens(
 
 
 def _is_at(problems: Diagnostics, token: Token) -> bool:
-    """Whether an item failed at its first token: after a failed item, more of the same."""
+    """Whether an item failed at its first token."""
     places = [item.range for item in problems]
     return places == [token.source.range(token.start, token.end)]
 
@@ -234,7 +241,8 @@ def _is_at(problems: Diagnostics, token: Token) -> bool:
 def _make_unique_body(
     source: Source, items: Sequence[Attribute | Block], faults: list[Diagnostic]
 ) -> Body:
-    """The file's body; of attributes set twice the first is kept and the others are faults."""
+    """The body of the file. If a name is set twice, the first one is kept and the others are
+    faults."""
     kept: dict[str, Attribute] = {}
     attributes = (item for item in items if isinstance(item, Attribute))
     again = [item for item in attributes if kept.setdefault(item.name, item) is not item]

@@ -1,4 +1,4 @@
-"""What grammar functions receive, and two questions about it."""
+"""The arguments of the functions that build nodes, and two questions about them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .source import Source
 from .tokens import Token
 
 Parts: TypeAlias = Sequence[Any]
-"""A rule's tokens and what the functions of its sub-rules returned, punctuation included; which
-is which follows from the rule."""
+"""The tokens of a rule and the results of its sub-rules, punctuation included. The rule says what
+stands at which index."""
 
 
 def get_span(parts: Parts) -> tuple[Source, int, int]:
-    """Where the rule's text lies: the first three arguments of any node."""
+    """The place of the rule's text: the first three arguments of every node."""
     first = parts[0]
     return first.source, first.start, parts[-1].end
 

@@ -1,15 +1,17 @@
-"""The regular expressions of the scanner. Each takes linear time: runs of one class are
-possessive, alternatives start differently, so nothing is tried twice.
+"""The regular expressions of the scanner, which all take linear time.
 
-Groups are not possessive, since Python before 3.11.5 matches those wrongly (CPython gh-106052);
-so they repeat a bounded number of times, since each repetition is kept in case of a way back.
+Runs of one character class are possessive, and alternatives start with different characters, so
+nothing is tried twice. Groups are not possessive, because Python before 3.11.5 matches those
+wrongly (CPython gh-106052). They repeat a limited number of times instead: the engine keeps every
+repetition in memory.
 """
 
 from __future__ import annotations
 
 import re
 
-# Said by what is no name: a class that reaches to U+10FFFF takes 5 ms to compile, for each use.
+# Described by the characters that are not in a name: a class of letters that reaches to U+10FFFF
+# would take 5 ms to compile, for each use.
 _NAME = r"[^\x00-@\[-^`{-\x7f][^\x00-,./:-@\[-^`{-\x7f]*+"
 _COMMENT = r"(?:\#|//)[^\n]*+|/\*.*?\*/"
 
@@ -35,8 +37,9 @@ CODE = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-"""One token of code after blanks; groups in capitals are types of tokens. Names take in every
-character beyond ASCII; the scanner judges them."""
+"""One token of code, after blanks. Groups in capitals are types of tokens, the others are handled
+by a method of the scanner. A name contains every character beyond ASCII; the scanner checks it
+(`é = 1` is valid HCL)."""
 
 QUOTED_TEXT = re.compile(r'(?:[^"\\$%\r\n]++|\\[^\r\n]|\$\$\{|%%\{|[$%](?!\{)){1,1000}')
 BARE_TEXT = re.compile(r"(?:[^$%]++|\$\$\{|%%\{|[$%](?!\{)){1,1000}")
@@ -44,16 +47,20 @@ BARE_TEXT = re.compile(r"(?:[^$%]++|\$\$\{|%%\{|[$%](?!\{)){1,1000}")
 
 NOTHING = re.compile(rf"[ \t\r\n]++|{_COMMENT}", re.DOTALL)
 FOR = re.compile(r"for(?![\w-])")
+# hcl2's own terminal ends a heredoc by `\s*`, which also matches newlines: 20 KB of blank lines
+# took it more than a second, and the time grew with the square of the size.
 HEREDOC_STOP = re.compile(
     rf"^[^\S\n]*+({_NAME})[^\S\n]*+(?=\n)|\$\$\{{|%%\{{|\$\{{|%\{{", re.MULTILINE
 )
-"""A line that holds one word (group 1), as the last line of a heredoc does, or something that
-begins with `${` or `%{`, doubled or not."""
+"""A line with one word (group 1), as the last line of a heredoc has it, or `${` or `%{`, doubled
+or not."""
 
 NEXT_ITEM = re.compile(r"\n(?=[^\W\d])")
+"""Where scanning goes on after an error: a name in the first column begins an item."""
 UNINDENTED_ITEM = re.compile(
     r'^[^\W\d][\w-]*+(?:(?:[ \t]++"[^"\n]*+")*[ \t]*+\{[ \t]*+\r?$|[ \t]*+=[ \t])', re.MULTILINE
 )
 MISWRITTEN_HEREDOC = re.compile(r"<<-?[ \t]*+[\"']?([\w-]++)[^\n]*+")
-# As git writes them: seven of one mark at the beginning of a line, then a blank or its end.
+"""The first line of a heredoc with blanks or quotes around the marker, as a shell allows them."""
+# As git writes them: seven times one character at the start of a line, then a blank or the end.
 CONFLICT = re.compile(r"(?:<{7}|>{7}|={7}|\|{7})(?=[ \r\n]|\Z)")

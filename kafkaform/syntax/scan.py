@@ -1,7 +1,8 @@
-"""Text to tokens: lossless, in linear time, with every newline judged by its surroundings.
+"""Cut a text into tokens, without loss and in linear time.
 
-A stack of frames says what the text means at each offset: code inside braces (newlines count),
-code inside parentheses, brackets or `${ }` (they do not), or literal text of a string or heredoc.
+A stack of frames says what the text means at each offset: code inside braces, where newlines count;
+code inside parentheses, brackets or `${ }`, where they do not; or the literal text of a string or
+heredoc.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice
+
+from msgspec import Struct, field
 
 from ..core.diagnostics import Diagnostic
 from . import complaints, limits, patterns
@@ -21,10 +24,16 @@ from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, Sca
 
 
 def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | None = None) -> Scan:
-    """root: BODY for a file, EXPRESSION for one expression, BARE for a template; start, end: of
-    a part, in which no block is passed over."""
-    stamper = Stamper(source.text, begin=start, active=root is Frame.BODY and end is None)
-    scanner = _Scanner(source, root, stamper, len(source.text) if end is None else end)
+    """The tokens of a text, or of the part from `start` to `end`.
+
+    root: BODY for a file, EXPRESSION for one expression, BARE for a template. Blocks that repeat
+    others are passed over (see `stamps`), but not in a part of a text.
+    """
+    stamper = Stamper(source.text)
+    if root is not Frame.BODY or end is not None:
+        stamper.patience = 0
+    at, until = stamper.pass_over(start), len(source.text) if end is None else end
+    scanner = _Scanner(source, root, stamper, until, at, [_OpenFrame(root, 0)])
     scanner.run()
     ends, broken = scanner.item_ends, frozenset(scanner.broken)
     return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.found)
@@ -37,42 +46,45 @@ _FOR_FRAMES = frozenset({Frame.BRACKET, Frame.FOR_OBJECT, Frame.DIRECTIVE})
 _LITERAL = frozenset({Frame.QUOTED, Frame.HEREDOC, Frame.BARE})
 _TEMPLATE_FRAMES = frozenset({Frame.INTERPOLATION, Frame.DIRECTIVE})
 _ONE_LINE = _TEMPLATE_FRAMES | {Frame.QUOTED, Frame.PAREN, Frame.BRACKET}
-"""What an unclosed string takes along when it began on the same line."""
+"""Frames that end together with an unclosed string if they began on its line."""
 
 _token: Callable[[tuple[str, int, int, Source]], Token] = partial(tuple.__new__, Token)
-"""Half as slow as to call Token: texts have many."""
+"""Twice as fast as a call of Token, and a text has hundreds of thousands of tokens."""
 
 
-class _OpenFrame:
-    """in_value: within a body, `=` was seen on this line, so that `{` opens an object;
-    marker: of a heredoc."""
+class _OpenFrame(Struct, eq=False):
+    """What is open at an offset, such as a bracket or a string."""
 
-    __slots__ = ("frame", "in_value", "marker", "start")
-
-    def __init__(self, frame: Frame, start: int, marker: str = "") -> None:
-        self.frame = frame
-        self.start = start
-        self.marker = marker
-        self.in_value = False
+    frame: Frame
+    start: int
+    marker: str = ""
+    """The word that ends a heredoc."""
+    in_value: bool = False
+    """In a body: `=` was seen on this line, so a `{` opens an object and not a block."""
 
 
-class _Scanner:
-    """until: the offset to stop at; at: the one to go on from; last: type of the last token that
-    is not trivia."""
+class _Scanner(Struct, eq=False):
+    """The state of a scan."""
 
-    def __init__(self, source: Source, root: Frame, stamper: Stamper, until: int) -> None:
-        self.source = source
-        self.root = root
-        self.stamper = stamper
-        self.until = until
-        self.at = stamper.at
-        self.last = ""
-        self.mistakes = 0
-        self.tokens: list[Token] = []
-        self.item_ends: list[int] = []
-        self.broken: set[int] = set()
-        self.faults: list[Diagnostic] = []
-        self.frames = [_OpenFrame(root, 0)]
+    source: Source
+    root: Frame
+    stamper: Stamper
+    until: int
+    """The offset to stop at."""
+    at: int
+    """The offset to go on from."""
+    frames: list[_OpenFrame]
+    """What is open, the innermost last."""
+    last: str = ""
+    """The type of the last token that is not trivia."""
+    mistakes: int = 0
+    """How many errors there were, also those that are not reported."""
+    tokens: list[Token] = field(default_factory=list)
+    item_ends: list[int] = field(default_factory=list)
+    """For each top-level item, the index behind its last token."""
+    broken: set[int] = field(default_factory=set)
+    """Indexes of items with an error."""
+    faults: list[Diagnostic] = field(default_factory=list)
 
     def run(self) -> None:
         size = self.until
@@ -88,7 +100,8 @@ class _Scanner:
     # -- code
 
     def scan_code(self) -> None:
-        """Tokens of code, up to a string with parts, a heredoc or the end of `${ }`."""
+        """Scan code up to a string with parts, a heredoc or the end of `${ }`."""
+        # The hot loop: all but punctuation with a meaning becomes a token at once, without a call.
         text, source, tokens = self.source.text, self.source, self.tokens
         room = limits.TOKENS + 1 - len(tokens)
         for found in islice(patterns.CODE.finditer(text, self.at, self.until), room):
@@ -110,23 +123,26 @@ class _Scanner:
                 if self.at != end or self.frames[-1].frame in _LITERAL or kind == "bad":
                     return
                 continue
+            elif kind == "end":  # only blanks were left
+                return
             tokens.append(_token((kind, start, self.at, source)))
             self.last = kind
 
     def _choose_type(self, word: str) -> str:
-        """The type of a word that is a keyword where it is not part of a reference or key."""
+        """The type of a word that can be a keyword."""
+        # HCL has no reserved words: `x.for`, `if = 1` and `{ endif = 1 }` are names.
         plain = self.last == "DOT" or (word in _LEADING_ONLY and not self._is_leading(word))
         return "NAME" if plain else KEYWORDS[word]
 
     def _is_leading(self, word: str) -> bool:
-        """Whether a keyword that only counts first in its brackets stands first here."""
+        """Whether the word stands first in brackets of a kind in which it is a keyword."""
         frame = self.frames[-1].frame
         if self.last not in _LEADS:
             return False
         return frame in _FOR_FRAMES if word == "for" else frame is Frame.DIRECTIVE
 
     def _split_bad_name(self, start: int, text: str) -> None:
-        """Keep the good part of a name, complain about its first bad character."""
+        """Keep the valid part of a name, and report its first invalid character."""
         good = 0
         while ("a" * bool(good) + text[good]).replace("-", "_").isidentifier():
             good += 1
@@ -168,6 +184,7 @@ class _Scanner:
     def open(self, start: int, end: int) -> None:
         mark = self.source.text[start]
         type_, frame = OPENERS[mark]
+        # Newlines count in a block and not in an object, so the scanner has to know which it is.
         if mark == "{":
             top = self.frames[-1]
             if top.frame is Frame.BODY and not top.in_value:
@@ -207,10 +224,8 @@ class _Scanner:
         else:
             self.bad(start, end)
 
-    def end(self, start: int, end: int) -> None:
-        """Only blanks were left."""
-
     def bad(self, start: int, end: int) -> None:
+        """Report a character at which no token begins."""
         text = self.source.text
         if text.startswith("/*", start):
             self._stop(start, complaints.UNCLOSED_COMMENT)
@@ -223,12 +238,13 @@ class _Scanner:
             self._report_fault(start, end, complaints.make_unexpected(text[start]))
 
     def _is_conflict(self, start: int) -> bool:
-        """A line that git writes where two versions differ."""
+        """Whether git wrote the line to mark a merge conflict."""
         first = start == 0 or self.source.text[start - 1] == "\n"
         return first and bool(patterns.CONFLICT.match(self.source.text, start))
 
     def _skip_heredoc(self, start: int) -> None:
-        """Go on after the text of a heredoc whose first line is wrong, if its end is there."""
+        """Go on behind a heredoc whose first line is wrong."""
+        # Otherwise each line of its text would be reported as an error of its own.
         self.at = start + 2
         opener = patterns.MISWRITTEN_HEREDOC.match(self.source.text, start)
         if opener and len(opener.group(1)) <= limits.EXCERPT_CHARACTERS:
@@ -251,6 +267,8 @@ class _Scanner:
             self._end_unclosed_string(self.frames[-1].start)
 
     def _end_unclosed_string(self, start: int) -> None:
+        """Report the string, and close what its line has left open, so that the next line is
+        read as if nothing had happened."""
         self._report_fault(start, self.at, complaints.UNCLOSED_STRING)
         self.at = self._find_line_end(self.at)
         line_start = self.source.text.rfind("\n", 0, start) + 1
@@ -271,6 +289,7 @@ class _Scanner:
     def scan_heredoc_text(self) -> None:
         opened = self.frames[-1]
         for found in patterns.HEREDOC_STOP.finditer(self.source.text, self.at):
+            # `$${` and `%%{` stand for themselves, and so does a line with another word.
             if found.group() in ("$${", "%%{") or found.group(1) not in (None, opened.marker):
                 continue
             self._emit_literal(found.start())
@@ -318,7 +337,7 @@ class _Scanner:
         return len(self.source.text) if end < 0 else end
 
     def _report_fault(self, start: int, end: int, complaint: Complaint) -> None:
-        """Reported unless the line before or this one already had the same error."""
+        """Report an error, unless this line or the line before had the same one."""
         self.broken.add(len(self.item_ends))
         self.mistakes += 1
         found = make_fault(self.source, start, end, *complaint)
@@ -327,18 +346,19 @@ class _Scanner:
             self.faults.append(found)
 
     def _report_bracket_fault(self, start: int, end: int, complaint: Complaint) -> None:
-        """Reported unless an earlier error in the item may have hidden the other bracket."""
+        """Report a bracket error, unless an earlier error in the item may have hidden the other
+        bracket."""
         if len(self.item_ends) not in self.broken:
             self._report_fault(start, end, complaint)
 
     def _stop(self, start: int, complaint: Complaint) -> None:
-        """An error after which nothing that follows can be told apart."""
+        """Report an error after which the rest of the text cannot be understood."""
         self._report_fault(start, self._find_line_end(start), complaint)
         self.at = len(self.source.text)
         del self.frames[1:]
 
     def _resume(self) -> None:
-        """Go on at the next line that begins in the first column, as items do."""
+        """Go on at the next line that begins in the first column, as top-level items do."""
         found = patterns.NEXT_ITEM.search(self.source.text, self.at)
         self.at = found.end() if found else len(self.source.text)
         del self.frames[1:]
@@ -347,14 +367,16 @@ class _Scanner:
         self.item_ends.append(len(self.tokens))
 
     def _finish(self) -> None:
+        """Report what the text leaves open, and end the last item."""
         top = self.frames[-1]
         if top.frame is Frame.QUOTED or top.frame is Frame.HEREDOC:
-            _STEPS[top.frame](self)
+            _STEPS[top.frame](self)  # reports it
         elif len(self.frames) > 1:
             opener = self._get_opener(top)
             after = self._find_line_end(top.start)
             complaint = complaints.make_unclosed(self.source, top.frame, opener, after)
             self._report_bracket_fault(top.start, top.start + len(opener), complaint)
+        # A last line without a newline is complete, too: the grammar gets the newline it needs.
         if self.root is Frame.BODY and self.last not in ("", "NL_OR_COMMENT"):
             self._emit("NL_OR_COMMENT", self.at, self.at)
             self.item_ends.append(len(self.tokens))
@@ -374,5 +396,5 @@ _STEPS: Mapping[Frame, Callable[[_Scanner], None]] = {
 _CODE_STEPS: Mapping[str, Callable[[_Scanner, int, int], None]] = {
     name: getattr(_Scanner, name)
     for name in patterns.CODE.groupindex
-    if name.islower() and name != "mark"
+    if name.islower() and name not in ("mark", "end")
 }

@@ -1,4 +1,4 @@
-"""One configuration text and the way from offsets to lines, columns and excerpts."""
+"""One configuration text, and how its offsets become lines, columns and excerpts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .limits import EXCERPT_CHARACTERS
 
 _SECRET_NAMES = r"(?:password|passphrase|secret|token|credential|jaas|private_?key)"
 _SECRET_WORD = re.compile(_SECRET_NAMES)
+# The first pattern is fast and finds few lines; only those are matched with the second one.
 _SECRET_LINE = re.compile(rf"(?i)^(.*?{_SECRET_NAMES}[\w.\"-]*\s*[=:]\s*)\S.*")
 
 
@@ -21,14 +22,16 @@ def _encode_text(text: str) -> bytes:
 
 
 class Source:
-    """text: decoded, without a byte order mark; lead: bytes of the mark that was cut off;
-    line: the number of the first line (the console counts on from earlier input)."""
+    """A configuration text and its name. Nodes refer to it instead of copying their text."""
 
     def __init__(self, file: str, text: str, lead: int = 0, line: int = 1) -> None:
         self.file = file
         self.text = text
+        """Decoded, without a byte order mark."""
         self._lead = lead
+        """How many bytes of a byte order mark were cut off."""
         self._first_line = line
+        """The number of the first line; the console counts on from earlier input."""
 
     def __repr__(self) -> str:
         return f"Source({self.file})"
@@ -40,6 +43,7 @@ class Source:
 
     @cached_property
     def _start_bytes(self) -> array[int]:
+        """The same in bytes of UTF-8, for the `byte` of diagnostics in JSON."""
         if self.text.isascii():
             return self._starts
         sizes = (len(_encode_text(line)) + 1 for line in self.text.split("\n"))
@@ -60,8 +64,11 @@ class Source:
         return index + self._first_line, offset - begin + 1, self._lead + begin_byte + size
 
     def excerpt(self, offset: int) -> str | None:
-        """The line at `offset`, cut when very long, what follows `password =` and the like
-        hidden; None when the cut would remove the place itself."""
+        """The line at `offset`, for a message.
+
+        A very long line is cut; None if the cut would remove the place itself. What follows
+        `password =` and similar names is hidden.
+        """
         begin = self._starts[bisect_right(self._starts, offset) - 1]
         if offset - begin > EXCERPT_CHARACTERS:
             return None

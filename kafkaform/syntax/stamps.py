@@ -1,8 +1,10 @@
-"""Blocks that repeat an earlier one but for plain words and numbers, as generators write them.
+"""Recognise blocks that repeat an earlier one except for plain words and numbers.
 
-Such a block is neither scanned nor parsed. Its text equals an earlier one's but for words that are
-plain (no quotes, escapes, `$` or `%`), so they cannot end a string or begin a template, and the two
-have the same tokens. What the words stand for is settled by the nodes of the earlier block.
+Generated configurations consist of thousands of such blocks. They are neither scanned nor parsed,
+so reading and evaluating ten thousand of them takes a third of the time. The text of such a block
+equals that of an earlier one except for words that are plain: without quotes, escapes, `$` or `%`,
+so that they cannot end a string or begin a template. Both blocks therefore have the same tokens,
+and the nodes of the earlier block say what the words of the later one stand for.
 """
 
 from __future__ import annotations
@@ -11,24 +13,25 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from .nodes import Block, Body, Index, Label, Lit, Node, ObjectItem, Slot
+from .nodes import Block, Body, Expression, Index, Label, Lit, Node, ObjectItem, Slot
 from .source import Source
 
 Word: TypeAlias = str | int
 
 _BEGIN, _END = 'resource "', "\n}\n"
 _LONGEST = 20_000
-"""Characters of a block that is worth the look."""
+"""Characters of the longest block that is considered."""
 _STENCILS = 16
-"""Shapes that are tried, the last used one first."""
+"""Shapes that are tried for each block, the last used one first."""
 _ROOM = 40_000
-"""Characters of all blocks that become patterns in a file; each costs 6 microseconds."""
+"""Characters of all blocks of a file that become patterns; compiling takes 6 microseconds each."""
 _PATIENCE = 200
-"""After so many blocks that repeat nothing a file is taken for handwritten."""
+"""After so many blocks that repeat nothing, the file counts as handwritten."""
 
-_PLAIN = r"[ !#&-\[\]-~]"
+_PLAIN = r"[ !#&-\[\]-~]"  # printable ASCII without " $ % and backslash
 _STRING, _NUMBER = rf"{_PLAIN}{{1,1000}}", r"\d{1,15}"
 _WORDS = re.compile(
     rf'((?<=[\s(\[,=]"){_STRING}(?=")(?!"[ \t]*=(?!=))'  # a string that is no key
@@ -39,45 +42,40 @@ _WORDS = re.compile(
 _BLANK = re.compile(r"\s*")
 
 
-class Stencil:
-    """first: where the block stands that is parsed; numbers: which of the words are numbers;
-    pattern: matches a block of the shape, with a group for each word."""
+class Stencil(Struct, eq=False):
+    """The text that blocks of one shape have in common."""
 
-    __slots__ = ("first", "numbers", "pattern")
-
-    def __init__(self, first: int, numbers: tuple[bool, ...], pattern: re.Pattern[str]) -> None:
-        self.first = first
-        self.numbers = numbers
-        self.pattern = pattern
+    first: int
+    """The offset of the block that is parsed."""
+    numbers: tuple[bool, ...]
+    """For each word, whether it is a number."""
+    pattern: re.Pattern[str]
+    """Matches a block of the shape, with a group for each word."""
 
 
 Stamp: TypeAlias = tuple[Stencil, int, int, tuple[str, ...]]
-"""A block that was passed over: what it repeats, its offsets, its words."""
+"""A block that was passed over: its shape, its start and end, its words."""
 
 
-class Stamper:
-    """Looks, at the beginning of each top-level item, whether it can be passed over.
+class Stamper(Struct, eq=False):
+    """Decides at the beginning of each top-level item whether the scanner can pass it over."""
 
-    at: where the scanner begins; found: what was passed over; seen: what is left of a block
-    without its words -> where the first of them is; candidate: the block that the scanner is in,
-    as (start, end, what is left); patience: 0 for a text in which nothing is passed over; room:
-    what is left of _ROOM.
-    """
-
-    __slots__ = ("at", "candidate", "found", "patience", "room", "seen", "stencils", "text")
-
-    def __init__(self, text: str, begin: int, active: bool) -> None:
-        self.text = text
-        self.found: list[Stamp] = []
-        self.seen: dict[tuple[str, ...], int] = {}
-        self.stencils: list[Stencil] = []
-        self.candidate: tuple[int, int, tuple[str, ...]] | None = None
-        self.patience = _PATIENCE if active else 0
-        self.room = _ROOM
-        self.at = self.pass_over(begin)
+    text: str
+    patience: int = _PATIENCE
+    """How many more blocks may repeat nothing; 0 for a text in which nothing is passed over."""
+    found: list[Stamp] = field(default_factory=list)
+    """The blocks that were passed over."""
+    seen: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """What is left of a scanned block without its words -> the offset of the block."""
+    stencils: list[Stencil] = field(default_factory=list)
+    """The shapes that are tried, the last used one first."""
+    candidate: tuple[int, int, tuple[str, ...]] | None = None
+    """The block that is being scanned: its start, its end, and what is left without its words."""
+    room: int = _ROOM
+    """What is left of _ROOM."""
 
     def pass_over(self, at: int) -> int:
-        """The offset behind all blocks from `at` on that repeat earlier ones."""
+        """The offset behind all blocks that follow at `at` and repeat earlier ones."""
         while self.patience > 0:
             begin = _BLANK.match(self.text, at).end()  # type: ignore[union-attr]  # always matches
             if not self.text.startswith(_BEGIN, begin):
@@ -89,12 +87,15 @@ class Stamper:
         return at
 
     def note_item(self, end: int) -> None:
-        """An item was scanned that ends there: if it is the candidate, others may repeat it."""
+        """Note that an item was scanned which ends there."""
+        # Only a block that the scanner has seen as one whole item can be repeated: its text could
+        # also be a part of something else, such as a heredoc.
         if self.candidate is not None and self.candidate[1] == end:
             self.seen[self.candidate[2]] = self.candidate[0]
         self.candidate = None
 
     def _match_block(self, begin: int) -> int | None:
+        """The end of the block that begins there, if it repeats an earlier one."""
         for stencil in self.stencils:
             match = stencil.pattern.match(self.text, begin)
             if match is not None:
@@ -103,12 +104,12 @@ class Stamper:
         if close < 0:
             return None
         end = close + 2
-        kind = self.text.find('"', begin + len(_BEGIN))  # the type stays as it is
+        kind = self.text.find('"', begin + len(_BEGIN))  # the type is part of the shape
         pieces = _WORDS.split(self.text[kind:end])
         pieces[0] = self.text[begin:kind] + pieces[0]
         fixed = tuple(pieces[::2])
         first = self.seen.get(fixed)
-        if first is None:
+        if first is None:  # the first block of its shape
             self.candidate = (begin, end, fixed)
             self.patience -= 1
             return None
@@ -130,7 +131,8 @@ class Stamper:
 
 
 def _make_stencil(first: int, pieces: list[str]) -> Stencil:
-    """pieces: fixed texts and words in turn, of a later block of the shape."""
+    """The stencil of a shape. pieces: the fixed texts and the words of a block, in turn."""
+    # Digits in quotes, or behind a `}` of a template, are text.
     numbers = tuple(
         word[0].isdigit() and not before.endswith(('"', "}"))
         for before, word in zip(pieces[::2], pieces[1::2], strict=False)
@@ -146,27 +148,26 @@ def _make_stencil(first: int, pieces: list[str]) -> Stencil:
 
 
 Parse: TypeAlias = Callable[[Source, int, int], Block]
-"""Parses the block that stands between two offsets, known to have no fault."""
+"""Parses the block between two offsets, which is known to have no fault."""
 
 
-class StencilShape:
-    """block: the one that was parsed; pattern: a copy of it whose constants are slots, in the
-    order of the words. The first word is the name, the last label of the block."""
+class StencilShape(Struct, frozen=True, eq=False):
+    """What the blocks of one shape have in common. The first word is the name of the block."""
 
-    __slots__ = ("block", "parse", "pattern")
-
-    def __init__(self, block: Block, pattern: Block, parse: Parse) -> None:
-        self.block = block
-        self.pattern = pattern
-        self.parse = parse
+    block: Block
+    """The block that was parsed."""
+    pattern: Block
+    """A copy of it with slots in the place of the constants, in the order of the words."""
+    parse: Parse
 
 
 class Stamped(Block, frozen=True):
-    """A block that was passed over; whoever asks for its body gets it parsed. words: in the order
-    of the slots of its shape. In the place of its body stands that of the shape."""
+    """A block that was passed over. Its body is parsed when it is asked for."""
 
+    # The field `body` of Block has the body of the shape; the property below hides it.
     shape: StencilShape
     words: tuple[Word, ...]
+    """In the order of the slots of the shape."""
     _parsed: Body | None = None
 
     @property  # type: ignore[misc]  # parsed when asked for
@@ -177,10 +178,13 @@ class Stamped(Block, frozen=True):
         force_setattr(self, "_parsed", body)
         return body
 
-    # Both are the same in all blocks of a shape, so the body is not parsed for them.
+    # Most questions are about arguments and blocks that no block of the shape has. The shape
+    # answers these, because parsing the body would undo what passing over the block gained.
 
-    def has_argument(self, name: str) -> bool:
-        return name in self.shape.block.body.attributes
+    def get_argument(self, name: str) -> Expression | None:
+        if name not in self.shape.block.body.attributes:
+            return None
+        return self.body.attributes[name].value
 
     def list_blocks(self, kind: str) -> tuple[Block, ...]:
         return ()  # no block with blocks is passed over
@@ -189,6 +193,7 @@ class Stamped(Block, frozen=True):
 def stamp_block(source: Source, stamp: Stamp, shape: StencilShape) -> Stamped:
     """The block of a stamp."""
     stencil, begin, end, texts = stamp
+    # The name is the first word, so everything before it is at the same distance from the start.
     first, moved = shape.block, begin - shape.block.start
     kind, name = first.labels
     text = texts[0]
@@ -204,9 +209,11 @@ def stamp_block(source: Source, stamp: Stamp, shape: StencilShape) -> Stamped:
 
 
 def make_shape(stencil: Stencil, block: Block, parse: Parse) -> StencilShape | None:
-    """What the blocks of a stencil have in common, if each of its words is a constant (no key
-    or index) of the block, or its name."""
+    """The shape of a stencil; None if one of its words is not a constant of the block or its
+    name, such as a key, an index or a part of a comment."""
     match = stencil.pattern.match(block.source.text, block.start)
+    # A `~` changes the text beside it, so a word would not be what the string says. A `#` in a
+    # string, nested blocks and instances are rare in generated files; they take the usual way.
     if match is None or "~" in match.group() or block.body.blocks or len(block.labels) != 2:
         return None
     if any(name in block.body.attributes for name in ("for_each", "count")):
@@ -227,7 +234,8 @@ def make_shape(stencil: Stencil, block: Block, parse: Parse) -> StencilShape | N
 
 
 def _swap_constants(node: Any, slots: Mapping[tuple[int, int], int], swapped: set[int]) -> Any:
-    """The node with slots in the place of constants; the same node if it has none."""
+    """The node with slots in the place of constants; the same node if it has none. slots: span of
+    a word -> its number; swapped: gets the numbers of the words that were found."""
     if isinstance(node, tuple):
         made = tuple(_swap_constants(part, slots, swapped) for part in node)
         return made if any(new is not old for new, old in zip(made, node, strict=True)) else node
@@ -239,6 +247,7 @@ def _swap_constants(node: Any, slots: Mapping[tuple[int, int], int], swapped: se
         return Slot(node.source, node.start, node.end, number)
     if not isinstance(node, Node):
         return node
+    # Keys and indexes say which names exist, so they must be the same in all blocks of a shape.
     kept = "key" if isinstance(node, ObjectItem | Index) else ""
     parts = [(name, getattr(node, name)) for name in node.__struct_fields__]
     values = [

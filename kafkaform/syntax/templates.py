@@ -1,4 +1,4 @@
-"""The text between quotes or heredoc markers: decoding, trimming, unindenting, directives."""
+"""Read the text between quotes or heredoc markers: decode, trim, unindent, nest directives."""
 
 from __future__ import annotations
 
@@ -19,29 +19,34 @@ from .tokens import Token
 
 
 class Hole(NamedTuple):
-    """`${ expression }`; trim: what `~` asks for on the left and on the right."""
+    """`${ expression }`."""
 
     start: int
     end: int
     trim: tuple[bool, bool]
+    """Whether there is a `~` on the left and on the right."""
     expression: Expression
 
 
 class Directive(NamedTuple):
-    """`%{ word … }`; names: loop variables of a `for`, key first."""
+    """`%{ word … }`."""
 
     start: int
     end: int
     trim: tuple[bool, bool]
+    """Whether there is a `~` on the left and on the right."""
     word: str
     expression: Expression | None = None
     names: tuple[str, ...] = ()
+    """The variables of a `for`, the key first."""
 
 
 Part: TypeAlias = Token | Hole | Directive
 
 
 class _Text(Struct):
+    """Literal text, which is still changed: decoded, trimmed, unindented."""
+
     start: int
     end: int
     value: str
@@ -51,34 +56,39 @@ _Piece: TypeAlias = _Text | Hole | Directive
 
 
 class TemplateSpan(NamedTuple):
-    """Where the whole template lies, marks included."""
+    """The place of a whole template, quotes or heredoc markers included."""
 
     source: Source
     start: int
     end: int
 
 
-def make_plain(token: Token) -> Lit:
-    """A quoted string that holds its own text, without escapes or parts."""
-    source, start, end = token.source, token.start, token.end
+def make_plain(parts: Sequence[Token]) -> Lit:
+    """A quoted string that stands for its own text, without escapes or parts; one token."""
+    source, start, end = parts[0].source, parts[0].start, parts[0].end
     return _make_literal(source, start, end, source.text[start + 1 : end - 1])
 
 
 def make_quoted(place: TemplateSpan, parts: Sequence[Part]) -> Lit | Template:
-    """A quoted string; raises SyntaxFault for invalid escapes and stray directives."""
+    """A quoted string. Raises SyntaxFault for invalid escapes and misplaced directives."""
     return _build_template(
         place, [_decode_token(part) if isinstance(part, Token) else part for part in parts]
     )
 
 
 def make_bare(place: TemplateSpan, parts: Sequence[Part], flush: bool = False) -> Lit | Template:
-    """A template without quotes, or a heredoc; flush: of the `<<-` kind."""
+    """A template without quotes, or a heredoc. flush: whether it is a `<<-` heredoc.
+
+    Raises SyntaxFault for misplaced directives.
+    """
+    # Backslashes are ordinary characters here: only quoted strings have escapes.
     return _build_template(place, _split_lines(parts), flush)
 
 
 def _build_template(
     place: TemplateSpan, pieces: list[_Piece], flush: bool = False
 ) -> Lit | Template:
+    # Go's parser trims first, too: what `~` removes no longer counts as indentation.
     _trim_pieces(pieces)
     if flush:
         _unindent_lines(pieces)
@@ -121,6 +131,7 @@ def _decode_token(token: Token) -> _Text:
 
 
 def _is_character(code: int) -> bool:
+    """Whether a code point is a character; halves of surrogate pairs are not."""
     return code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
 
 
@@ -130,13 +141,15 @@ def _make_escape_fault(source: Source, start: int, end: int) -> Diagnostic:
         start,
         end,
         "Invalid escape sequence",
-        'Known are \\n, \\r, \\t, \\", \\\\, \\uNNNN and \\UNNNNNNNN.',
-        "Write \\\\ for a backslash, $${ for ${ and %%{ for %{.",
+        'Valid are \\n, \\r, \\t, \\", \\\\, \\uNNNN and \\UNNNNNNNN.',
+        "Write \\\\ for a backslash, $${ for ${, and %%{ for %{.",
     )
 
 
 def _split_lines(parts: Iterable[Part]) -> list[_Piece]:
-    """Raw text cut after each newline: trimming and unindenting work line by line."""
+    """The raw text, cut behind each newline."""
+    # `~` and `<<-` work line by line in HCL: `${x ~}` removes the blanks behind it and one
+    # newline, but not the indentation of the next line.
     pieces: list[_Piece] = []
     for part in parts:
         if not isinstance(part, Token):
@@ -154,6 +167,7 @@ def _split_lines(parts: Iterable[Part]) -> list[_Piece]:
 
 
 def _trim_pieces(pieces: Sequence[_Piece]) -> None:
+    """Remove the white space that `~` asks for."""
     for index, piece in enumerate(pieces):
         if isinstance(piece, _Text):
             continue
@@ -167,8 +181,9 @@ def _trim_pieces(pieces: Sequence[_Piece]) -> None:
 
 
 def _unindent_lines(pieces: Sequence[_Piece]) -> None:
-    """Take the least indentation of all lines that are not blank from each of them."""
+    """Remove the smallest indentation of all lines that are not blank."""
     leading = [piece for piece in _list_line_starts(pieces) if not _is_blank(piece)]
+    # A line that begins with `${` has no indentation, so nothing can be removed.
     if not all(isinstance(piece, _Text) for piece in leading):
         return
     texts = [piece for piece in leading if isinstance(piece, _Text)]
@@ -207,21 +222,24 @@ def _make_literal(source: Source, start: int, end: int, value: str) -> Lit:
     if len(value) > limits.STRING_CHARACTERS:
         detail = f"It has more than {limits.STRING_CHARACTERS} characters."
         raise SyntaxFault(make_fault(source, start, start + 1, "String too long", detail))
-    # The words of thousands of blocks are few, so each is kept once.
+    # Thousands of blocks consist of few different words, so each word is kept in memory once.
     return Lit(source, start, end, intern(value if value.isascii() else normalize("NFC", value)))
 
 
 class _OpenBody(Struct):
-    """A body that is being filled; directive: None for the template itself."""
+    """A body that is being filled."""
 
     directive: Directive | None
+    """The `if` or `for` that opened it; None for the template itself."""
     parts: list[Expression]
     other: Directive | None = None
+    """The `else`, if it was found."""
     then: Template | None = None
+    """The body before the `else`."""
 
 
 class _Assembly:
-    """Flat pieces to nested bodies, with a stack of what is open."""
+    """Nests the bodies of directives, with a stack of those that are open."""
 
     def __init__(self, place: TemplateSpan, pieces: Sequence[_Piece]) -> None:
         self._place = place
@@ -243,7 +261,7 @@ class _Assembly:
         if len(self._open) > 1:
             unclosed = self._open[-1].directive
             assert unclosed is not None
-            raise self._make_stray_fault(unclosed, f"No %{{ end{unclosed.word} }} closes it.")
+            raise self._make_stray_fault(unclosed, f"There is no %{{ end{unclosed.word} }}.")
         unwraps = len(self._pieces) == 1 and isinstance(self._pieces[0], Hole)
         place = self._place
         return Template(place.source, place.start, place.end, tuple(self._open[0].parts), unwraps)
@@ -260,20 +278,21 @@ class _Assembly:
         self._open.append(_OpenBody(directive, []))
         if len(self._open) > limits.NESTING:
             raise self._make_stray_fault(
-                directive, f"More than {limits.NESTING} lie inside each other."
+                directive, f"More than {limits.NESTING} directives are nested in each other."
             )
 
     def start_otherwise(self, directive: Directive) -> None:
         top = self._open[-1]
         if top.directive is None or top.directive.word != "if" or top.other:
             raise self._make_stray_fault(
-                directive, "It belongs once between %{ if } and %{ endif }."
+                directive, "It can stand once between %{ if } and %{ endif }."
             )
         top.then = self._make_body(top.directive.end, directive.start)
         top.other = directive
         top.parts = []
 
     def end_if(self, directive: Directive) -> None:
+        # Without an `else`, the body that was filled last is the first one.
         top, opener, condition = self._check_closer("if", directive)
         otherwise = self._make_body((top.other or directive).start, directive.start)
         if top.then is None:

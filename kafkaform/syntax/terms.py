@@ -1,4 +1,4 @@
-"""Grammar functions for terms, references and operators: parts to expression nodes."""
+"""Build the nodes of expressions: terms, references and operators."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def make_number(parts: Parts) -> nodes.Lit:
 
 
 def parse_exact(digits: str) -> int | Decimal | None:
-    """The number that the digits spell; None if it is too long."""
+    """The number that the digits spell, exactly; None if it is too long."""
+    # Never a float: HCL's numbers have 512 bits, and 0.1 + 0.2 has to be 0.3.
     if len(digits) > limits.NUMBER_CHARACTERS:
         return None
     if digits.lstrip("-").isdigit():
@@ -56,12 +57,8 @@ def parse_exact(digits: str) -> int | Decimal | None:
 
 
 def make_number_fault(source: Source, start: int, end: int) -> Diagnostic:
-    detail = f"Numbers have at most {limits.NUMBER_EXPONENT} digits."
+    detail = f"A number can have {limits.NUMBER_EXPONENT} digits."
     return make_fault(source, start, end, "Number too long", detail)
-
-
-def make_plain_string(parts: Parts) -> nodes.Lit:
-    return templates.make_plain(parts[0])
 
 
 def make_quoted_string(parts: Parts) -> nodes.Lit | nodes.Template:
@@ -85,13 +82,15 @@ def make_object(parts: Parts) -> nodes.Object:
 def _check_elements(parts: Parts, items: Parts) -> tuple[Any, ...]:
     if len(items) > limits.COLLECTION_ELEMENTS:
         source, start, _ = get_span(parts)
-        detail = f"It has more than {limits.COLLECTION_ELEMENTS} elements."
+        detail = f"It has more than {limits.COLLECTION_ELEMENTS:,} elements."
         raise SyntaxFault(make_fault(source, start, start + 1, "Collection too large", detail))
     return tuple(items)
 
 
 def make_object_item(parts: Parts) -> nodes.ObjectItem:
     key, _, value = parts
+    # A bare word is a name, also if a variable of a `for` is called so. A dotted word is refused:
+    # Go's parser does the same, because readers take it for either of two things.
     if isinstance(key, nodes.Root):
         key = nodes.Lit(key.source, key.start, key.end, key.name)
     elif isinstance(key, nodes.Index | nodes.LegacyIndex):
@@ -101,14 +100,15 @@ def make_object_item(parts: Parts) -> nodes.ObjectItem:
                 key.start,
                 key.end,
                 "Ambiguous key",
-                "This can be read as a name with dots or as a reference.",
-                'Quote it ("a.b") for a name; put it in parentheses for a reference.',
+                "It could be a name with dots or a reference.",
+                'Put a name in quotes ("a.b"), and a reference in parentheses.',
             )
         )
     return nodes.ObjectItem(key.source, key.start, value.end, key, value)
 
 
 def make_call(parts: Parts) -> nodes.Call:
+    # name :: name ( arguments )
     paren = next(i for i, part in enumerate(parts) if is_token(part, "LPAR"))
     args, expand = parts[paren + 1] if len(parts) > paren + 2 else ((), False)
     source, start, end = get_span(parts)
@@ -132,6 +132,7 @@ def make_index(parts: Parts) -> Expression:
 
 
 def make_legacy_index(parts: Parts) -> Expression:
+    """`x.0`, which Terraform 0.11 and older used for `x[0]`."""
     digits = make_number(parts[2:])
     return _follow_term(parts[0], nodes.LegacyIndex, digits.end, digits.value)
 
@@ -158,9 +159,9 @@ def _make_splat(parts: Parts, kind: type[_Splat]) -> Expression:
 def _follow_term(
     target: Expression, kind: Callable[..., Expression], end: int, *rest: Any
 ) -> Expression:
-    """A step after a term; steps after a splat belong inside it, to each of its elements.
+    """The node of a step behind a term. kind: makes it from its place, its target and the rest.
 
-    kind: makes the node from its place, its target and the rest.
+    A step behind a splat applies to each of its elements, so it becomes part of the splat.
     """
     if not isinstance(target, _SPLATS):
         return kind(target.source, target.start, end, target, *rest)
@@ -178,6 +179,8 @@ def _follow_term(
 
 
 def _can_follow(splat: _Splat, step: Callable[..., Expression]) -> bool:
+    """Whether a step behind a splat applies to its elements: every step behind `[*]`, but only
+    `.name` and `.0` behind `.*`."""
     if isinstance(splat, nodes.FullSplat):
         return True
     if step is nodes.AttrSplat:
@@ -196,7 +199,7 @@ def make_too_deep_fault(node: Expression) -> SyntaxFault:
             node.start + 1,
             "Nested too deeply",
             f"An expression has more than {limits.NESTING} levels.",
-            "Name parts of it as locals.",
+            "Move parts of it into local values.",
         )
     )
 
@@ -208,11 +211,14 @@ _LEVELS: Mapping[str, int] = {
     for level, operators in enumerate(("||", "&&", "== !=", "< > <= >=", "+ -", "* / %"))
     for operator in operators.split()
 }
+"""How closely an operator binds; a higher level binds closer."""
 
 
 def make_operation(parts: Parts) -> Expression:
-    """Operand, operator, operand, … as a tree: higher levels bind closer, equal ones from the
+    """The tree of a chain: operand, operator, operand, … Operators of one level associate to the
     left."""
+    # Operator precedence is here and not in the grammar: six levels of rules for each operand
+    # would make the tables larger and parsing slower.
     values: list[Expression] = [parts[0]]
     waiting: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The words and marks of a text, and the tables that name them."""
+"""The tokens of a text, and the tables of their types."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from .stamps import Stamp
 
 
 class Token(NamedTuple):
-    """type: a terminal of the grammar, or one of TRIVIA; offsets into source.text."""
+    """A word, a punctuation mark, or a piece of literal text."""
 
     type: str
+    """A terminal of the grammar, or one of TRIVIA."""
     start: int
     end: int
+    """Offsets into source.text."""
     source: Source
 
     @property
@@ -25,13 +27,14 @@ class Token(NamedTuple):
 
 
 TRIVIA = frozenset({"COMMENT", "BREAK"})
-"""Comments, and newlines that do not count."""
+"""Tokens that the parser does not see: comments, and newlines that do not count."""
 
 
 class Frame(Enum):
-    """What surrounds an offset; it decides what the text there means."""
+    """What surrounds a place in the text. It decides what the text there means."""
 
-    __hash__ = object.__hash__  # that of Enum is written in Python, and asked for at every newline
+    # Enum's own hash is a Python function, and the scanner would call it for every newline.
+    __hash__ = object.__hash__
 
     BODY = "body"
     OBJECT = "object"
@@ -47,15 +50,17 @@ class Frame(Enum):
 
 
 class Scan(NamedTuple):
-    """tokens: with trivia, in order; item_ends: for each top-level item the index after its
-    last token; broken: indexes of items with a lexical error, which `faults` explains; stamps:
-    blocks that were passed over."""
+    """The result of a scan."""
 
     tokens: list[Token]
+    """In order, with TRIVIA."""
     item_ends: list[int]
+    """For each top-level item, the index behind its last token."""
     broken: frozenset[int]
+    """Indexes of items with a lexical error, which `faults` explains."""
     faults: list[Diagnostic]
     stamps: list[Stamp]
+    """Blocks that were passed over."""
 
 
 OPERATORS: Mapping[str, str] = {

@@ -1,7 +1,7 @@
-"""Values to HCL text that reads back as the same values; what `import` writes.
+"""Write values as HCL text that reads back as the same values, for `import`.
 
-Every string is quoted with `${`, `%{`, quotes, backslashes and control characters escaped, so
-that no value can become code.
+In every string, `${`, `%{`, quotes, backslashes and control characters are escaped, so that no
+value of a live system can become code.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .format import format_text
 from .tokens import KEYWORDS
 
 _LINE = 80
-"""Lists longer than this, written out, get a line per element."""
+"""A list that is longer than this on one line gets a line for each element."""
 
 
 class Code(Struct, frozen=True):
-    """An expression that is text already, such as a reference: `var.prefix`."""
+    """An expression that is already text, such as the reference `var.prefix`."""
 
     text: str
 
@@ -32,41 +32,45 @@ Writable: TypeAlias = Value | Code
 
 
 class NewBlock(Struct, frozen=True):
-    """attributes: names in the order to write them; None is left out. labels: any strings."""
+    """A block to write."""
 
     type: str
     labels: tuple[str, ...] = ()
+    """Any strings; they are quoted."""
     attributes: Mapping[str, Writable] = field(default_factory=dict)
+    """In the order to write them; an attribute with the value None is left out."""
     blocks: tuple[NewBlock, ...] = ()
 
 
 def write_blocks(blocks: Iterable[NewBlock]) -> str:
-    """The blocks as formatted text, an empty line between them.
+    """The blocks as formatted text, with an empty line between them.
 
-    Raises ValueError for a type or attribute name that is no identifier, or a number that is
-    not finite.
+    Raises ValueError for a type or attribute name that is not an identifier, and for a number that
+    is not finite.
     """
     return format_text("\n".join("\n".join(_render_block(block)) + "\n" for block in blocks))
 
 
 def write_value(value: Writable) -> str:
-    """One value as formatted text, over several lines where it is a map or a long list; keys of
-    maps sorted."""
+    """One value as formatted text, on several lines if it is a map or a long list. Keys are
+    sorted."""
     return format_text(f"x = {_render_value(value)}\n").removeprefix("x = ").removesuffix("\n")
 
 
 def quote_string(text: str) -> str:
-    """The text as a quoted string; readers normalise it to NFC."""
+    """The text as a quoted string."""
+    # What reads it normalises it to NFC, so a text in another form comes back changed.
     return f'"{_ESCAPED.sub(_escape_character, text)}"'
 
 
 def is_identifier(text: str) -> bool:
-    """Whether the text can stand without quotes as a name or key, whatever the place."""
+    """Whether the text can be a name or key without quotes in every place."""
     return bool(_IDENTIFIER.fullmatch(text)) and text not in KEYWORDS
 
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-# The last: a command of build logs (`core.text.foreign`), wherever it stands in a line.
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  # ASCII only, though HCL allows more
+# The last alternative is a command to the logs of build servers (see `core.text.foreign`), which
+# obey it wherever it stands in a line.
 _ESCAPED = re.compile(r'["\\]|[$%](?=\{)|[^\x20-\x7e]|(?<=#)#(?=\w*\[)')
 _SHORT: Mapping[str, str] = {
     '"': '\\"',

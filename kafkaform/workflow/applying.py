@@ -1,5 +1,5 @@
-"""An apply from lock to unlock: recover → plan or load → approve → look again → dry-run → send →
-verify. Architecture §4 in order, each step a call."""
+"""Run an apply from lock to unlock: recover → plan or load → approve → look again → dry run →
+send → verify. The order is that of architecture §4."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def run_apply(
 ) -> Applied:
     """Run one apply, from lock to unlock.
 
-    Raises the KafkaformError that its exit code stands for. Where something may have been sent,
-    its `applied` says what became of it. What `progress` raises after that is raised in the end.
+    Raises the KafkaformError that the exit code stands for. If something can have been sent, its
+    `applied` says what the result was. What `progress` raises after that is raised at the end.
     """
     announce = Announcer(progress)
     with keep_secrets(space.known):
@@ -106,8 +106,8 @@ def run_apply(
 
 
 def _error_of(applied: Applied, ask: ApplyRequest) -> KafkaformError | None:
-    """What a run ends with that was not stopped before it sent, None if all that was asked for is
-    done: what went wrong while sending, a rule that does not hold, or something left out."""
+    """The error of a run that was not stopped before it sent: a request that failed, a rule that
+    does not hold, or a change that was left out. None if everything that was asked for is done."""
     error = applied.report.make_error(ask.again) if applied.report is not None else None
     if error is None and has_errors(applied.diagnostics):
         told = applied.diagnostics
@@ -126,8 +126,8 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
     refuse_old_token(ask.expect)
     if not (ask.approve or ask.expect or ask.confirm):
         raise UsageError(
-            "nobody is asked to approve the plan; nothing was sent",
-            "Give a callback that approves it, or the approval of a plan that was reviewed.",
+            "no approval was given or can be asked for, so nothing was applied",
+            "Give a callback that approves the plan, or the approval of a reviewed plan.",
         )
     run = make_run_id()
     info = make_lock_info(run, ask.command, render_time(space.clock.now()), space.actor)
@@ -142,9 +142,11 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
         before = loaded.state or make_first_state(space.sink)
         found = read_log(space.sink, loaded.state)
         refuse_lost_state(loaded.state, found, space)
+        # A first state gets its lineage here; plans are still made without it (`Scene.planned`).
         lineage = before.lineage or str(uuid.uuid4())
         state = replace(before, lineage=lineage, kafkaform_version=VERSION)
         journal = open_journal(space.sink, space.clock, run, state, found, lease, space.actor)
+        # A crash can leave half a line at the end of the log: a record after it is unreadable.
         journal.mend()
         owed = find_owed_in(space.sink, found)
         ledger = Ledger(space.backend, journal, state, loaded.version, owed.open)
@@ -159,7 +161,7 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
 
 
 def _announce_waiting(space: Workspace, ask: ApplyRequest, announce: Announcer) -> None:
-    """Who waits for a lock should know, and for whom."""
+    """Say whose lock the run is waiting for."""
     holder = space.backend.holder() if ask.lock_timeout > 0 else None
     if holder is not None:
         announce(Message(f"Waiting up to {ask.lock_timeout:g} s for the lock of {holder}"))
@@ -175,6 +177,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     if plan.idle:
         broken = _save_live_state(scene, chosen)
         return Applied(plan, scene.ledger.state, run, diagnostics=broken)
+    # Only after the approval, which can take hours, so that nothing stale is sent.
     how = _get_approval(scene, plan)
     _look_again(scene, plan, chosen.done)
     secrets = resolve_secrets(
@@ -183,6 +186,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     refuse_exposed(plan)
     verdicts = _dry_run(scene, plan, chosen.done)
     _record_begin(scene, plan, how, verdicts)
+    # From here on a signal does not end the process: the batch in flight gets its outcome first.
     with scene.stop.listening():
         mark.over = scene.announce.sending = True
         job = ApplyRun(
@@ -208,7 +212,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
 
 
 def _get_approval(scene: Scene, plan: Plan) -> str:
-    """How the plan was approved. Raises if it was not."""
+    """How the plan was approved. Raises KafkaformError if it was not."""
     ask = scene.ask
     if ask.expect:
         return "expect"
@@ -222,7 +226,7 @@ def _get_approval(scene: Scene, plan: Plan) -> str:
 
 
 def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> None:
-    """Raises KafkaformError unless exactly the systems of the plan are named. words: for them."""
+    """Raises KafkaformError unless exactly the systems of the plan are named."""
     scopes = {item.facts.scope_id for item in plan.instances.values()}
     if scopes != set(confirm):
         raise KafkaformError(
@@ -233,11 +237,14 @@ def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> No
 
 
 def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
-    """Freshness, proof of ownership for deletes, and the provider's review, on a fresh world."""
+    """Read the touched objects again, and check freshness, the proof of ownership for deletes, and
+    the provider's review."""
     state, sessions = scene.ledger.state, scene.sessions
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
-    if scene.ask.make is None:  # who named the object himself needs no record of it
+    # A state can be forged or restored from a backup, so a delete needs a record of the log that
+    # the object is ours. `alter` needs none: its user named the object.
+    if scene.ask.make is None:
         refuse_unproven_removals(
             todo,
             state,
@@ -256,8 +263,8 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
 
 
 def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
-    """Raises Blocked for a change that the plan did not know to be blocked, and PlanRefused for
-    one that would take more rights than the plan shows."""
+    """Raises Blocked for a change that has become blocked since the plan, and PlanRefused for one
+    that would take more rights than the plan shows."""
     new = [c for c, old in zip(again, before, strict=True) if c.blocked and not old.blocked]
     if new:
         raise Blocked(
@@ -281,15 +288,15 @@ def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
 
 
 def _dry_run(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Mapping[str, Verdict]:
-    """Pass 1: rights of all steps, then every step with nothing before it. One refusal, and
-    nothing is sent."""
+    """The first pass of the dry run: the rights of all steps, then every step that depends on no
+    other. If one is refused, nothing is sent."""
     verdicts = run_first_pass(plan, done, scene.sessions, scene.space.clock, scene.announce)
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
     return verdicts
 
 
 def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) -> None:
-    """Who, what and why, durable together, before the first intent."""
+    """Record who applies what, and how it was approved, before the first intent."""
     scopes = {name: item.facts.scope_id for name, item in plan.instances.items()}
     digests = [digest_change(c, scopes[c.identity.instance], plan.lineage) for c in plan.effective]
     begin = make_run_begin_body(
@@ -303,6 +310,7 @@ def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Ver
     )
     data = to_data(plan)
     assert isinstance(data, FrozenMap)  # a plan is a dataclass
+    # One durable write: recovery needs the plan of every intent, and its approval.
     scene.ledger.journal.write_all(
         [
             (RecordKind.RUN_BEGIN, begin),
@@ -317,7 +325,8 @@ def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Ver
 
 
 def _verify_report(scene: Scene, job: ApplyRun, report: Report) -> Report:
-    """The report, with what some node does not show yet."""
+    """The report, with the changes that some node does not show yet."""
+    # An object with a step that failed cannot be as planned, so it is not waited for.
     good = {r.change.identity for r in report.results if r.outcome.status is OutcomeStatus.APPLIED}
     bad = {
         r.change.identity for r in report.results if r.outcome.status is not OutcomeStatus.APPLIED
@@ -344,13 +353,14 @@ def _verify_report(scene: Scene, job: ApplyRun, report: Report) -> Report:
 
 
 def _record_end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnostics]:
-    """Outputs, the end of the run, and the state anchored at it; the report, and the rules that do
-    not hold. Whoever lost the lock writes nothing any more, and outputs of another system are
-    nobody's."""
+    """Record the outputs and the end of the run, and save the state anchored there. Returns the
+    report, and the rules that do not hold."""
+    # Another run may have the lock by now: a write of this one would corrupt its log.
     if isinstance(report.stopped, Locked):
         return report, ()
     broken: Diagnostics = ()
     try:
+        # Outputs that another system answered must not replace those of ours.
         if not isinstance(report.stopped, OtherSystem):
             broken = _save_live_state(scene, chosen)
     except OtherSystem as error:
@@ -363,15 +373,17 @@ def _record_end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, D
 
 
 def _save_live_state(scene: Scene, chosen: Chosen) -> Diagnostics:
-    """The state of what needs no change: rows as they are live today, and outputs."""
+    """Save the rows of unchanged objects as they are live, and the outputs. Returns the rules that
+    do not hold."""
     if chosen.made_now:
         scene.ledger.refresh_rows(chosen.plan.changes)
     return _save_outputs(scene, chosen.plan)
 
 
 def _save_outputs(scene: Scene, plan: Plan) -> Diagnostics:
-    """Outputs and rules are evaluated with what is there now, if the configuration is the
-    plan's; what the plan has not told yet."""
+    """Evaluate outputs and rules with what is live now, and save the outputs. Returns the rules
+    that do not hold and that the plan did not name."""
+    # The outputs of a saved plan's configuration are unknown if the folder has changed since.
     if scene.space.desired.digest != plan.configuration:
         return ()
     settled = scene.space.configuration.evaluate_settled(scene.space.desired, scene.sessions)

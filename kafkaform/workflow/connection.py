@@ -1,5 +1,5 @@
-"""Connections to one cluster: the provider instance of a configuration, or one that the words of
-Kafka's own tools describe (a bootstrap server, properties of the Java client).
+"""Resolve the connection to one cluster: a provider instance of a configuration, or the options of
+Kafka's own tools (a bootstrap server, properties of the Java client).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REFERENCE = re.compile(r"(env):([A-Za-z_]\w*)|(file):(.+)", re.ASCII | re.DOTAL
 
 
 class ConnectionInputs(PartialRepr, frozen=True):
-    """How a command was told to connect. Never shown: properties may hold passwords."""
+    """The flags that say how to connect. Properties are never shown, they can contain passwords."""
 
     _unshown = frozenset({"client_property", "inputs"})
 
@@ -42,21 +42,22 @@ class ConnectionInputs(PartialRepr, frozen=True):
 
     @property
     def direct(self) -> bool:
-        """True if the cluster is named without a configuration."""
+        """Whether flags name the cluster, without a configuration."""
         named = self.bootstrap_server is not None or self.command_config is not None
         return named or bool(self.client_property)
 
 
 class Connection(PartialRepr, frozen=True):
-    """One provider instance, and how to reach it. secrets: what references in the settings stand
-    for; configuration: where the settings come from, None if the command line gives them."""
+    """One provider instance, and how to reach it."""
 
     _unshown = frozenset({"secrets"})
 
     provider: Provider
     settings: ProviderConfig
     secrets: Secrets
+    """The values of the references in the settings."""
     configuration: Configuration | None = None
+    """Where the settings come from, None if the command line gives them."""
 
     @property
     def instance(self) -> str:
@@ -71,10 +72,10 @@ class Connection(PartialRepr, frozen=True):
 
 
 def resolve_configured(inputs: ConnectionInputs) -> Connection:
-    """The provider instance of the folder's configuration. Raises UsageError,
+    """Resolve the provider instance of the folder's configuration. Raises UsageError,
     ConfigurationError."""
-    registry, folder = Registry(), Path.cwd()
-    configuration = read_configuration(folder, inputs.inputs, registry)
+    folder = Path.cwd()
+    configuration = read_configuration(folder, inputs.inputs)
     if not configuration.tree.configuration and not read_folder(find_root(folder), folder):
         raise UsageError(
             "there is no configuration here, and no cluster is named",
@@ -90,11 +91,13 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
     from ..apply.secrets import find_references, resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
     secrets = resolve_secrets(find_references(settings.config), configuration.find_secret)
-    return Connection(registry.load(settings.name), settings, secrets, configuration)
+    provider = configuration.registry.load(settings.name)
+    return Connection(provider, settings, secrets, configuration)
 
 
 def _choose_instance(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:
-    """The Kafka cluster that is meant: the commands that connect so know no other system."""
+    """Choose the Kafka cluster. Raises UsageError if there is none, or more than one."""
+    # Only commands for Kafka connect so; providers of other systems are passed over.
     clusters = {name: block for name, block in providers.items() if block.name == KAFKA}
     listed = ", ".join(sorted(clusters))
     if wanted is not None:
@@ -125,7 +128,7 @@ def _choose_instance(providers: Mapping[str, ProviderConfig], wanted: str | None
 def resolve_direct(
     inputs: ConnectionInputs, environment: Mapping[str, str]
 ) -> tuple[Connection, Diagnostics]:
-    """The connection that flags alone describe, and warnings. Raises UsageError,
+    """Resolve the connection that flags alone describe; also returns warnings. Raises UsageError,
     ConfigurationError with every fault."""
     given = {item.key: item for item in (*_read_file(inputs.command_config), *_read_flags(inputs))}
     values: dict[str, str] = {}
@@ -135,7 +138,8 @@ def resolve_direct(
             values[key] = item.value
             continue
         values[key], more = _read_secret(item, environment)
-        remember_secret(values[key])  # what holds a password is as secret as the password
+        # A JAAS line that contains a password is as secret as the password.
+        remember_secret(values[key])
         faults += more
     block, secrets, found = java.read_provider_block(values)
     faults += [_make_diagnostic(fault, given.get(fault.key)) for fault in found]
@@ -168,7 +172,7 @@ def _read_file(path: Path | None) -> tuple[Property, ...]:
 
 
 def _read_flags(inputs: ConnectionInputs) -> Iterator[Property]:
-    """What stands on the command line: weakest first."""
+    """The properties of the command line, the weakest first."""
     for text in inputs.client_property:
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
@@ -192,8 +196,8 @@ def _check_server(server: str) -> None:
 
 
 def _read_secret(item: Property, environment: Mapping[str, str]) -> tuple[str, Diagnostics]:
-    """The text of a secret property, and what is wrong: in a file it may stand itself, on the
-    command line, which all users of the computer see, only a reference to it."""
+    """The value of a secret property, and its faults."""
+    # `ps` shows the command line to all users of the computer, so there it must be a reference.
     match = _REFERENCE.fullmatch(item.value)
     if match is None:
         return item.value, () if item.place else (_make_visible_fault(item),)
@@ -203,8 +207,8 @@ def _read_secret(item: Property, environment: Mapping[str, str]) -> tuple[str, D
 
 
 def _read_line(path: Path) -> str | None:
-    """The content of a file that holds one secret, without the line's end; None if there is
-    none to be read."""
+    """The content of a file with one secret, without the end of its line; None if the file cannot
+    be read."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(MAX_FILE_BYTES + 1)
@@ -235,7 +239,7 @@ def _make_missing_fault(item: Property, source: str, name: str) -> Diagnostic:
 
 
 def _make_diagnostic(fault: java.PropertyFault, item: Property | None) -> Diagnostic:
-    """The fault at its place in the file, without the value."""
+    """The diagnostic of a fault, with the place in the file and without the value."""
     place = item.place if item else None
     return Diagnostic(
         fault.severity,

@@ -1,5 +1,5 @@
-"""All that `kafkaform` exports to programs (docs/library.md): its functions, and what they take,
-give and raise."""
+"""Everything that `kafkaform` exports to programs (docs/library.md): functions, and the types that
+they take, return and raise."""
 
 from ..apply.again import Again
 from ..apply.recover import Recovered

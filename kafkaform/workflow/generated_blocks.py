@@ -1,8 +1,8 @@
-"""Live objects as configuration: what `import --all` writes, from what sessions read.
+"""Write live objects as configuration, for `import --all`. Pure: the same objects, the same text.
 
-Pure. Objects whose blocks would say the same but for names and numbers share one block with
-`for_each`; what defines an object comes from its type's schema and key, so that a new type needs
-nothing here. Same objects, same text.
+Objects whose blocks would differ only in names and numbers share one block with `for_each`. What
+identifies an object follows from the schema and the key of its type, so a new type needs no code
+here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from decimal import Decimal
 from msgspec import Struct, field
 
 from ..core.address import Address
-from ..core.resource import Identity
-from ..core.schema import ObjectSchema
+from ..core.resource import Facts, Identity, Observed
+from ..core.schema import AttributeSchema, ObjectSchema
 from ..core.value import FrozenMap, SecretRef, Value
 from ..provider.contract import ResourceType
 from ..syntax.write import (
@@ -34,8 +34,8 @@ from ..syntax.write import (
 NAMING: Mapping[str, tuple[str, ...]] = {
     "kafka_acl": ("acl_principal", "acl_operation", "resource_type", "resource_name"),
 }
-"""Attributes in the order in which they make a name; blocks are grouped by the first. A type that
-is not here is named by what its key is made of, in the schema's order."""
+"""The attributes that make a name, in order; blocks are grouped by the first. The name of any other
+type is made of the attributes in its key, in the order of the schema."""
 SECRET = "Nobody can read the {attribute}: put it into {name}. It is sent when {version} changes."
 _SEPARATORS = "._-/ "
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -43,24 +43,67 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_]+")
 
 
 class UndeclaredObject(Struct, frozen=True):
-    """A live object without a block. arguments: what its block has to say, nothing that is a
-    default; id: what an import block calls it, None if it has no such name."""
+    """A live object without a block."""
 
     identity: Identity
     arguments: FrozenMap
+    """The arguments of its block, without defaults."""
     id: str | None
+    """Its id for an import block, None if such a block cannot name it."""
 
 
 class TakenNames(Struct, frozen=True):
-    """What is taken: block names by type, names of locals, environment variables."""
+    """The names that are in use already."""
 
     blocks: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Resource type -> the names of its blocks."""
     locals: set[str] = field(default_factory=set)
+    """The names of locals."""
     secrets: set[str] = field(default_factory=set)
+    """The environment variables of secrets."""
+
+
+PLACEHOLDER = SecretRef("env", "")
+"""Stands for a secret, which nobody can read from the system."""
+
+
+def choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
+    """The fewest arguments that declare the object: no defaults, nothing that the system sets, and
+    of two arguments that exclude each other the one that leaves more to the system."""
+    live = kind.written(item.attributes) if kind.written else item.attributes
+    schema = kind.schema
+    given = {
+        name: live[name]
+        for name, attribute in schema.attributes.items()
+        if _is_needed(live.get(name), attribute)
+    }
+    for one, other in schema.conflicts:
+        if one in given and other in given:
+            del given[one]
+    secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
+    told = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **given})
+    return told.with_items(_select_own_entries(told, item, kind, facts))
+
+
+def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
+    nothing = value is None or value == attribute.default or attribute.computed
+    return not nothing and (attribute.required or value != FrozenMap())
+
+
+def _select_own_entries(
+    told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
+) -> dict[str, FrozenMap]:
+    """The maps without the entries that belong to others, because they stay if undeclared."""
+    maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
+    if not maps:
+        return {}
+    bare = fill_defaults(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
+    left = kind.target(bare, item, facts, False)
+    return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
 
 
 def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
-    """As the language hands a block over: every attribute, defaults filled in."""
+    """All attributes of a block as the language evaluates it, with defaults filled in."""
     return FrozenMap(
         {
             name: arguments.get(name, attribute.default)
@@ -71,7 +114,7 @@ def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
 
 
 def render_imports(pairs: Iterable[tuple[Address, str]]) -> str:
-    """Import blocks for objects that the configuration declares already."""
+    """Write import blocks for objects that the configuration declares already."""
     return write_blocks(
         _make_import(_render_reference(address), quote_string(id)) for address, id in pairs
     )
@@ -85,7 +128,7 @@ def _render_reference(address: Address) -> str:
 def generate_blocks(
     found: Sequence[UndeclaredObject], types: Mapping[str, ResourceType], names: TakenNames
 ) -> str:
-    """Blocks for all of these, imports included; `names` is extended by what they are called."""
+    """Write the blocks of all objects, with import blocks. Adds their names to `names`."""
     shapes: dict[tuple[Value, ...], list[UndeclaredObject]] = defaultdict(list)
     for item in sorted(found, key=lambda item: item.identity):
         shapes[_compute_shape(item, types[item.identity.kind].schema)].append(item)
@@ -95,8 +138,9 @@ def generate_blocks(
 
 
 def _compute_shape(item: UndeclaredObject, schema: ObjectSchema) -> tuple[Value, ...]:
-    """What objects must have in common to share a block: everything that is not one text or
-    number, and what the type is grouped by. Each secret has its own block."""
+    """What objects must have in common to share a block: all lists and maps, and the attribute that
+    the type is grouped by."""
+    # An object with a secret gets a block of its own: its reader has to put the secret in.
     first = NAMING.get(item.identity.kind, ("",))[0]
     common: tuple[Value, ...] = tuple(
         (name, value)
@@ -186,7 +230,7 @@ def _render_single(draft: _Draft, names: TakenNames) -> str:
 def _make_argument(
     draft: _Draft, argument: str, value: Value, block: str, names: TakenNames
 ) -> tuple[Writable, str]:
-    """A value with the comment that it needs; a secret is replaced by a place to put it."""
+    """A value and its comment; a secret is replaced by a reference to an environment variable."""
     if not _is_secret(draft.type.schema, argument):
         return value, ""
     name = _make_unique(_make_variable_name(block, argument), names.secrets)
@@ -221,8 +265,8 @@ def _render_group(draft: _Draft, names: TakenNames) -> str:
 
 
 def _choose_labels(draft: _Draft) -> list[str]:
-    """The instance keys: the varying parts of the objects' keys, or the whole keys if those do
-    not tell them apart."""
+    """The instance keys: the varying parts of the objects' keys, or the whole keys if the parts are
+    not unique."""
     parts = [n for n in draft.naming if n in draft.varying]
     labels = [
         " ".join(str(item.arguments[n]) for n in parts if n in item.arguments)
@@ -242,7 +286,7 @@ def _is_label(draft: _Draft, name: str, labels: Sequence[str]) -> bool:
 def _make_shared_value(
     draft: _Draft, name: str, keyed: Collection[str], rest: Sequence[str]
 ) -> Writable:
-    """What the shared block says of an argument."""
+    """The value of an argument in the shared block."""
     if name in keyed:
         return Code("each.key")
     if name not in rest:
@@ -254,7 +298,7 @@ def _make_shared_value(
 
 
 def _render_collection(entries: Mapping[str, UndeclaredObject], rest: Sequence[str]) -> Code:
-    """What `for_each` goes over: a set of names, or a map with what differs."""
+    """The collection for `for_each`: a set of names, or a map with what differs."""
     if not rest:
         return Code("toset([\n" + "".join(f"{quote_string(label)},\n" for label in entries) + "])")
     plain = len(rest) == 1 and all(rest[0] in item.arguments for item in entries.values())
@@ -294,7 +338,8 @@ def _make_imports(
 
 
 def _make_resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) -> NewBlock:
-    """An object that no import block can name is adopted by its own block."""
+    """The block of an object, or of several with `for_each`."""
+    # If no import block can name the object, its own block adopts it.
     instance = draft.items[0].identity.instance
     provider: dict[str, Writable] = {"provider": Code(instance)} if "." in instance else {}
     adopted = any(item.id is None for item in draft.items)
@@ -310,7 +355,7 @@ def _make_import(target: str, id: str, each: Code | None = None) -> NewBlock:
 
 
 def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
-    """What the objects have in common: what their type is grouped by, else how they begin."""
+    """A name for the group: the attribute that the type is grouped by, or the common prefix."""
     first = NAMING.get(draft.kind, ("",))[0]
     if first in draft.given:
         (common,) = _drop_types([str(draft.items[0].arguments[first])])

@@ -1,6 +1,7 @@
-"""`import --all`: what the systems have, the state does not know, and no block declares.
+"""`import --all`: write configuration for live objects that are neither recorded nor declared.
 
-Reads only. What a listing may have left out is said, and never counts as not being there.
+It only reads. If a listing can be incomplete, the result says so; what a listing lacks never counts
+as absent.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from ..core.schema import AttributeSchema
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..language.declare.folder import Tree
 from ..language.declare.top_level import declare_blocks
@@ -29,6 +29,7 @@ from .configuration.evaluation import read_configuration
 from .generated_blocks import (
     TakenNames,
     UndeclaredObject,
+    choose_arguments,
     fill_defaults,
     generate_blocks,
     render_imports,
@@ -40,32 +41,35 @@ PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
 """Type -> the type whose objects hold its objects: it is not listed by itself, and what it
 declares is not declared by the other too."""
 SWITCHED_OFF = frozenset({"SECURITY_DISABLED"})
-"""Faults of a listing that say that the system has no objects of the kind at all."""
-PLACEHOLDER = SecretRef("env", "")
-"""Where a secret has to be, which nobody can read."""
+"""Faults of a listing by which the system has no objects of the kind at all."""
 NAMES_SHOWN = 5
 Thing = tuple[str, str, str]
 """Scope id, type and key: one real object, whichever provider instance leads to it."""
 
 
 class ImportFilter(Struct, frozen=True):
-    """types: none means all; match: globs over keys, none means everything."""
+    """Which objects to import."""
 
     types: tuple[str, ...] = ()
+    """Resource types; all if empty."""
     match: tuple[str, ...] = ()
+    """Globs over the keys; everything if empty."""
 
     def has_match(self, identity: Identity) -> bool:
         return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
 
 
 class Stock(Struct, frozen=True):
-    """found: objects without a block; declared: (address, import id) of those that have one;
-    gaps: what may be missing, for people; failed: a listing did not answer."""
+    """The live objects that the state lacks."""
 
     found: tuple[UndeclaredObject, ...] = ()
+    """Objects without a block."""
     declared: tuple[tuple[Address, str], ...] = ()
+    """The address and the import id of objects that have a block."""
     gaps: tuple[str, ...] = ()
+    """What can be missing, for people."""
     failed: bool = False
+    """A listing did not answer."""
 
     def __add__(self, other: Stock) -> Stock:
         return Stock(
@@ -81,13 +85,16 @@ class Stock(Struct, frozen=True):
 
 
 class GeneratedConfiguration(Struct, frozen=True):
-    """text: HCL with a block for each object and import blocks that take them over; count: of
-    objects; gaps: what may be missing, for people; complete: every listing answered."""
+    """Configuration for live objects."""
 
     text: str
+    """HCL with a block for each object, and import blocks that take the objects over."""
     count: int
+    """The number of objects."""
     gaps: tuple[str, ...]
+    """What can be missing, for people."""
     complete: bool
+    """Every listing answered."""
 
 
 def import_all(
@@ -99,11 +106,12 @@ def import_all(
 ) -> GeneratedConfiguration:
     """Write configuration for every live object that is neither declared nor recorded.
 
-    Changes nothing: what is written takes the objects over with the next apply. types: only these;
-    match: only identity keys that one of these globs fits; name: of the file in faults.
+    It changes nothing: the configuration takes the objects over with the next apply. types: only
+    these resource types; match: only objects whose key one of these globs matches; name: the name
+    of the file in faults.
 
-    Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if what
-    is generated would not say what the clusters have.
+    Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
+    generated configuration differs from the live objects.
     """
     with keep_secrets(workspace.known):
         stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
@@ -115,15 +123,15 @@ def import_all(
 
 
 def read_tree(workspace: Workspace) -> Tree:
-    """The blocks of the folder: a workspace does not keep them."""
+    """Parse the folder again, because a workspace does not keep the blocks."""
     configuration = workspace.configuration
     folder, inputs = configuration.folder, configuration.inputs
-    return read_configuration(folder, inputs, configuration.registry).tree
+    return read_configuration(folder, inputs).tree
 
 
 def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
-    """Everything that every system of the configuration has and the state lacks. Raises
-    UsageError for a type that no provider lists, ConnectError."""
+    """List all live objects that the state lacks. Raises UsageError for a type that no provider
+    lists, ConnectError."""
     _refuse_unknown(space, wanted)
     state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
@@ -142,7 +150,7 @@ def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
 def _find_known(
     space: Workspace, sessions: Mapping[str, Session], recorded: Iterable[Identity]
 ) -> set[Thing]:
-    """What blocks declare and the state records, through whichever instance."""
+    """The real objects that blocks declare or the state records, through whichever instance."""
     ids = {*recorded, *(item.identity for item in space.desired.declared)}
     return {_make_thing(i, sessions[i.instance]) for i in ids if i.instance in sessions}
 
@@ -152,7 +160,7 @@ def _make_thing(identity: Identity, session: Session) -> Thing:
 
 
 def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
-    """The stock as a configuration file beside those that are there."""
+    """Write the stock as one more configuration file of the folder."""
     names = _find_taken_names(tree)
     parts = [
         _render_header(stock),
@@ -163,13 +171,14 @@ def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
 
 
 def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) -> str:
-    """The text, which beside the folder's own files declares just what was found.
+    """Evaluate the generated text together with the folder's files, and return it.
 
-    Raises KafkaformError if it does not: it must not be applied then.
+    Raises KafkaformError if it does not declare exactly what was found.
     """
+    # A wrong generator must not become a plan that changes the live objects.
     file, faults = parse(text.encode(), name)
     tree = replace(own, configuration=(*own.configuration, file))
-    made = replace(space.configuration, tree=tree).evaluate_desired(offline=True)
+    made = replace(space.configuration, tree=tree).evaluate(offline=True).desired
     said = {item.identity: item.attributes for item in made.declared}
     wrong = [
         str(item.identity)
@@ -189,7 +198,7 @@ def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) 
 
 
 def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:
-    """Whether a declared object has these arguments; secrets are placeholders in both."""
+    """Whether a declared object has these arguments. Secrets are placeholders on both sides."""
     return bool(attributes) and all(
         attributes.get(name) == value or _has_secret(attributes.get(name))
         for name, value in arguments.items()
@@ -211,7 +220,7 @@ def _render_header(stock: Stock) -> str:
 
 
 def _find_taken_names(tree: Tree) -> TakenNames:
-    """What the folder's own blocks are called."""
+    """The names of the folder's own blocks and locals."""
     names = TakenNames()
     found, _ = declare_blocks(tree)
     names.locals.update(found.locals)
@@ -241,8 +250,8 @@ def _is_listed(kind: ResourceType) -> bool:
 def _take_instance_stock(
     space: Workspace, session: Session, instance: str, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
-    """The objects that nobody declares or records; `known` is extended by them, since another
-    instance may lead to the same system."""
+    """The objects that are neither declared nor recorded. They are added to `known`, because
+    another instance can lead to the same system."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
@@ -254,7 +263,7 @@ def _take_instance_stock(
 def _take_listed(
     kind: ResourceType, session: Session, known: set[Thing], wanted: ImportFilter
 ) -> Stock:
-    """Those of one kind."""
+    """The objects of one kind."""
     sweep = session.sweep(kind.name, Depth.FULL)
     fault = sweep.coverage.fault
     if fault is not None and fault.code in SWITCHED_OFF:
@@ -285,8 +294,8 @@ def _take_declared(
     recorded: Collection[Identity],
     wanted: ImportFilter,
 ) -> Stock:
-    """Objects that a block declares, are there, and were never recorded: a state that was lost.
-    What an import block of the folder names comes in with the next apply without us."""
+    """The live objects that a block declares and the state lacks, as after a lost state."""
+    # Import blocks of the folder record their objects with the next apply anyway.
     types = space.providers[instance].types
     coming = {block.target for block in space.desired.imports}
     chosen = [
@@ -315,10 +324,11 @@ def _take_declared(
 
 
 def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredObject | str:
-    """The object as its block would say it, or why there is no such block."""
+    """The object with the arguments of its block, or the reason why no block can declare it."""
+    # Proved by the way back: what the arguments mean must be exactly what is live.
     live = kind.canonical(item.attributes, facts)
     try:
-        arguments = _choose_arguments(item, kind, facts)
+        arguments = choose_arguments(item, kind, facts)
         made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
         same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
@@ -331,46 +341,11 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
 
 
 def _find_import_id(identity: Identity, kind: ResourceType) -> str | None:
-    """What an import block calls the object, if its key is a name that such a block can give."""
+    """The id that an import block has for the object, None if it cannot name the object."""
     try:
         return identity.key if kind.import_key(identity.key) == identity.key else None
     except ValueError:
         return None
-
-
-def _choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
-    """The least that a block has to say: no default, nothing that the system sets, and of two
-    arguments that exclude each other the one that leaves more to the system."""
-    live = kind.written(item.attributes) if kind.written else item.attributes
-    schema = kind.schema
-    given = {
-        name: live[name]
-        for name, attribute in schema.attributes.items()
-        if _is_needed(live.get(name), attribute)
-    }
-    for one, other in schema.conflicts:
-        if one in given and other in given:
-            del given[one]
-    secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
-    told = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **given})
-    return told.with_items(_select_own_entries(told, item, kind, facts))
-
-
-def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
-    nothing = value is None or value == attribute.default or attribute.computed
-    return not nothing and (attribute.required or value != FrozenMap())
-
-
-def _select_own_entries(
-    told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
-) -> dict[str, FrozenMap]:
-    """The maps without the entries that stay if nobody declares them: those are others'."""
-    maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
-    if not maps:
-        return {}
-    bare = fill_defaults(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
-    left = kind.target(bare, item, facts, False)
-    return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
 
 
 # ── what may be missing ─────────────────────────────────────────────────────────────────
@@ -389,7 +364,7 @@ def _describe_coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
 
 
 def _describe_unread(sweep: Sweep, session: Session) -> Iterator[str]:
-    """Objects whose names can be seen, but not what they are."""
+    """Objects whose names are listed, but whose attributes cannot be read."""
     if sweep.coverage.kind is CoverageKind.COMPLETE:
         return
     read = {item.identity.key for item in sweep.items}

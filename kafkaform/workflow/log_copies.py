@@ -1,6 +1,6 @@
-"""Copies of the audit log for others: rows for spreadsheets and data frames, records for a topic.
+"""Copy the audit log: as rows for spreadsheets and data frames, and as records to a topic.
 
-A copy proves nothing by itself: the log is the one that `audit verify` checks.
+A copy proves nothing by itself: `audit verify` checks the log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .connection import Connection
 from .stores import Store
 
 LARGEST = 900_000
-"""Bytes of a record that a topic takes whole; its default limit is 1,048,588 with everything."""
+"""The largest record that is published whole, in bytes. The default limit of a topic,
+max.message.bytes, is 1,048,588 for a batch with its headers."""
 STEP = ("instance", "scope_id", "address", "kind", "key", "action", "incarnation", "phase")
 OF_STEP = ("attempt", "outcome", "duration_ms", "plan", "approval", "of_run")
 OF_RECORD = ("lineage", "seq", "time", "run", "actor", "record")
@@ -30,10 +31,10 @@ COLUMNS = (*OF_RECORD, *STEP, *OF_STEP, "error_code", "error", "paths", "hash")
 
 
 def list_rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str, Any]]:
-    """One row a record, all with the same columns: scalars, and `paths` as JSON text. run: only
-    of this one; after: only later records.
+    """One row per record, all with the same columns: scalars, and `paths` as JSON text.
 
-    Raises StorageError at the first record that is not what was written.
+    run: only the records of this run; after: only records with a higher number. Raises
+    StorageError at the first record that was altered.
     """
     for record in _read_records(store):
         if record.seq > after and run in (None, record.run):
@@ -41,7 +42,7 @@ def list_rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str
 
 
 def render_csv(found: Iterator[Mapping[str, Any]]) -> Iterator[str]:
-    """The rows as CSV (RFC 4180), where no cell is a formula."""
+    """The rows as CSV (RFC 4180). No cell is a formula for a spreadsheet."""
     yield _render_csv_line(COLUMNS)
     for row in found:
         yield _render_csv_line(
@@ -50,8 +51,8 @@ def render_csv(found: Iterator[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def publish_log(store: Store, connection: Connection, topic: str) -> tuple[PublishResult, int]:
-    """Copy what the topic lacks; where it stands, and how many records were too large, of which
-    it has everything but their bodies. Raises KafkaformError."""
+    """Copy the records that the topic lacks. Returns where the topic stands, and how many records
+    were published without their bodies because they are too large. Raises KafkaformError."""
     lineage = next((str(r.body.get("lineage")) for r in _read_records(store)), None)
     if lineage is None:
         raise UsageError(f"{store.sink.location}: there is no log yet")
@@ -69,7 +70,7 @@ def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Publi
 
 
 def _read_records(store: Store) -> Iterator[Record]:
-    """All of them, checked, the state's anchor included."""
+    """All records, each checked, also against the head that the state is anchored at."""
     state = store.backend.load().state
     return read_records(
         store.sink.lines(), store.sink.location, state.audit_head if state else None
@@ -104,6 +105,7 @@ def _make_entry(record: Record, cut: list[int]) -> NumberedRecord:
     line = encode(record)
     if len(line) <= LARGEST:
         return NumberedRecord(record.seq, line)
+    # It keeps the hash of the whole record, so that the chain of hashes in the topic has no gap.
     cut.append(record.seq)
     short = {"lineage": record.body.get("lineage"), "omitted_bytes": len(line)}
     whole = {"seq": record.seq, "time": record.time, "run": record.run, "actor": record.actor}

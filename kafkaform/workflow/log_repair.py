@@ -1,4 +1,4 @@
-"""`audit mend`: a log that two runs have written to at the same time can be used again."""
+"""`audit mend`: repair a log that two runs have written to at the same time."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ COMMAND = "audit mend"
 
 
 class Mended(Struct, frozen=True):
-    """others: the records of the branches that were appended, as they were; first: the number of
-    the first one now; kept: the file that has the log as it was."""
+    """The result of a repair."""
 
     others: tuple[Record, ...]
+    """The records of the other branches, as they were before they were appended."""
     first: int
+    """The new number of the first of them."""
     kept: str
+    """The file that has the log as it was."""
 
 
 def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
-    """Make one chain of a log that has branches; None if it has none, and is sound.
+    """Make one chain of a log that has branches; returns None if the log is sound.
 
-    Raises StorageError for a log that is damaged otherwise, Locked.
+    Raises StorageError for a log that is damaged in another way, Locked.
     """
     run = make_run_id()
     info = make_lock_info(run, COMMAND, render_time(clock.now()))
@@ -44,6 +46,7 @@ def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
         if verify_log(store.sink.lines(), anchor).ok:
             return None
         fork = find_fork(store.sink.lines(), store.sink.location, anchor)
+        # In a store a record is an object that nobody can overwrite, so no log there has branches.
         if fork is None or not isinstance(store.sink, LocalSink):
             raise StorageError(
                 f"{store.sink.location}: what is wrong with it is not that two runs wrote to it",
@@ -58,13 +61,14 @@ def _mend_fork(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -
     plans = _find_plans(sink, fork, {get_run(record) for record in others})
     kept = sink.keep_whole(f"forked-{fork.begin}")
     joined = rejoin_branches(fork, plans, others, kept, time=time, run=run, actor=find_actor())
+    # Whoever took the lock over in the meantime may be appending to the file that is replaced.
     lease.ensure(0.0)
     sink.replace_whole(chain(_read_staying(sink, fork), (encode(record) for record in joined)))
     return Mended(others, fork.head.seq + 2 + len(plans), kept.file)
 
 
 def _find_plans(sink: LocalSink, fork: Fork, runs: Collection[str]) -> list[Record]:
-    """The plans of these runs that are recorded in the branch that stays."""
+    """The plans of these runs that are in the branch that stays."""
     staying = compress(sink.lines(), fork.stays)
     found = (parse_record(line, sink.location) for line in staying if _is_plan(line))
     return [record for record in found if record.run in runs]

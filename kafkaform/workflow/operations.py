@@ -1,7 +1,7 @@
 """The operations that change something: apply, destroy, import one object.
 
-Each takes the lock, makes or checks its plan, has it approved, looks again at all that it touches,
-does a dry run, and records every request before it leaves.
+Each takes the lock, makes or checks its plan, has it approved, reads everything that it touches
+once more, does a dry run, and records every request before it sends it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from .run import Applied, ApplyRequest, Approve
 from .workspace import Workspace
 
 CALLER = Range("command line", 1, 1, 1, 1)
-"""The place of an import block that nobody wrote."""
+"""The place of an import block that a command stands for."""
 REPEATED = "the same"
+"""How errors name the call that a program repeats; a command line names itself."""
 
 
 def apply_changes(
@@ -46,7 +47,7 @@ def apply_changes(
     stop: Stop | None = None,
     again: Again | None = None,
 ) -> Applied:
-    """Send what a plan says, exactly that, and verify it.
+    """Send exactly what a plan says, and verify it.
 
     plan: apply this one; without it, one is made from `options` under the lock. approve: called
     with the plan before anything is sent; only True approves. approved_by: what the log says of
@@ -57,8 +58,8 @@ def apply_changes(
     lock. progress: called with events (`RunEvent`). stop: lets another thread end the run in good
     order. again: how errors name the way to go on.
 
-    Raises KafkaformError; its `applied` is not None where something may have been sent:
-    AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for something that was left out. Raised
+    Raises KafkaformError. Its `applied` is not None if something can have been sent:
+    AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for a change that was left out. Raised
     before that: UsageError, ConfigurationError, ConnectError, DryRunRefused, PlanRefused, Locked,
     Blocked, StorageError.
     """
@@ -98,8 +99,8 @@ def destroy(
 ) -> Applied:
     """Delete everything that the state owns and that is not protected.
 
-    confirm: the scope ids of exactly the systems that lose something, in the place of `approve`.
-    All else is as in `apply_changes`.
+    confirm: the scope ids of exactly the systems that lose something, instead of `approve`.
+    Everything else is as in `apply_changes`.
     """
     ask = ApplyRequest(
         replace(options, mode=Mode.DESTROY),
@@ -128,13 +129,13 @@ def import_object(
     stop: Stop | None = None,
     again: Again | None = None,
 ) -> Applied:
-    """Take a live object into the state as it is; nothing of it is changed.
+    """Record a live object in the state as it is, without changing it.
 
-    address: of a declared object; id: what an import block would call the live one, such as its
-    name. Where block and object differ, the next plan shows it. Raises as
-    `apply_changes` does.
+    address: of a declared object; id: the id that an import block would have, such as the name.
+    The next plan shows where block and object differ. Raises as `apply_changes` does.
     """
     target = check_address(address)
+    # It goes the way of an import block, so that both are checked and recorded alike.
     imports = (*workspace.desired.imports, Import(target, id, CALLER))
     workspace = replace(workspace, desired=replace(workspace.desired, imports=imports))
     ask = ApplyRequest(
@@ -150,7 +151,7 @@ def import_object(
 
 
 def check_address(text: str) -> Address:
-    """The address that a text is. Raises UsageError if it is none."""
+    """Parse an address. Raises UsageError."""
     try:
         return parse_address(text)
     except ValueError as error:
@@ -158,5 +159,5 @@ def check_address(text: str) -> Address:
 
 
 def _approve_record(plan: Plan) -> bool:
-    """Who names an object has decided; the plan of an import sends nothing."""
+    """Approve an import: the caller named the object, and the plan sends nothing."""
     return True

@@ -1,5 +1,5 @@
-"""Which plan an apply runs: a saved one, an open run's, or a new one, and never another than the
-approved one (architecture §4.4)."""
+"""Choose the plan that an apply runs: a saved one, the one of an open run, or a new one. It never
+differs from the approved one (architecture §4.4)."""
 
 from __future__ import annotations
 
@@ -34,23 +34,25 @@ NOT_REVIEWED = "What earlier runs owe is left to the next apply: it was not revi
 
 
 def find_resumed_runs(ask: ApplyRequest, found: LogIndex) -> frozenset[str]:
-    """Ids of the runs that this apply goes on with: those of the open run, if its approval is
-    the one that is asked for and still made by today's rules."""
+    """The ids of the runs that this apply continues: those with the approval of the open run, if
+    that approval is asked for."""
     open_run = found.open_run
     if open_run is None or _get_wanted_approval(ask) != open_run.approval:
         return frozenset()
+    # An approval of an earlier version covers less, so nothing more is sent under it.
     if open_run.plan is None or open_run.plan.get("rule") != RULE:
         return frozenset()
     return frozenset(run.run for run in found.runs.values() if run.approval == open_run.approval)
 
 
 def _get_wanted_approval(ask: ApplyRequest) -> str:
-    """The approval that is asked for by name; "" for whatever a new plan has."""
+    """The approval that the plan must have; "" if any will do."""
     return ask.plan.approval if ask.plan else (ask.expect or "").partition(".")[0]
 
 
 def choose_plan(scene: Scene) -> Chosen:
-    """A saved plan, a resumed one, or a new one; with --expect only the reviewed one."""
+    """Choose the saved plan, the plan of an open run, or a new one; with --expect only the reviewed
+    one. Raises PlanRefused if that is impossible."""
     ask, found = scene.ask, scene.found
     if ask.make is not None:
         plan = add_removals(ask.make(scene), scene.space, scene.sessions, found)
@@ -70,6 +72,7 @@ def choose_plan(scene: Scene) -> Chosen:
         scene.announce(Note(f"Resuming run {found.open_run.run}."))
         scene.announce(PlanChosen(plan, found.open_run.run))
         return Chosen(plan, _find_still_done(scene, plan))
+    # A pipeline that is started twice must find its plan applied, and not refused as stale.
     past = found.find_last_run(wanted) if wanted else None
     if past is not None and past.complete:
         plan = saved or _read_recorded_plan(scene, past.run)
@@ -87,6 +90,8 @@ def choose_plan(scene: Scene) -> Chosen:
     )
     if ask.imported is not None:
         plan = record_only(plan)
+    # A setting whose task ended after the review adds a removal, which changes the approval.
+    # The reviewed part is applied without it.
     bare = drop_removals(plan) if plan.removals and ask.expect else plan
     if bare is not plan and ask.expect == bare.token:
         scene.announce(Note(NOT_REVIEWED))
@@ -97,7 +102,7 @@ def choose_plan(scene: Scene) -> Chosen:
 
 
 def refuse_old_token(token: str | None) -> None:
-    """Raises PlanRefused for an approval that names only a part of the configuration's digest."""
+    """Raises PlanRefused for an approval that contains only a part of the configuration digest."""
     if token is not None and re.fullmatch(r"[0-9a-f]{64}\.[0-9a-f]{16}", token):
         raise PlanRefused(
             "this approval is of an earlier version of kafkaform: it names only the first 16 "
@@ -132,7 +137,7 @@ def _list_differences(reviewed: FrozenMap | None, plan: Plan) -> Iterator[str]:
 
 
 def _has_owed(scene: Scene, plan: Plan) -> bool:
-    """True if something that the plan removes is still to be removed."""
+    """Whether something that the plan removes still has to be removed."""
     listed = {(one.identity.instance, one.ticket) for one in plan.removals}
     return bool(listed & scene.ledger.owed)
 
@@ -144,7 +149,7 @@ def _read_recorded_plan(scene: Scene, run: str) -> Plan:
 
 
 def _find_still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:
-    """Applied and started steps of the open run that a fresh reading shows as done or moving."""
+    """The applied and started steps of the open run that a new read confirms, by id."""
     run = scene.found.open_run
     records = run.outcomes.values() if run else ()
     pairs = index_steps(plan)
@@ -153,25 +158,25 @@ def _find_still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:
         for record in records
         if record.body["outcome"] in GOOD and record.body["step"] in pairs
     }
-    # One step at a time: of a change that was interrupted, some steps hold and some do not.
+    # One step at a time: a change that was interrupted is partly done.
     alone = {step_id: _isolate_step(*pairs[step_id]) for step_id in applied}
     readings = _read_changes(scene, alone.values())
     return {s: end for s, end in applied.items() if _is_shown(scene, alone[s], readings)}
 
 
 def _isolate_step(change: Change, step: Step) -> Change:
-    """The change as if this step were all of it; bookkeeping has no step of its own."""
+    """The change with this step only. Adopting and forgetting have no steps."""
     return replace(change, steps=(step,)) if change.steps else change
 
 
 def _is_all_there(scene: Scene, plan: Plan) -> bool:
-    """True if everything that the plan wanted is there."""
+    """Whether the live objects and the state are as the plan wanted them."""
     readings = _read_changes(scene, plan.effective)
     return all(_is_shown(scene, change, readings) for change in plan.effective)
 
 
 def _read_changes(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, Reading]:
-    """Every object that these changes write, read again together."""
+    """Read every object that these changes write, in one read per provider instance."""
     asked: dict[str, set[Identity]] = {}
     for change in changes:
         if change.steps:
@@ -184,6 +189,7 @@ def _read_changes(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, 
 
 
 def _is_shown(scene: Scene, change: Change, readings: Mapping[Identity, Reading]) -> bool:
+    """Whether the state and the live object are as the change wanted them."""
     row = scene.ledger.state.objects.get(change.identity)
     if not change.steps or row is None:
         gone = change.action in (Action.DELETE, Action.FORGET)

@@ -1,4 +1,4 @@
-"""Plans and comments in files that the user names: never through a link, never half written."""
+"""Save plans and review comments in files that the user names, and load plans from them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from ..state.backends import files
 
 
 def save_file(path: Path, data: bytes, *, private: bool) -> None:
-    """Put a file in its place at once; another name of the file that was there keeps the old
-    bytes. private: for this user alone. Raises StorageError for a place that holds something
-    else than a file."""
+    """Replace a file atomically. A hard link to the earlier file keeps the old bytes.
+
+    private: only this user can read it. Raises StorageError, also for a link or a place that is
+    not a regular file.
+    """
     fresh = files.make_temporary_name(path)
     try:
+        # In a shared folder such as /tmp, whoever made the link would choose what is written.
         if path.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if path.exists() and not path.is_file():
@@ -43,15 +46,16 @@ def save_file(path: Path, data: bytes, *, private: bool) -> None:
 
 
 def _get_umask() -> int:
+    # The system tells the mask only to a process that sets it.
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def save_plan(plan: Plan, path: Path | str) -> None:
-    """Save a plan to be applied later, here or elsewhere, in a file for this user alone.
+    """Save a plan in a file that only this user can read, to apply it later.
 
-    Raises StorageError, and ConfigurationError for a plan that a secret stands in.
+    Raises StorageError, and ConfigurationError for a plan that contains a secret.
     """
     refuse_exposed(plan)
     save_file(Path(path), encode(plan), private=True)
@@ -98,10 +102,13 @@ def _make_no_plan_error(path: Path | str, reason: str) -> UsageError:
     )
 
 
-def words_of(plan: Plan, registry: Registry) -> Vocabulary:
-    """The words of the plan's providers; a provider that is not installed here has none."""
+def read_words(plan: Plan) -> Vocabulary:
+    """What the users of the plan's providers call their things. A provider that is not installed
+    here has no words."""
     words: dict[str, Words] = {}
+    registry = Registry()
     for instance in plan.instances:
+        # A plan can be shown where it was not made; renderers then use neutral words.
         with contextlib.suppress(ConfigurationError):
             words[instance] = registry.load(instance.partition(".")[0]).words
     return words

@@ -1,17 +1,15 @@
-"""A plan in the forms in which it is read: text, JSON, and a comment for a review."""
+"""Render a plan as text, as JSON, or as the Markdown comment of a review."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from ..core.redaction import mask_secrets
-from ..core.words import Vocabulary
 from ..plan.model import Plan
-from ..provider.registry import Registry
 from ..render.human import human
 from ..render.jsonplan import to_json
 from ..render.text import render_json
-from .plan_files import words_of
+from .plan_files import read_words
 from .planning import render_apply_command
 
 Form = Literal["text", "json", "markdown"]
@@ -20,10 +18,10 @@ Form = Literal["text", "json", "markdown"]
 def render_plan(
     plan: Plan, form: Form = "text", *, colour: bool = False, width: int = 100, detail: bool = True
 ) -> str:
-    """The plan as people or programs read it; every line is safe to print.
+    """Render a plan for people or programs; every line is safe to print.
 
     form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
-    comment. colour, width in columns, detail (False: one line a change) are for text.
+    comment. colour, width (columns) and detail (False: one line per change) apply to text only.
     """
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
@@ -36,8 +34,3 @@ def render_plan(
     return mask_secrets(
         human(plan, words=read_words(plan), colour=colour, width=width, detail=detail)
     )
-
-
-def read_words(plan: Plan) -> Vocabulary:
-    """What the users of the plan's providers call their things."""
-    return words_of(plan, Registry())

@@ -1,10 +1,9 @@
-"""From a workspace to a plan: load, gather, make. Takes no lock and writes nothing."""
+"""Make the plan of a workspace. Takes no lock and writes nothing."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
@@ -51,7 +50,7 @@ FAIL_ON = {
 """Condition of --fail-on -> what the plan has then."""
 _RISKS = frozenset(RiskKind)
 _ROUNDS = 3
-"""How often a plan is made, if an apply beside it seems to be what blocks it."""
+"""How often a plan is made, if an apply that runs at the same time seems to block it."""
 ROUND = " --exclude goes round one that cannot be read."
 
 
@@ -64,21 +63,38 @@ def plan_changes(
 ) -> Plan:
     """Find out what an apply would change. It only reads, and takes no lock.
 
-    validate: also do the dry run that an apply does first. progress: called with events, at last
-    with a `PlanChosen` and, after a dry run, a `DryRun`.
+    validate: also do the dry run that an apply does first. progress: called with events; the last
+    ones are a `PlanChosen` and, after a dry run, a `DryRun`.
 
-    Raises DryRunRefused naming every step that the dry run refuses, ConfigurationError for faults
-    and for a plan that a secret stands in, UsageError for an option that fits nothing,
+    Raises DryRunRefused with every step that the dry run refuses, ConfigurationError for faults
+    and for a plan that contains a secret, UsageError for an option that matches nothing,
     ConnectError, PlanRefused, StorageError.
     """
     if validate and workspace.configuration.inputs.untrusted:
         raise dry_run_error()
     announce = Announcer(progress)
     with keep_secrets(workspace.known):
-        with _read_only_plan(workspace, options, announce) as (plan, sessions):
-            verdicts = (
-                run_first_pass(plan, (), sessions, workspace.clock, announce) if validate else {}
-            )
+        for left in reversed(range(_ROUNDS)):
+            stored = workspace.backend.load().state
+            state = stored or make_first_state(workspace.sink)
+            found = read_log(workspace.sink, stored)
+            refuse_lost_state(stored, found, workspace)
+            # The log is ahead of the state after a crash: its outcomes count, and an intent
+            # without an outcome is only pending, because its request may have been lost.
+            state = replay_log(found, state).state
+            with open_sessions(workspace, state, found) as sessions:
+                plan = plan_workspace(workspace, sessions, state, found, options, announce)
+                # No lock is held: an apply that runs at the same time creates objects that look
+                # foreign to the state and the log that were read before. Then read all again.
+                blocked = any(change.blocked for change in plan.changes)
+                if left and blocked and read_log(workspace.sink, stored).head != found.head:
+                    continue
+                verdicts = (
+                    run_first_pass(plan, (), sessions, workspace.clock, announce)
+                    if validate
+                    else {}
+                )
+                break
         announce(PlanChosen(plan))
         if validate:
             refuse_dry_run(workspace, plan, verdicts, announce)
@@ -90,35 +106,12 @@ def plan_changes(
 def refuse_dry_run(
     workspace: Workspace, plan: Plan, verdicts: Mapping[str, Verdict], announce: Announcer
 ) -> None:
-    """Tell what the dry run says. Raises ConfigurationError for secrets that are missing,
-    DryRunRefused naming every refused step."""
+    """Announce the result of the dry run. Raises ConfigurationError for missing secrets,
+    DryRunRefused with every refused step."""
     announce(DryRun(plan, verdicts))
     resolve_secrets(find_plan_secrets(plan), workspace.configuration.find_secret)
     refuse_exposed(plan)
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
-
-
-@contextmanager
-def _read_only_plan(
-    space: Workspace, options: Options, report: Reporter
-) -> Iterator[tuple[Plan, Mapping[str, Session]]]:
-    """The plan of the state with what the log tells after it, open intents as pending; and the
-    sessions that it was read by."""
-    for left in reversed(range(_ROUNDS)):
-        stored = space.backend.load().state
-        state = stored or make_first_state(space.sink)
-        found = read_log(space.sink, stored)
-        refuse_lost_state(stored, found, space)
-        if found.unsaved:
-            state = replay_log(found, state).state
-        with open_sessions(space, state, found) as sessions:
-            plan = plan_workspace(space, sessions, state, found, options, report)
-            # What an apply has just created is foreign to a state and a log of before it.
-            blocked = any(change.blocked for change in plan.changes)
-            if left and blocked and read_log(space.sink, stored).head != found.head:
-                continue
-            yield plan, sessions
-            return
 
 
 def plan_workspace(
@@ -129,9 +122,10 @@ def plan_workspace(
     options: Options,
     report: Reporter,
 ) -> Plan:
-    """Read the world and make the plan."""
+    """Read the live objects and make the plan."""
     desired = space.desired
-    _refuse_idle_adopt(desired, options)
+    if options.adopt:
+        _refuse_idle_adopt(desired, options)
     world = read_world(
         sessions,
         desired,
@@ -140,9 +134,18 @@ def plan_workspace(
         settle=_choose_settle_time(space, sessions, found),
         report=report,
     )
-    desired = space.configuration.evaluate_settled(desired, sessions)
+    # Only now is it known what the systems have set, such as ids that outputs show.
+    if desired.settles:
+        desired = space.configuration.evaluate_settled(desired, sessions)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    head = state.audit_head
+    header = PlanHeader(
+        created=render_time(space.clock.now()),
+        kafkaform_version=VERSION,
+        audit_head=f"{head.seq}/{head.hash}" if head else "",
+        display=list_display_settings(space),
+    )
     plan = make_plan(
         desired,
         world,
@@ -151,7 +154,7 @@ def plan_workspace(
         {i: p for i, p in space.providers.items() if i in world},
         Look(sessions, world),
         options,
-        _make_header(space, state),
+        header,
     )
     return add_removals(plan, space, sessions, found)
 
@@ -159,7 +162,8 @@ def plan_workspace(
 def add_removals(
     plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: LogIndex
 ) -> Plan:
-    """The plan, with what earlier runs owe and this one may remove."""
+    """Add what earlier runs have left to remove to the plan."""
+    # Finding out who owes what reads the whole log again, so it is done only if something is open.
     if not found.obligations:
         return plan
     owed = find_owed_in(space.sink, found)
@@ -167,7 +171,7 @@ def add_removals(
 
 
 def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
-    """Raises UsageError for an --adopt that names nothing: a typing error must not go unseen."""
+    """Raises UsageError for an --adopt that matches nothing, because that is a typing error."""
     addresses = [str(item.address) for item in desired.declared]
     for glob in options.adopt:
         if not any(matches(glob, address) for address in addresses):
@@ -180,26 +184,19 @@ def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
 def _choose_settle_time(
     space: Workspace, sessions: Mapping[str, Session], found: LogIndex
 ) -> float:
-    """How long a missing object must stay missing: reads lag for a while after a write."""
+    """How long an object must stay missing before it counts as absent, in seconds."""
+    # Systems apply changes with a delay: for a while after a write, a read can miss the object.
     last = max((parse_time(run.time) for run in found.runs.values()), default=0.0)
     if space.clock.now() - last > SETTLE_WINDOW_SECONDS:
         return 0.0
     return max((session.facts.operation_timeout for session in sessions.values()), default=0.0)
 
 
-def _make_header(space: Workspace, state: State) -> PlanHeader:
-    head = state.audit_head
-    return PlanHeader(
-        created=render_time(space.clock.now()),
-        kafkaform_version=VERSION,
-        audit_head=f"{head.seq}/{head.hash}" if head else "",
-        display=list_display_settings(space),
-    )
-
-
 def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = True) -> None:
-    """Raises Blocked for what stops an apply, and for --fail-on conditions that hold. excludes:
-    the command has --exclude."""
+    """Raises Blocked for changes that stop an apply, and for --fail-on conditions that hold.
+
+    excludes: the command has --exclude.
+    """
     stopping = list(plan.list_blocked(stopping=True))
     unreadable = any(c.blocked and c.blocked.kind is BlockerKind.UNREADABLE for c in stopping)
     around = ROUND if unreadable and excludes else ""
@@ -222,8 +219,8 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = Tr
 
 
 def find_unmet(plan: Plan) -> Blocked | None:
-    """The error for what was asked for and is left out of an apply of the plan, which otherwise
-    goes on without it."""
+    """The error for changes that were asked for and that an apply of the plan leaves out; None if
+    there are none. The apply makes all other changes."""
     left = plan.list_unmet()
     if not left:
         return None
@@ -237,7 +234,7 @@ def find_unmet(plan: Plan) -> Blocked | None:
 
 
 def render_apply_command(plan: Plan) -> str:
-    """What to type to apply exactly this plan after its review, planning flags included."""
+    """The command that applies exactly this plan after its review, with its planning flags."""
     options = plan.options
     words = ["kafkaform", "destroy" if options.mode is Mode.DESTROY else "apply"]
     words += ["--expect", plan.token]

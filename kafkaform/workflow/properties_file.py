@@ -1,7 +1,7 @@
-r"""Java's .properties format, as `java.util.Properties.load` reads it.
+r"""Parse Java's .properties format as `java.util.Properties.load` does.
 
 ISO 8859-1 with \uXXXX; `#` and `!` begin comments; `=`, `:` or blanks end a key; a line that ends
-in an odd number of backslashes goes on in the next one, whose leading blanks do not count.
+in an odd number of backslashes continues in the next line, whose leading blanks do not count.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Property(Struct, frozen=True):
-    """place: of the key in its file, None for one from the command line."""
+    """One property."""
 
     key: str
     value: str
     place: Range | None = None
+    """The place of the key in its file, None for a property of the command line."""
 
     @property
     def excerpt(self) -> str:
-        """The line without its value, which may be a password."""
+        """The line without its value, which can be a password."""
         return f"{inline(self.key)}=…"
 
 
 def parse_properties(data: bytes, name: str) -> tuple[Property, ...]:
-    """The properties of a file, in order; a later one of the same key wins. Raises
-    ConfigurationError for a broken escape."""
+    """Parse the properties of a file, in order. Raises ConfigurationError for a broken escape."""
     found = []
     for number, column, line in _join_lines(data.decode("latin-1")):
         match = _PAIR.fullmatch(line)
@@ -58,7 +58,8 @@ def parse_properties(data: bytes, name: str) -> tuple[Property, ...]:
 
 
 def unescape_text(text: str) -> str:
-    """The text that escapes stand for. Raises ValueError for a broken \\uXXXX."""
+    """Replace the escapes in a text. Raises ValueError for a broken \\uXXXX."""
+    # Java's characters are UTF-16: one beyond the basic plane is written as two escapes.
     plain = _ESCAPE.sub(_unescape_match, text)
     try:
         return plain.encode("utf-16", "surrogatepass").decode("utf-16")

@@ -1,4 +1,4 @@
-"""What an apply does first: it finds out what earlier runs left open, and records it."""
+"""Find out what earlier runs left open, and record it: the first thing that an apply does."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def wait_for_earlier_run(
     clock: Clock,
     announce: Announcer,
 ) -> None:
-    """Whoever lost the lock may have sent something at its last moment: wait until all that it
-    asked have answered or given up."""
+    """Wait until every request of a run that lost its lock was answered or has timed out."""
+    # It may have sent a request just before its lock was taken over, which can still take effect.
     if lease.taken_over is None or not found.open_intents or not sessions:
         return
     longest = max(compute_patience(session.facts) for session in sessions.values())
@@ -58,9 +58,10 @@ def close_earlier_runs(
     announce: Announcer,
     owed: Owed,
 ) -> LogIndex:
-    """Close what earlier runs left open; the index of the log after that."""
+    """Close what earlier runs left open, and return the index of the log after that."""
     if not (found.open_intents or found.unsaved or found.obligations):
         return found
+    # The plan of a destroy declares nothing, so it repeats none of the steps that are open.
     wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
     declared = {item.identity: item for item in wished}
     again = find_resumed_runs(ask, found)
@@ -72,6 +73,7 @@ def close_earlier_runs(
         announce(item)
     if recovered.open:
         raise _make_unresolved_error(recovered.open, found, ask.command, space.words)
+    # Recovery has appended to the log, and what is left open is known only from all of it.
     found = read_log(space.sink, ledger.state)
     refuse_moved_on(ledger.journal, found)
     return found
@@ -80,7 +82,11 @@ def close_earlier_runs(
 def _make_unresolved_error(
     left: Sequence[Result], found: LogIndex, command: str, words: Vocabulary
 ) -> OutcomeUnknown:
-    """What nobody could find out, and what the user can do about it. command: that runs."""
+    """The error for steps whose result is unknown, with what the user can do about them.
+
+    command: the one that runs.
+    """
+    # Nobody can read back a password, so for a secret there is nothing to make readable.
     hidden = [result for result in left if is_untellable(result.change, result.step)]
     if hidden != list(left) or found.open_run is None or found.open_run.plan is None:
         nodes = f"{shared(words.values()).node}s"

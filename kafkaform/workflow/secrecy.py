@@ -1,4 +1,4 @@
-"""No secret leaves a workflow function: not in an error, and not in a report."""
+"""Keep secrets out of everything that workflow functions raise and return."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from ..core.redaction import KnownSecrets, mask_secrets, watch_secrets
 
 @contextmanager
 def keep_secrets(known: KnownSecrets) -> Iterator[None]:
-    """Inside, secrets are noticed when they are read. Errors leave without them, and without the
-    errors that they come from."""
+    """Note every secret that is read inside the block, and mask them in errors that leave it."""
     with watch_secrets(known):
         try:
             yield
         except KafkaformError as error:
             error.rewrite(mask_secrets)
+            # The errors of clients in its chain are not ours to rewrite, so they are cut off.
             raise error from None
 
 
 def clean_report(report: Report) -> Report:
-    """The same without secrets: an answer can repeat what was sent."""
+    """The report without secrets."""
+    # Systems repeat in their error messages what was sent, such as an invalid config value.
     if report.stopped is not None:
         report.stopped.rewrite(mask_secrets)
     return replace(

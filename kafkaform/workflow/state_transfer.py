@@ -1,8 +1,7 @@
-"""Carry a state and its log from one place to another: `state pull` and `state push`.
+"""Copy a state and its log from one place to another: `state pull` and `state push`.
 
-A state without its log proves nothing and could not be recovered, so both go together. The log of
-the place that is written must be the beginning of the one that comes: nothing that happened there
-may be forgotten.
+A state without its log proves nothing and could not be recovered, so both go together. The log at
+the target must be the beginning of the log that replaces it, so that no record there is lost.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from .stores import Store
 from .workspace import find_actor, make_lock_info, make_run_id, read_log
 
 AT_ONCE = 1 << 20
-"""Bytes of the log that are written together."""
+"""How many bytes of the log are written together."""
 
 
 def pull_state(source: Store, target: Store, clock: Clock, timeout: float) -> State:
-    """Copy both to a place where there is neither; the state. Raises UsageError."""
+    """Copy state and log to a place that has neither, and return the state. Raises UsageError."""
     state = _load_state(source)
     with target.backend.lock(_make_lock_info("state pull", clock), timeout, clock):
         if target.backend.load().state is not None or target.sink.last() is not None:
@@ -51,15 +50,17 @@ def pull_state(source: Store, target: Store, clock: Clock, timeout: float) -> St
 
 
 def push_state(source: Store, target: Store, clock: Clock, timeout: float, *, force: bool) -> State:
-    """Write both over what is there; the state as it is there now. force: an older one too.
+    """Replace state and log of a place, and return the state as it is there now.
 
-    Raises UsageError for another state, Locked, StorageError.
+    force: also with an older state. Raises UsageError for another state, Locked, StorageError.
     """
     state, info = _load_state(source), _make_lock_info(PUSHED, clock)
     with target.backend.lock(info, timeout, clock) as lease:
         target.backend.check_writable()
         loaded = target.backend.load()
         _refuse_other(state, loaded.state, target, force=force)
+        # The log first: a crash in between leaves a state that is older than its log, which can be
+        # recovered from it. A state that is newer than its log could never be trusted.
         _copy_log(source, target, *_find_log_end(target, loaded.state))
         journal = Journal(target.sink, clock, info.run, find_actor(), state.lineage, lease.ensure)
         before = loaded.state or State(state.lineage)
@@ -79,7 +80,7 @@ def _make_lock_info(command: str, clock: Clock) -> LockInfo:
 
 
 def _load_state(source: Store) -> State:
-    """The state of a place whose log is whole, and has nothing that the state lacks."""
+    """Load the state of a place whose log is sound and has no records that the state lacks."""
     state = source.backend.load().state
     if state is None:
         raise UsageError(f"{source.backend.location}: there is no state", "Check the place.")
@@ -88,7 +89,7 @@ def _load_state(source: Store) -> State:
 
 
 def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) -> None:
-    """Raises UsageError unless `new` follows `old`, or may."""
+    """Raises UsageError unless `new` is a later version of `old`, or `force` is given."""
     if old is None:
         return
     found = read_log(target.sink, old)
@@ -113,8 +114,8 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
 
 
 def _find_log_end(target: Store, saved: State | None) -> tuple[Head, Head]:
-    """Where the log that is written ends, without the records of pushes that were cut off before
-    they saved their state, and with them."""
+    """The end of the target's log: without the records of pushes that crashed before they saved
+    their state, and with them."""
     known = saved.audit_head.seq if saved and saved.audit_head else 0
     end = whole = GENESIS
     target.sink.claim()
@@ -126,13 +127,13 @@ def _find_log_end(target: Store, saved: State | None) -> tuple[Head, Head]:
 
 
 def is_push(record: Record) -> bool:
-    """Whether a state was pushed over the one of this log."""
+    """Whether the record says that a pushed state replaced the one of this log."""
     return record.kind == RecordKind.STATE and record.body.get("reason") == PUSHED
 
 
 def _copy_log(source: Store, target: Store, end: Head, whole: Head) -> None:
-    """Append what the log of `target` lacks. Raises UsageError if it goes on otherwise than the
-    source, pushes of the same that were cut off aside."""
+    """Append the records that the log of `target` lacks. Raises UsageError if it is not the
+    beginning of the source's log, apart from pushes that crashed."""
     result = verify_log(source.sink.lines(), end if end.seq else None)
     if not result.ok or (end != whole and result.head != end):
         told = f"record {result.seq}: {result.problem}" if not result.ok else f"record {whole.seq}"
@@ -147,7 +148,7 @@ def _copy_log(source: Store, target: Store, end: Head, whole: Head) -> None:
 
 
 def _split_lines(lines: Iterable[Line], known: int) -> Iterator[list[bytes]]:
-    """The lines after the first `known` ones, some at once."""
+    """The lines after the first `known` ones, in portions."""
     portion: list[bytes] = []
     size = 0
     for line in islice(lines, known, None):
@@ -165,8 +166,11 @@ def _split_lines(lines: Iterable[Line], known: int) -> Iterator[list[bytes]]:
 
 
 def refuse_before_recovery(found: LogIndex, but: Collection[str] = ()) -> None:
-    """An edit anchors the state at the log's end; what it lacks until there would be lost. but:
-    kinds of records that the caller sees to."""
+    """Raises OutcomeUnknown if the log has records that the state lacks.
+
+    but: kinds of records that the caller handles.
+    """
+    # An edit anchors the state at the end of the log, so recovery would never look at them again.
     late = [record for record in found.unsaved if record.kind not in but]
     edits = [record for record in late if record.kind == RecordKind.STATE]
     if edits:
@@ -187,7 +191,7 @@ def refuse_before_recovery(found: LogIndex, but: Collection[str] = ()) -> None:
 
 
 def compare_rows(before: State, after: State) -> dict[Identity, FrozenMap | None]:
-    """The objects whose rows differ, each with its row after that."""
+    """The objects whose rows differ, each with its row in `after`, None if it has none."""
     found = {}
     for identity in before.objects.keys() | after.objects.keys():
         row = after.objects.get(identity)

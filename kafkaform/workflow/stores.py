@@ -1,5 +1,5 @@
-"""Where state and log live: a flag says it, else the environment, else the configuration's
-`backend` block, else they are files beside the configuration."""
+"""Find and open state and log. A flag says where they are, or the environment, or the `backend`
+block; without any of them they are files beside the configuration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATE_FILE = "kafkaform.state.json"
 AUDIT_FILE = "kafkaform.audit.jsonl"
 STATE_VARIABLE = "KAFKAFORM_STATE"
 FILES = (".kf.hcl", ".kf.json")
-"""What files are called whose blocks are ours."""
+"""The names of files that can contain a backend block end so."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -42,24 +42,35 @@ class Store(Struct, frozen=True):
 
 
 def open_store(named: str | None = None, tree: Tree | None = None) -> Store:
-    """The store of the current folder. named: a file or a URL of the command line; tree: the
-    folder's files, if they were read already.
+    """Open the store of the current folder.
 
-    Raises UsageError, ConfigurationError for a place that cannot be.
+    named: a file or a URL of the command line; tree: the files of the folder, if they were read
+    already. Raises UsageError, ConfigurationError for an impossible place.
     """
     return open_folder_store(Path.cwd(), named or os.environ.get(STATE_VARIABLE), tree)
 
 
 def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Store:
-    """The same of any folder, whatever the environment says."""
+    """Open the store of any folder, without regard to the environment."""
     if named:
         return _open_place(folder, named, {})
     tree = tree or _read_tree(folder)
-    return _open_place(folder, *(_read_backend_block(tree) if tree else (STATE_FILE, {})))
+    if tree is None:
+        return _open_place(folder, STATE_FILE, {})
+    from ..language.declare.settings import read_settings  # noqa: PLC0415  # a folder without a backend block needs no language
+    from .configuration.backend_block import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
+
+    found = read_settings(tree)[0]
+    if found.backend is None:
+        return _open_place(folder, STATE_FILE, {})
+    faults = tuple(find_backend_faults(found))
+    if has_errors(faults):
+        raise ConfigurationError("the backend block has faults", diagnostics=faults)
+    return _open_place(folder, *read_place(found))
 
 
 def parse_duration(text: str, flag: str) -> float:
-    """`90`, `60s`, `5m` in seconds. Raises UsageError."""
+    """Parse a duration such as `90`, `60s` or `5m` to seconds. Raises UsageError."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{flag} {text!r} is not a duration", "Write it as 30s, 5m or 1h.")
@@ -70,8 +81,8 @@ def parse_duration(text: str, flag: str) -> float:
 
 
 def _read_tree(folder: Path) -> Tree | None:
-    """The configuration, None if no file of it can hold a backend block: then it need not be
-    parsed for this, nor the language be loaded."""
+    """Parse the configuration; None if no file can contain a backend block."""
+    # `output` and `state list` answer sooner if they need not parse ten thousand blocks for this.
     if not any(_may_hold(path) for path in folder.iterdir() if path.name.endswith(FILES)):
         return None
     from ..language.declare.folder import load_folder  # noqa: PLC0415  # a folder without a backend block needs no language
@@ -81,27 +92,14 @@ def _read_tree(folder: Path) -> Tree | None:
 
 
 def _may_hold(path: Path) -> bool:
-    """Whether the word stands in a file; JSON may spell its letters by numbers. What cannot be
-    read here, such as a link, is for who parses it."""
+    """Whether a file can contain a backend block."""
+    # A file that cannot be read, such as a broken link, gets its error when it is parsed.
     try:
         text = files.read(path)
     except OSError:
         return True
+    # JSON can write the letters of the word as numbers: "\\u0062ackend".
     return b"backend" in text or b"\\u" in text
-
-
-def _read_backend_block(tree: Tree) -> tuple[str, Mapping[str, str]]:
-    """The place that the backend block names, and its options. Raises ConfigurationError."""
-    from ..language.declare.settings import read_settings  # noqa: PLC0415  # a folder without a backend block needs no language
-    from .configuration.backend_block import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
-
-    found = read_settings(tree)[0]
-    if found.backend is None:
-        return STATE_FILE, {}
-    faults = find_backend_faults(found)
-    if has_errors(faults):
-        raise ConfigurationError("the backend block has faults", diagnostics=faults)
-    return read_place(found)
 
 
 # ── places ──────────────────────────────────────────────────────────────────────────────
@@ -120,6 +118,7 @@ def _open_remote(folder: Path, url: str, options: dict[str, str]) -> Store:
     from ..state.backends.objects import LEASE_SECONDS, ObjectBackend  # noqa: PLC0415  # only a state in a store needs its client
     from ..state.backends.obstores import open_objects  # noqa: PLC0415  # only a state in a store needs its client
 
+    # The command line has no block, so its options stand in the query: s3://bucket/p?region=eu-1.
     url, _, query = url.partition("?")
     options |= parse_qsl(query)
     text = options.pop(LEASE, None)

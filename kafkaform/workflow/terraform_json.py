@@ -1,4 +1,4 @@
-"""Terraform's JSON for types, values' types and schemas, so that its users' tools read ours."""
+"""Write types and schemas as Terraform's JSON, so that tools made for Terraform can read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLLECTIONS = ("list", "set", "map")
 
 
 def render_type(kind: Type) -> Any:
-    """A type as Terraform's type system (cty) writes it in JSON: "string", ["list", "number"],
+    """Write a type in the JSON of Terraform's type system (cty): "string", ["list", "number"],
     ["object", {…}, [optional…]], ["tuple", […]]."""
     if kind.kind == "any":
         return DYNAMIC
@@ -30,9 +30,9 @@ def render_type(kind: Type) -> Any:
 
 
 def infer_type(value: Value) -> Any:
-    """The type of a value, in the same form; of nothing it is unknown."""
+    """The type of a value, in the same form; the type of null is "dynamic"."""
     match value:
-        case bool():
+        case bool():  # before int: True is an int in Python
             return "bool"
         case int() | Decimal():
             return "number"
@@ -60,7 +60,7 @@ def _make_schema(item: ObjectSchema) -> dict[str, Any]:
 
 
 def _make_block(item: ObjectSchema) -> dict[str, Any]:
-    """A schema's attributes, other spellings of their names too, and its nested blocks."""
+    """The attributes of a schema, with their aliases, and its nested blocks."""
     data: dict[str, Any] = {"description": item.doc, "description_kind": "plain"}
     attributes = _make_attributes(item.attributes)
     if attributes:
@@ -82,8 +82,8 @@ def _make_attributes(attributes: Mapping[str, AttributeSchema]) -> dict[str, Any
 
 
 def _make_attribute(item: AttributeSchema, doc: str) -> dict[str, Any]:
-    """Flags that are false are left out, as Terraform does. What has two names may be given by
-    either, so that none of them is required."""
+    """One attribute; flags that are false are left out, as Terraform does."""
+    # An attribute with an alias can be given by either name, so neither of them is required.
     required = item.required and not item.aliases
     flags = {
         "required": required,

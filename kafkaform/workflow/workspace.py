@@ -1,7 +1,6 @@
-"""One configuration folder, opened: files, variables, providers, state and log.
+"""Open a configuration folder: files, variables, providers, state and log.
 
-This is where the world enters: the disk, the environment and the clock are read here and
-nowhere below.
+The disk, the environment and the clock are read here and nowhere below.
 """
 
 from __future__ import annotations
@@ -51,27 +50,32 @@ HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNOREC
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 MANY = 5_000
-"""Objects from which on the room that their blocks take matters."""
+"""From this number of objects on, the memory of their blocks matters."""
 
 
 class Workspace(PartialRepr, frozen=True):
-    """desired: what the configuration says; providers: instance -> its provider; actor: who runs
-    this, for the lock and the log; known: the secrets that were read so far."""
+    """An opened folder, with everything that plans and applies need to know of it."""
 
     _unshown = frozenset({"known"})
 
     configuration: Configuration
     desired: Desired
+    """Everything that the configuration declares."""
     providers: Mapping[str, Provider]
+    """Provider instance -> its provider."""
     backend: Backend
+    """Where the state is stored."""
     sink: Sink
+    """Where the audit log is stored."""
     clock: Clock
     actor: str = field(default_factory=lambda: find_actor())
+    """Who runs this, for the lock and the log."""
     known: KnownSecrets = field(default_factory=watched)
+    """The secrets that were read so far."""
 
     @property
     def types(self) -> dict[str, ResourceType]:
-        """Those of commands too."""
+        """All resource types of these providers, also those that only commands change."""
         return collect_types(self.providers.values())
 
     @property
@@ -91,12 +95,12 @@ def open_workspace(
 ) -> Workspace:
     """Read and evaluate the configuration of a folder. Only data sources connect to a system.
 
-    variables: input variables by name, as texts, numbers, bools, lists and maps of these; or as a
-    command line has them, texts NAME=VALUE and files, the weakest first. variable_files: files of
+    variables: input variables by name, as strings, numbers, bools, lists and maps of these; or as
+    on a command line, strings NAME=VALUE and files, the weakest first. variable_files: files of
     variables, weaker than `variables`. environment: where variables (KF_VAR_...), connections and
-    secrets come from, the process's own unless given. state: the place of state and log, if not
-    what environment or configuration name. untrusted: anybody may have written the folder; it can
-    be planned, never applied.
+    secrets come from; by default that of the process. state: where state and log are stored,
+    instead of what environment or configuration say. untrusted: anybody can have written the
+    folder, so it can be planned but not applied.
 
     Raises ConfigurationError with every fault that was found, and UsageError.
     """
@@ -114,37 +118,34 @@ def open_workspace(
         inputs = Inputs.read(
             variables, variable_files, untrusted=untrusted, environment=environment
         )
-        configuration = read_configuration(Path(folder), inputs, inputs.make_registry())
+        configuration = read_configuration(Path(folder), inputs)
         store = open_folder_store(configuration.folder, given, configuration.tree)
-        desired = _evaluate(configuration)
+        try:
+            desired = configuration.evaluate().desired
+        finally:
+            configuration.asking.close()
+        if has_errors(desired.diagnostics):
+            faults = desired.diagnostics
+            raise ConfigurationError("the configuration has faults", diagnostics=faults)
     registry = configuration.registry
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
     if not desired.settles:
         configuration = configuration.keep_variables()
         if len(desired.declared) >= MANY:
-            gc.collect()  # the blocks hold each other, so nobody else lets them go
+            gc.collect()  # the blocks refer to each other, so only the collector frees them
     clock, actor = SystemClock(), find_actor(environment)
     backend, sink = store.backend, store.sink
     return Workspace(configuration, desired, providers, backend, sink, clock, actor, known)
-
-
-def _evaluate(configuration: Configuration) -> Desired:
-    try:
-        desired = configuration.evaluate_desired()
-    finally:
-        configuration.asking.close()
-    if has_errors(desired.diagnostics):
-        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    return desired
 
 
 @contextmanager
 def open_sessions(
     space: Workspace, state: State, found: LogIndex, also: str | None = None
 ) -> Iterator[Mapping[str, Session]]:
-    """Sessions for every provider instance that is declared, recorded, or left open in the log,
+    """Open a session for every provider instance that is declared, recorded, or open in the log,
     and for `also`."""
     _refuse_impossible_rows(space, space.backend.location, state.objects)
+    # Edits that the log has and the state lacks are taken over next, so they are checked as well.
     for record in found.unsaved:
         if record.kind == RecordKind.STATE:
             where = f"{space.sink.location}: record {record.seq} ({record.kind})"
@@ -158,6 +159,7 @@ def open_sessions(
         used |= read_instances(found.open_run.plan, found.open_run.run)
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
+        # Sorted, so that the same fault is reported first in every run.
         for instance in sorted(used & space.desired.providers.keys()):
             sessions[instance] = open_instance(space, instance)
             stack.callback(sessions[instance].close)
@@ -166,8 +168,8 @@ def open_sessions(
 
 
 def refuse_other_scope(found: LogIndex, sessions: Mapping[str, Session]) -> None:
-    """The log says which system an instance is, whatever became of the state. Raises
-    OtherSystem if another one answers."""
+    """Raises OtherSystem if another system answers than the one that the log names."""
+    # The log survives a state that was lost or moved, so it is the better witness.
     for instance, session in sessions.items():
         scope = session.facts.scope_id
         known = found.scopes.get(instance, scope)
@@ -182,7 +184,7 @@ def refuse_other_scope(found: LogIndex, sessions: Mapping[str, Session]) -> None
 
 
 def open_instance(space: Workspace, instance: str) -> Session:
-    """A session of this provider instance. Raises ConnectError; ConfigurationError if another
+    """Open a session of this provider instance. Raises ConnectError; ConfigurationError if another
     instance of the configuration reaches the same system."""
     block = space.desired.providers[instance]
     secrets = resolve_secrets(find_references(block.config), space.configuration.find_secret)
@@ -193,8 +195,12 @@ def open_instance(space: Workspace, instance: str) -> Session:
 def _refuse_impossible_rows(
     space: Workspace, where: str, rows: Mapping[Identity, Row | None]
 ) -> None:
-    """Raises StorageError for a row whose identity no object of its kind can have: nobody could
-    read it, and what cannot be read is not gone. where: has these rows."""
+    """Raises StorageError for a row whose identity no object of its kind can have.
+
+    where: the file that contains these rows.
+    """
+    # A damaged or forged row: reading it would fail or find nothing, and "nothing" would look like
+    # a deleted object.
     types = space.types
     for identity, row in rows.items():
         kind = types.get(identity.kind)
@@ -208,7 +214,7 @@ def _refuse_impossible_rows(
 
 
 def _find_wrong_member(kind: ResourceType, row: Row) -> str:
-    """The path of the member that no object of this kind can have, or nothing."""
+    """The path of the member that no object of this kind can have, "" if there is none."""
     if not _is_key(kind, row.identity.key):
         return "identity"
     for name, attribute in kind.schema.attributes.items():
@@ -226,7 +232,7 @@ def _is_key(kind: ResourceType, key: str) -> bool:
 
 
 def list_display_settings(space: Workspace) -> FrozenMap:
-    """Connection settings by instance, for people: nothing secret, nothing unset."""
+    """The connection settings of each instance for people, without secret and unset ones."""
     return FrozenMap(
         {
             instance: FrozenMap(
@@ -244,10 +250,11 @@ def list_display_settings(space: Workspace) -> FrozenMap:
 
 
 def read_log(sink: Sink, state: State | None) -> LogIndex:
-    """The index of the whole log, every record checked. Raises StorageError if one is not what
-    was written, or if the log lacks the record that the state is anchored at."""
+    """Check every record of the log and return its index. Raises StorageError if a record was
+    altered, or if the log lacks the record that the state is anchored at."""
     sink.pass_over_torn()
     head = state.audit_head if state else None
+    # A log that is missing must not pass for an empty one: open intents would be forgotten.
     if head is not None and sink.last() is None:
         raise StorageError(
             f"{sink.location} is gone, but the state follows from record {head.seq} of it",
@@ -267,8 +274,10 @@ def open_journal(
     lease: Lease,
     actor: str | None = None,
 ) -> Journal:
-    """The log, to go on with. found: what was read of it just now; actor: whoever runs this,
-    unless given. Raises Locked if it has gone on since, StorageError."""
+    """Open the log to append to it. Raises Locked if it has grown since it was read, StorageError.
+
+    found: the index that was read of it; actor: who runs this, found out if not given.
+    """
     actor = find_actor() if actor is None else actor
     journal = Journal(sink, clock, run, actor, state.lineage, lease.ensure)
     refuse_moved_on(journal, found)
@@ -276,7 +285,7 @@ def open_journal(
 
 
 def refuse_moved_on(journal: Journal, found: LogIndex) -> None:
-    """Raises Locked if what was read of the log is not all that this run will go on with."""
+    """Raises Locked if the log has grown since it was read, which only another run can do."""
     if journal.head != found.head:
         raise make_overtaken_error(journal.sink.location)
 
@@ -284,18 +293,18 @@ def refuse_moved_on(journal: Journal, found: LogIndex) -> None:
 def find_written(
     sink: Sink, wanted: Collection[Identity]
 ) -> Mapping[Identity, frozenset[AttributePath]]:
-    """What of these objects the log shows as ours."""
+    """The paths of these objects that the log proves to be ours."""
     return written_paths(read_glances(sink.lines(), sink.location), wanted)
 
 
 def find_owed_in(sink: Sink, found: LogIndex) -> Owed:
-    """The open obligations of the log, by what they are worth."""
+    """The open obligations of the log, sorted by whether the log proves them."""
     return find_owed(read_glances(sink.lines(), sink.location), found.obligations)
 
 
 def refuse_lost_state(state: State | None, found: LogIndex, space: Workspace) -> None:
-    """The log makes up for a state that is gone, but for edits of earlier versions, which do not
-    say what they have left. Raises StorageError if there were any."""
+    """Raises StorageError for a lost state that cannot be restored from the log."""
+    # Records of edits by early versions do not contain the rows that they left behind.
     if state is None and found.vague:
         raise StorageError(
             f"there is no state, but {space.sink.location} tells of "
@@ -310,32 +319,34 @@ def refuse_lost_state(state: State | None, found: LogIndex, space: Workspace) ->
 
 
 def make_first_state(sink: Sink) -> State:
-    """The state where none was ever saved. Its lineage is the log's, if a run began one and
-    ended before its first save; else it is empty, because nothing but an apply may name it."""
+    """Make the state of a folder in which none was ever saved."""
     sink.pass_over_torn()
+    # A run that ended before its first save has begun a lineage in the log. Otherwise it stays
+    # empty, because only an apply begins one.
     first = next(read_glances(sink.lines(), sink.location), None)
     return State(str(first.body.get("lineage", "")) if first else "")
 
 
 def make_run_id() -> str:
-    """Sorts by time within a second and never collides."""
+    """A new random id."""
     return uuid.uuid4().hex[:12]
 
 
 def find_actor(environment: Mapping[str, str] | None = None) -> str:
-    """The user who runs this, as CI or the system names them."""
+    """The user who runs this, by the name that CI or the system has for them."""
     environment = os.environ if environment is None else environment
     for variable in _ACTORS:
         if environment.get(variable):
             return environment[variable]
     try:
         return getpass.getuser()
-    except (KeyError, OSError):
+    except (KeyError, OSError):  # containers often run as a user without a name
         return f"uid {os.getuid()}"
 
 
 def find_commit(folder: Path) -> str | None:
-    """The git commit that is checked out around this folder, if it can be told."""
+    """The git commit that is checked out around this folder, None if it cannot be found out."""
+    # Read from git's files: running git would execute hooks and settings of a foreign folder.
     git = next((p / ".git" for p in (folder, *folder.parents) if (p / ".git").is_dir()), None)
     try:
         head = (git / "HEAD").read_text().strip() if git else ""
@@ -347,5 +358,6 @@ def find_commit(folder: Path) -> str | None:
 
 
 def make_lock_info(run: str, command: str, started: str, actor: str | None = None) -> LockInfo:
+    """What a lock tells others about its owner."""
     actor = find_actor() if actor is None else actor
     return LockInfo(run, actor, socket.gethostname(), os.getpid(), started, command)

@@ -23,7 +23,6 @@ from kafkaform.core.progress import ignore_event
 from kafkaform.core.resource import Depth
 from kafkaform.plan.model import Options
 from kafkaform.provider.contract import Session
-from kafkaform.provider.registry import Registry
 from kafkaform.render.human import human
 from kafkaform.state.model import State
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
@@ -94,7 +93,7 @@ def reading(space: Workspace) -> tuple[float, float]:
     text = (folder / "main.kf.hcl").read_text("utf-8")
 
     def ours() -> object:
-        return read_configuration(folder, Inputs(), Registry()).evaluate_desired()
+        return read_configuration(folder, Inputs()).evaluate().desired
 
     return seconds(ours), seconds(lambda: hcl2.loads(text))
 

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import hcl2  # type: ignore[import-untyped]
 
-from kafkaform.cli.app import GARBAGE
-from kafkaform.provider.registry import Registry
+from kafkaform.cli import GARBAGE
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 
 TOPICS, FILES, ROUNDS = 10_000, 40, 3
@@ -137,7 +136,7 @@ class Cost(NamedTuple):
 def ours(folder: Path) -> None:
     """From files to declared objects, with the garbage collector as every command sets it."""
     gc.set_threshold(GARBAGE)
-    desired = read_configuration(folder, Inputs(), Registry()).evaluate_desired()
+    desired = read_configuration(folder, Inputs()).evaluate().desired
     assert len(desired.declared) == TOPICS, desired.diagnostics[:3]
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkaform.audit.index import list_pending
-from kafkaform.cli.app import GARBAGE
+from kafkaform.cli import GARBAGE
 from kafkaform.plan.model import Options
 from kafkaform.plan.observe import Look, read_world
 from kafkaform.render.human import human

@@ -22,7 +22,7 @@ DIFFERENT = (
     (r"^Cluster kafka: .*", "Cluster kafka: …"),
     (r"^Approval: .*", "Approval: …"),
     (r'customers_id = "[^"]+"', 'customers_id = "…"'),
-    (r"up to [\d,]+ records \([\d.]+ \w?B\)", "up to … records (…)"),
+    (r"(?:no|up to [\d,]+) records \([\d.]+ \w?B\)", "… records (…)"),
     (r"^Not managed by this configuration\n(?:  .*\n)+\n", ""),
 )
 """What is another in every run -> what stands for it here."""

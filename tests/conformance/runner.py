@@ -11,7 +11,7 @@ from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.language.evaluate.arguments import compile_arguments
 from kafkaform.language.expressions.code import Env
 from kafkaform.language.expressions.compilation import make_context
-from kafkaform.language.functions import make_function_table
+from kafkaform.language.functions import FunctionTable
 from kafkaform.language.functions.confined_files import make_confined_reader
 from kafkaform.language.functions.spec import Function
 from kafkaform.language.values.conversion import convert_value
@@ -76,7 +76,7 @@ def _value(parsed: Parsed, names: Mapping[str, Val]) -> Val:
 
 @cache
 def _functions() -> Mapping[str, Function]:
-    table = make_function_table(make_confined_reader(FILES, FILES))
+    table = FunctionTable(make_confined_reader(FILES, FILES))
     return {**table, **helpers(table)}
 
 

@@ -20,7 +20,6 @@ from kafkaform.core.resource import Desired, Identity
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import SecretRef
 from kafkaform.plan.model import Plan
-from kafkaform.provider.registry import Registry
 from kafkaform.workflow import planning
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform_kafka.memory import (
@@ -59,7 +58,7 @@ class Simulated:
     def declare(self, text: str) -> None:
         with TemporaryDirectory() as folder:
             Path(folder, "main.kf.json").write_text(text, "utf-8")
-            self.said = read_configuration(Path(folder), Inputs(), Registry()).evaluate_desired()
+            self.said = read_configuration(Path(folder), Inputs()).evaluate().desired
         assert not has_errors(self.said.diagnostics), self.said.diagnostics
 
     def plan(self) -> Plan:

@@ -433,7 +433,7 @@ def test_what_names_no_resource_or_operation_is_refused() -> None:
     assert "Read, Delete" in error.value.advice
     assert parse_principal("User:a:b") == "User:a:b"
     for text in ("ci", ":ci", "User:", ""):
-        with pytest.raises(UsageError, match="no principal") as error:
+        with pytest.raises(UsageError, match="is not a principal") as error:
             parse_principal(text)
     with pytest.raises(UsageError) as error:
         parse_principal("ci")

@@ -91,10 +91,8 @@ def test_a_build_in_a_store_is_read_without_spark(tmp_path: Path, bucket: Wide) 
     before = dict(bucket.objects)
     sql = "select cluster, coverage from cluster"
     assert queried(sql) == [{"cluster": "a", "coverage": {"x": "y"}}]
-    for command, told in (
-        ("status", "Build b1: coverage complete"),
-        ("doctor", "refuses conflicting writes"),
-    ):
+    complete, promise = "Build b1: coverage complete", "refuses conflicting writes"
+    for command, told in (("status", complete), ("doctor", promise)):
         done = fleet(command)
         assert done.returncode == 0 and told in done.stdout, done.stdout + done.stderr
     assert bucket.objects == before

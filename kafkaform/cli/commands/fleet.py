@@ -20,7 +20,7 @@ from ..options.flags import Json, LockTimeout, Quiet, Var, VarFile
 from ..options.variable_order import InOrder
 from ..terminal.console import Console
 from ..terminal.outlet import outlive_output
-from ..terminal.progress import Bars
+from ..terminal.progress import open_bars
 
 app = typer.Typer(
     help="Examine all clusters at once: drift, access, use, history.", no_args_is_help=True
@@ -390,7 +390,7 @@ def _end_if_incomplete(root: str, cluster: str | None = None) -> None:
 
 
 def _make_bars(*, quiet: bool) -> Any:
-    return Bars(sys.stderr, SystemClock(), quiet=quiet)
+    return open_bars(sys.stderr, SystemClock(), quiet=quiet)
 
 
 def _print(what: Any) -> None:

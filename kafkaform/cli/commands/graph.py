@@ -11,7 +11,6 @@ from ...core.address import Address
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
 from ...language.desired import Built
-from ...provider.registry import Registry
 from ...render.dot import render_dot
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ..options.flags import Var, VarFile
@@ -23,7 +22,7 @@ def graph(var: Var = [], var_file: VarFile = []) -> None:
 
     Arrows point to dependencies. To draw the graph: kafkaform graph | dot -Tsvg > graph.svg
     """
-    configuration = read_configuration(Path(), Inputs.read(var, var_file), Registry())
+    configuration = read_configuration(Path(), Inputs.read(var, var_file))
     built = configuration.evaluate(offline=True)
     if has_errors(built.desired.diagnostics):
         faults = built.desired.diagnostics

@@ -10,7 +10,6 @@ from ...audit.event import render_time
 from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError, StorageError
-from ...provider.registry import Registry
 from ...render.text import inline, render_count, render_table
 from ...state.model import State
 from ...workflow.configuration.evaluation import Inputs, read_configuration
@@ -70,9 +69,8 @@ def _check_configuration(
     folder: Path, inputs: Inputs, console: Console
 ) -> Iterator[tuple[str, str]]:
     """What the files say. Raises ConfigurationError with all their faults."""
-    registry = Registry()
-    configuration = read_configuration(folder, inputs, registry)
-    desired = configuration.evaluate_desired(offline=True)
+    configuration = read_configuration(folder, inputs)
+    desired = configuration.evaluate(offline=True).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     console.show_diagnostics(desired.diagnostics)
@@ -84,8 +82,8 @@ def _check_configuration(
         "configuration",
         f"{', '.join(parts)}, {render_count(len(desired.declared), 'object')} declared",
     )
-    for name in registry.names:
-        yield f"provider {name}", registry.describe_package(name)
+    for name in configuration.registry.names:
+        yield f"provider {name}", configuration.registry.describe_package(name)
 
 
 def _check_storage(store: Store, timeout: float) -> Iterator[tuple[str, str]]:

@@ -33,9 +33,9 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
     """
     if context.invoked_subcommand is not None:
         return
-    registry, console = Registry(), Console.make_standard()
-    configuration = read_configuration(Path(), Inputs.read(var, var_file), registry)
-    desired = configuration.evaluate_desired(offline=True)
+    console = Console.make_standard()
+    configuration = read_configuration(Path(), Inputs.read(var, var_file))
+    desired = configuration.evaluate(offline=True).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     blocks = {
@@ -47,7 +47,7 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
     rows = [
         [
             inline(instance),
-            f"{name} ({registry.describe_package(name)})",
+            f"{name} ({configuration.registry.describe_package(name)})",
             _render_address(desired.providers, instance),
         ]
         for instance, name in sorted(used.items())

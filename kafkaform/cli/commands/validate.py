@@ -1,9 +1,19 @@
-"""`kafkaform validate`: is the configuration sound? Offline, needs no broker and no state."""
+"""`kafkaform validate`: check the configuration offline, with neither a broker nor a state."""
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...core.diagnostics import Diagnostics, Range, Severity
+from ...core.errors import KafkaformError
+from ...core.resource import Desired
+from ...language.declare.folder import Tree
+from ...syntax.nodes import Block
+from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ..options.flags import Json, NoColor, Untrusted, Var, VarFile
-from ..terminal import validation
+from ..terminal.console import Console
 
 
 def validate(
@@ -17,4 +27,66 @@ def validate(
 
     Shows the place of each error and what to do about it.
     """
-    return validation.validate(var, var_file, untrusted=untrusted, json=json, no_color=no_color)
+    console, tree = Console.make_standard(no_color=no_color), None
+    try:
+        inputs = Inputs.read(var, var_file, untrusted=untrusted)
+        configuration = read_configuration(Path(), inputs)
+        tree, found = configuration.tree, configuration.evaluate(offline=True).desired
+        faults = found.diagnostics
+    except KafkaformError as error:
+        if not json:  # as every command tells it
+            raise
+        faults = error.diagnostics
+    errors = sum(item.severity is Severity.ERROR for item in faults)
+    if json:
+        console.write(_render_report(faults, errors, tree))
+    else:
+        console.show_diagnostics(faults)
+        if not errors:
+            console.write(_render_sound(found))
+    return min(errors, 1)
+
+
+def _render_sound(found: Desired) -> str:
+    number = len(found.declared)
+    return f"The configuration is valid: {number:,} object{'s' if number != 1 else ''} declared."
+
+
+def _render_report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
+    """The faults in the shape of `terraform validate -json`."""
+    from ...render.diagnostics import make_diagnostic_data  # noqa: PLC0415  # only JSON needs it
+    from ...render.text import render_json  # noqa: PLC0415  # only JSON needs it
+
+    # Of the blocks only those that a fault may be in are looked for: both can be many.
+    files = {item.range.file for item in faults if item.range is not None}
+    blocks = [block for block in _walk_blocks(tree) if block.source.file in files] if tree else []
+    places = sorted((block.range.file, block.range.start_byte, n) for n, block in enumerate(blocks))
+
+    def around(place: Range | None) -> str | None:
+        """The header of the top-level block that a place is in: `resource "kafka_topic" "a"`."""
+        at = bisect(places, (place.file, place.start_byte, len(blocks))) if place else 0
+        block = blocks[places[at - 1][2]] if at else None
+        if block is None or place is None or not _is_within(block.range, place):
+            return None
+        return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
+
+    return render_json(
+        {
+            "format_version": "1.0",
+            "valid": not errors,
+            "error_count": errors,
+            "warning_count": len(faults) - errors,
+            "diagnostics": [make_diagnostic_data(item, around(item.range)) for item in faults],
+        }
+    )
+
+
+def _walk_blocks(tree: Tree) -> Iterator[Block]:
+    for file in tree.configuration:
+        yield from file.body.blocks
+    for module in tree.modules.values():
+        yield from _walk_blocks(module)
+
+
+def _is_within(outer: Range, place: Range) -> bool:
+    return outer.file == place.file and outer.start_byte <= place.start_byte <= outer.end_byte

@@ -57,7 +57,7 @@ MaxDataLoss = Annotated[
     ),
 ]
 OPEN_ACCESS, UNPROVEN_ACCESS = "open-access", "unproven-access"
-"""What blocks a change and can be accepted (see `Block`)."""
+"""The risks that a user can accept, so that they do not block a change (see `Block`)."""
 AcceptOpenAccess = Annotated[
     bool,
     typer.Option(
@@ -77,7 +77,7 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         metavar="CONDITION",
-        help="Exit with 8 if the plan has any of these: deletes, blocked, drift.",
+        help="Exit with 8 if the plan has any of these: deletes, blocked, drift, a kind of risk.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines for programs.")]
@@ -100,10 +100,10 @@ Untrusted = Annotated[
         "come only from the environment.",
     ),
 ]
-Input = Annotated[bool, typer.Option("--input/--no-input", help="Ask for input when needed.")]
+Input = Annotated[bool, typer.Option("--input/--no-input", help="Allow interactive prompts.")]
 
 
 def list_waivers(*, open_access: bool, unproven_access: bool) -> tuple[str, ...]:
-    """The waivers that these flags give."""
+    """The waivers that these flags stand for."""
     given = {OPEN_ACCESS: open_access, UNPROVEN_ACCESS: unproven_access}
     return tuple(name for name, wanted in given.items() if wanted)

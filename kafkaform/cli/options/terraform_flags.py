@@ -7,7 +7,7 @@ with an opposite, such as --input and --no-input, may be given as `=true` or `=f
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from typer.core import TyperGroup
@@ -21,7 +21,10 @@ _SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
 def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
     """The same arguments with `--` before every long flag that was typed with `-`."""
     named = (root, *(command for _, command in _find_commands(arguments, root)))
-    known = {"--help", *(flag for command in named for flag in _list_flags(command))}
+    known = {"--help"}
+    for command in named:
+        for parameter in command.params:
+            known.update(o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")
     result: list[str] = []
     for n, argument in enumerate(arguments):
         if argument == "--":
@@ -29,15 +32,13 @@ def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
         match = _SINGLE.fullmatch(argument)
         if match and (f"--{match['name']}" in known or len(match["name"]) >= LONG):
             argument = f"-{argument}"
-        result.append(_switch_flag(argument, known))
+        flag, _, value = argument.partition("=")
+        opposite = f"--no-{flag[2:]}"
+        if opposite in known:
+            # Terraform's users write `-write=false`; typer knows only `--no-write`.
+            argument = {"true": flag, "false": opposite}.get(value, argument)
+        result.append(argument)
     return result
-
-
-def _switch_flag(argument: str, known: Collection[str]) -> str:
-    """`--write=false` as `--no-write`, if there is such a flag."""
-    flag, _, value = argument.partition("=")
-    opposite = f"--no-{flag[2:]}"
-    return {"true": flag, "false": opposite}.get(value, argument) if opposite in known else argument
 
 
 def find_command_path(arguments: Sequence[str], root: TyperGroup) -> str:
@@ -56,9 +57,3 @@ def _find_commands(words: Sequence[str], root: TyperGroup) -> Iterator[tuple[str
             if not isinstance(command, TyperGroup):
                 return
             group = command
-
-
-def _list_flags(command: Any) -> Iterator[str]:
-    """Every long flag of one command or group."""
-    for parameter in command.params:
-        yield from (o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")

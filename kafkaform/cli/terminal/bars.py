@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TextIO
 
 from rich.console import Console
@@ -24,23 +25,30 @@ class Terminal:
         self._progress: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._pace = Pace(clock)
+        self._lock = Lock()
 
-    def close(self) -> None:
-        self.clear()
+    def __call__(self, event: events.Event) -> None:
+        """Draw the bar of an event, or print its message above the bars."""
+        with self._lock:
+            if isinstance(event, events.Message):
+                self._console.print(inline(event.text), soft_wrap=True)
+            elif event.finished:
+                self._end(event.task)
+            else:
+                self._draw(event)
 
     def clear(self) -> None:
+        """Take all bars from the terminal; the next event draws them again."""
+        with self._lock:
+            self._take_away()
+
+    def _take_away(self) -> None:
         if self._progress is not None:
             self._progress.stop()
         self._progress = None
         self._tasks.clear()
 
-    def say(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True)
-
-    def draw(self, event: events.Progress) -> None:
-        if event.finished:
-            self._end(event.task)
-            return
+    def _draw(self, event: events.Progress) -> None:
         if self._progress is None:
             self._progress = _make_bars(self._console)
         label, task = inline(event.label), self._tasks.get(event.task)
@@ -60,7 +68,7 @@ class Terminal:
         if self._progress is not None and task is not None:
             self._progress.remove_task(task)
         if not self._tasks:
-            self.clear()
+            self._take_away()
 
 
 def _make_bars(console: Console) -> Progress:

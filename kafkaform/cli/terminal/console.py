@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable
 
@@ -32,7 +33,7 @@ class Console(Struct, frozen=True):
             sys.stdout.isatty() and not plain,
             sys.stderr.isatty() and not plain,
             interactive and sys.stdin is not None and sys.stdin.isatty(),
-            min(_count_columns() or DEFAULT_WIDTH, MAX_WIDTH),
+            min(shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns, MAX_WIDTH),
         )
 
     def write(self, text: str) -> None:
@@ -73,15 +74,3 @@ class Console(Struct, frozen=True):
         if self.interactive:
             wait_until_readable(sys.stdin)
         return sys.stdin.readline().strip()
-
-
-def _count_columns() -> int:
-    """As wide as COLUMNS says, or the terminal; `shutil` would load all archive formats."""
-    chosen = os.environ.get("COLUMNS", "")
-    if chosen.isdecimal() and int(chosen):
-        return int(chosen)
-    try:
-        out = sys.__stdout__.fileno()  # type: ignore[union-attr]  # None is caught below
-        return os.get_terminal_size(out).columns
-    except (AttributeError, ValueError, OSError):  # no standard output, closed, or no terminal
-        return DEFAULT_WIDTH

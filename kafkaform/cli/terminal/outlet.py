@@ -59,11 +59,12 @@ class Fate(Struct):
             raise Unwritable(error)
 
 
-class FencedBytes:
+class FencedBytes(Struct, eq=False, weakref=True):
     """The bytes below a text stream; those of text pass the filter too."""
 
-    def __init__(self, stream: BinaryIO, known: KnownSecrets, fate: Fate) -> None:
-        self._stream, self._known, self._fate = stream, known, fate
+    _stream: BinaryIO
+    _known: KnownSecrets
+    _fate: Fate
 
     def write(self, data: Any) -> int:
         text = bytes(data).decode("utf-8", _KEPT)
@@ -79,12 +80,17 @@ class FencedBytes:
         return getattr(self._stream, name)
 
 
-class Fenced:
-    """A text stream on which no secret can be written. It is told in whole pieces: nobody here
-    writes half a word, and each line of a secret with several is known by itself."""
+class Fenced(Struct, eq=False, weakref=True):
+    """A text stream on which no secret can be written.
 
-    def __init__(self, stream: TextIO, known: KnownSecrets, fate: Fate) -> None:
-        self._stream, self._known, self.fate = stream, known, fate
+    It filters each piece by itself: nobody here writes half a word, and each line of a secret that
+    has several lines is known as a secret, too. Typer keeps streams in a weak dictionary, so they
+    are hashable and can be referred to weakly, as Python's own are.
+    """
+
+    _stream: TextIO
+    _known: KnownSecrets
+    fate: Fate
 
     def write(self, text: str) -> int:
         cleaned = self._known.mask_secrets(text)

@@ -100,11 +100,10 @@ def _render_plain(name: str, value: Value) -> str:
 def _find_declared() -> Mapping[str, str]:
     """Outputs that the folder's configuration declares -> why the state may not have them yet;
     nothing if the configuration has faults, for then nobody can tell."""
-    from ...provider.registry import Registry  # noqa: PLC0415  # only an answer that lacks something needs the language
     from ...workflow.configuration.evaluation import Inputs, read_configuration  # noqa: PLC0415  # only an answer that lacks something needs the language
 
     try:
-        desired = read_configuration(Path(), Inputs(), Registry()).evaluate_desired(offline=True)
+        desired = read_configuration(Path(), Inputs()).evaluate(offline=True).desired
     except KafkaformError:
         return {}
     return {

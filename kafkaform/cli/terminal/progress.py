@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
+
+from msgspec import Struct, field
 
 from ...core import progress as events
 from ...core.clock import Clock
@@ -18,80 +21,72 @@ LOG_INTERVAL = 10.0
 """Seconds between two lines of one task in a log."""
 
 
-class Bars:
-    """Call it with events while inside its `with` block; safe to call from many threads.
+@contextmanager
+def open_bars(
+    stream: TextIO, clock: Clock, *, quiet: bool = False
+) -> Iterator[Terminal | Log | Nothing]:
+    """Draw on a stream, stderr as a rule, until the block ends: call what it yields with events,
+    from any thread.
 
-    stream: where to draw, stderr as a rule; quiet: draw nothing (`--quiet`, `--json`).
+    quiet: draw nothing (`--quiet`, `--json`).
     """
+    bars: Terminal | Log | Nothing
+    if quiet:
+        bars = Nothing()
+    elif stream.isatty():
+        from .bars import Terminal  # noqa: PLC0415  # rich is slow to load
 
-    def __init__(self, stream: TextIO, clock: Clock, *, quiet: bool = False) -> None:
-        self._lock = Lock()
-        self._canvas: Terminal | Log | None = None
-        if quiet:
-            return
-        if stream.isatty():
-            from .bars import Terminal  # noqa: PLC0415  # rich is slow to load
+        bars = Terminal(stream, clock)
+    else:
+        bars = Log(stream, Pace(clock), clock)
+    try:
+        yield bars
+    finally:
+        bars.clear()
 
-            self._canvas = Terminal(stream, clock)
-        else:
-            self._canvas = Log(stream, clock)
+
+class Nothing(Struct, frozen=True):
+    """Draws nothing."""
 
     def __call__(self, event: events.Event) -> None:
-        if self._canvas is None:
-            return
-        with self._lock:
-            if isinstance(event, events.Message):
-                self._canvas.say(inline(event.text))
-            else:
-                self._canvas.draw(event)
-
-    def __enter__(self) -> Bars:
-        return self
+        """Drop an event."""
 
     def clear(self) -> None:
-        """Take all bars from the terminal; the next event draws them again."""
-        if self._canvas is not None:
-            with self._lock:
-                self._canvas.clear()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._canvas is not None:
-            self._canvas.close()
+        """There is nothing to take away."""
 
 
-class Log:
+class Log(Struct):
     """Lines for a log file: each task at most once in `LOG_INTERVAL`, and when it is done."""
 
-    def __init__(self, stream: TextIO, clock: Clock) -> None:
-        self._stream = stream
-        self._clock = clock
-        self._pace = Pace(clock)
-        self._last: dict[str, float] = {}
-        self._closed: set[str] = set()
+    stream: TextIO
+    pace: Pace
+    clock: Clock
+    last: dict[str, float] = field(default_factory=dict)
+    """When each task got its last line, or began."""
+    closed: set[str] = field(default_factory=set)
+    """The tasks that got their last line."""
+    lock: Lock = field(default_factory=Lock)
 
-    def close(self) -> None:
-        self._stream.flush()
+    def __call__(self, event: events.Event) -> None:
+        """Write the line of an event, if one is due."""
+        with self.lock:
+            if isinstance(event, events.Message):
+                self._write(inline(event.text))
+                return
+            now, left = self.clock.monotonic(), self.pace.render_time_left(event)
+            due = now - self.last.setdefault(event.task, now) >= LOG_INTERVAL
+            if event.task in self.closed or not (event.finished or due):
+                return
+            self.last[event.task] = now
+            if event.finished:
+                self.closed.add(event.task)
+            rest = ", done" if event.finished else left
+            self._write(f"{inline(event.label)}: {render_amount(event)}{rest}")
+
+    def _write(self, text: str) -> None:
+        # The name in front keeps foreign text from the start of a line: build servers obey some.
+        self.stream.write(f"kafkaform: {text}\n")
+        self.stream.flush()
 
     def clear(self) -> None:
         """A line that was written stays."""
-
-    def say(self, text: str) -> None:
-        # The name in front keeps foreign text from the start of a line of a build log.
-        self._stream.write(f"kafkaform: {text}\n")
-        self._stream.flush()
-
-    def draw(self, event: events.Progress) -> None:
-        now, left = self._clock.monotonic(), self._pace.render_time_left(event)
-        due = now - self._last.setdefault(event.task, now) >= LOG_INTERVAL
-        if event.task in self._closed or not (event.finished or due):
-            return
-        self._last[event.task] = now
-        if event.finished:
-            self._closed.add(event.task)
-        rest = ", done" if event.finished else left
-        self.say(f"{inline(event.label)}: {render_amount(event)}{rest}")

@@ -1,4 +1,4 @@
-"""What a plan or an apply shows while it runs: text for people or JSON lines for programs."""
+"""Show a plan or an apply while it runs: as text for people, or as JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...apply.obligations import describe_work
 from ...apply.recover import SUPERSEDED, Recovered
 from ...apply.report import Report, Result, Work
 from ...apply.verify import Invisible
-from ...core.change import Verdict
+from ...core.change import Action, Verdict
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostics
 from ...core.errors import KafkaformError, UsageError, exit_code
@@ -31,10 +31,11 @@ from ...render.text import inline, render_count
 from ...render.validation import list_validation_events, render_validation
 from ...version import VERSION
 from ...workflow.events import DryRun, Note, PlanChosen, RunEvent
-from ...workflow.plan_rendering import read_words, render_plan
+from ...workflow.plan_files import read_words
+from ...workflow.plan_rendering import render_plan
 from .console import Console
 from .outlet import outlive_output
-from .progress import Bars
+from .progress import open_bars
 
 _WITHOUT_ASKING = {
     Mode.NORMAL: "Use --auto-approve, or review a plan and give its approval with --expect.",
@@ -43,20 +44,23 @@ _WITHOUT_ASKING = {
 }
 _ALTER_WITHOUT_ASKING = "Use --auto-approve."
 _FEW = 5
-"""How many steps that ended alike are told one by one."""
+"""How many steps with the same end get a line of their own."""
 
 
 class TextScreen(Struct):
-    """For people: plans and results on stdout, progress and questions on stderr. bars: draws what
-    is under way; clear: takes that from the terminal before anything else is written there; sends:
-    the command goes on to change something when its plan was shown."""
+    """For people: plans and results on stdout, progress and questions on stderr."""
 
     console: Console
     bars: ReportTo = ignore_event
+    """Draws the progress."""
     clear: Callable[[], None] = lambda: None
+    """Takes the progress from the terminal, before anything else is written there."""
     detail: bool = True
+    """Show every path of a change, and not one line per change."""
     command: str = "apply"
+    """The command that advice is for."""
     sends: bool = False
+    """The command changes something after it has shown its plan."""
 
     def progress(self, event: RunEvent) -> None:
         """Show one event of a run."""
@@ -84,10 +88,10 @@ class TextScreen(Struct):
         self.console.write("\n" + render_validation(plan, verdicts, read_words(plan)))
 
     def ask_approval(self, plan: Plan) -> bool:
-        """Only `yes` applies; a destroy asks for the cluster id of each instance."""
+        """Ask for `yes`, or for the cluster ID of each instance before a destroy."""
         if not self.console.interactive:
             raise UsageError(
-                "nobody can be asked here, so the plan is not approved; nothing was sent",
+                "No terminal to ask for approval, so nothing was applied.",
                 _advise_approval(self.command, plan),
             )
         if plan.options.mode is Mode.DESTROY:
@@ -98,8 +102,10 @@ class TextScreen(Struct):
     def _type_cluster(self, instance: str, plan: Plan) -> bool:
         scope = plan.instances[instance].facts.scope_id
         system = read_words(plan).get(instance, NEUTRAL).system
-        question = f'\nEverything of {instance} is destroyed. Type its {system} id "{scope}": '
-        return self.console.ask(question) == scope
+        what = f'{_count_deletions(instance, plan)} that kafkaform manages on "{instance}"'
+        question = f"\nThis deletes {what}. Type the {system} ID to confirm.\n"
+        prompt = f"{system.capitalize()} ID ({inline(scope)}): "
+        return self.console.ask(question + prompt) == scope
 
     def show_recovered(self, found: Recovered) -> None:
         for line in _render_recovered(found):
@@ -146,11 +152,13 @@ class TextScreen(Struct):
 
 
 class JsonScreen(Struct):
-    """For programs: one JSON object a line on stdout, in the shape of Terraform's."""
+    """For programs: one JSON object per line on stdout, in the shape of Terraform's."""
 
     console: Console
     command: str = "apply"
+    """The command that advice is for."""
     sends: bool = False
+    """The command changes something after it has shown its plan."""
     stream: stream.Stream = field(default_factory=lambda: stream.Stream(SystemClock()))
 
     def progress(self, event: RunEvent) -> None:
@@ -220,12 +228,22 @@ Screen = TextScreen | JsonScreen
 
 
 def _show_chosen(screen: Screen, event: PlanChosen) -> None:
-    """Show a plan that nobody has seen. From then on a command that sends goes on to its end even
-    if nobody takes its output: what is sent has to be recorded."""
+    """Show the plan, unless an earlier run has shown it."""
     if not event.run:
         screen.show_plan(event.plan)
+    # From here on the command runs to its end even if its output is lost: what it sends has to be
+    # recorded, and nobody should repeat it because a pipe broke.
     if screen.sends:
         outlive_output()
+
+
+def _count_deletions(instance: str, plan: Plan) -> str:
+    """`all 16 objects`, or without "all" if some of the instance stay or are left out."""
+    own = [change for change in plan.changes if change.identity.instance == instance]
+    deleted = [change for change in own if change.action is Action.DELETE and not change.blocked]
+    narrowed = plan.options.target or plan.options.exclude or plan.unchanged
+    whole = len(deleted) == len(own) > 1 and not narrowed
+    return f"{'all ' if whole else ''}{render_count(len(deleted), 'object')}"
 
 
 def _make_report(report: Report, run: str, plan: Plan) -> ApplyReport:
@@ -235,7 +253,7 @@ def _make_report(report: Report, run: str, plan: Plan) -> ApplyReport:
 
 
 def _render_recovered(found: Recovered) -> Iterator[str]:
-    """One line for each step that was closed, or for all that ended alike if they are many."""
+    """One line for each step that was closed, or one for many with the same end."""
     alike: dict[str, list[str]] = {}
     for result in found.closed:
         alike.setdefault(_render_end(result), []).append(result.change.address)
@@ -249,7 +267,7 @@ def _render_recovered(found: Recovered) -> Iterator[str]:
 
 
 def _render_end(result: Result) -> str:
-    """How a recovered step ended, and why if that is no success."""
+    """How a recovered step ended, and why if it failed."""
     fault = result.outcome.fault
     if fault is None:
         return result.outcome.status.value
@@ -261,7 +279,8 @@ def _render_end(result: Result) -> str:
 
 
 def _advise_approval(command: str, plan: Plan) -> str:
-    """How a plan is approved where nobody can be asked; one of `alter` is reviewed nowhere else."""
+    """How to approve a plan without a terminal."""
+    # The plan of an `alter` cannot be saved or reviewed elsewhere, so it has no --expect.
     return _ALTER_WITHOUT_ASKING if command == "alter" else _WITHOUT_ASKING[plan.options.mode]
 
 
@@ -275,17 +294,21 @@ def open_screen(
     command: str = "apply",
     sends: bool = True,
 ) -> Iterator[Screen]:
-    """The screen of one run; progress bars live while the block does. command: what advice is
-    for; sends: see `TextScreen`."""
+    """Open the screen of one run. Progress is drawn until the block ends.
+
+    command, sends: see `TextScreen`.
+    """
     if json:
         shown = JsonScreen(console, command, sends)
         shown.begin()
         try:
             yield shown
-        except KafkaformError as error:  # programs read their errors where they read the rest
-            outlive_output()  # the exit code of the error counts, whoever can read the error
+        except KafkaformError as error:
+            # Programs read errors from the same stream. The exit code must be that of the error,
+            # even if the stream is lost and nobody can read it.
+            outlive_output()
             shown.show_diagnostics(error.diagnostics)
             raise typer.Exit(exit_code(error)) from None
         return
-    with Bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
+    with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
         yield TextScreen(console, bars, bars.clear, detail, command, sends)

@@ -8,7 +8,6 @@ from ...core.address import Address, render_key
 from ...syntax.nodes import Attr, Block, Expression, Index, LegacyIndex, Lit, Root, Tuple
 from ..values.faults import EvalError, Place, suggest_near
 from ..values.types import drop_parentheses
-from .blocks import get_argument
 
 Key = Callable[[Expression], str | int]
 """The value of the brackets of an address."""
@@ -68,10 +67,8 @@ def read_constant_key(node: Expression) -> str | int:
     return value
 
 
-def read_depends_on(node: Expression | None) -> list[tuple[Address, Expression]]:
+def read_depends_on(node: Expression) -> list[tuple[Address, Expression]]:
     """The addresses of a `depends_on` list, each with its place. Raises EvalError."""
-    if node is None:
-        return []
     if not isinstance(node, Tuple):
         raise EvalError(
             node, "depends_on takes a list of addresses", "depends_on = [kafka_topic.a]"
@@ -115,12 +112,10 @@ def read_provider_instance(
     return found
 
 
-def read_ignored_paths(
-    lifecycle: Block | None, name: str
-) -> tuple[tuple[str, Expression], ...] | None:
+def read_ignored_paths(lifecycle: Block, name: str) -> tuple[tuple[str, Expression], ...] | None:
     """The paths of `ignore_changes` and its like, each with its place; `*` for `all`, None if
     they are not given. Raises EvalError."""
-    node = None if lifecycle is None else get_argument(lifecycle, name)
+    node = lifecycle.get_argument(name)
     if node is None:
         return None
     if isinstance(node, Root) and node.name == "all":

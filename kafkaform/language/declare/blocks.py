@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
-from ...syntax.nodes import Block, Expression
+from ...syntax.nodes import Block
 from ..values.faults import Place, make_error, suggest_near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
@@ -96,17 +96,19 @@ class Header(Struct, frozen=True):
         return self.block.excerpt
 
 
-def make_header(block: Block) -> Header:
-    """The type and labels of a block, as a place."""
-    return Header(block)
-
-
 def find_shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
     """What does not fit the shape."""
-    yield from _find_label_faults(block, shape)
+    if len(block.labels) != len(shape.labels):
+        yield _make_labels_fault(block, shape)
+    for label in block.labels:
+        if not NAME.fullmatch(label.text):
+            summary = f'"{label.text}" is not a name'
+            yield make_error(
+                label, summary, "A name starts with a letter and holds letters, digits, _ and -."
+            )
     for name in shape.required:
         if name not in block.body.attributes:
-            yield make_error(make_header(block), f'{render_title(block)} needs "{name}"')
+            yield make_error(Header(block), f'{render_title(block)} needs "{name}"')
     if shape.open:
         return
     known = (*shape.required, *shape.optional)
@@ -117,7 +119,7 @@ def find_shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
     for inner in block.body.blocks:
         if inner.type not in shape.blocks:
             yield _make_unknown_fault(
-                "block", inner.type, block, make_header(inner), (*shape.blocks, *known)
+                "block", inner.type, block, Header(inner), (*shape.blocks, *known)
             )
 
 
@@ -131,23 +133,15 @@ def _make_unknown_fault(
     )
 
 
-def _find_label_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
-    if len(block.labels) != len(shape.labels):
-        wanted = " and ".join(shape.labels) or "no labels"
-        form = " ".join((block.type, *('"…"' for _ in shape.labels), "{ … }"))
-        yield make_error(
-            make_header(block),
-            f"A {block.type} block takes {wanted}",
-            f"It has {len(block.labels)} labels.",
-            f"Write {form}.",
-        )
-    for label in block.labels:
-        if not NAME.fullmatch(label.text):
-            yield make_error(
-                label,
-                f'"{label.text}" is not a name',
-                "A name starts with a letter and holds letters, digits, _ and -.",
-            )
+def _make_labels_fault(block: Block, shape: Shape) -> Diagnostic:
+    wanted = " and ".join(shape.labels) or "no labels"
+    form = " ".join((block.type, *('"…"' for _ in shape.labels), "{ … }"))
+    return make_error(
+        Header(block),
+        f"A {block.type} block takes {wanted}",
+        f"It has {len(block.labels)} labels.",
+        f"Write {form}.",
+    )
 
 
 def render_title(block: Block) -> str:
@@ -155,17 +149,11 @@ def render_title(block: Block) -> str:
     return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
 
 
-def get_argument(block: Block, name: str) -> Expression | None:
-    """The expression of an argument, if it is given."""
-    # A block that repeats an earlier one is parsed when its body is asked for.
-    return block.body.attributes[name].value if block.has_argument(name) else None
-
-
 def find_single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
     """The nested block of this kind, which may stand there once."""
     found = block.list_blocks(kind)
     extra = tuple(
-        make_error(make_header(inner), f'{render_title(block)} has a second "{kind}" block')
+        make_error(Header(inner), f'{render_title(block)} has a second "{kind}" block')
         for inner in found[1:]
     )
     return (found[0] if found else None), extra

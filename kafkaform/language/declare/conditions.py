@@ -13,7 +13,6 @@ from ..expressions.operators import require_truth
 from ..expressions.templates import render_piece
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic, make_error
 from ..values.value import unmark
-from .blocks import get_argument
 
 
 class Rule(Struct, frozen=True):
@@ -35,7 +34,7 @@ def compile_rules(blocks: Iterable[Block], context: Context) -> tuple[Rule, ...]
 
 
 def _compile_rule(block: Block, context: Context) -> Rule:
-    condition, message = get_argument(block, "condition"), get_argument(block, "error_message")
+    condition, message = block.get_argument("condition"), block.get_argument("error_message")
     assert condition is not None and message is not None  # the shape was checked
     word = _WORDS.get(block.type, block.type)
     return Rule(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from msgspec import Struct, field
 
 from ...core.address import Address
 from ...syntax.nodes import Attribute, Block, Expression
-from .blocks import get_argument
+from ..values.faults import Place
+from .blocks import Header
+
+
+def _is_repeated(block: Block) -> bool:
+    return any(block.get_argument(name) is not None for name in ("for_each", "count"))
 
 
 class VariableBlock(Struct, frozen=True):
@@ -40,13 +46,10 @@ class ResourceBlock(Struct, frozen=True):
     preconditions: tuple[Block, ...] = ()
     postconditions: tuple[Block, ...] = ()
 
-    def get_argument(self, name: str) -> Expression | None:
-        return get_argument(self.block, name)
-
     @property
     def several(self) -> bool:
         """Whether it has instances with keys."""
-        return self.get_argument("for_each") is not None or self.get_argument("count") is not None
+        return _is_repeated(self.block)
 
 
 class ModuleBlock(Struct, frozen=True):
@@ -58,13 +61,10 @@ class ModuleBlock(Struct, frozen=True):
     source: str | None
     providers: Mapping[str, Expression] | None = None
 
-    def get_argument(self, name: str) -> Expression | None:
-        return get_argument(self.block, name)
-
     @property
     def several(self) -> bool:
         """Whether it has instances with keys."""
-        return self.get_argument("for_each") is not None or self.get_argument("count") is not None
+        return _is_repeated(self.block)
 
 
 class OutputBlock(Struct, frozen=True):
@@ -100,7 +100,17 @@ class ImportBlock(Struct, frozen=True):
     block: Block
     target: Expression
     id: Expression
-    for_each: Expression | None
+
+
+Declaration: TypeAlias = (
+    Attribute | VariableBlock | ProviderBlock | ResourceBlock | ModuleBlock | OutputBlock
+)
+"""What is evaluated in each instance of its module: a local value, or a block."""
+
+
+def get_place(declaration: Declaration) -> Place:
+    """Where something is declared: the local value, or the header of the block."""
+    return declaration if isinstance(declaration, Attribute) else Header(declaration.block)
 
 
 class Declarations(Struct):

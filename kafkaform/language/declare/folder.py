@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,14 +16,14 @@ from .override_files import merge_overrides
 
 class Tree(Struct, frozen=True):
     """configuration: in order of file names, override files merged into the others; values: files
-    of variable values that are read without being asked for, weakest first; digests: file name ->
-    SHA-256 of its content; terraform: the files are Terraform's; modules: folder, seen from this
+    of variable values that are read without being asked for, weakest first; contents: file name ->
+    its bytes; terraform: the files are Terraform's; modules: folder, seen from this
     one -> what it holds, for every folder that a module names (of the root only); names: how
     modules spell their folders -> the folders' own names there."""
 
     configuration: tuple[File, ...]
     values: tuple[File, ...]
-    digests: Mapping[str, str]
+    contents: Mapping[str, bytes]
     diagnostics: Diagnostics = ()
     terraform: bool = False
     modules: Mapping[str, Tree] = field(default_factory=dict)
@@ -42,11 +41,11 @@ class Family(Struct, frozen=True):
 
     def select_configuration(self, names: Iterable[str]) -> list[str]:
         """The configuration files among these names, in their order."""
-        return [n for n in sorted(names) if n.endswith(self.configuration) and not _is_hidden(n)]
+        return [n for n in sorted(names) if n.endswith(self.configuration) and n[0] != "."]
 
     def select_values(self, names: Collection[str]) -> list[str]:
         """The value files among these names, weakest first."""
-        more = [n for n in sorted(names) if n.endswith(self.automatic) and not _is_hidden(n)]
+        more = [n for n in sorted(names) if n.endswith(self.automatic) and n[0] != "."]
         return [n for n in self.values if n in names] + more
 
     def is_override(self, name: str) -> bool:
@@ -81,38 +80,35 @@ def is_read(name: str) -> bool:
     )
 
 
-def _is_hidden(name: str) -> bool:
-    """Such as the copies that editors keep beside a file."""
-    return name.startswith(".")
-
-
 def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
     """Parse a folder. files: name without folder -> content; other names are passed over.
 
-    folder: of a module, as diagnostics and digests name it; its value files do not count.
+    folder: of a module, as diagnostics and contents name it; its value files do not count.
     """
     family = next((f for f in FAMILIES if f.select_configuration(files)), FAMILIES[0])
     names = family.select_configuration(files)
     values = [] if folder else family.select_values(files)
-    faults = list(_find_size_faults(files, names + values))
+    size = sum(len(files[name]) for name in names + values)
+    if size > ALL_FILES_BYTES:
+        return Tree((), (), {}, (_make_size_fault(size),), family.terraform)
     if not names:
-        faults.append(_make_nothing_fault(folder))
-    if faults:
-        return Tree((), (), {}, tuple(faults), family.terraform)
+        return Tree((), (), {}, (_make_nothing_fault(folder),), family.terraform)
     prefix = f"{folder}/" if folder else ""
     parsed = {name: _parse_configuration(files[name], prefix + name) for name in names}
     given = [parse_values(files[name], name) for name in values]
-    base = tuple(file for name, (file, _) in parsed.items() if not family.is_override(name))
-    over = tuple(file for name, (file, _) in parsed.items() if family.is_override(name))
-    # What a faulty file declares is not known, so that much would seem to be missing.
-    sound = not any(has_errors(problems) for _, problems in parsed.values())
-    configuration, faults_of_merging = merge_overrides(base, over) if sound else (base, ())
-    faults += [fault for _, problems in (*parsed.values(), *given) for fault in problems]
+    faults = [fault for _, problems in (*parsed.values(), *given) for fault in problems]
+    over = {name for name in names if family.is_override(name)}
+    configuration = tuple(file for name, (file, _) in parsed.items() if name not in over)
+    overrides = tuple(parsed[name][0] for name in names if name in over)
+    # What a faulty file declares is not known, so much would seem to be missing.
+    if overrides and not any(has_errors(problems) for _, problems in parsed.values()):
+        configuration, problems = merge_overrides(configuration, overrides)
+        faults += problems
     return Tree(
         configuration,
         tuple(file for file, _ in given),
-        {prefix + n: hashlib.sha256(files[n]).hexdigest() for n in sorted(names + values)},
-        (*faults, *faults_of_merging),
+        {prefix + n: files[n] for n in sorted(names + values)},
+        tuple(faults),
         family.terraform,
     )
 
@@ -147,11 +143,9 @@ def _make_nothing_fault(folder: str) -> Diagnostic:
     )
 
 
-def _find_size_faults(files: Mapping[str, bytes], names: list[str]) -> Iterator[Diagnostic]:
-    total = sum(len(files[name]) for name in names)
-    if total > ALL_FILES_BYTES:
-        yield Diagnostic(
-            Severity.ERROR,
-            f"The configuration is too large: {total:,} bytes",
-            f"All files together may have {ALL_FILES_BYTES:,} bytes.",
-        )
+def _make_size_fault(size: int) -> Diagnostic:
+    return Diagnostic(
+        Severity.ERROR,
+        f"The configuration is too large: {size:,} bytes",
+        f"All files together may have {ALL_FILES_BYTES:,} bytes.",
+    )

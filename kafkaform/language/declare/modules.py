@@ -14,7 +14,7 @@ from ...syntax.nodes import Block
 from ..values.faults import make_error, suggest_near
 from ..values.limits import LIMITS
 from .addresses import spell_name
-from .blocks import get_argument, make_header
+from .blocks import Header
 from .declarations import Declarations, ModuleBlock, ProviderBlock
 from .folder import Tree, load_folder
 from .settings import read_terraform_settings
@@ -26,21 +26,24 @@ Raises OSError that says why it cannot be read."""
 
 
 class Module(Struct, frozen=True, eq=False):
-    """The root, or one call of a module. steps: the names of the calls that lead here; folders:
-    the folders along them, seen from the root folder, which is ""; providers: name in this
-    module -> provider instance of the root."""
+    """The root, or one call of a module."""
 
     steps: tuple[str, ...]
-    folders: tuple[str, ...]
+    """The names of the calls that lead here; empty for the root."""
+    folder: str
+    """Seen from the root folder, which is ""."""
     found: Declarations
+    """What the folder declares; shared by all calls of it."""
     call: ModuleBlock | None
+    """None for the root."""
     providers: Mapping[str, str]
+    """Name in this module -> provider instance of the root."""
     children: dict[str, Module] = field(default_factory=dict)
+    """The modules that it calls, by the names of the calls."""
     terraform: bool = False
-
-    @property
-    def folder(self) -> str:
-        return self.folders[-1]
+    """Whether the files of the folder are Terraform's."""
+    above: tuple[str, ...] = ()
+    """The folders of the callers, so that a folder that contains itself is found."""
 
     def walk_modules(self) -> Iterator[Module]:
         """This module and all below it, callers first."""
@@ -70,7 +73,10 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
     waiting = [("", root)]
     while waiting:
         folder, tree = waiting.pop()
-        for block in _list_calls(tree):
+        blocks = (block for file in tree.configuration for block in file.body.blocks)
+        for block in blocks:
+            if block.type != "module":
+                continue
             source = get_local_source(block)
             if source is None:
                 continue
@@ -93,26 +99,21 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
             modules[where] = load_folder(files, where)
             waiting.append((where, modules[where]))
     below = [fault for tree in modules.values() for fault in tree.diagnostics]
-    digests = {
-        name: one for tree in (root, *modules.values()) for name, one in tree.digests.items()
+    contents = {
+        name: one for tree in (root, *modules.values()) for name, one in tree.contents.items()
     }
     return replace(
         root,
-        digests=digests,
+        contents=contents,
         diagnostics=(*root.diagnostics, *below, *faults),
         modules=modules,
         names=names,
     )
 
 
-def _list_calls(tree: Tree) -> Iterator[Block]:
-    for file in tree.configuration:
-        yield from (block for block in file.body.blocks if block.type == "module")
-
-
 def get_local_source(block: Block) -> str | None:
     """The path that a module block names, or None if it names none here."""
-    node = get_argument(block, "source")
+    node = block.get_argument("source")
     source = getattr(node, "value", None)
     local = isinstance(source, str) and source.startswith(("./", "../"))
     return source if local else None
@@ -126,17 +127,17 @@ def resolve_folder(caller: str, source: str) -> str:
 
 def _make_too_large_fault(block: Block) -> Diagnostic:
     return make_error(
-        make_header(block),
+        Header(block),
         "The modules of the configuration are too large",
         f"All files together may have {ALL_FILES_BYTES:,} bytes, in {LIMITS.calls:,} folders.",
     )
 
 
 def _make_unreadable_fault(block: Block, fault: OSError) -> Diagnostic:
-    source = get_argument(block, "source")
+    source = block.get_argument("source")
     why = str(fault) if fault.strerror is None else fault.strerror
     return make_error(
-        make_header(block) if source is None else source,
+        Header(block) if source is None else source,
         f"The module {get_local_source(block)} cannot be read",
         why,
         "The source is the path of a folder, seen from the file that names it.",
@@ -147,43 +148,65 @@ def _make_unreadable_fault(block: Block, fault: OSError) -> Diagnostic:
 
 
 class LinkedModules(Struct, frozen=True):
-    """root: with everything that it calls; faults: of all folders, each told once."""
+    """The tree of calls, and what is wrong with it."""
 
     root: Module
+    """The root folder, with everything that it calls."""
     faults: Diagnostics
+    """The faults of all folders, each reported once however often a folder is called."""
 
 
 def link_modules(tree: Tree, provider_names: tuple[str, ...]) -> LinkedModules:
     """Declarations of all folders as a tree of calls. provider_names: of what is installed."""
-    folders = {"": declare_blocks(tree)}
-    for folder, below in tree.modules.items():
-        folders[folder] = declare_blocks(below)
+    folders = {folder: declare_blocks(one) for folder, one in (("", tree), *tree.modules.items())}
     faults = [fault for _, found in folders.values() for fault in found]
     found = folders[""][0]
-    providers = {name: name for name in provider_names} | _map_local_names(found, tree)
-    root = Module((), ("",), found, None, providers, terraform=tree.terraform)
-    waiting, count, names = [root], 0, found.count
+    spelled = {name: name for name in found.providers}
+    if tree.terraform:
+        spelled = _map_local_names(found, tree)
+    providers = {**{name: name for name in provider_names}, **spelled}
+    root = Module((), "", found, None, providers, terraform=tree.terraform)
+    if found.modules:
+        declared = {folder: inside for folder, (inside, _) in folders.items()}
+        if not _add_children(root, declared, tree, faults):
+            return LinkedModules(root, tuple(faults))
+    for folder, (inside, _) in folders.items():
+        if folder:
+            faults.extend(_find_misplaced(inside))
+    return LinkedModules(root, tuple(faults))
+
+
+def _add_children(
+    root: Module, declared: Mapping[str, Declarations], tree: Tree, faults: list[Diagnostic]
+) -> bool:
+    """Add the tree of calls to the root; False if it has too many calls. declared: by folder."""
+    waiting, count, names = [root], 0, root.found.count
     while waiting:
         caller = waiting.pop()
         for call in caller.found.modules.values():
             where = _find_folder(caller, call, tree, faults)
             if where is None:
                 continue
+            inside = declared[where]
+            # A folder that is called twice counts twice: every call is evaluated on its own.
             count += 1
-            names += folders[where][0].count
+            names += inside.count
             if count > LIMITS.calls or names > LIMITS.names:
                 faults.append(_make_too_many_fault(call))
-                return LinkedModules(root, tuple(faults))
-            inside, below = folders[where][0], tree.modules[where]
-            handed = _resolve_providers(caller, call, faults)
-            steps, along = (*caller.steps, call.name), (*caller.folders, where)
-            child = Module(steps, along, inside, call, handed, terraform=below.terraform)
+                return False
+            providers = _resolve_providers(caller, call, faults)
+            child = Module(
+                (*caller.steps, call.name),
+                where,
+                inside,
+                call,
+                providers,
+                terraform=tree.modules[where].terraform,
+                above=(*caller.above, caller.folder),
+            )
             caller.children[call.name] = child
             waiting.append(child)
-    for folder, (inside, _) in folders.items():
-        if folder:
-            faults.extend(_find_misplaced(inside))
-    return LinkedModules(root, tuple(faults))
+    return True
 
 
 def _map_local_names(found: Declarations, tree: Tree) -> dict[str, str]:
@@ -206,7 +229,7 @@ def _find_folder(
     """The folder of a call, or None, which was reported here or while reading."""
     if call.source is None:
         return None
-    place = get_argument(call.block, "source") or make_header(call.block)
+    place = call.block.get_argument("source") or Header(call.block)
     if get_local_source(call.block) is None:
         faults.append(
             make_error(
@@ -219,7 +242,7 @@ def _find_folder(
         return None
     spelling = resolve_folder(caller.folder, call.source)
     where = tree.names.get(spelling, spelling)
-    if where in caller.folders:
+    if where in (*caller.above, caller.folder):
         faults.append(
             make_error(
                 place,
@@ -233,7 +256,7 @@ def _find_folder(
 
 def _make_too_many_fault(call: ModuleBlock) -> Diagnostic:
     return make_error(
-        make_header(call.block),
+        Header(call.block),
         "The configuration calls too many modules",
         f"One configuration may have {LIMITS.calls:,} calls, counted in every module, and "
         f"{LIMITS.names:,} blocks and local values.",
@@ -268,14 +291,14 @@ def _find_misplaced(found: Declarations) -> Iterator[Diagnostic]:
     """Blocks that belong into the root folder."""
     for provider in found.providers.values():
         yield make_error(
-            make_header(provider.block),
+            Header(provider.block),
             "A module has no provider blocks of its own",
             "They stand in the root folder, so that one place says which systems are meant.",
             "Move it there, and hand it down with providers = { … } in the module block.",
         )
     for one in found.imports:
         yield make_error(
-            make_header(one.block),
+            Header(one.block),
             "import blocks stand in the root folder",
             advice="Move it there, with to = module.NAME.TYPE.NAME.",
         )

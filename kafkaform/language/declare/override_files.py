@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.nodes import Attribute, Block, File, Lit
 from ..values.faults import Place, make_error, suggest_near
-from .blocks import Spot, get_argument, make_header, render_title
+from .blocks import Header, Spot, render_title
 
 _Key: TypeAlias = tuple[str, ...]
 """What makes two blocks one: type, labels and alias."""
@@ -90,7 +90,7 @@ class _Merger:
         if block.type in _NEVER:
             summary = f"{block.type} blocks cannot stand in an override file"
             advice = "Put it into a file that is not named override."
-            self.faults.append(make_error(make_header(block), summary, advice=advice))
+            self.faults.append(make_error(Header(block), summary, advice=advice))
         elif block.type == "locals" and not block.body.blocks:
             for item in block.body.attributes.values():
                 self.override_local(item)
@@ -109,12 +109,10 @@ class _Merger:
             number, position = self.places[key]
             found = self.blocks[number][position]
             self.blocks[number][position] = _merge_block(found, block, rule)
-        elif rule.alone and get_argument(block, "alias") is None:
+        elif rule.alone and block.get_argument("alias") is None:
             self.keep_block(block)
         else:
-            self.faults.append(
-                self.make_missing_fault(make_header(block), key, _render_name(block))
-            )
+            self.faults.append(self.make_missing_fault(Header(block), key, _render_name(block)))
 
     def override_local(self, item: Attribute) -> None:
         key = ("locals", item.name)
@@ -147,13 +145,13 @@ def _list_keys(block: Block) -> Iterator[_Key]:
         yield from (("locals", name) for name in block.body.attributes)
         return
     labels = tuple(label.text for label in block.labels)
-    alias = get_argument(block, "alias") if block.type == "provider" else None
+    alias = block.get_argument("alias") if block.type == "provider" else None
     other = (str(alias.value),) if isinstance(alias, Lit) else ()
     yield (block.type, *labels, *other)
 
 
 def _render_name(block: Block) -> str:
-    alias = get_argument(block, "alias") if block.type == "provider" else None
+    alias = block.get_argument("alias") if block.type == "provider" else None
     return render_title(block) + (
         f' with the alias "{alias.value}"' if isinstance(alias, Lit) else ""
     )
@@ -183,7 +181,7 @@ def _merge_block(base: Block, over: Block, rule: _Rule) -> Block:
 
 def _find_fixed(over: Block, rule: _Rule) -> Iterator[Diagnostic]:
     """What the block says that no override may say."""
-    items: dict[str, Place] = {inner.type: make_header(inner) for inner in over.body.blocks}
+    items: dict[str, Place] = {inner.type: Header(inner) for inner in over.body.blocks}
     for name, item in over.body.attributes.items():
         items[name] = Spot(item.name_range, item.excerpt)
     for name in rule.fixed:

@@ -12,11 +12,11 @@ from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression, Object
 from ..expressions.code import Context, get_literal
 from ..expressions.compilation import make_context as make_context
-from ..functions import make_function_table
+from ..functions import FunctionTable
 from ..values.conversion import lower_value
 from ..values.faults import EvalError, make_diagnostic, make_error, make_warning
 from ..values.value import find_sealed
-from .blocks import BACKEND, Shape, find_shape_faults, find_single, get_argument, make_header
+from .blocks import BACKEND, Header, Shape, find_shape_faults, find_single
 from .folder import Tree
 from .top_level import declare_blocks
 from .variables import evaluate_constant
@@ -36,14 +36,14 @@ def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
     """What must be known before variables are: only constants may stand there. Faults of the
     structure are those of `build` and are not repeated here."""
     blocks = declare_blocks(tree)[0].settings
-    faults: list[Diagnostic] = [*read_terraform_settings(tree).diagnostics]
+    faults = [*read_terraform_settings(tree).diagnostics] if tree.terraform else []
     if not blocks:
         return Settings(), tuple(faults)
-    context = make_context(make_function_table())
+    context = make_context(FunctionTable())
     block = blocks[0]
-    version = _read_constant(get_argument(block, "required_version"), context, faults)
+    version = _read_constant(block.get_argument("required_version"), context, faults)
     if version is not None and not isinstance(version, str):
-        faults.append(make_error(make_header(block), "required_version must be a string"))
+        faults.append(make_error(Header(block), "required_version must be a string"))
     backend, problems = find_single(block, "backend")
     faults.extend(problems)
     if backend is None:
@@ -54,7 +54,7 @@ def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
             version if isinstance(version, str) else None,
             backend.labels[0].text if backend.labels else None,
             _read_options(backend, context, faults),
-            make_header(backend).range,
+            Header(backend).range,
         ),
         tuple(faults),
     )
@@ -62,7 +62,7 @@ def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
 
 def _read_options(block: Block, context: Context, faults: list[Diagnostic]) -> FrozenMap:
     for inner in block.body.blocks:
-        faults.append(make_error(make_header(inner), "A backend block holds arguments only"))
+        faults.append(make_error(Header(inner), "A backend block holds arguments only"))
     return FrozenMap(
         {
             name: _read_constant(item.value, context, faults)
@@ -109,8 +109,6 @@ _STORES = ("backend", "cloud", "encryption")
 def read_terraform_settings(tree: Tree) -> TerraformSettings:
     """What the `terraform` blocks of Terraform's files say; of two entries the later one counts,
     since override files come last."""
-    if not tree.terraform:
-        return TerraformSettings()
     blocks = [b for file in tree.configuration for b in file.body.blocks if b.type == "terraform"]
     faults = [fault for block in blocks for fault in find_shape_faults(block, _TERRAFORM)]
     inside = [inner for block in blocks for inner in block.body.blocks]
@@ -145,7 +143,7 @@ def _read_sources(block: Block, faults: list[Diagnostic]) -> Iterator[tuple[str,
 
 def _make_not_used_warning(block: Block) -> Diagnostic:
     return make_warning(
-        make_header(block),
+        Header(block),
         f"The {block.type} block is not used",
         "The state is a file of its own, kafkaform.state.json beside the configuration, and "
         "Terraform's is never read.",

@@ -15,11 +15,10 @@ from .blocks import (
     REMOVED_LIFECYCLE,
     RULE,
     SHAPES,
+    Header,
     Shape,
     find_shape_faults,
     find_single,
-    get_argument,
-    make_header,
     render_title,
 )
 from .declarations import (
@@ -49,9 +48,17 @@ def declare_blocks(tree: Tree) -> tuple[Declarations, Diagnostics]:
                 )
             )
         for block in file.body.blocks:
-            if block.type == "terraform" and tree.terraform:
+            if block.type not in SHAPES:
+                # `settings` reads the terraform block of Terraform's files.
+                if not (block.type == "terraform" and tree.terraform):
+                    faults.append(_make_unknown_block_fault(block))
                 continue
-            faults.extend(_declare_block(block, found))
+            problems = list(find_shape_faults(block, SHAPES[block.type]))
+            faults += problems
+            # A variable with a faulty argument is still declared, so that what refers to it is
+            # not reported as well.
+            if not problems or (block.type == "variable" and len(block.labels) == 1):
+                faults.extend(_DECLARERS[block.type](block, found))
     return found, tuple(faults)
 
 
@@ -59,23 +66,11 @@ def _advise_place(name: str) -> str:
     return f"Write locals {{ {name} = … }}, or put values of variables into *.auto.kfvars.hcl."
 
 
-def _declare_block(block: Block, found: Declarations) -> Iterator[Diagnostic]:
-    if block.type not in SHAPES:
-        yield _make_unknown_block_fault(block)
-        return
-    faults = list(find_shape_faults(block, SHAPES[block.type]))
-    yield from faults
-    if not faults or block.type == "variable" and len(block.labels) == 1:
-        yield from _DECLARERS[block.type](block, found)
-
-
 def _make_unknown_block_fault(block: Block) -> Diagnostic:
     if block.type == "terraform":
-        return make_warning(
-            make_header(block), "The terraform block is not used", advice="Remove it."
-        )
+        return make_warning(Header(block), "The terraform block is not used", advice="Remove it.")
     return make_error(
-        make_header(block),
+        Header(block),
         f'There are no "{block.type}" blocks',
         f"The blocks are {', '.join(SHAPES)}.",
         suggest_near(block.type, SHAPES),
@@ -84,7 +79,7 @@ def _make_unknown_block_fault(block: Block) -> Diagnostic:
 
 def _make_twice_fault(block: Block, first: Block, what: str) -> Diagnostic:
     return make_error(
-        make_header(block),
+        Header(block),
         f"{what} is declared twice",
         f"The first one is at {first.header_range}.",
         "Rename or remove one of the two.",
@@ -93,7 +88,7 @@ def _make_twice_fault(block: Block, first: Block, what: str) -> Diagnostic:
 
 def _read_flag(block: Block, name: str, default: bool) -> tuple[bool, Diagnostics]:
     """An argument that must be written as true or false."""
-    given = get_argument(block, name)
+    given = block.get_argument(name)
     if given is None:
         return default, ()
     if isinstance(given, Lit) and isinstance(given.value, bool):
@@ -101,10 +96,9 @@ def _read_flag(block: Block, name: str, default: bool) -> tuple[bool, Diagnostic
     return default, (make_error(given, f'"{name}" must be true or false, written out'),)
 
 
-def _select_rules(block: Block | None, kind: str) -> tuple[tuple[Block, ...], Diagnostics]:
+def _select_rules(block: Block, kind: str) -> tuple[tuple[Block, ...], Diagnostics]:
     """The nested rules of a kind that have their shape, and the faults of the others."""
-    inside = () if block is None else block.body.blocks
-    rules = [inner for inner in inside if inner.type == kind]
+    rules = block.list_blocks(kind)
     faults = {id(rule): tuple(find_shape_faults(rule, RULE)) for rule in rules}
     sound = tuple(rule for rule in rules if not faults[id(rule)])
     return sound, tuple(fault for found in faults.values() for fault in found)
@@ -124,19 +118,19 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
     found.variables[name] = VariableBlock(
         name,
         block,
-        get_argument(block, "type"),
-        get_argument(block, "default"),
+        block.get_argument("type"),
+        block.get_argument("default"),
         flags["sensitive"],
         flags["nullable"],
         validations,
-        get_argument(block, "deprecated"),
+        block.get_argument("deprecated"),
         flags["ephemeral"],
     )
 
 
 def _declare_locals(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     for inner in block.body.blocks:
-        yield make_error(make_header(inner), "A locals block holds values only")
+        yield make_error(Header(inner), "A locals block holds values only")
     for name, item in block.body.attributes.items():
         if name in found.locals:
             yield make_error(
@@ -150,7 +144,7 @@ def _declare_locals(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 
 def _declare_provider(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
-    alias = get_argument(block, "alias")
+    alias = block.get_argument("alias")
     instance = name
     if alias is not None:
         if not isinstance(alias, Lit) or not isinstance(alias.value, str):
@@ -169,7 +163,7 @@ def _declare_resource(block: Block, found: Declarations) -> Iterator[Diagnostic]
     made, faults = _read_lifecycle(block, LIFECYCLE)
     yield from faults
     for name in ("create_before_destroy", "replace_triggered_by"):
-        if made.lifecycle is not None and get_argument(made.lifecycle, name) is not None:
+        if made.lifecycle is not None and made.lifecycle.get_argument(name) is not None:
             yield make_warning(
                 made.lifecycle.body.attributes[name],
                 f'"{name}" has no effect',
@@ -193,27 +187,28 @@ def _declare_data(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 
 def _read_lifecycle(block: Block, shape: Shape) -> tuple[ResourceBlock, Diagnostics]:
     """The block as a resource or data source; a lifecycle block with faults is left out."""
+    address = Address(block.labels[0].text, block.labels[1].text)
     lifecycle, faults = find_single(block, "lifecycle")
-    if lifecycle is not None:
-        problems = tuple(find_shape_faults(lifecycle, shape))
-        faults += problems
-        lifecycle = None if problems else lifecycle
+    if lifecycle is None:
+        return ResourceBlock(address, block, None), faults
+    problems = tuple(find_shape_faults(lifecycle, shape))
+    if problems:
+        return ResourceBlock(address, block, None), (*faults, *problems)
     before, faults_before = _select_rules(lifecycle, "precondition")
     after, faults_after = _select_rules(lifecycle, "postcondition")
-    address = Address(block.labels[0].text, block.labels[1].text)
     made = ResourceBlock(address, block, lifecycle, before, after)
     return made, (*faults, *faults_before, *faults_after)
 
 
 def _declare_module(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
-    source = get_argument(block, "source")
+    source = block.get_argument("source")
     text = source.value if isinstance(source, Lit) and isinstance(source.value, str) else None
     if source is not None and text is None:
         yield make_error(source, "The source of a module must be a plain string")
     for inner in block.body.blocks:
-        yield make_error(make_header(inner), f"{render_title(block)} takes arguments only")
-    providers, faults = _read_module_providers(get_argument(block, "providers"))
+        yield make_error(Header(inner), f"{render_title(block)} takes arguments only")
+    providers, faults = _read_module_providers(block.get_argument("providers"))
     yield from faults
     if name in found.modules:
         yield _make_twice_fault(block, found.modules[name].block, f"module.{name}")
@@ -275,7 +270,7 @@ def _declare_check(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     rules, faults = _select_rules(block, "assert")
     yield from faults
     if not rules and not faults:
-        yield make_error(make_header(block), f'{render_title(block)} needs an "assert" block')
+        yield make_error(Header(block), f'{render_title(block)} needs an "assert" block')
     if name in found.checks:
         yield _make_twice_fault(block, found.checks[name].block, f"check.{name}")
     else:
@@ -302,11 +297,7 @@ def _declare_moved(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 
 def _declare_import(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     arguments = block.body.attributes
-    found.imports.append(
-        ImportBlock(
-            block, arguments["to"].value, arguments["id"].value, get_argument(block, "for_each")
-        )
-    )
+    found.imports.append(ImportBlock(block, arguments["to"].value, arguments["id"].value))
     yield from ()
 
 

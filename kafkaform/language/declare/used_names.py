@@ -26,7 +26,7 @@ def _block_names(block: Block) -> Iterator[str]:
             yield from _block_names(inner)
     elif block.type in ("removed", "moved", "import"):
         for name in ("from", "to"):
-            address = block.body.attributes[name].value if block.has_argument(name) else None
+            address = block.get_argument(name)
             match = _TYPE.match(address.source.text, address.start) if address else None
             if match is not None and match["type"] != "module":
                 yield match["type"]

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from ...core.diagnostics import Diagnostic, Severity
 from ...syntax.nodes import Attribute, Expression, File
 from ..values.faults import Place, make_error, suggest_near
-from .blocks import make_header
+from .blocks import Header
 from .declarations import VariableBlock
 from .folder import Tree, parse_values
 
@@ -68,7 +68,7 @@ def gather_values(
                 text = inputs.environ[prefix + name]
                 found.update(
                     _require_text(
-                        name, GivenValue(prefix + name, make_header(block.block), text=text), faults
+                        name, GivenValue(prefix + name, Header(block.block), text=text), faults
                     )
                 )
     undeclared: list[Attribute] = []
@@ -81,7 +81,8 @@ def gather_values(
             found.update(_read_file_values(file, blocks, faults, undeclared))
         else:
             found.update(_read_argument(argument, blocks, faults))
-    faults.extend(_warn_undeclared(undeclared, blocks))
+    if undeclared:
+        faults.extend(_warn_undeclared(undeclared, blocks))
     return found
 
 
@@ -92,7 +93,7 @@ def _read_file_values(
         label = block.labels[0].text if block.type == "variable" and block.labels else ""
         advice = f"Write {label} = …; variables are declared in other files." if label else ""
         summary = "A file of variable values holds no blocks"
-        faults.append(make_error(make_header(block), summary, advice=advice))
+        faults.append(make_error(Header(block), summary, advice=advice))
     for name, item in file.body.attributes.items():
         if name in blocks:
             yield name, GivenValue(item.range.file, item, item.value)
@@ -128,7 +129,7 @@ def _read_argument(
         summary = f'--var sets "{name}", but no such variable is declared'
         faults.append(_make_fault(summary, suggest_near(name, blocks)))
     else:
-        given_text = GivenValue(COMMAND_LINE, make_header(blocks[name].block), text=text)
+        given_text = GivenValue(COMMAND_LINE, Header(blocks[name].block), text=text)
         yield from _require_text(name, given_text, faults)
 
 

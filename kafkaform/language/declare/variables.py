@@ -15,7 +15,7 @@ from ...core.value import SecretRef, Value
 from ...syntax.nodes import Expression, Lit
 from ...syntax.parse import parse_expression
 from ..expressions.code import Context, Env, get_literal
-from ..expressions.dependencies import find_references
+from ..expressions.dependencies import AllUses
 from ..expressions.namespaces import Found, Space, Unset
 from ..expressions.references import render_part_name
 from ..values.bounds import compute_conversion_cost, require_bounded
@@ -29,6 +29,7 @@ from ..values.faults import (
     Poisoned,
     make_diagnostic,
     make_error,
+    make_sentence,
 )
 from ..values.types import Default, parse_type
 from ..values.value import (
@@ -48,7 +49,7 @@ from ..values.value import (
     unmark_deep,
     work_of,
 )
-from .blocks import get_argument, make_header
+from .blocks import Header
 from .conditions import check_rule, compile_rules
 from .declarations import VariableBlock
 from .folder import Tree
@@ -149,7 +150,7 @@ def _make_unset_fault(block: VariableBlock, terraform: bool) -> Diagnostic:
     if terraform:
         prefix, file, more = (TERRAFORM_PREFIX, "terraform.tfvars", "*.auto.tfvars")
     return make_error(
-        make_header(block.block),
+        Header(block.block),
         f'The variable "{block.name}" has no value',
         "It has no default, so a value must be given.",
         f"Give it with --var '{block.name}=…', in {prefix}{block.name}, in {file} or a {more} "
@@ -164,23 +165,21 @@ def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagno
     """What is wrong with a declaration, whatever is given."""
     if block.name in RESERVED:
         detail = "A module block has an argument of this name."
-        yield make_error(
-            make_header(block.block), f'No variable can be called "{block.name}"', detail
-        )
+        yield make_error(Header(block.block), f'No variable can be called "{block.name}"', detail)
     if block.deprecated is not None and not (get_literal(block.deprecated) or "").strip():
         yield make_error(
             block.deprecated, '"deprecated" must be a text that says what to use instead'
         )
-    const = get_argument(block.block, "const")
+    const = block.block.get_argument("const")
     if const is not None and not (isinstance(const, Lit) and isinstance(const.value, bool)):
         yield make_error(const, '"const" must be true or false, written out')
     for rule in block.validations:
-        condition = get_argument(rule, "condition")
+        condition = rule.get_argument("condition")
         if condition is not None and not _has_reference(condition, block.name):
             yield make_error(condition, f"The condition of a validation refers to var.{block.name}")
     if block.default is not None:
         try:
-            compute_value(block, None, make_header(block.block), "", context)
+            compute_value(block, None, Header(block.block), "", context)
         except EvalError as fault:
             yield make_diagnostic(fault, context=[f"while reading var.{block.name}"])
         except Poisoned:
@@ -190,7 +189,7 @@ def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagno
 def _has_reference(node: Expression, name: str) -> bool:
     return any(
         reference.root.name == "var" and reference.steps and reference.steps[0].attribute == name
-        for reference in find_references(node)
+        for reference in AllUses()[node].references
     )
 
 
@@ -226,12 +225,12 @@ def _compute_root_value(block: VariableBlock, source: GivenValue | None, context
     """The converted value of a variable of the root. Raises EvalError; Unset if nothing gives
     one."""
     if source is None:
-        value = compute_value(block, None, make_header(block.block), "", context)
+        value = compute_value(block, None, Header(block.block), "", context)
     else:
         given = _read_given(block, source, context)
         value = compute_value(block, given, source.place, source.origin, context)
     if not _is_secret(block):
-        context.budget.charge(work_of(value), make_header(block.block))
+        context.budget.charge(work_of(value), Header(block.block))
         return value
     bare = unmark(value)[0]
     return Marked(bare, frozenset({SENSITIVE, SECRET}), SecretRef("variable", block.name))
@@ -264,7 +263,7 @@ def compute_value(
         raise EvalError(
             place,
             f'The value of the variable "{block.name}" does not fit its type',
-            f"Here {fault.message if hide else fault}{by}.",
+            make_sentence(f"{fault.message if hide else fault}{by}"),
             hide=hide,
         ) from None
     if block.ephemeral:
@@ -313,7 +312,9 @@ def make_default_reader(context: Context) -> Default:
             context.budget.charge(compute_conversion_cost(value, kind) + work_of(value), node)
             return lower_value(convert_value(value, kind))
         except ConvertFault as fault:
-            raise EvalError(node, "The default does not fit its type", f"Here {fault}.") from None
+            raise EvalError(
+                node, "The default does not fit its type", make_sentence(fault)
+            ) from None
 
     return read
 
@@ -340,7 +341,7 @@ def check_validations(
             continue
         if message is not None:
             yield make_error(
-                make_header(block.block),
+                Header(block.block),
                 f'The value of the variable "{block.name}" is not valid',
                 message,
                 f"The rule is at {rule.range}.",

@@ -11,7 +11,7 @@ from ...core.schema import NUMBER, AttributeSchema, ObjectSchema, Type
 from ...core.value import EMPTY, FrozenMap, SecretRef, Value
 from ...syntax import nodes
 from ...syntax.nodes import Block, Body
-from ..declare.blocks import Spot, make_header
+from ..declare.blocks import Header, Spot
 from ..expressions.code import Code, Context, Env
 from ..values.bounds import compute_look_cost
 from ..values.conversion import convert_value, lower_value
@@ -23,6 +23,7 @@ from ..values.faults import (
     Poisoned,
     make_diagnostic,
     make_error,
+    make_sentence,
     suggest_near,
 )
 from ..values.types import describe_type
@@ -100,50 +101,45 @@ def compile_arguments(
                 blocks.extend(made)
                 continue
         attribute = schema.find(name)
-        fault = _check_name(name, node, attribute, schema, title, meta)
-        if fault is None and attribute is not None and attribute.name in given:
-            first = given[attribute.name].node
-            fault = make_error(
-                node,
-                f'"{name}" and "{first.name}" are the same argument',
-                f'"{first.name}" is given at {first.range}.',
-                "Keep one of them.",
-            )
-        if fault is not None:
-            report(fault)
-        elif attribute is not None:
+        if attribute is None or attribute.computed:
+            report(_make_name_fault(node, attribute is not None, schema, title, meta))
+        elif attribute.name in given:  # an argument may have a second name
+            report(_make_same_argument_fault(node, given[attribute.name].node))
+        else:
             given[attribute.name] = Argument(attribute, node, context.compile_node(node.value))
-    known = (*schema.blocks, *meta_blocks)
-    nested = tuple(_compile_nested(blocks, schema, context, title, report, known))
+    nested: tuple[Nested, ...] = ()
+    if blocks:
+        known = (*schema.blocks, *meta_blocks)
+        nested = tuple(_compile_nested(blocks, schema, context, title, report, known))
     base = {name: attribute.default for name, attribute in schema.attributes.items()}
     base.update(dict.fromkeys(schema.blocks))
     return Arguments(schema, place, title, tuple(given.values()), FrozenMap(base), nested)
 
 
-def _check_name(
-    name: str,
-    node: nodes.Attribute,
-    attribute: AttributeSchema | None,
-    schema: ObjectSchema,
-    title: str,
-    meta: tuple[str, ...],
-) -> Diagnostic | None:
-    if attribute is not None and not attribute.computed:
-        return None
-    place = Spot(node.name_range, node.excerpt)
-    if attribute is None:
-        if name in schema.blocks:
-            return make_error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
-        advice = suggest_near(name, (*schema.list_names(), *meta))
-        return make_error(place, f'{title} has no argument "{name}"', _render_known(schema), advice)
-    return make_error(
-        place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument."
-    )
-
-
-def _render_known(schema: ObjectSchema) -> str:
+def _make_name_fault(
+    node: nodes.Attribute, computed: bool, schema: ObjectSchema, title: str, meta: tuple[str, ...]
+) -> Diagnostic:
+    """An argument that the schema does not have, or that only the server sets."""
+    place, name = Spot(node.name_range, node.excerpt), node.name
+    if computed:
+        return make_error(
+            place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument."
+        )
+    if name in schema.blocks:
+        return make_error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
     settable = (a.name for a in schema.attributes.values() if not a.computed)
-    return f"It takes {', '.join((*settable, *schema.blocks))}."
+    known = f"It takes {', '.join((*settable, *schema.blocks))}."
+    advice = suggest_near(name, (*schema.list_names(), *meta))
+    return make_error(place, f'{title} has no argument "{name}"', known, advice)
+
+
+def _make_same_argument_fault(node: nodes.Attribute, first: nodes.Attribute) -> Diagnostic:
+    return make_error(
+        node,
+        f'"{node.name}" and "{first.name}" are the same argument',
+        f'"{first.name}" is given at {first.range}.',
+        "Keep one of them.",
+    )
 
 
 def _compile_nested(
@@ -169,7 +165,7 @@ def _compile_nested(
         if each is None:
             seen.add(kind)
         name = f"{title} {kind}"
-        body = compile_arguments(content, inner, context, make_header(block), name, report)
+        body = compile_arguments(content, inner, context, Header(block), name, report)
         yield Nested(kind, body, each)
 
 
@@ -178,13 +174,13 @@ def _make_block_fault(
 ) -> Diagnostic:
     if kind in schema.blocks:
         why = "Its block takes no labels." if block.labels else "It may stand there once."
-        return make_error(make_header(block), f'{title}: "{kind}" cannot stand here', why)
+        return make_error(Header(block), f'{title}: "{kind}" cannot stand here', why)
     if schema.find(kind) is not None:
         return make_error(
-            make_header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}."
+            Header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}."
         )
     return make_error(
-        make_header(block), f'{title} has no "{kind}" blocks', "", suggest_near(kind, known)
+        Header(block), f'{title} has no "{kind}" blocks', "", suggest_near(kind, known)
     )
 
 
@@ -215,12 +211,13 @@ def evaluate_arguments(
             report(make_deferred_fault(place, deferred, f"{where}.{name}"))
         else:
             found[name] = found[name] if value is None else value
-    try:
-        made = _evaluate_blocks(arguments, env, report, where)
-        found.update(made or {})
-        sound = sound and made is not None
-    except Poisoned as poison:
-        poisoned = poison
+    if arguments.blocks:
+        try:
+            made = _evaluate_blocks(arguments, env, report, where)
+            found.update(made or {})
+            sound = sound and made is not None
+        except Poisoned as poison:
+            poisoned = poison
     if poisoned is not None:
         raise poisoned
     for problem in _check_rules(arguments, found) if sound else ():
@@ -315,7 +312,11 @@ def _evaluate_argument(argument: Argument, value: Val) -> Value:
             if SECRET in marks or not attribute.sensitive:
                 raise _make_leak_fault(attribute, place)
             value = unmark_deep(value)
-        _refuse_sealed(value, attribute, place)
+        part = find_sealed(value)
+        if isinstance(part, Computed):
+            raise part.defer()
+        if part is not None:
+            raise _make_secret_fault(attribute, place)
     fitted = fit_type(value, attribute.type, place, f'"{argument.node.name}"')
     result = drop_nulls(fitted, attribute.type)
     return check_value(result, attribute, argument.node.name, place, hidden)
@@ -325,17 +326,13 @@ _PLAIN = (str, int, bool)
 """Values without marks and parts."""
 
 
-def _refuse_sealed(value: Val, attribute: AttributeSchema, place: Place) -> None:
-    part = find_sealed(value)
-    if isinstance(part, Computed):
-        raise part.defer()
-    if part is not None:
-        raise EvalError(
-            place,
-            f'A secret cannot go into "{attribute.name}"',
-            "Plan, state and audit log show and store this argument as it is.",
-            "Secrets belong into arguments that are made for them, such as password.",
-        )
+def _make_secret_fault(attribute: AttributeSchema, place: Place) -> EvalError:
+    return EvalError(
+        place,
+        f'A secret cannot go into "{attribute.name}"',
+        "Plan, state and audit log show and store this argument as it is.",
+        "Secrets belong into arguments that are made for them, such as password.",
+    )
 
 
 def fit_type(value: Val, kind: Type, place: Place, what: str) -> Val:
@@ -345,7 +342,7 @@ def fit_type(value: Val, kind: Type, place: Place, what: str) -> Val:
     except ConvertFault as fault:
         advice = "Write digits, such as 3." if kind == NUMBER else ""
         raise EvalError(
-            place, f"{what} must be {describe_type(kind)}", f"Here {fault}.", advice
+            place, f"{what} must be {describe_type(kind)}", make_sentence(fault), advice
         ) from None
 
 

@@ -11,7 +11,7 @@ from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
 from ..declare.addresses import read_provider_instance
-from ..declare.blocks import make_header
+from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import ResourceBlock
 from ..expressions.code import Context, Env
@@ -60,13 +60,13 @@ def compile_data(
     report: Report,
 ) -> DataPlan | None:
     """Compile a block. providers: name in the block's module -> provider instance."""
-    place, title = make_header(block.block), f"data.{block.address}"
+    place, title = Header(block.block), f"data.{block.address}"
     arguments = compile_arguments(
         block.block.body, info.schema, context, place, title, report, META, META_BLOCKS
     )
     try:
         instance = read_provider_instance(
-            block.get_argument("provider"), info.provider, providers, place
+            block.block.get_argument("provider"), info.provider, providers, place
         )
     except EvalError as fault:
         report(make_diagnostic(fault))
@@ -85,20 +85,18 @@ def evaluate_data(
     what = ".".join((*site.path, plan.name))
     found: dict[str | int | None, Val] = {}
     try:
-        for instance in expand_instances(
-            block.get_argument("for_each"), block.get_argument("count"), context, site.env
-        ):
+        for instance in expand_instances(block.block, context, site.env):
             site.env.budget.count_instance(block.block)
             found[instance.key] = _evaluate_instance(plan, instance, site, what, config, query)
     except EvalError as fault:
         site.report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
         return Poisoned()
     except Deferred as deferred:
-        site.report(make_deferred_fault(make_header(block.block), deferred, what))
+        site.report(make_deferred_fault(Header(block.block), deferred, what))
         return Poisoned()
     except Poisoned as poison:
         return poison
-    if block.get_argument("for_each") is not None:
+    if block.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in found.items()})
     return TupleVal(tuple(found.values())) if block.several else found[None]
 
@@ -136,7 +134,7 @@ def _evaluate_instance(
 def _ask_query(
     plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Query
 ) -> FrozenMap:
-    place, kind = make_header(plan.block.block), plan.block.address.type
+    place, kind = Header(plan.block.block), plan.block.address.type
     try:
         answer = query(config, kind, arguments)
     except OtherSystem:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
@@ -22,26 +24,33 @@ _SENTENCE, _TEXT, _END = 500, 2_000, 100
 """Characters of one sentence, and of what a rule says; names and keys can be a megabyte."""
 
 
-class Collector:
-    """Add faults, then take `diagnostics`. budget: pays for the faults of evaluation."""
+_Place: TypeAlias = tuple[Range | None, Severity]
 
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._found: dict[tuple[object, ...], Diagnostic] = {}
-        self._shown: Counter[tuple[object, ...]] = Counter()
-        self._hidden: Counter[tuple[object, ...]] = Counter()
-        self._told: Counter[Severity] = Counter()
-        self._static: set[Range] = set()
+
+class Collector(Struct, eq=False):
+    """Add faults, then take `diagnostics`."""
+
+    budget: Budget
+    """Pays for the faults of evaluation."""
+    found: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
+    """What will be shown; the key makes two faults one."""
+    shown: Counter[_Place] = field(default_factory=Counter)
+    """How many faults of each place will be shown."""
+    hidden: Counter[_Place] = field(default_factory=Counter)
+    """How many faults of each place will not be shown."""
+    counts: Counter[Severity] = field(default_factory=Counter)
+    static: set[Range] = field(default_factory=set)
+    """The places of the faults that the text alone shows."""
 
     def add(
         self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None = None
     ) -> None:
         """A fault of evaluation; left out if the text alone showed one at the same place.
         located: adds where its values come from, if it is to be shown."""
-        if fault.range is None or fault.range not in self._static:
+        if fault.range is None or fault.range not in self.static:
             self._add(fault, located)
-        if self._budget.charge_fault(FAULT):
-            self._found[()] = Diagnostic(
+        if self.budget.charge_fault(FAULT):
+            self.found[()] = Diagnostic(
                 Severity.ERROR,
                 "The configuration has too many faults",
                 "Evaluation ended here.",
@@ -52,39 +61,39 @@ class Collector:
     def add_static(self, faults: Iterable[Diagnostic]) -> None:
         """Faults that the text alone shows; if they are very many, nothing is evaluated."""
         for fault in faults:
-            if fault.range is None or fault.range not in self._static:
+            if fault.range is None or fault.range not in self.static:
                 self._add(fault, None)
             if fault.range is not None:
-                self._static.add(fault.range)
-            if self._told[Severity.ERROR] > COUNTED:
+                self.static.add(fault.range)
+            if self.counts[Severity.ERROR] > COUNTED:
                 break
-        if self._told[Severity.ERROR] > SHOWN:
-            self._budget.end_budget()
+        if self.counts[Severity.ERROR] > SHOWN:
+            self.budget.end_budget()
 
     def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
         fault = clip_fault(fault)
         place = (fault.range, fault.severity)
         key = (*place, fault.summary, fault.detail)
-        if key in self._found or (fault.range is not None and self._shown[place] >= SAME_PLACE):
-            self._hidden[place] += 1
+        if key in self.found or (fault.range is not None and self.shown[place] >= SAME_PLACE):
+            self.hidden[place] += 1
             return
-        self._told[fault.severity] += 1
-        if self._told[fault.severity] <= SHOWN:
-            self._shown[place] += 1
-            self._found[key] = fault if located is None else clip_fault(located(fault))
+        self.counts[fault.severity] += 1
+        if self.counts[fault.severity] <= SHOWN:
+            self.shown[place] += 1
+            self.found[key] = fault if located is None else clip_fault(located(fault))
 
     @property
     def diagnostics(self) -> Diagnostics:
         """All faults by place; the first one of a crowded place says how many more there are."""
-        hidden = dict(self._hidden)
+        hidden = dict(self.hidden)
         shown = []
-        for fault in self._found.values():
+        for fault in self.found.values():
             more = hidden.pop((fault.range, fault.severity), 0)
             if more:
                 words = "It happens once more" if more == 1 else f"It happens {more} times more"
                 fault = replace(fault, detail=f"{fault.detail} {words} here.".strip())
             shown.append(fault)
-        rest = [_summarize_rest(severity, count - SHOWN) for severity, count in self._told.items()]
+        rest = [_summarize_rest(severity, count - SHOWN) for severity, count in self.counts.items()]
         return (*sorted(shown, key=_get_place), *(one for one in rest if one is not None))
 
 

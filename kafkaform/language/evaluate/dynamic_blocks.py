@@ -9,11 +9,10 @@ from msgspec import Struct
 from ...core.diagnostics import Diagnostic
 from ...syntax.nodes import Block, Body, Expression, Root
 from ..declare.blocks import (
+    Header,
     Shape,
     find_shape_faults,
     find_single,
-    get_argument,
-    make_header,
     render_title,
 )
 from ..expressions.code import Code, Context, Env
@@ -61,17 +60,15 @@ def compile_dynamic(
     content, extra = find_single(block, "content")
     faults = [*find_shape_faults(block, _SHAPE), *extra]
     if content is None:
-        faults.append(
-            make_error(make_header(block), f'{render_title(block)} needs a "content" block')
-        )
+        faults.append(make_error(Header(block), f'{render_title(block)} needs a "content" block'))
     elif content.labels:
-        faults.append(make_error(make_header(content), 'A "content" block takes no labels'))
-    word = get_argument(block, "iterator")
+        faults.append(make_error(Header(content), 'A "content" block takes no labels'))
+    word = block.get_argument("iterator")
     if word is not None and not isinstance(word, Root):
         faults.append(make_error(word, "iterator takes one word", advice="Write iterator = item."))
     for fault in faults:
         report(fault)
-    each, iterator = get_argument(block, "for_each"), find_iterator(block)
+    each, iterator = block.get_argument("for_each"), find_iterator(block)
     if faults or content is None or each is None or iterator is None:
         return None
     return Dynamic(

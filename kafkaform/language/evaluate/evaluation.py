@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
 
 from ...core.address import render_key
 from ...core.diagnostics import Diagnostic
-from ...syntax.nodes import Attribute
-from ..declare.blocks import make_header
+from ...syntax.nodes import Attribute, Block
+from ...syntax.stamps import Stamped
+from ..declare.blocks import Header
 from ..declare.conditions import compile_rules
-from ..declare.declarations import ModuleBlock, ResourceBlock
+from ..declare.declarations import (
+    ModuleBlock,
+    OutputBlock,
+    ProviderBlock,
+    ResourceBlock,
+    VariableBlock,
+    get_place,
+)
 from ..declare.modules import Module
 from ..declare.variables import check_declaration, check_validations, compute_value, warn_deprecated
-from ..expressions.code import Code, Env
+from ..expressions.code import Env
 from ..expressions.namespaces import Found
 from ..values.bounds import require_bounded
 from ..values.faults import (
@@ -29,7 +40,7 @@ from .arguments import Report, make_deferred_fault
 from .check_blocks import compile_check, evaluate_check
 from .data_blocks import DataPlan, compile_data, evaluate_data
 from .expansion import expand_instances
-from .graph import GraphNode, find_place, parse_node_address
+from .graph import GraphNode
 from .origins import add_origins
 from .outputs import evaluate_output
 from .provider_blocks import configure_provider
@@ -53,10 +64,12 @@ def evaluate_run(run: Run) -> None:
     for node in run.graph.order:
         if run.budget.spent:
             return
-        evaluator, place = _compile_node(run, node), find_place(node, run.graph.modules)
+        declaration, module = run.graph.declared[node], run.graph.modules[node.steps]
+        compile_node = _COMPILERS.get(node.name.partition(".")[0], _compile_resource)
+        evaluator = compile_node(run, module, declaration)
         for scope in run.scopes[node.steps]:
             task = partial(evaluator, scope, node in run.graph.looping)
-            fault = _attempt_node(run, node, scope, task, place)
+            fault = _attempt_node(run, node, scope, task, get_place(declaration))
             if fault is not None:
                 scope.report(fault)
                 evaluator(scope, True)
@@ -84,9 +97,10 @@ def _attempt_node(
 
 def _make_cycle_fault(run: Run, cycle: tuple[GraphNode, ...]) -> Diagnostic:
     shown = cycle if len(cycle) <= 12 else (*cycle[:10], cycle[-1])
-    chain = [f"{node} ({find_place(node, run.graph.modules).range})" for node in shown]
+    places = [get_place(run.graph.declared[node]) for node in shown]
+    chain = [f"{node} ({place.range})" for node, place in zip(shown, places, strict=True)]
     return make_error(
-        find_place(cycle[0], run.graph.modules),
+        places[0],
         f"{cycle[0]} refers to itself",
         " → ".join(chain),
         "Break the chain by writing one of these values out.",
@@ -99,50 +113,37 @@ Evaluator = Callable[[Scope, bool], None]
 """Evaluates a node in one instance of its module; True: it is part of a cycle."""
 
 
-def _compile_node(run: Run, node: GraphNode) -> Evaluator:
-    """The node's block, compiled once for all instances of its module."""
-    word, _, name = node.name.partition(".")
-    module = run.graph.modules[node.steps]
-    return _COMPILERS.get(word, _compile_resource)(
-        run, module, name if word in _COMPILERS else node.name
-    )
-
-
-def _compile_local(run: Run, module: Module, name: str) -> Evaluator:
-    item = module.found.locals[name]
-    code = run.context.compile_node(item.value)
-    what = f"local.{name}"
+def _compile_local(run: Run, module: Module, item: Attribute) -> Evaluator:
+    code, name = run.context.compile_node(item.value), item.name
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        scope.locals[name] = Poisoned() if looping else _evaluate_local(item, code, scope, what)
+        scope.locals[name] = Poisoned()
+        if looping:
+            return
+        try:
+            scope.locals[name] = require_bounded(code(scope.env), item, f"The local value {name}")
+        except EvalError as fault:
+            scope.report(make_diagnostic(fault, context=[f"while evaluating local.{name}"]))
+        except (Poisoned, Deferred) as outcome:
+            scope.locals[name] = outcome
 
     return evaluator
 
 
-def _evaluate_local(item: Attribute, code: Code, scope: Scope, what: str) -> Found:
-    try:
-        return require_bounded(code(scope.env), item, f"The local value {item.name}")
-    except EvalError as fault:
-        scope.report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
-        return Poisoned()
-    except (Poisoned, Deferred) as outcome:
-        return outcome
-
-
-def _compile_variable(run: Run, module: Module, name: str) -> Evaluator:
-    block = module.found.variables[name]
-    given = None if module.call is None else module.call.get_argument(name)
+def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluator:
+    """A variable of a module; those of the root come from outside."""
+    call, name = module.call, block.name
+    assert call is not None
+    given = call.block.get_argument(name)
     code = None if given is None else run.context.compile_node(given)
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        if module.call is None:
-            return  # the root's variables come from outside
         caller = scope.caller
         assert caller is not None
         env = Env({**caller.env.roots, **scope.each}, {}, scope.budget)
         try:
             value = None if looping or code is None else code(env)
-            place = make_header(module.call.block) if given is None else given
+            place = Header(call.block) if given is None else given
             scope.variables[name] = compute_value(block, value, place, "", run.context)
             for fault in warn_deprecated(block, place) if value is not None else ():
                 caller.report(fault)
@@ -156,47 +157,56 @@ def _compile_variable(run: Run, module: Module, name: str) -> Evaluator:
     return evaluator
 
 
-def _compile_resource(run: Run, module: Module, name: str) -> Evaluator:
-    address = parse_node_address(name)
-    block = module.found.resources[address]
-    shared = find_shaped_plan(run, module, block)
-    if shared is not None:
-        run.resources[module.steps][address] = shared
-    else:
-        _plan_resource(run, module, block)
+def _compile_resource(run: Run, module: Module, block: ResourceBlock) -> Evaluator:
+    if isinstance(block.block, Stamped):
+        shared = find_shaped_plan(run, module, block)
+        if shared is not None:
+            return _compile_repeated(run, module, block, shared)
+    address, name, info = block.address, str(block.address), run.schemas.types[block.address.type]
+    plan = compile_resource(block, info, run.context, module.providers, run.faults.add)
+    if plan is not None:
+        run.resources[module.steps][address] = plan
 
     def evaluator(scope: Scope, looping: bool) -> None:
         scope.made[address] = Poisoned()
-        if looping:
-            return
-        site = scope.make_site(scope.needs[name])
-        made = None if shared is None else evaluate_shaped(shared, site)
-        if made is None:  # what is wrong has its place in the block's own text
-            plan = _plan_resource(run, module, block)
-            scope.made[address] = (
-                Poisoned() if plan is None else evaluate_resource(plan, run.context, site)
-            )
-        else:
-            scope.made[address] = made
+        if plan is not None and not looping:
+            site = scope.make_site(scope.needs[name])
+            scope.made[address] = evaluate_resource(plan, run.context, site)
 
     return evaluator
 
 
-def _plan_resource(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
-    """The block compiled from its own text, once."""
-    plans = run.resources[module.steps]
-    known = plans.get(block.address)
-    if known is None or known.shaped:
-        info = run.schemas.types[block.address.type]
-        known = compile_resource(block, info, run.context, module.providers, run.faults.add)
-        if known is not None:
-            plans[block.address] = known
-    return known
+def _compile_repeated(
+    run: Run, module: Module, block: ResourceBlock, shared: ResourcePlan
+) -> Evaluator:
+    """A block that repeats a shape. shared: the plan of the shape, for this block."""
+    address, name = block.address, str(block.address)
+    run.resources[module.steps][address] = shared
+    own: Evaluator | None = None
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        nonlocal own
+        scope.made[address] = Poisoned()
+        if looping:
+            return
+        made = evaluate_shaped(shared, scope.make_site(scope.needs[name]))
+        if made is not None:
+            scope.made[address] = made
+            return
+        # A fault has its place in the block's own text: from now on it is a block like any other.
+        if own is None:
+            text = block.block
+            place = text.source, text.start, text.end
+            plain = Block(*place, text.type, text.labels, text.body)
+            own = _compile_resource(run, module, replace(block, block=plain))
+        own(scope, looping)
+
+    return evaluator
 
 
-def _compile_source(run: Run, module: Module, name: str) -> Evaluator:
-    address = parse_node_address(name)
-    block, info = module.found.data[address], run.schemas.data[address.type]
+def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator:
+    address = block.address
+    info = run.schemas.data[address.type]
     plan = compile_data(block, info, run.context, module.providers, run.faults.add)
 
     def evaluator(scope: Scope, looping: bool) -> None:
@@ -213,8 +223,8 @@ def _ask_data(run: Run, plan: DataPlan, site: Site) -> Found:
     return evaluate_data(plan, run.context, site, config, run.query)
 
 
-def _compile_call(run: Run, module: Module, name: str) -> Evaluator:
-    call, child = module.found.modules[name], module.children[name]
+def _compile_call(run: Run, module: Module, call: ModuleBlock) -> Evaluator:
+    name, child = call.name, module.children[call.name]
 
     def evaluator(scope: Scope, looping: bool) -> None:
         scope.children[name] = Poisoned() if looping else _enter_instances(run, scope, call, child)
@@ -227,12 +237,12 @@ def _enter_instances(
 ) -> dict[str | int | None, Scope] | Poisoned:
     """The instances of a module, each entered."""
     what = ".".join((*scope.path, f"module.{call.name}"))
-    inherited = scope.inherited | read_explicit_needs(run, scope, call.block)
+    inherited, given = scope.inherited, call.block.get_argument("depends_on")
+    if given is not None:
+        inherited |= read_explicit_needs(given, scope)
     made: dict[str | int | None, Scope] = {}
     try:
-        for one in expand_instances(
-            call.get_argument("for_each"), call.get_argument("count"), run.context, scope.env
-        ):
+        for one in expand_instances(call.block, run.context, scope.env):
             scope.budget.count_instance(call.block)
             scope.budget.charge(MODULE, call.block)
             path = (*scope.path, f"module.{call.name}{render_key(one.key)}")
@@ -244,10 +254,9 @@ def _enter_instances(
     except EvalError as fault:
         scope.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
     except Deferred as deferred:
-        place = (
-            call.get_argument("for_each") or call.get_argument("count") or make_header(call.block)
-        )
-        scope.report(make_deferred_fault(place, deferred, what))
+        block = call.block
+        repeated = block.get_argument("for_each") or block.get_argument("count")
+        scope.report(make_deferred_fault(repeated or Header(block), deferred, what))
     except Poisoned as poison:
         return poison
     else:
@@ -259,39 +268,33 @@ def _make_reporter(run: Run, scope: Scope) -> Report:
     return lambda fault: run.faults.add(fault, lambda found: add_origins(found, scope))
 
 
-def _compile_output(run: Run, module: Module, name: str) -> Evaluator:
-    block = module.found.outputs[name]
-    code, rules = (
-        run.context.compile_node(block.value),
-        compile_rules(block.preconditions, run.context),
-    )
+def _compile_output(run: Run, module: Module, block: OutputBlock) -> Evaluator:
+    code = run.context.compile_node(block.value)
+    rules = compile_rules(block.preconditions, run.context)
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        what = ".".join((*scope.path, f"output.{name}"))
-        scope.outputs[name] = (
-            Poisoned()
-            if looping
-            else evaluate_output(block, code, rules, scope.env, scope.report, what)
-        )
+        found: Found = Poisoned()
+        if not looping:
+            what = ".".join((*scope.path, f"output.{block.name}"))
+            found = evaluate_output(block, code, rules, scope.env, scope.report, what)
+        scope.outputs[block.name] = found
 
     return evaluator
 
 
-def _compile_provider(run: Run, module: Module, instance: str) -> Evaluator:
-    block = module.found.providers[instance]
+def _compile_provider(run: Run, module: Module, block: ProviderBlock) -> Evaluator:
+    info = run.schemas.providers.get(block.name)
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        info = run.schemas.providers.get(block.name)
-        run.providers[instance] = (
-            None
-            if info is None or looping
-            else configure_provider(block, info, run.context, scope.env, scope.report)
-        )
+        config = None
+        if info is not None and not looping:
+            config = configure_provider(block, info, run.context, scope.env, scope.report)
+        run.providers[block.instance] = config
 
     return evaluator
 
 
-_COMPILERS: Mapping[str, Callable[[Run, Module, str], Evaluator]] = {
+_COMPILERS: Mapping[str, Callable[[Run, Module, Any], Evaluator]] = {
     "local": _compile_local,
     "var": _compile_variable,
     "data": _compile_source,

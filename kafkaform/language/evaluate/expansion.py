@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from ...core.schema import NUMBER
-from ...syntax.nodes import Expression
+from ...syntax.nodes import Block, Expression
 from ..expressions.code import Context, Env
 from ..expressions.namespaces import Fixed
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError
+from ..values.faults import ConvertFault, EvalError, make_sentence
 from ..values.types import describe_value
 from ..values.value import (
     FIELDS,
@@ -37,10 +37,9 @@ class Instance(Struct, frozen=True):
 SINGLE = (Instance(None, {}),)
 
 
-def expand_instances(
-    for_each: Expression | None, count: Expression | None, context: Context, env: Env
-) -> Iterator[Instance]:
+def expand_instances(block: Block, context: Context, env: Env) -> Iterator[Instance]:
     """The instances of a block. Raises EvalError, Poisoned or Deferred before the first one."""
+    for_each, count = block.get_argument("for_each"), block.get_argument("count")
     if for_each is not None and count is not None:
         raise EvalError(count, "for_each and count exclude each other", "Keep one of them.")
     if for_each is not None:
@@ -89,7 +88,7 @@ def _expand_count(node: Expression, context: Context, env: Env) -> Iterator[Inst
     try:
         number = convert_value(value, NUMBER)
     except ConvertFault as fault:
-        raise EvalError(node, "count must be a whole number", f"Here {fault}.") from None
+        raise EvalError(node, "count must be a whole number", make_sentence(fault)) from None
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise EvalError(node, "count must be a whole number, 0 or more")
     env.budget.admit(number, node)

@@ -6,15 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from ...core.address import Address
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
-from ..declare.blocks import make_header
-from ..declare.declarations import ResourceBlock
+from ..declare.declarations import Declaration
 from ..declare.modules import Module
 from ..expressions.dependencies import AllUses, Reference, order_names
 from ..expressions.traversal import walk_expressions
-from ..values.faults import Place
 
 STATIC = ("provider", "depends_on", "source", "version", "providers")
 """Arguments that name things instead of using values."""
@@ -42,16 +39,22 @@ class Ref(Struct, frozen=True):
 
 
 class Graph(Struct, frozen=True):
-    """refs: what the expressions of each node refer to; order: all nodes, each after what it
-    needs; cycles: closed chains; looping: what is in one; needs: node -> the nodes that it needs
-    directly."""
+    """Everything that is evaluated, and in which order."""
 
+    declared: Mapping[GraphNode, Declaration]
+    """What is evaluated under the name of each node."""
     refs: Mapping[GraphNode, tuple[Ref, ...]]
+    """What the expressions of each node refer to."""
     needs: Mapping[GraphNode, tuple[GraphNode, ...]]
+    """Node -> the nodes that it needs directly."""
     order: tuple[GraphNode, ...]
+    """All nodes, each after what it needs."""
     cycles: tuple[tuple[GraphNode, ...], ...]
+    """Closed chains of nodes."""
     looping: frozenset[GraphNode]
+    """The nodes that are part of a cycle."""
     modules: Mapping[tuple[str, ...], Module]
+    """Modules by their steps."""
 
 
 def build_graph(
@@ -60,88 +63,72 @@ def build_graph(
     """The graph of a configuration. types, data: the resource types and data sources that are
     known; blocks of others are not in it."""
     modules = {module.steps: module for module in root.walk_modules()}
+    declared: dict[GraphNode, Declaration] = {}
     refs: dict[GraphNode, tuple[Ref, ...]] = {}
     needs: dict[GraphNode, tuple[GraphNode, ...]] = {}
     for module in modules.values():
-        caller = modules[module.steps[:-1]] if module.steps else None
+        # Blocks of one shape refer to the same things, so only the first one is looked at.
         shapes: dict[StencilShape, tuple[tuple[Ref, ...], tuple[GraphNode, ...]]] = {}
-        for name, found in _list_sources(module, types, data):
+        for name, declaration, source in _list_sources(module, types, data):
             node = GraphNode(module.steps, name)
-            if isinstance(found, Stamped):
-                known = shapes.get(found.shape)
+            declared[node] = declaration
+            if isinstance(source, Stamped):
+                known = shapes.get(source.shape)
                 if known is None:
-                    own = collect_refs(walk_expressions(found.shape.block.body, STATIC), uses)
-                    known = shapes[found.shape] = own, tuple(_find_targets(module, own))
+                    own = collect_refs(walk_expressions(source.shape.block.body, STATIC), uses)
+                    known = shapes[source.shape] = own, tuple(_find_targets(module, own))
                 refs[node], needs[node] = known
                 continue
-            nodes = walk_expressions(found.body, STATIC) if isinstance(found, Block) else found
+            nodes = walk_expressions(source.body, STATIC) if isinstance(source, Block) else source
             own = refs[node] = collect_refs(nodes, uses)
-            # What else a provider block names was refused: it is evaluated before anything.
-            usable = own if not name.startswith("provider.") else _select_locals(own)
-            needs[node] = tuple(_find_targets(module, usable))
-        if caller is not None:
-            _add_inputs(module, caller, refs, needs, uses)
+            if name.startswith("provider."):
+                # What else a provider block names was refused: it is evaluated before anything.
+                own = tuple(ref for ref in own if ref.name.startswith("local."))
+            needs[node] = tuple(_find_targets(module, own))
+        if module.call is not None:
+            # The values of a module's variables are written in its caller.
+            caller = modules[module.steps[:-1]]
+            for name, variable in module.found.variables.items():
+                node = GraphNode(module.steps, f"var.{name}")
+                given = module.call.block.get_argument(name)
+                declared[node] = variable
+                refs[node] = () if given is None else collect_refs([given], uses)
+                needs[node] = tuple(_find_targets(caller, refs[node]))
+    # What a node needs without naming it.
     for node in needs:
-        if extra := _list_implicit_needs(node, root):
-            needs[node] = (*needs[node], *extra)
+        if node.steps:
+            needs[node] += (GraphNode(node.steps[:-1], f"module.{node.steps[-1]}"),)
+        if node.name.startswith("data."):
+            needs[node] += tuple(GraphNode((), f"provider.{one}") for one in root.found.providers)
     order, cycles, looping = order_names(needs)
-    return Graph(refs, needs, tuple(order), tuple(map(tuple, cycles)), looping, modules)
+    return Graph(declared, refs, needs, tuple(order), tuple(map(tuple, cycles)), looping, modules)
 
 
 def _list_sources(
     module: Module, types: Collection[str], data: Collection[str]
-) -> Iterator[tuple[str, Block | list[Expression]]]:
-    """The nodes of a module with what each of them evaluates: expressions, or all of a block."""
+) -> Iterator[tuple[str, Declaration, Block | list[Expression]]]:
+    """The names of the nodes of a module, what each of them is, and what of it is evaluated:
+    some expressions, or all of a block."""
     found = module.found
     for name, item in found.locals.items():
-        yield f"local.{name}", [item.value]
+        yield f"local.{name}", item, [item.value]
     for address, resource in found.resources.items():
         if address.type in types:
-            yield str(address), resource.block
-    for address, source in found.data.items():
+            yield str(address), resource, resource.block
+    for address, answer in found.data.items():
         if address.type in data:
-            yield f"data.{address}", source.block
+            yield f"data.{address}", answer, answer.block
     for name, call in found.modules.items():
         if name in module.children:
-            some = (call.get_argument("for_each"), call.get_argument("count"))
-            yield f"module.{name}", [node for node in some if node is not None]
+            some = (call.block.get_argument("for_each"), call.block.get_argument("count"))
+            yield f"module.{name}", call, [node for node in some if node is not None]
     for name, output in found.outputs.items():
         rules = [node for rule in output.preconditions for node in walk_expressions(rule.body)]
-        yield f"output.{name}", [output.value, *rules]
+        yield f"output.{name}", output, [output.value, *rules]
     if not module.steps:
         for instance, provider in found.providers.items():
-            yield f"provider.{instance}", list(walk_expressions(provider.block.body, ("alias",)))
-
-
-def _select_locals(refs: Iterable[Ref]) -> tuple[Ref, ...]:
-    return tuple(ref for ref in refs if ref.name.startswith("local."))
-
-
-def _add_inputs(
-    module: Module,
-    caller: Module,
-    refs: dict[GraphNode, tuple[Ref, ...]],
-    needs: dict[GraphNode, tuple[GraphNode, ...]],
-    uses: AllUses,
-) -> None:
-    """The variables of a module: their values are written in its caller."""
-    assert module.call is not None
-    for name in module.found.variables:
-        node = GraphNode(module.steps, f"var.{name}")
-        given = module.call.get_argument(name)
-        refs[node] = () if given is None else collect_refs([given], uses)
-        needs[node] = tuple(_find_targets(caller, refs[node]))
-
-
-def _list_implicit_needs(node: GraphNode, root: Module) -> tuple[GraphNode, ...]:
-    """What a node needs without saying so: its module's instances, and a data source its
-    providers."""
-    extra = []
-    if node.steps:
-        extra.append(GraphNode(node.steps[:-1], f"module.{node.steps[-1]}"))
-    if node.name.startswith("data."):
-        extra += [GraphNode((), f"provider.{instance}") for instance in root.found.providers]
-    return tuple(extra)
+            given = list(walk_expressions(provider.block.body, ("alias",)))
+            yield f"provider.{instance}", provider, given
 
 
 def list_edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -205,42 +192,3 @@ def _list_outputs(child: Module, wanted: str | None) -> Iterator[GraphNode]:
     known = child.found.outputs
     for output in (wanted,) if wanted in known else known:
         yield GraphNode(child.steps, f"output.{output}")
-
-
-# ── places ──────────────────────────────────────────────────────────────────────────────
-
-
-def find_place(node: GraphNode, modules: Mapping[tuple[str, ...], Module]) -> Place:
-    """Where a node is declared."""
-    found = modules[node.steps].found
-    word, _, name = node.name.partition(".")
-    if word == "local":
-        return found.locals[name]
-    return make_header(_find_block(node, modules))
-
-
-def _find_block(node: GraphNode, modules: Mapping[tuple[str, ...], Module]) -> Block:
-    module = modules[node.steps]
-    word, _, name = node.name.partition(".")
-    match word:
-        case "var":
-            return module.found.variables[name].block
-        case "module":
-            return module.found.modules[name].block
-        case "output":
-            return module.found.outputs[name].block
-        case "provider":
-            return module.found.providers[name].block
-    return find_resource_block(node.name, module).block
-
-
-def find_resource_block(name: str, module: Module) -> ResourceBlock:
-    """The resource or data source of this name, `TYPE.NAME` or `data.TYPE.NAME`."""
-    if name.startswith("data."):
-        return module.found.data[parse_node_address(name[5:])]
-    return module.found.resources[parse_node_address(name)]
-
-
-def parse_node_address(name: str) -> Address:
-    kind, _, rest = name.partition(".")
-    return Address(kind, rest)

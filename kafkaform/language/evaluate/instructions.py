@@ -13,7 +13,7 @@ from ...core.resource import Import, Moved, Removed
 from ...core.schema import STRING
 from ...syntax.nodes import Expression
 from ..declare.addresses import parse_address_node
-from ..declare.blocks import make_header
+from ..declare.blocks import Header
 from ..declare.declarations import ImportBlock
 from ..expressions.code import Context, Env
 from ..values.faults import (
@@ -50,17 +50,17 @@ def evaluate_instructions(run: Run) -> Instructions:
         for item in scope.module.found.removed:
             source = _evaluate_address(item.source, run, scope)
             if source is not None:
-                place = make_header(item.block).range
+                place = Header(item.block).range
                 removed.append((Removed(source, item.destroy, place), item.source))
         for move in scope.module.found.moved:
             source, target = (
                 _evaluate_address(node, run, scope) for node in (move.source, move.target)
             )
             if source is not None and target is not None:
-                place = make_header(move.block).range
+                place = Header(move.block).range
                 moved.append((Moved(source, target, place), move.source))
     imports = [
-        (one, make_header(block.block))
+        (one, Header(block.block))
         for block in run.root.module.found.imports
         for one in _evaluate_imports(block, run)
     ]
@@ -92,14 +92,14 @@ def _evaluate_imports(block: ImportBlock, run: Run) -> Iterator[Import]:
     env, report = run.root.env, run.root.report
     try:
         env.budget.charge(1, block.id)
-        for instance in expand_instances(block.for_each, None, run.context, env):
+        for instance in expand_instances(block.block, run.context, env):
             inner = Env({**env.roots, **instance.roots}, {}, env.budget)
             yield _evaluate_import(block, run, run.context, inner)
     except EvalError as fault:
         report(make_diagnostic(fault))
     except Deferred as deferred:
         summary = f"{deferred} is not known before the apply"
-        report(make_error(make_header(block.block), summary, "An import cannot depend on it."))
+        report(make_error(Header(block.block), summary, "An import cannot depend on it."))
     except Poisoned:
         return
 
@@ -122,7 +122,7 @@ def _evaluate_import(block: ImportBlock, run: Run, context: Context, env: Env) -
     identity = fit_type(value, STRING, block.id, "The id")
     if not isinstance(identity, str) or not identity:
         raise EvalError(block.id, "An import needs an id")
-    return Import(target, identity, make_header(block.block).range)
+    return Import(target, identity, Header(block.block).range)
 
 
 # ── against what is declared ────────────────────────────────────────────────────────────

@@ -12,8 +12,8 @@ from ...core.diagnostics import Diagnostic
 from ...core.schema import ObjectSchema
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
-from ..declare.blocks import make_header
-from ..declare.declarations import CheckBlock, Declarations, ModuleBlock, ResourceBlock
+from ..declare.blocks import Header
+from ..declare.declarations import CheckBlock, ModuleBlock, ResourceBlock
 from ..declare.modules import Module
 from ..expressions.calls import SPECIAL, make_unknown_function_fault
 from ..expressions.dependencies import AllUses, Reference, ReferenceStep
@@ -21,6 +21,7 @@ from ..expressions.traversal import PATHS, find_iterator, walk_expressions
 from ..functions.spec import Function
 from ..values.faults import make_diagnostic, make_error, suggest_near
 from .graph import STATIC
+from .run import Schemas
 
 ID = "id"
 """An attribute that every object has beside its schema's: the key of its identity."""
@@ -28,45 +29,53 @@ CALL_META = ("source", "version", "providers", "for_each", "count", "depends_on"
 
 
 class Names(Struct, frozen=True):
-    """All that references can name. types, data: schemas by name; allowed: further first words,
-    such as `each`; resources: whether objects may be named; sound: shapes that were checked."""
+    """Everything that the expressions of a module can name."""
 
     module: Module
-    types: Mapping[str, ObjectSchema]
-    data: Mapping[str, ObjectSchema]
+    schemas: Schemas
     functions: Mapping[str, Function]
     uses: AllUses
     allowed: frozenset[str] = frozenset()
+    """Further first words of references, such as `each`."""
     resources: bool = True
+    """Whether objects, data sources and modules may be named."""
     sound: dict[StencilShape, bool] = field(default_factory=dict)
-
-    @property
-    def found(self) -> Declarations:
-        return self.module.found
+    """Shapes of repeated blocks that were checked -> whether all their names are known."""
 
     def add_words(self, words: Iterable[str]) -> Names:
         return replace(self, allowed=self.allowed.union(words))
 
+    def add_repetition(self, block: Block) -> Names:
+        """The same with `each` or `count`, if the block repeats itself by for_each or count."""
+        pairs = (("each", "for_each"), ("count", "count"))
+        words = [word for word, argument in pairs if argument in block.body.attributes]
+        return self.add_words(words) if words else self
 
-def check_names(names: Names) -> Iterator[Diagnostic]:
-    """Every unknown name in every expression of a module."""
-    found, early = names.found, replace(names, resources=False)
-    for item in found.locals.values():
-        yield from _check_nodes([item.value], names)
-    for resource in (*found.resources.values(), *found.data.values()):
-        yield from _check_resource_block(resource, names)
-    for call in found.modules.values():
-        yield from _check_call(call, names)
-    for provider in found.providers.values():
-        yield from _check_block_names(provider.block, early)
-    for output in found.outputs.values():
-        yield from _check_nodes(walk_expressions(output.block.body, STATIC), names)
-    for variable in found.variables.values():
-        yield from _check_nodes(walk_expressions(variable.block.body, ("type",)), early)
-    for imported in found.imports:
-        yield from _check_nodes([imported.id], names.add_words(_list_words(imported.block)))
-    for check in found.checks.values():
-        yield from _check_block(check, names)
+
+def check_names(
+    root: Module, schemas: Schemas, functions: Mapping[str, Function], uses: AllUses
+) -> Iterator[Diagnostic]:
+    """Every unknown name in every expression of the root and of all modules."""
+    for module in root.walk_modules():
+        names, found = Names(module, schemas, functions, uses), module.found
+        # Variables and providers are evaluated before anything is declared or read.
+        early = replace(names, resources=False)
+        for item in found.locals.values():
+            yield from _check_nodes([item.value], names)
+        for resource in (*found.resources.values(), *found.data.values()):
+            yield from _check_resource_block(resource, names)
+        for call in found.modules.values():
+            yield from _check_call(call, names)
+        for provider in found.providers.values():
+            yield from _check_block_names(provider.block, early)
+        for output in found.outputs.values():
+            yield from _check_nodes(walk_expressions(output.block.body, STATIC), names)
+        for variable in found.variables.values():
+            yield from _check_nodes(walk_expressions(variable.block.body, ("type",)), early)
+        for imported in found.imports:
+            yield from _check_nodes([imported.id], names.add_repetition(imported.block))
+        for check in found.checks.values():
+            yield from _check_block(check, names)
 
 
 def check_expression(node: Expression, names: Names) -> Iterator[Diagnostic]:
@@ -87,12 +96,6 @@ def _check_nodes(nodes: Iterable[Expression], names: Names) -> Iterator[Diagnost
 # ── blocks ──────────────────────────────────────────────────────────────────────────────
 
 
-def _list_words(block: Block) -> list[str]:
-    """`each` or `count`, if the block repeats itself so."""
-    pairs = (("each", "for_each"), ("count", "count"))
-    return [word for word, argument in pairs if argument in block.body.attributes]
-
-
 def _check_resource_block(resource: ResourceBlock, names: Names) -> Iterator[Diagnostic]:
     block = resource.block
     if isinstance(block, Stamped):
@@ -101,25 +104,25 @@ def _check_resource_block(resource: ResourceBlock, names: Names) -> Iterator[Dia
             names.sound[block.shape] = not any(_check_block_names(block.shape.block, names))
         if names.sound[block.shape]:
             return
-    yield from _check_block_names(block, names.add_words(_list_words(block)))
+    yield from _check_block_names(block, names.add_repetition(block))
 
 
 def _check_block_names(block: Block, names: Names) -> Iterator[Diagnostic]:
     """A block with nested ones; a dynamic one names its element, a postcondition itself."""
     skip = STATIC if block.type in ("resource", "data") else PATHS
-    iterator = find_iterator(block)
+    iterator = find_iterator(block) if block.type == "dynamic" else None
     skip = (*skip, "iterator") if iterator else skip
     plain = [item.value for name, item in block.body.attributes.items() if name not in skip]
     yield from _check_nodes(plain, names)
-    inside = names.add_words([iterator] if iterator else ())
     for inner in block.body.blocks:
-        word = ("self",) if inner.type == "postcondition" else ()
-        yield from _check_block_names(inner, inside.add_words(word))
+        words = [iterator] if iterator else []
+        words += ["self"] if inner.type == "postcondition" else []
+        yield from _check_block_names(inner, names.add_words(words) if words else names)
 
 
 def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
     yield from _check_nodes(
-        walk_expressions(call.block.body, STATIC), names.add_words(_list_words(call.block))
+        walk_expressions(call.block.body, STATIC), names.add_repetition(call.block)
     )
     child = names.module.children.get(call.name)
     if child is None:
@@ -132,9 +135,9 @@ def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
             summary = f'The module {call.source} has no variable "{name}"'
             yield make_error(item, summary, detail, suggest_near(name, (*variables, *CALL_META)))
     for name, variable in variables.items():
-        if variable.default is None and call.get_argument(name) is None:
+        if variable.default is None and call.block.get_argument(name) is None:
             yield make_error(
-                make_header(call.block),
+                Header(call.block),
                 f'module.{call.name} needs "{name}"',
                 f"The variable is declared at {variable.block.header_range}, without a default.",
                 f"Write {name} = … in the module block.",
@@ -144,7 +147,9 @@ def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
 def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:
     if check.data is not None:
         yield from _check_resource_block(check.data, names)
-        own = replace(names.found, data={**names.found.data, check.data.address: check.data})
+        # Only the assertions of the check see its own data source.
+        found = names.module.found
+        own = replace(found, data={**found.data, check.data.address: check.data})
         names = replace(names, module=replace(names.module, found=own))
     for rule in check.assertions:
         yield from _check_nodes(walk_expressions(rule.body), names)
@@ -154,7 +159,7 @@ def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:
 
 
 def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]:
-    word, found = reference.root.name, names.found
+    word, found = reference.root.name, names.module.found
     if word in names.allowed or word == "path":
         return
     if word in ("var", "local"):
@@ -171,12 +176,12 @@ def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]
         yield from _check_module(reference, names)
     elif word == "data":
         yield from _check_data(reference, names)
-    elif word in names.types:
+    elif word in names.schemas.types:
         yield from _check_resource(reference, names)
     elif any(address.type == word for address in found.resources):
         return  # of a type that is not known: reported or skipped where it is declared
     elif word != "terraform" or not names.module.terraform:
-        known = ("var", "local", "module", "data", "path", *names.allowed, *names.types)
+        known = ("var", "local", "module", "data", "path", *names.allowed, *names.schemas.types)
         advice = suggest_near(word, known) or f'Write "{word}" in quotes if it is a text.'
         yield make_error(reference.root, f'Nothing is named "{word}" here', advice=advice)
 
@@ -201,7 +206,7 @@ def _check_declared(
 
 
 def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
-    faults = [*_check_declared(reference, "module", names.found.modules)]
+    faults = [*_check_declared(reference, "module", names.module.found.modules)]
     yield from faults
     name = reference.steps[0].attribute if reference.steps else None
     child = names.module.children.get(name or "")
@@ -210,7 +215,7 @@ def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     if not names.resources:
         yield _make_too_early_fault(reference.steps[0], f"module.{name}")
         return
-    several = names.found.modules[name].several
+    several = names.module.found.modules[name].several
     step = yield from _find_own_step(reference.steps[1:], several, f"module.{name}")
     if step is not None and step.attribute not in child.found.outputs:
         outputs = child.found.outputs
@@ -230,15 +235,16 @@ def _check_data(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     if not names.resources:
         yield _make_too_early_fault(reference.steps[1], shown)
         return
-    block = names.found.data.get(address)
+    declared = names.module.found.data
+    block = declared.get(address)
     if block is None:
-        known = [f"data.{one}" for one in names.found.data]
+        known = [f"data.{one}" for one in declared]
         yield make_error(
             reference.steps[1].node, f"{shown} is not declared", advice=suggest_near(shown, known)
         )
-    elif address.type in names.data:
-        steps = reference.steps[2:]
-        yield from _check_attribute(block, steps, names.data[address.type], shown)
+    elif address.type in names.schemas.data:
+        schema = names.schemas.data[address.type].schema
+        yield from _check_attribute(block, reference.steps[2:], schema, shown)
 
 
 def _check_resource(reference: Reference, names: Names) -> Iterator[Diagnostic]:
@@ -250,16 +256,18 @@ def _check_resource(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     if not names.resources:
         yield _make_too_early_fault(reference.steps[0], f"{word}.{name}")
         return
-    block = names.found.resources.get(Address(word, name))
+    declared = names.module.found.resources
+    block = declared.get(Address(word, name))
     if block is None:
-        known = [address.name for address in names.found.resources if address.type == word]
+        known = [address.name for address in declared if address.type == word]
         yield make_error(
             reference.steps[0].node,
             f'There is no {word} "{name}"',
             advice=suggest_near(name, known),
         )
         return
-    yield from _check_attribute(block, reference.steps[1:], names.types[word], str(block.address))
+    schema = names.schemas.types[word].schema
+    yield from _check_attribute(block, reference.steps[1:], schema, str(block.address))
 
 
 def _make_too_early_fault(step: ReferenceStep, what: str) -> Diagnostic:

@@ -31,7 +31,8 @@ def add_origins(fault: Diagnostic, scope: Scope) -> Diagnostic:
 
 def _describe_given(place: Range, scope: Scope) -> Iterator[str]:
     for name in _find_variables(place, scope.module):
-        argument = None if scope.module.call is None else scope.module.call.get_argument(name)
+        call = scope.module.call
+        argument = None if call is None else call.block.get_argument(name)
         if argument is not None:
             yield f"var.{name} is given at {argument.range}"
 

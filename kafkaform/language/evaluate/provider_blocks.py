@@ -11,7 +11,7 @@ from ...core.diagnostics import Diagnostic
 from ...core.resource import ProviderConfig
 from ...core.schema import ObjectSchema
 from ...core.value import FrozenMap, Value
-from ..declare.blocks import make_header, render_title
+from ..declare.blocks import Header, render_title
 from ..declare.declarations import ProviderBlock, ResourceBlock
 from ..expressions.code import Context, Env
 from ..values.faults import Deferred, Poisoned, Skipped, make_error
@@ -36,7 +36,7 @@ def configure_provider(
     block: ProviderBlock, info: ProviderInfo, context: Context, env: Env, report: Report
 ) -> ProviderConfig | None:
     """One provider instance, or None after a fault."""
-    place, what = make_header(block.block), f"provider.{block.instance}"
+    place, what = Header(block.block), f"provider.{block.instance}"
     arguments = compile_arguments(
         block.block.body, info.schema, context, place, render_title(block.block), report, ("alias",)
     )
@@ -57,7 +57,7 @@ def configure_provider(
         report(_place_fault(name, fault, block, info.schema))
     if refused:
         return None
-    return ProviderConfig(block.name, block.instance, config, place.range)
+    return ProviderConfig(block.name, block.instance, config, block.block.header_range)
 
 
 def _place_fault(
@@ -69,7 +69,7 @@ def _place_fault(
     for spelling, item in block.block.body.attributes.items():
         if schema.find(spelling) is attribute:
             return replace(fault, range=item.range, excerpt=None if hide else item.excerpt)
-    place = make_header(block.block)
+    place = Header(block.block)
     return replace(fault, range=place.range, excerpt=place.excerpt)
 
 
@@ -77,7 +77,7 @@ def make_default_provider(
     instance: str, info: ProviderInfo, block: ResourceBlock, what: str, report: Report
 ) -> ProviderConfig:
     """The default instance that `block` needs and no provider block configures."""
-    place, schema = make_header(block.block), info.schema
+    place, schema = Header(block.block), info.schema
     missing = [name for name, a in schema.attributes.items() if a.required and a.default is None]
     if missing:
         report(

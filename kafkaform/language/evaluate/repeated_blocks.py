@@ -21,8 +21,7 @@ from .run import Run
 
 def find_shaped_plan(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
     """The plan of the block's shape, for this block; None if there is none."""
-    if not isinstance(block.block, Stamped):
-        return None
+    assert isinstance(block.block, Stamped)
     key = module.steps, block.block.shape
     if key not in run.shapes:
         faults: list[Diagnostic] = []

@@ -12,9 +12,9 @@ from ...core.diagnostics import Diagnostic, Range
 from ...core.resource import Declared, Identity, Lifecycle
 from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSchema, map_of
 from ...core.value import EMPTY, FrozenMap, Value
-from ...syntax.nodes import Expression
+from ...syntax.nodes import Block, Expression
 from ..declare.addresses import read_ignored_paths, read_provider_instance
-from ..declare.blocks import get_argument, make_header
+from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import ResourceBlock
 from ..expressions.code import Code, Context, Env
@@ -69,11 +69,11 @@ class ResourcePlan(Struct, frozen=True):
     instance: str
     arguments: Arguments
     meta: Mapping[str, MetaArgument]
-    lifecycle: Lifecycle
     secrets: tuple[tuple[str, str], ...]
-    before: tuple[Rule, ...]
-    after: tuple[Rule, ...]
     range: Range
+    lifecycle: Lifecycle = Lifecycle()
+    before: tuple[Rule, ...] = ()
+    after: tuple[Rule, ...] = ()
     shaped: bool = False
 
 
@@ -103,46 +103,61 @@ def compile_resource(
     report: Report,
 ) -> ResourcePlan | None:
     """Compile a block. providers: name in the block's module -> provider instance."""
-    body, place = block.block.body, make_header(block.block)
-    title = f"{block.address}"
+    written, schema = block.block, info.schema
+    place, title = Header(written), str(block.address)
     arguments = compile_arguments(
-        body, info.schema, context, place, title, report, META_ARGUMENTS, META_BLOCKS
+        written.body, schema, context, place, title, report, META_ARGUMENTS, META_BLOCKS
     )
-    lifecycle = block.lifecycle
-    nodes = {name: block.get_argument(name) for name in ("owner", "labels")}
-    if lifecycle is not None:
-        nodes |= {name: get_argument(lifecycle, name) for name in ("prevent_destroy", "adopt")}
     try:
-        node, place = block.get_argument("provider"), make_header(block.block)
-        instance = read_provider_instance(node, info.provider, providers, place)
-        paths = read_ignored_paths(lifecycle, "ignore_changes")
-        managed = read_ignored_paths(lifecycle, "ignore_changes_except")
+        node = written.get_argument("provider")
+        plan = ResourcePlan(
+            block,
+            info,
+            read_provider_instance(node, info.provider, providers, place),
+            arguments,
+            _compile_meta(written, ("owner", "labels"), context),
+            tuple(_list_version_names(schema)),
+            written.header_range,
+        )
+        if block.lifecycle is None:
+            return plan
+        return _add_lifecycle(plan, block.lifecycle, context, report)
     except EvalError as fault:
         report(make_diagnostic(fault))
         return None
-    if paths is not None and managed is not None:
+
+
+def _compile_meta(
+    block: Block, names: Iterable[str], context: Context
+) -> Mapping[str, MetaArgument]:
+    nodes = {name: block.get_argument(name) for name in names}
+    return {
+        name: MetaArgument(node, context.compile_node(node))
+        for name, node in nodes.items()
+        if node is not None
+    }
+
+
+def _add_lifecycle(
+    plan: ResourcePlan, lifecycle: Block, context: Context, report: Report
+) -> ResourcePlan:
+    """The plan with what its `lifecycle` block says. Raises EvalError."""
+    ignored = read_ignored_paths(lifecycle, "ignore_changes")
+    managed = read_ignored_paths(lifecycle, "ignore_changes_except")
+    if ignored is not None and managed is not None:
         summary = '"ignore_changes" and "ignore_changes_except" exclude each other'
-        report(make_error(make_header(block.block), summary, advice="Keep one of them."))
-    for fault_of_path in _check_paths((*(paths or ()), *(managed or ())), info.schema):
-        report(fault_of_path)
-    return ResourcePlan(
-        block,
-        info,
-        instance,
-        arguments,
-        {
-            name: MetaArgument(node, context.compile_node(node))
-            for name, node in nodes.items()
-            if node is not None
-        },
-        Lifecycle(
-            ignore_changes=tuple(path for path, _ in paths or ()),
+        report(make_error(Header(plan.block.block), summary, advice="Keep one of them."))
+    for fault in _check_paths((*(ignored or ()), *(managed or ())), plan.info.schema):
+        report(fault)
+    return replace(
+        plan,
+        meta={**plan.meta, **_compile_meta(lifecycle, ("prevent_destroy", "adopt"), context)},
+        lifecycle=Lifecycle(
+            ignore_changes=tuple(path for path, _ in ignored or ()),
             ignore_changes_except=None if managed is None else tuple(path for path, _ in managed),
         ),
-        tuple(_list_version_names(info.schema)),
-        compile_rules(block.preconditions, context),
-        compile_rules(block.postconditions, context),
-        make_header(block.block).range,
+        before=compile_rules(plan.block.preconditions, context),
+        after=compile_rules(plan.block.postconditions, context),
     )
 
 
@@ -178,10 +193,7 @@ def evaluate_resource(
     made: list[MadeInstance] = []
     faulty = 0
     try:
-        found = expand_instances(
-            block.get_argument("for_each"), block.get_argument("count"), context, env
-        )
-        for instance in found:
+        for instance in expand_instances(block.block, context, env):
             env.budget.count_instance(block.block)
             one = evaluate_instance(plan, instance, site)
             if isinstance(one, MadeInstance):
@@ -194,9 +206,8 @@ def evaluate_resource(
         site.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
         return Poisoned()
     except Deferred as deferred:
-        node = block.get_argument("for_each") or block.get_argument("count")
-        place = make_header(block.block) if node is None else node
-        site.report(make_deferred_fault(place, deferred, what))
+        repeated = block.block.get_argument("for_each") or block.block.get_argument("count")
+        site.report(make_deferred_fault(repeated or Header(block.block), deferred, what))
         return Poisoned()
     except Skipped as skipped:
         site.report(_make_skipped_fault(block, what, skipped))
@@ -208,7 +219,7 @@ def evaluate_resource(
 
 def _make_skipped_fault(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnostic:
     return make_error(
-        make_header(block.block),
+        Header(block.block),
         f"{what} needs {skipped}, which is skipped",
         "Its provider is not known here, so its values are not, either.",
         'A secret: write secret_env("NAME") or secret_file("PATH"), or use a variable with '
@@ -239,7 +250,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         report(make_diagnostic(fault, context=[f"while evaluating {address}"]))
         return None
     except Deferred as deferred:
-        report(make_deferred_fault(make_header(plan.block.block), deferred, str(address)))
+        report(make_deferred_fault(Header(plan.block.block), deferred, str(address)))
         return None
     if plan.after:
         seen = Fixed(_make_object(made.declared, plan.info.schema, site.settled))
@@ -271,7 +282,7 @@ def _make_declared(
     try:
         key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
     except ValueError as fault:
-        place = make_header(plan.block.block)
+        place = Header(plan.block.block)
         raise EvalError(place, f"{address} does not name an object", str(fault)) from None
     owner, labels = meta.get("owner"), meta.get("labels")
     return Declared(
@@ -279,11 +290,11 @@ def _make_declared(
         address,
         attributes,
         plan.range,
-        _make_lifecycle(plan.lifecycle, meta),
+        _make_lifecycle(plan.lifecycle, meta) if meta else plan.lifecycle,
         needs,
         owner if isinstance(owner, str) else None,
         labels if isinstance(labels, FrozenMap) else EMPTY,
-        _compute_secret_version(plan, attributes),
+        _compute_secret_version(plan, attributes) if plan.secrets else None,
     )
 
 
@@ -311,16 +322,13 @@ def _compute_secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | 
 def expand_composites(
     plan: ResourcePlan, made: Iterable[MadeInstance], report: Report
 ) -> Iterator[Declared]:
-    """The objects themselves: a composite is replaced by what it stands for."""
-    expand = plan.info.expand
+    """The objects that the instances of a composite block stand for."""
+    assert plan.info.expand is not None
     for one in made:
-        if expand is None:
-            yield one.declared
-            continue
         try:
-            yield from expand(one.declared)
+            yield from plan.info.expand(one.declared)
         except ValueError as fault:
-            place = make_header(plan.block.block)
+            place = Header(plan.block.block)
             report(make_error(place, f"{one.declared.address} cannot be expanded", str(fault)))
 
 
@@ -328,9 +336,9 @@ def publish_value(plan: ResourcePlan, made: Sequence[MadeInstance], settled: Set
     """What other expressions see under `TYPE.NAME`: one object, one by key, or a list."""
     schema = plan.info.schema
     values = {one.key: _make_object(one.declared, schema, settled) for one in made}
-    if plan.block.get_argument("for_each") is not None:
+    if plan.block.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in values.items()})
-    if plan.block.get_argument("count") is not None:
+    if plan.block.block.get_argument("count") is not None:
         return TupleVal(tuple(values.values()))
     return values[None]
 

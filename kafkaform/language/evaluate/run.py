@@ -9,18 +9,17 @@ from msgspec.structs import replace
 
 from ...core.address import Address
 from ...core.resource import ProviderConfig
-from ...syntax.nodes import Block
+from ...syntax.nodes import Expression
 from ...syntax.stamps import StencilShape
 from ..declare.addresses import read_depends_on
-from ..declare.blocks import get_argument
-from ..declare.declarations import Declarations, ResourceBlock
+from ..declare.declarations import Declarations, ResourceBlock, get_place
 from ..declare.variables import Variables
 from ..expressions.code import Context
 from ..values.faults import EvalError, Poisoned, Skipped, make_diagnostic, make_error, suggest_near
 from ..values.limits import Budget
 from .data_blocks import DataInfo, Query
 from .diagnostics import Collector
-from .graph import Graph, GraphNode, find_place, parse_node_address
+from .graph import Graph, GraphNode
 from .provider_blocks import ProviderInfo, make_default_provider
 from .resources import ResourcePlan, Settled, TypeInfo
 from .scope import Scope
@@ -89,7 +88,7 @@ def enter_scope(run: Run, scope: Scope) -> None:
 
 def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
     """The objects that a node refers to, directly or through other values."""
-    found = scope.module.found
+    declaration = run.graph.declared[node]
     seen: Scope | None = scope.caller if node.name.startswith("var.") else scope
     needs: set[Address] = set()
     for ref in run.graph.refs[node] if seen is not None else ():
@@ -98,16 +97,17 @@ def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
         if word == "module":
             instances = seen.children.get(name, {})
             if not isinstance(instances, Poisoned):
-                run.budget.charge(len(instances), find_place(node, run.graph.modules))
+                run.budget.charge(len(instances), get_place(declaration))
                 needs |= _find_module_needs(instances.values(), ref.output)
         elif ref.name in seen.needs and (word in ("local", "var", "data")):
             needs |= seen.needs[ref.name]
         elif Address(word, name) in seen.module.found.resources:
             needs.add(Address(word, name, ref.key, seen.path))
-    if "." in node.name and parse_node_address(node.name) in found.resources:
-        needs |= read_explicit_needs(
-            run, scope, found.resources[parse_node_address(node.name)].block
-        )
+    # A data source is read before anything is changed, so it comes after no object.
+    if isinstance(declaration, ResourceBlock) and not node.name.startswith("data."):
+        given = declaration.block.get_argument("depends_on")
+        if given is not None:
+            needs |= read_explicit_needs(given, scope)
     return frozenset(needs)
 
 
@@ -120,12 +120,12 @@ def _find_module_needs(instances: Iterable[Scope], output: str | None) -> frozen
     return frozenset(needs)
 
 
-def read_explicit_needs(run: Run, scope: Scope, block: Block) -> set[Address]:
-    """The addresses of `depends_on` that exist; others are reported."""
+def read_explicit_needs(given: Expression, scope: Scope) -> set[Address]:
+    """The addresses of a `depends_on` that exist; others are reported."""
     needs: set[Address] = set()
     found = scope.module.found
     try:
-        listed = read_depends_on(get_argument(block, "depends_on"))
+        listed = read_depends_on(given)
     except EvalError as fault:
         scope.report(make_diagnostic(fault))
         return needs

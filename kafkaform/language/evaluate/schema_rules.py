@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from math import ceil, floor
 
@@ -27,18 +26,14 @@ def check_value(
             "" if hidden else suggest_near(str(value), attribute.choices),
         )
     if attribute.refuses is not None and value is not None:
-        _refuse_faults([*attribute.refuses(value)], name, place, hidden)
+        faults = [*attribute.refuses(value)]
+        if faults and hidden:
+            raise EvalError(place, f'"{name}" cannot have this value')
+        if faults:
+            (summary, advice), *others = faults
+            more = " ".join(f"Also: {text}." for text, _ in others)
+            raise EvalError(place, summary, more, advice)
     return value
-
-
-def _refuse_faults(
-    faults: Sequence[tuple[str, str]], name: str, place: Expression, hidden: bool
-) -> None:
-    if faults and hidden:
-        raise EvalError(place, f'"{name}" cannot have this value')
-    if faults:
-        (summary, advice), *others = faults
-        raise EvalError(place, summary, " ".join(f"Also: {text}." for text, _ in others), advice)
 
 
 def _check_whole(value: Value, attribute: AttributeSchema, place: Expression, hidden: bool) -> None:

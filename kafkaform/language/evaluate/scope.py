@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cached_property, partial
 
 from msgspec import Struct, field
 
 from ...core.address import Address
 from ..declare.modules import Module
 from ..expressions.code import Env, Namespace
-from ..expressions.namespaces import Data, Fixed, Found, Live, OnDemand, Space, make_path_object
+from ..expressions.namespaces import Data, Fixed, Found, Live, OnDemand, Space
 from ..values.faults import Poisoned
 from ..values.limits import Budget
 from ..values.value import ObjectVal, TupleVal
@@ -47,14 +47,17 @@ class Scope(Struct, eq=False, dict=True):
         names: dict[str, dict[str, Address]] = {}
         for address in found.resources:
             names.setdefault(address.type, {})[address.name] = address
+        # Paths are seen from the configuration folder. Its own path is not shown: it would make
+        # plans differ from machine to machine, and tell about the machine.
+        path = ObjectVal({"module": self.module.folder or ".", "root": ".", "cwd": "."})
         spaces: dict[str, Namespace] = {
             "var": Space("variable", self.variables),
             "local": Space("local value", self.locals),
-            "path": make_path_object(self.module.folder),
+            "path": Fixed(path),
             "module": OnDemand("module", found.modules, self._find_module),
             "data": Data(self.data),
             **{
-                kind: OnDemand(kind, inner, self._make_resource_finder(kind))
+                kind: OnDemand(kind, inner, partial(self._find_resource, kind))
                 for kind, inner in names.items()
             },
         }
@@ -62,17 +65,14 @@ class Scope(Struct, eq=False, dict=True):
             spaces["terraform"] = Fixed(ObjectVal({"workspace": "default"}))
         return Env(spaces, {}, self.budget)
 
-    def _make_resource_finder(self, kind: str) -> Callable[[str], Found]:
-        def find(name: str) -> Found:
-            address = Address(kind, name)
-            if address not in self.made:
-                raise Poisoned  # named where it may not be, which was told; not kept for others
-            made = self.made[address]
-            if isinstance(made, list):
-                return publish_value(self.plans[address], made, self.settled)
-            return made
-
-        return find
+    def _find_resource(self, kind: str, name: str) -> Found:
+        address = Address(kind, name)
+        if address not in self.made:
+            raise Poisoned  # named where it may not be, which was told; not kept for others
+        made = self.made[address]
+        if isinstance(made, list):
+            return publish_value(self.plans[address], made, self.settled)
+        return made
 
     def _find_module(self, name: str) -> Found:
         if name not in self.children:
@@ -82,7 +82,7 @@ class Scope(Struct, eq=False, dict=True):
             return children
         values = {key: ObjectVal(Live(child.outputs)) for key, child in children.items()}
         call = self.module.found.modules[name]
-        if call.get_argument("for_each") is not None:
+        if call.block.get_argument("for_each") is not None:
             return ObjectVal({str(key): value for key, value in values.items()})
         return TupleVal(tuple(values.values())) if call.several else values[None]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from ...core.value import SecretRef
 from ...syntax.nodes import Call, Expression
 from ..functions.spec import Function, Param
@@ -16,6 +18,7 @@ from ..values.faults import (
     FunctionFault,
     LimitError,
     LimitFault,
+    make_sentence,
     suggest_near,
 )
 from ..values.limits import LIMITS
@@ -87,28 +90,30 @@ def _expand_last(node: Call, last: Code, env: Env) -> Sequence[Val]:
     return [add_marks(item, marks) for item in value.items]
 
 
-class _Caller:
+class _Caller(Struct, frozen=True):
     """One call of a function in the text."""
 
-    __slots__ = ("function", "node")
-
-    def __init__(self, function: Function, node: Call) -> None:
-        self.function = function
-        self.node = node
+    function: Function
+    node: Call
 
     def run_call(self, given: list[Val], env: Env) -> Val:
         node, function = self.node, self.function
         if node.expand and (fault := _check_arity(node, function, len(given))) is not None:
             raise fault
+        params = function.params
+        if function.rest is not None:
+            params += (function.rest,) * (len(given) - len(params))
+        pairs = list(zip(params, given, strict=True))
+        # Steps are taken before anything is computed: a call that is too much is never begun.
         cost = function.steps + sum(
-            self._compute_cost(index, value) for index, value in enumerate(given)
+            self._compute_cost(index, param, value) for index, (param, value) in enumerate(pairs)
         )
-        env.budget.charge(cost, node)  # before anything is computed
+        env.budget.charge(cost, node)
         if function.unifies:
             env.budget.charge(_compute_unification_cost(given), node)
         marks, arguments = UNMARKED, []
-        for index, value in enumerate(given):
-            argument, own = self._prepare_argument(index, value)
+        for index, (param, value) in enumerate(pairs):
+            argument, own = self._prepare_argument(index, param, value)
             arguments.append(argument)
             marks |= own
         result = self._call_function(arguments, bool(marks))
@@ -116,19 +121,12 @@ class _Caller:
         env.budget.charge(_compute_look_cost(result, function), node)
         return add_marks(result, marks)
 
-    def _get_param(self, index: int) -> Param:
-        params = self.function.params
-        param = params[index] if index < len(params) else self.function.rest
-        assert param is not None  # the number of arguments was checked
-        return param
-
-    def _compute_cost(self, index: int, given: Val) -> int:
+    def _compute_cost(self, index: int, param: Param, given: Val) -> int:
         """Steps that an argument takes: to convert it, to take marks off, to look through it."""
         value = unmark(given)[0]
         if not isinstance(value, Composite):
             return 2 + _compute_look_cost(value, self.function)
         require_shallow(value, self._get_place(index))
-        param = self._get_param(index)
         cost = (
             2
             + compute_conversion_cost(value, param.type)
@@ -145,9 +143,9 @@ class _Caller:
             return self.node
         return self.node.args[min(index, len(self.node.args) - 1)]
 
-    def _prepare_argument(self, index: int, value: Val) -> tuple[Val, Marks]:
+    def _prepare_argument(self, index: int, param: Param, value: Val) -> tuple[Val, Marks]:
         """The argument as the function takes it, and the marks taken off."""
-        function, param = self.function, self._get_param(index)
+        function = self.function
         try:
             value = convert_value(value, param.type)
         except ConvertFault as fault:
@@ -173,7 +171,7 @@ class _Caller:
         return EvalError(
             self._get_place(index),
             f"The argument {param.name} of {self.function.name}() does not fit",
-            f"Here {why}.",
+            make_sentence(why),
             f"Call it {self.function.usage()}.",
         )
 
@@ -182,14 +180,13 @@ class _Caller:
         try:
             return self.function.call(*arguments)
         except LimitFault as fault:
-            raise LimitError(
-                self._get_place(fault.argument), f"{name}() is too large", fault.message
-            ) from None
+            place, reason = self._get_place(fault.argument), make_sentence(fault.message)
+            raise LimitError(place, f"{name}() is too large", reason) from None
         except FunctionFault as fault:
             message, index = fault.message, fault.argument
         except (ConvertFault, ValueError) as fault:
             message, index = str(fault), None
-        detail = HIDDEN if hide else message
+        detail = HIDDEN if hide else make_sentence(message)
         raise EvalError(self._get_place(index), f"{name}() cannot be computed", detail)
 
     def _check_result(self, result: Val) -> None:

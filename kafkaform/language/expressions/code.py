@@ -25,23 +25,16 @@ class Namespace(Protocol):
         """The value of the word alone. Raises EvalError."""
 
 
-class Env:
-    """roots: values and namespaces by first word; names: variables of enclosing `for`s; words:
-    the constants of a block that repeats a shape."""
+class Env(Struct, eq=False):
+    """What an expression sees while it is evaluated."""
 
-    __slots__ = ("budget", "names", "roots", "words")
-
-    def __init__(
-        self,
-        roots: Mapping[str, Namespace],
-        names: dict[str, Val],
-        budget: Budget,
-        words: tuple[Val, ...] = (),
-    ) -> None:
-        self.roots = roots
-        self.names = names
-        self.budget = budget
-        self.words = words
+    roots: Mapping[str, Namespace]
+    """Values and namespaces by the first word of a reference."""
+    names: dict[str, Val]
+    """Variables of the enclosing `for` expressions."""
+    budget: Budget
+    words: tuple[Val, ...] = ()
+    """The constants of a block that repeats a shape (see `syntax.stamps`)."""
 
     def make_inner(self) -> Env:
         """An environment whose names can be set without touching this one's."""

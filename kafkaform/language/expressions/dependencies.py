@@ -59,22 +59,13 @@ class AllUses(dict[Expression, Uses]):
     """The uses of expressions, each looked for once however often it is asked for."""
 
     def __missing__(self, node: Expression) -> Uses:
-        found = self[node] = find_uses(node)
+        found = _NONE
+        if type(node) is not Lit:
+            walk = _Walk([], [])
+            walk.walk_into(node, _NOTHING, ())
+            found = Uses(tuple(walk.references), tuple(walk.calls))
+        self[node] = found
         return found
-
-
-def find_uses(node: Expression) -> Uses:
-    """What one expression uses, in the order of the text."""
-    if type(node) is Lit:
-        return _NONE
-    walk = _Walk([], [])
-    walk.walk_into(node, _NOTHING, ())
-    return Uses(tuple(walk.references), tuple(walk.calls))
-
-
-def find_references(node: Expression) -> tuple[Reference, ...]:
-    """Every reference in an expression, but for names that a `for` sets."""
-    return find_uses(node).references
 
 
 _NONE = Uses((), ())

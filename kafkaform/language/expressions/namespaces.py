@@ -110,8 +110,3 @@ class Data(Struct, frozen=True):
 
     def whole(self, place: Place) -> Val:
         raise EvalError(place, "Name a data source behind the dot", advice="data.TYPE.NAME")
-
-
-def make_path_object(folder: str) -> Fixed:
-    """`path`: all seen from the configuration folder, whose own path is not told."""
-    return Fixed(ObjectVal({"module": folder or ".", "root": ".", "cwd": "."}))

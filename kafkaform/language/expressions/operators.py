@@ -25,7 +25,8 @@ from ...syntax.nodes import (
 from ..values import numbers
 from ..values.bounds import compute_type_cost, require_shallow
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError, LimitError, Place
+from ..values.equality import is_equal
+from ..values.faults import ConvertFault, EvalError, LimitError, Place, make_sentence
 from ..values.types import describe_type, describe_value, render_type
 from ..values.unification import unify_types
 from ..values.value import (
@@ -40,7 +41,6 @@ from ..values.value import (
     Val,
     add_marks,
     find_sealed,
-    is_equal,
     marks_of,
     type_of,
     unmark,
@@ -130,7 +130,7 @@ def convert_operand(value: Val, want: Any, place: Place) -> Any:
     try:
         return convert_value(value, want)
     except ConvertFault as fault:
-        raise EvalError(place, "This cannot be an operand here", f"Here {fault}.") from None
+        raise EvalError(place, "This cannot be an operand here", make_sentence(fault)) from None
 
 
 def make_secret_misuse(place: Place) -> EvalError:
@@ -302,7 +302,7 @@ def require_truth(value: Val, place: Place) -> bool:
     try:
         return bool(convert_value(value, BOOL))
     except ConvertFault as fault:
-        raise EvalError(place, "A condition must be true or false", f"Here {fault}.") from None
+        raise EvalError(place, "A condition must be true or false", make_sentence(fault)) from None
 
 
 def _describe_difference(one: Type, other: Type) -> str:
@@ -332,5 +332,5 @@ def _convert_to_both(node: Cond, chosen: Val, first: Side, second: Side, env: En
             return convert_value(chosen, shared)
         detail = _describe_difference(*kinds)
     except ConvertFault as fault:
-        detail = f"Here {fault}."
+        detail = make_sentence(fault)
     raise EvalError(node, "The two results of a condition have no type in common", detail)

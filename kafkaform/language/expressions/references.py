@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...core.value import SecretRef
 from ...syntax.nodes import Attr, Index, LegacyIndex, Root, SplatItem
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError, Place, suggest_near
+from ..values.faults import ConvertFault, EvalError, Place, make_sentence, suggest_near
 from ..values.numbers import render_number
 from ..values.types import describe_value
 from ..values.value import (
@@ -205,7 +205,7 @@ def _convert_key(key: Val, kind: str, place: Place) -> Val:
     try:
         return convert_value(key, _KEYS[kind])
     except ConvertFault as fault:
-        raise EvalError(place, "This cannot be an index", f"Here {fault}.") from None
+        raise EvalError(place, "This cannot be an index", make_sentence(fault)) from None
 
 
 _KEYS = {"string": type_of(""), "number": type_of(0)}

@@ -15,7 +15,7 @@ from ...syntax.nodes import Call, Expression
 from ...syntax.parse import parse_template
 from ..functions.spec import render_usage
 from ..values.conversion import convert_value
-from ..values.faults import HIDDEN, ConvertFault, EvalError, LimitError
+from ..values.faults import HIDDEN, ConvertFault, EvalError, LimitError, make_sentence
 from ..values.value import FIELDS, Fields, Marks, Val, add_marks, unmark
 from .code import Code, Context, Env, make_failing
 from .operators import attempt_code, make_secret_misuse
@@ -110,7 +110,7 @@ def _get_template_text(value: Val, place: Expression) -> tuple[str, Marks]:
     try:
         text = convert_value(value, STRING)
     except ConvertFault as fault:
-        raise EvalError(place, "A template must be a string", f"Here {fault}.") from None
+        raise EvalError(place, "A template must be a string", make_sentence(fault)) from None
     if not isinstance(text, str):
         raise EvalError(place, "A template must be a string", "Here it is null.")
     return text, marks

@@ -8,7 +8,7 @@ from ...core.schema import STRING
 from ...core.value import SecretRef
 from ...syntax.nodes import Expression, Template, TemplateFor, TemplateIf
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError, LimitError, Place, hide_reasons
+from ..values.faults import ConvertFault, EvalError, LimitError, Place, hide_reasons, make_sentence
 from ..values.limits import LIMITS
 from ..values.value import UNMARKED, Marks, Null, Val, add_marks, normalise_text, unmark
 from .code import Code, Context, Env, compute_weight
@@ -59,7 +59,7 @@ def render_piece(value: Val, place: Place) -> tuple[str, Marks]:
         raise EvalError(
             place,
             "This value cannot be part of a string",
-            f"Here {fault}.",
+            make_sentence(fault),
             "Use jsonencode(…), or join(…) for a list of strings.",
         ) from None
 

@@ -20,9 +20,9 @@ def walk_expressions(body: Body, skip: Collection[str] = ()) -> Iterator[Express
 
 
 def find_iterator(block: Block) -> str | None:
-    """The word that a `dynamic` block sets for its content: its label, unless `iterator` says
-    another; None for other blocks."""
-    if block.type != "dynamic" or len(block.labels) != 1:
+    """The word that a `dynamic` block sets for its content: what `iterator` says, else its label.
+    None if the block has not exactly one label, which is a fault."""
+    if len(block.labels) != 1:
         return None
     given = block.body.attributes.get("iterator")
     if given is not None and isinstance(given.value, Root):

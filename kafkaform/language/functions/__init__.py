@@ -1,7 +1,8 @@
 """The functions of the language: pure, without network, clock or environment.
 
-Left out on purpose: what differs from run to run (timestamp, uuid, bcrypt), what tells of the
-machine (pathexpand, abspath), and anything that could read more than the configuration's root.
+Some of Terraform's functions are left out on purpose: those whose result differs from run to run
+(timestamp, uuid, bcrypt), those that reveal something about the machine (pathexpand, abspath), and
+everything that could read files outside the root of the configuration.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from .files import Read
+from .file_reader import Read
 from .spec import Function
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -86,10 +87,13 @@ and its start should not wait for the modules of the others."""
 _MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
 
 
-class Functions(Mapping[str, Function]):
-    """Functions by name; a module is loaded when one of its functions is first looked up."""
+class FunctionTable(Mapping[str, Function]):
+    """Every function by name. A module is loaded when one of its functions is first looked up.
 
-    def __init__(self, read: Read | None) -> None:
+    read: how files are read; None turns the functions that read files off.
+    """
+
+    def __init__(self, read: Read | None = None) -> None:
         self._read = read
         self._loaded: dict[str, Function] = {}
 
@@ -109,11 +113,6 @@ class Functions(Mapping[str, Function]):
         return len(_MODULES)
 
 
-def make_function_table(read: Read | None = None) -> Mapping[str, Function]:
-    """Every function by name. read: how files are read; None turns those functions off."""
-    return Functions(read)
-
-
 def group_functions(read: Read | None = None) -> Mapping[str, tuple[Function, ...]]:
     """Every function under the heading that the documentation has for it."""
     return {
@@ -124,6 +123,7 @@ def group_functions(read: Read | None = None) -> Mapping[str, tuple[Function, ..
 
 def _load_functions(module: str, read: Read | None) -> tuple[Function, ...]:
     found = import_module(f".{module}", __name__)
+    # These two have a state: how files are read, and how much time patterns have left.
     if module == "files":
         return tuple(found.file_functions(read))
     return tuple(found.pattern_functions() if module == "patterns" else found.FUNCTIONS)

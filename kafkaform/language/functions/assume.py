@@ -1,4 +1,4 @@
-"""Functions that check what a configuration assumes, and pass the value on."""
+"""Functions that check an assumption about a value and return the value."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 from ...core.schema import ANY, list_of, map_of, set_of
 from ..values.conversion import convert_value
+from ..values.equality import is_equal
 from ..values.faults import FunctionFault
 from ..values.limits import LIMITS
 from ..values.numbers import Number, render_number
-from ..values.value import FIELDS, Null, Val, is_equal, type_of
+from ..values.value import FIELDS, Null, Val, type_of
 from .spec import Function, Param, make_number_param, make_string_param, make_value_param
 
 
 def _equal(actual: Val, expected: Val) -> Val:
+    # The language's equality does not convert, and `assumeequal("1", 1)` is meant to hold.
     if not is_equal(convert_value(actual, type_of(expected)), expected):
         raise FunctionFault("the value is not the expected one", 0)
     return expected
@@ -34,9 +36,13 @@ def _prefix(source: str, prefix: str) -> Val:
 def _between(given: Val, lowest: Number = 0, highest: Number = LIMITS.elements) -> Val:
     count = len(given.fields if isinstance(given, FIELDS) else getattr(given, "items", ()))
     if count < lowest:
-        raise FunctionFault(f"it has {count} elements, fewer than {render_number(lowest)}", 0)
+        raise FunctionFault(
+            f"the number of elements is {count}, less than {render_number(lowest)}", 0
+        )
     if count > highest:
-        raise FunctionFault(f"it has {count} elements, more than {render_number(highest)}", 0)
+        raise FunctionFault(
+            f"the number of elements is {count}, more than {render_number(highest)}", 0
+        )
     return given
 
 

@@ -1,4 +1,4 @@
-"""Functions that pick from and rearrange lists, tuples and sets."""
+"""Functions that select and rearrange the elements of lists, tuples and sets."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.schema import ANY, NUMBER, STRING
 from ..values.conversion import CONVERSION, convert_value
+from ..values.equality import is_equal
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
 from ..values.numbers import Number, add
@@ -23,7 +24,6 @@ from ..values.value import (
     TupleVal,
     Val,
     add_marks,
-    is_equal,
     key_of,
     type_of,
     unmark,
@@ -36,7 +36,7 @@ def require_sequence(given: Val, argument: int = 0) -> Sequence:
     """The argument as a list, set or tuple. Raises FunctionFault."""
     if isinstance(given, SEQUENCES):
         return given
-    raise FunctionFault(f"a list is needed, this is {describe_value(given)}", argument)
+    raise FunctionFault(f"expected a list, got {describe_value(given)}", argument)
 
 
 def _make_like(source: Sequence, items: tuple[Val, ...]) -> Val:
@@ -51,7 +51,7 @@ def _length(given: Val) -> Val:
         return len(given.fields)
     if isinstance(given, SEQUENCES):
         return len(given.items)
-    raise FunctionFault("a string or a collection is needed", 0)
+    raise FunctionFault("expected a string or a collection", 0)
 
 
 def _concat(*lists: Val) -> Val:
@@ -59,7 +59,8 @@ def _concat(*lists: Val) -> Val:
     if any(isinstance(each, SetVal) for each in given):
         raise FunctionFault("a set has no order; use tolist(…) first")
     if not given:
-        raise FunctionFault("it needs at least one list")
+        raise FunctionFault("at least one list is needed")
+    # Only lists make a list; one tuple among them makes the result a tuple (go-cty).
     kinds = [each.type for each in given]
     kind = unify_types(kinds) if all(k.kind == "list" for k in kinds) else None
     if kind is not None:
@@ -69,6 +70,8 @@ def _concat(*lists: Val) -> Val:
 
 
 def _flatten(given: Val) -> Val:
+    # With a list of what is left instead of recursion. Marks of inner lists go to the result,
+    # because the lists themselves disappear.
     items: list[Val] = []
     marks = UNMARKED
     waiting = list(reversed(require_sequence(given).items))
@@ -118,7 +121,7 @@ def _coalescelist(*lists: Val) -> Val:
 def _one(given: Val) -> Val:
     items = require_sequence(given).items
     if len(items) > 1:
-        raise FunctionFault(f"a list with one element or none is needed, it has {len(items)}", 0)
+        raise FunctionFault(f"expected one element or none, got {len(items)}", 0)
     if items:
         return items[0]
     return Null(ANY if isinstance(given, TupleVal) else type_of(given).element or ANY)
@@ -135,7 +138,7 @@ def _element(given: Val, position: Number) -> Val:
 
 def _sort(source: ListVal) -> Val:
     if any(isinstance(item, Null) for item in source.items):
-        raise FunctionFault("the list holds null", 0)
+        raise FunctionFault("the list contains null", 0)
     return ListVal(STRING, tuple(sorted(source.items, key=key_of)))
 
 
@@ -150,7 +153,7 @@ def _slice(given: Val, start: Number, end: Number) -> Val:
         raise FunctionFault("a set has no order; use tolist(…) first", 0)
     first, last = require_whole(start, 1, "the start"), require_whole(end, 2, "the end")
     if not 0 <= first <= last <= len(source.items):
-        raise FunctionFault(f"it needs 0 <= start <= end <= {len(source.items)}")
+        raise FunctionFault(f"expected 0 <= start <= end <= {len(source.items)}")
     return _make_like(source, source.items[first:last])
 
 
@@ -158,7 +161,7 @@ def _chunklist(source: ListVal, size: Number) -> Val:
     width = require_whole(size, 1, "the size")
     if width < 0:
         raise FunctionFault("the size cannot be negative", 1)
-    step = width or max(len(source.items), 1)
+    step = width or max(len(source.items), 1)  # size 0 makes one chunk
     chunks: tuple[Val, ...] = tuple(
         ListVal(source.element, source.items[at : at + step])
         for at in range(0, len(source.items), step)
@@ -168,7 +171,7 @@ def _chunklist(source: ListVal, size: Number) -> Val:
 
 def _range(*bounds: Number) -> Val:
     if not 1 <= len(bounds) <= 3:
-        raise FunctionFault("it takes an end, a start and an end, or also a step")
+        raise FunctionFault("expected an end; a start and an end; or a start, an end and a step")
     start, end = (0, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
     step: Number = 1 if start <= end else -1
     if len(bounds) == 3:
@@ -176,7 +179,7 @@ def _range(*bounds: Number) -> Val:
     if not step or (end - start) * step < 0:
         raise FunctionFault("the step never reaches the end")
     if abs(Decimal(end - start) / Decimal(step)) > LIMITS.elements:
-        raise LimitFault(f"it would have more than {LIMITS.elements:,} elements")
+        raise LimitFault(f"the result would have more than {LIMITS.elements:,} elements")
     items: list[Val] = []
     current: Number = start
     while (current < end) if step > 0 else (current > end):
@@ -190,7 +193,7 @@ def _matchkeys(source: ListVal, keys: ListVal, wanted: ListVal) -> Val:
         raise FunctionFault(f"there are {len(source.items)} values and {len(keys.items)} keys")
     kind = unify_types((keys.element, wanted.element))
     if kind is None:
-        raise FunctionFault("keys and searched keys must be of one type")
+        raise FunctionFault("the keys and the searched keys must have the same type")
     searched = {key_of(convert_value(item, kind)) for item in wanted.items}
     pairs = zip(source.items, keys.items, strict=True)
     found = (item for item, key in pairs if key_of(convert_value(key, kind)) in searched)
@@ -227,20 +230,20 @@ FUNCTIONS = (
     ),
     Function(
         "contains",
-        "Whether the list or set holds the value.",
+        "Whether the list or set contains the value.",
         _contains,
         (make_value_param("list"), make_value_param("value", null=True)),
     ),
     Function(
         "distinct",
-        "The list without elements that occurred before.",
+        "The list without repeated elements.",
         _distinct,
         (make_list_param(),),
         cost=2,
     ),
     Function(
         "element",
-        "The element at the index; counting starts again at the end of the list.",
+        "The element at the index; behind the last element it starts again with the first.",
         _element,
         (make_value_param("list"), make_number_param("index")),
         passes=True,
@@ -285,7 +288,7 @@ FUNCTIONS = (
     ),
     Function(
         "range",
-        "The numbers from 0 or a start up to an end that is left out, perhaps with a step.",
+        "The numbers from 0 or a start up to an end, without the end, optionally with a step.",
         _range,
         (),
         make_number_param("bounds"),
@@ -293,11 +296,11 @@ FUNCTIONS = (
         cost=2,
     ),
     Function(
-        "reverse", "The list from its end.", _reverse, (make_value_param("list"),), passes=True
+        "reverse", "The list in reverse order.", _reverse, (make_value_param("list"),), passes=True
     ),
     Function(
         "slice",
-        "The elements from start up to end, which is left out; both counted from 0.",
+        "The elements from `start` up to `end`, without the last one; both are counted from 0.",
         _slice,
         (make_value_param("list"), make_number_param("start"), make_number_param("end")),
         passes=True,

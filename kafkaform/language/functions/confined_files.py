@@ -1,4 +1,4 @@
-"""Reading files for functions, never outside the root (architecture §8)."""
+"""Read files for functions, never outside the root of the configuration (architecture §8)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...syntax.limits import FILE_BYTES
 from ..values.faults import LimitFault
 from ..values.limits import LIMITS
 from .file_globs import Glob, parse_glob
-from .files import Read
+from .file_reader import Read
 from .patterns import Allowance
 
+if TYPE_CHECKING:
+    from .file_globs import Glob
+
 _CLOSED = frozenset({".git", ".kafkaform"})
-"""Folders that may hold credentials or state."""
+"""Folders that may contain credentials or state, which a plan would show."""
 
 
 def make_confined_reader(root: Path, folder: Path) -> Read:
     """A reader of regular files below `root`; relative paths start from `folder`.
 
-    Symbolic links to files are followed, and refused when they lead out; folders behind links
-    are not listed. What it raises is an OSError that says why a path is refused.
+    It follows symbolic links to files, but refuses those that lead out of the root, and does not
+    list folders behind links. It raises an OSError that says why a path is refused.
     """
     top, allowance, seen = root.resolve(), Allowance(), Counter[str]()
     inside = partial(_resolve_inside, top, folder)
@@ -36,23 +40,24 @@ def make_confined_reader(root: Path, folder: Path) -> Read:
 
 
 def _resolve_inside(top: Path, folder: Path, path: str) -> Path:
-    """Where the path leads. Raises PermissionError unless that is a place to read."""
+    """The file that the path leads to. Raises PermissionError if it must not be read."""
     if "\0" in path:
-        raise PermissionError("a path cannot hold a zero byte")
+        raise PermissionError("a path cannot contain a zero byte")
     try:
         target = (folder / path).resolve()
     except RuntimeError:
         raise PermissionError(f'"{path}" is a link that leads to itself') from None
+    # Links are resolved before the check: a link inside the root can lead anywhere.
     if not target.is_relative_to(top):
         raise PermissionError(f'"{path}" leads out of the root of the configuration')
     if _CLOSED.intersection(target.relative_to(top).parts):
-        raise PermissionError(f'"{path}" is in a folder that configuration may not read')
+        raise PermissionError(f'"{path}" is in a folder that configuration must not read')
     return target
 
 
 @contextmanager
 def _hide_system_paths(path: str) -> Iterator[None]:
-    """The system's reasons without its paths, which tell of the machine."""
+    """Keep the system's reasons, but not its paths, which reveal something about the machine."""
     try:
         yield
     except FileNotFoundError:
@@ -63,12 +68,14 @@ def _hide_system_paths(path: str) -> Iterator[None]:
 
 
 def _read_content(target: Path, path: str) -> bytes:
+    # Opening a pipe would wait for a writer for ever, so NONBLOCK. NOFOLLOW, because the path was
+    # resolved: a link here was put there after the check.
     with _hide_system_paths(path):
         handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise PermissionError(f'"{path}" is not a regular file')
-        content = file.read(FILE_BYTES + 1)
+        content = file.read(FILE_BYTES + 1)  # one more byte than allowed, to see that it is more
     if len(content) > FILE_BYTES:
         raise PermissionError(f'"{path}" is larger than {FILE_BYTES:,} bytes')
     return content
@@ -77,6 +84,7 @@ def _read_content(target: Path, path: str) -> bytes:
 def _find_names(
     top: Path, start: Path, path: str, pattern: str, allowance: Allowance, seen: Counter[str]
 ) -> tuple[str, ...]:
+
     glob = parse_glob(pattern)
     found: list[str] = []
     with _hide_system_paths(path):
@@ -95,8 +103,8 @@ def _is_match(glob: Glob, name: str, seconds: float) -> bool:
 def _walk_files(
     start: Path, depth: int | None, path: str, seen: Counter[str]
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Every file at most `depth` folders below, links to files among them, by relative name.
-    seen: counts the names in all folders that were listed."""
+    """Every file at most `depth` folders below, also links to files, by relative name. seen: counts
+    the names in all folders that were listed in this run."""
     waiting = [(start, "", 0)]
     while waiting:
         folder, prefix, level = waiting.pop()
@@ -104,8 +112,8 @@ def _walk_files(
             for entry in entries:
                 seen["names"] += 1
                 if seen["names"] > LIMITS.elements:
-                    detail = f"folders with more than {LIMITS.elements:,} names were listed"
-                    raise LimitFault(f'{detail}, the last one is "{path}"', 0)
+                    detail = f"the listed folders contain more than {LIMITS.elements:,} names"
+                    raise LimitFault(f'{detail}; the last one is "{path}"', 0)
                 name = prefix + entry.name
                 if entry.is_file():
                     yield name, entry

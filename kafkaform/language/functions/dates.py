@@ -1,4 +1,4 @@
-"""Functions over points in time, written as in RFC 3339: `2026-01-31T12:00:00Z`."""
+"""Functions for points in time in the form of RFC 3339: `2026-01-31T12:00:00Z`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from .spec import Function, make_string_param
 
 
 class _Instant(Struct, frozen=True, order=True):
-    """second: with its offset from UTC; part: of a second, finer than `datetime` can hold."""
+    """A point in time."""
 
     second: datetime
+    """With its offset from UTC."""
     part: Decimal
+    """The fraction of the second; Go has nanoseconds, `datetime` only microseconds."""
 
 
+# ASCII: without it, \d would match the digits of all scripts. Digits after the ninth are dropped,
+# as Go does it.
 _INSTANT = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,9})?\d*"
     r"(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
@@ -63,7 +67,7 @@ _AMOUNT = re.compile(rf"([0-9]{{1,12}}(?:\.[0-9]{{0,9}})?|\.[0-9]{{1,9}})({_UNIT
 
 
 def _parse_duration(source: str) -> Decimal:
-    """Seconds of a text such as `-1h30m`."""
+    """The seconds of a duration such as `-1h30m`, in the form of Go's `ParseDuration`."""
     bare = source.removeprefix("-" if source.startswith("-") else "+")
     if bare != "0" and (not bare or _AMOUNT.sub("", bare)):
         units = ", ".join(_SECONDS)
@@ -82,7 +86,7 @@ def _timeadd(time: str, duration: str) -> Val:
 
 
 def normalise_time(source: str) -> str:
-    """A point in time in its usual form, without parts of seconds. Raises FunctionFault."""
+    """A point in time in the form of RFC 3339, in whole seconds. Raises FunctionFault."""
     return _render_time(_parse_instant(source, 0).second)
 
 
@@ -91,7 +95,7 @@ def _render_time(time: datetime) -> str:
 
 
 def _render_offset(time: datetime, colon: str, zero: str) -> str:
-    """The offset from UTC as `+01:00`; zero: how none at all is written, empty for `+00:00`."""
+    """The offset from UTC as `+01:00`. zero: how an offset of 0 is written; empty for `+00:00`."""
     minutes = int((time.utcoffset() or timedelta()).total_seconds()) // 60
     if not minutes and zero:
         return zero
@@ -103,6 +107,7 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
+# Names are English whatever the locale is, so `strftime` cannot be used.
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _VERBS: Mapping[str, Callable[[datetime], str]] = {
     "YY": lambda t: f"{t.year % 100:02}",
@@ -143,7 +148,7 @@ def _formatdate(template: str, time: str) -> Val:
 def _render_word(word: re.Match[str], time: datetime) -> str:
     if word["verb"]:
         if word["verb"] not in _VERBS:
-            raise FunctionFault(f"{word['verb'][:9]} is no verb; quote letters as 'text'", 0)
+            raise FunctionFault(f"{word['verb'][:9]} is not a verb; quote letters as 'text'", 0)
         return _VERBS[word["verb"]](time)
     if word["other"] == "'":
         raise FunctionFault("a quote is not closed", 0)

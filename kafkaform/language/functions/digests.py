@@ -1,9 +1,8 @@
-"""Digests of texts, and of the files that `files` reads."""
+"""Functions that compute digests of texts; `files` uses them for files."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
+from binascii import b2a_base64
 from collections.abc import Callable
 
 from ..values.faults import FunctionFault
@@ -13,16 +12,19 @@ from .spec import Function, make_string_param
 Digest = Callable[[bytes], str]
 
 
+# Systems in FIPS mode refuse MD5 and SHA-1 unless they are declared to have no use for security.
+def _compute_digest(algorithm: str, content: bytes) -> bytes:
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, which few configurations need
+
+    return hashlib.new(algorithm, content, usedforsecurity=False).digest()
+
+
 def _make_hex_digest(algorithm: str) -> Digest:
-    return lambda content: hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+    return lambda content: _compute_digest(algorithm, content).hex()
 
 
 def _make_base64_digest(algorithm: str) -> Digest:
-    def run(content: bytes) -> str:
-        digest = hashlib.new(algorithm, content, usedforsecurity=False).digest()
-        return base64.b64encode(digest).decode()
-
-    return run
+    return lambda content: b2a_base64(_compute_digest(algorithm, content), newline=False).decode()
 
 
 DIGESTS: tuple[tuple[str, str, Digest], ...] = (
@@ -39,7 +41,7 @@ DIGESTS: tuple[tuple[str, str, Digest], ...] = (
         for name in ("sha256", "sha512")
     ),
 )
-"""Name, documentation with a gap for what is digested, and how."""
+"""Name, documentation with a gap for what is digested, and the digest."""
 
 _NAMESPACES = ("dns", "url", "oid", "x500")
 

@@ -1,4 +1,4 @@
-"""Functions that write and read JSON, CSV, base64, URLs, and digests."""
+"""Functions that read and write JSON, CSV, base64, URLs and character sets."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ _ESCAPE = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u202
 
 
 def quote_json(source: str) -> str:
-    """A JSON string; what could end a script element is escaped."""
+    """A JSON string. Characters that could end a script element are escaped, as Go does it."""
     return json.dumps(source, ensure_ascii=False).translate(_ESCAPE)
 
 
 def to_json(value: Val) -> str:
-    """Compact JSON, names sorted. Raises FunctionFault if it would be too long."""
+    """Compact JSON with sorted names. Raises LimitFault if it would be too long."""
+    # The standard library's encoder cannot be used, because it has no exact numbers but int.
     if size_of(value) > LIMITS.characters:
         raise LimitFault("the value is too large for one string", 0)
     return _render_json(value)
@@ -79,6 +80,7 @@ def _jsondecode(source: str) -> Val:
 
 
 def _refuse_constant(word: str) -> Any:
+    """Refuse NaN and Infinity, which Python's parser takes though JSON does not have them."""
     raise ValueError(word)
 
 
@@ -103,7 +105,10 @@ _FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\Z)')
 
 
 def _parse_csv_rows(source: str) -> Iterator[list[str]]:
-    """RFC 4180, with empty lines passed over. Raises FunctionFault for a stray quote."""
+    """The rows of a CSV text (RFC 4180) without empty lines. Raises FunctionFault for a misplaced
+    quote."""
+    # Python's csv module takes a quote inside a field, which Go refuses; files would be read in
+    # another way than by Terraform.
     row: list[str] = []
     position, end = 0, ","
     while end:
@@ -133,7 +138,8 @@ def _csvdecode(source: str) -> Val:
         raise FunctionFault("two columns have the same name", 0)
     for number, row in enumerate(rows[1:], 2):
         if len(row) != len(header):
-            raise FunctionFault(f"row {number} has {len(row)} fields instead of {len(header)}", 0)
+            counts = f"{len(row)} instead of {len(header)}"
+            raise FunctionFault(f"the number of fields in row {number} is {counts}", 0)
     items = [
         ObjectVal(dict(zip(header, map(normalise_text, row), strict=True))) for row in rows[1:]
     ]
@@ -141,7 +147,7 @@ def _csvdecode(source: str) -> Val:
 
 
 def decode_base64(source: str) -> bytes:
-    """The bytes that base64 stands for. Raises FunctionFault."""
+    """The bytes of a base64 text. Raises FunctionFault."""
     try:
         return base64.b64decode(source, validate=True)
     except ValueError:
@@ -156,7 +162,7 @@ def _base64decode(source: str) -> Val:
 
 
 def _base64gunzip(source: str) -> Val:
-    """A packed text may be tiny and unpack to gigabytes, so no more than allowed is unpacked."""
+    # A compressed text of kilobytes can expand to gigabytes, so no more than allowed is unpacked.
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         content = unpacker.decompress(decode_base64(source), LIMITS.characters)
@@ -166,7 +172,7 @@ def _base64gunzip(source: str) -> Val:
             raise ValueError
         return normalise_text(content.decode())
     except (zlib.error, ValueError):
-        raise FunctionFault("the text is not base64 of UTF-8 text packed by gzip", 0) from None
+        raise FunctionFault("the text is not base64 of UTF-8 text compressed by gzip", 0) from None
 
 
 def _find_codec(encoding: str) -> str:
@@ -174,12 +180,14 @@ def _find_codec(encoding: str) -> str:
     name = normalize_encoding(encoding).lower()
     known = aliases.get(name, name)
     if known not in _CHARACTER_SETS:
-        raise FunctionFault("there is no such character set; UTF-16LE and CP1252 are some", 1)
+        raise FunctionFault("there is no such character set; examples are UTF-16LE and CP1252", 1)
     return known
 
 
+# The table also has codecs that are not character sets, such as hex and zip. Python refuses to
+# encode text with those by a LookupError.
 _CHARACTER_SETS = frozenset(aliases.values()) - {"utf_16", "utf_32"}
-"""Those two say only together with a byte order mark what they mean."""
+"""Without two that need a byte order mark to be unambiguous."""
 
 
 def _textencodebase64(source: str, encoding: str) -> Val:
@@ -198,7 +206,7 @@ def _textdecodebase64(source: str, encoding: str) -> Val:
     except LookupError:
         raise FunctionFault("there is no such character set", 1) from None
     except UnicodeDecodeError:
-        raise FunctionFault("the bytes mean nothing in this character set", 0) from None
+        raise FunctionFault("the bytes are not text in this character set", 0) from None
 
 
 def _base64encode(source: str) -> Val:
@@ -224,7 +232,7 @@ FUNCTIONS = (
     ),
     Function(
         "base64gunzip",
-        "The text that was packed by gzip and encoded in base64 (UTF-8).",
+        "The text that was compressed by gzip and encoded in base64 (UTF-8).",
         _base64gunzip,
         (make_string_param(),),
     ),
@@ -240,7 +248,7 @@ FUNCTIONS = (
     ),
     Function(
         "jsondecode",
-        "The value that a JSON text says.",
+        "The value of a JSON text.",
         _jsondecode,
         (make_string_param(),),
         steps=5,
@@ -257,26 +265,26 @@ FUNCTIONS = (
     ),
     Function(
         "textdecodebase64",
-        "The text whose bytes in a character set, such as UTF-16LE, are given in base64.",
+        "The text of base64 bytes in a character set such as UTF-16LE.",
         _textdecodebase64,
         (make_string_param(), make_string_param("encoding")),
     ),
     Function(
         "textencodebase64",
-        "The bytes of the text in a character set, such as UTF-16LE, in base64.",
+        "The base64 bytes of the text in a character set such as UTF-16LE.",
         _textencodebase64,
         (make_string_param(), make_string_param("encoding")),
     ),
     Function(
         "urldecode",
-        "The text with `%20` and the like, and plus signs, turned back.",
+        "The text with escapes such as `%20`, and plus signs, decoded.",
         _urldecode,
         (make_string_param(),),
         characters=4,
     ),
     Function(
         "urlencode",
-        "The text so that it may stand in a query of a URL.",
+        "The text with special characters escaped for the query of a URL.",
         quote_plus,
         (make_string_param(),),
     ),

@@ -1,4 +1,4 @@
-"""Patterns of file names, for `fileset`: `*`, `**` for folders, `?`, `[a-z]`, `{a,b}`, `\\*`."""
+"""File name patterns for `fileset`: `*`, `**` for folders, `?`, `[a-z]`, `{a,b}`, `\\*`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from msgspec import Struct
 from ..values.faults import FunctionFault
 
 _LONGEST = 1_024
+"""Characters of a pattern."""
 _WORD = re.compile(
     r"(?P<folders>(?<![^/])\*\*/)|(?P<below>(?<![^/])\*\*$)|(?P<any>\*+)|(?P<one>\?)"
     r"|\[(?P<inverse>[!^]?)(?P<set>[^]/][^]/]*)\]|\\(?P<escaped>.)"
     r"|(?P<open>\{)|(?P<close>\})|(?P<comma>,)|(?P<plain>.)",
     re.DOTALL,
 )
+# fnmatch cannot be used: its `*` matches slashes, and it has neither `**` nor braces.
 _MEANING = {
     "folders": "(?:[^/]+/)*",
     "below": ".+",
@@ -28,20 +30,22 @@ _MEANING = {
 
 
 class Glob(Struct, frozen=True):
-    """depth: how many folders deep a match can lie, None for any; expression: matches paths."""
+    """A compiled pattern."""
 
     depth: int | None
+    """How many folders deep a match can be; None for any depth."""
     expression: Any
+    """A regular expression that matches whole paths."""
 
 
 def parse_glob(pattern: str) -> Glob:
-    """The meaning of a pattern. Raises FunctionFault."""
-    # re with time limits.
+    """Compile a pattern. Raises FunctionFault."""
+    # Unlike re, it has time limits: a pattern of a pull request must not hang a run.
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     parts = pattern.removeprefix("./").split("/")
     if not pattern or len(pattern) > _LONGEST or ".." in parts or not parts[0]:
-        raise FunctionFault("a pattern names files below the folder: no .. and no / in front", 1)
+        raise FunctionFault("a pattern must stay below the folder: no .. and no leading /", 1)
     words, braces = [], 0
     for word in _WORD.finditer("/".join(parts)):
         kind = word.lastgroup or ""

@@ -1,4 +1,4 @@
-"""Functions that read files; how, and how far they may reach, is decided by who makes `Read`."""
+"""Functions that read files. The `Read` that they are given decides which files they can reach."""
 
 from __future__ import annotations
 
@@ -7,55 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from msgspec import Struct
-
-from ...core.canonical import digest
 from ...core.schema import STRING
-from ...syntax.limits import ALL_FILES_BYTES
-from ..values.faults import FunctionFault, LimitFault
+from ..values.faults import FunctionFault
 from ..values.limits import LIMITS
 from ..values.value import Val, make_set, normalise_text
 from .digests import DIGESTS
+from .file_reader import Read
 from .spec import Function, make_string_param
 
 _Found = TypeVar("_Found")
 
 
-class Read(Struct, frozen=True):
-    """content: the bytes of a file; names: the regular files below a folder that match a pattern,
-    relative to it and sorted. Both raise FileNotFoundError, or another OSError that says why a
-    path is refused."""
-
-    content: Callable[[str], bytes]
-    names: Callable[[str, str], tuple[str, ...]]
-
-
-def record_reads(read: Read, reads: dict[str, str]) -> Read:
-    """The same, but each path, or path and pattern, is looked at once; `reads` gets a digest of
-    what is found there."""
-    contents: dict[str, bytes] = {}
-    listed: dict[tuple[str, str], tuple[str, ...]] = {}
-
-    def content(path: str) -> bytes:
-        if path not in contents:
-            found = read.content(path)
-            if sum(map(len, contents.values())) + len(found) > ALL_FILES_BYTES:
-                raise LimitFault(f"files together have more than {ALL_FILES_BYTES:,} bytes", 0)
-            contents[path] = found
-            reads[path] = digest(found.hex())
-        return contents[path]
-
-    def names(folder: str, pattern: str) -> tuple[str, ...]:
-        if (folder, pattern) not in listed:
-            found = listed[folder, pattern] = read.names(folder, pattern)
-            reads[f"{folder}: {pattern}"] = digest(found)
-        return listed[folder, pattern]
-
-    return Read(content, names)
-
-
 def file_functions(read: Read | None) -> tuple[Function, ...]:
-    """The functions over this reader; without one each of them says that it is turned off."""
+    """The functions with this reader. Without one, each of them fails and says that it is turned
+    off (as with --untrusted)."""
     path = make_string_param("path")
     uses: tuple[tuple[str, str, Callable[[bytes], Val]], ...] = (
         ("file", "The text of a file (UTF-8).", _decode_text),
@@ -85,7 +50,8 @@ def file_functions(read: Read | None) -> tuple[Function, ...]:
 
 
 def _keep_results(use: Callable[[bytes], Val]) -> Callable[[bytes, str], Val]:
-    """The same with what it yields kept by path: a digest of a large file takes long."""
+    """The same function, which keeps its results by path."""
+    # A hundred instances may use the digest of one large file.
     made: dict[str, Val] = {}
 
     def run(content: bytes, path: str) -> Val:

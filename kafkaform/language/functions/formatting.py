@@ -1,4 +1,4 @@
-"""`format` and `formatlist`: verbs `%[flags][width][.precision][[index]]letter`."""
+"""`format` and `formatlist`, with Go's verbs: `%[flags][width][.precision][[index]]letter`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ def _format(template: str, *arguments: Val) -> Val:
         index = int(verb[4] or following)
         following, highest = index + 1, max(highest, index)
         if index > len(arguments):
-            raise FunctionFault(f"{verb[0]} needs argument {index}, there are {len(arguments)}")
+            count = len(arguments)
+            raise FunctionFault(f"{verb[0]} needs argument {index}, but there are only {count}")
         pieces.append(_render_verb(verb, arguments[index - 1]))
         size += len(pieces[-1])
         refuse_too_long(size)
     if highest < len(arguments):
-        raise FunctionFault(f"there are more arguments than verbs: {highest} are used")
+        raise FunctionFault(f"there are more arguments than verbs; {highest} are used")
     return normalise_text("".join(pieces) + template[position:])
 
 
@@ -81,6 +82,7 @@ def _render_text(value: Val, letter: str, precision: int | None) -> str:
 
 
 def _pad_text(shown: str, flags: str, width: int) -> str:
+    # Width counts what people take for characters, not code points.
     missing = width - len(split_graphemes(shown))
     if missing <= 0:
         return shown
@@ -90,7 +92,7 @@ def _pad_text(shown: str, flags: str, width: int) -> str:
 
 def _render_number(value: Val, flags: str, width: int, precision: int | None, letter: str) -> str:
     if not isinstance(value, int | Decimal):
-        raise FunctionFault("a number is needed")
+        raise FunctionFault("expected a number")
     digits = _render_digits(-value if value < 0 else value, flags, precision, letter)
     sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
     missing = width - len(sign) - len(digits)
@@ -128,7 +130,8 @@ def _render_shortest(value: Number, letter: str) -> str:
 
 
 def _render_general(value: Decimal, places: int, letter: str) -> str:
-    """As %e if the exponent is below -4 or reaches `places`, else as %f; no trailing zeros."""
+    """Go's %g: as %e if the exponent is below -4 or at least `places`, else as %f; without trailing
+    zeros."""
     exponent = value.adjusted() if value else 0
     mantissa = "".join(map(str, value.as_tuple().digits)).rstrip("0") or "0"
     if -4 <= exponent < places:
@@ -139,14 +142,14 @@ def _render_general(value: Decimal, places: int, letter: str) -> str:
 
 
 def _pad_exponent(shown: str) -> str:
-    """Go writes at least two digits of an exponent."""
+    """An exponent with at least two digits, as Go writes it."""
     return re.sub(r"([eE][+-])(\d)$", r"\g<1>0\2", shown)
 
 
 def _formatlist(template: str, *arguments: Val) -> Val:
     lengths = {len(a.items) for a in arguments if isinstance(a, SEQUENCES)}
     if len(lengths) > 1:
-        raise FunctionFault("all lists must be of one length")
+        raise FunctionFault("all lists must have the same length")
     count = lengths.pop() if lengths else 1
     rows = (
         [a.items[row] if isinstance(a, SEQUENCES) else a for a in arguments] for row in range(count)
@@ -164,7 +167,7 @@ _ARGUMENTS = Param("values", null=True)
 FUNCTIONS = (
     Function(
         "format",
-        "The template with `%s`, `%d`, `%q`, `%.2f` and other verbs filled in.",
+        "The template with its verbs (`%s`, `%d`, `%q`, `%.2f` and others) replaced by values.",
         _format,
         (make_string_param("template"),),
         _ARGUMENTS,
@@ -173,7 +176,7 @@ FUNCTIONS = (
     ),
     Function(
         "formatlist",
-        "`format` for each element of the lists, as a list.",
+        "A list with the result of `format` for each element of the lists.",
         _formatlist,
         (make_string_param("template"),),
         _ARGUMENTS,

@@ -1,4 +1,4 @@
-"""Functions that change or look at types and marks."""
+"""Functions that convert types, and that set or test the sensitive mark."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def _sensitive(value: Val) -> Val:
 
 
 def _nonsensitive(value: Val) -> Val:
+    # Only the value's own marks: a sensitive element of a list stays sensitive (as in Terraform).
     inner, marks = unmark(value)
     return add_marks(inner, marks - {SENSITIVE, SECRET})
 
@@ -39,6 +40,7 @@ def _issensitive(value: Val) -> Val:
 
 
 def _coalesce(*values: Val) -> Val:
+    # The result has the common type of all arguments if there is one, whichever is chosen.
     kind = unify_types(type_of(value) for value in values if type_of(value) != ANY)
     for value in values:
         if isinstance(value, Null) or value == "":
@@ -63,18 +65,23 @@ FUNCTIONS = (
     ),
     Function(
         "sensitive",
-        "The value, hidden wherever it would be shown.",
+        "The value, marked as sensitive: it is hidden in all output.",
         _sensitive,
         (_RAW,),
         passes=True,
         cost=0,
     ),
     Function(
-        "nonsensitive", "The value, no longer hidden.", _nonsensitive, (_RAW,), passes=True, cost=0
+        "nonsensitive",
+        "The value, no longer marked as sensitive.",
+        _nonsensitive,
+        (_RAW,),
+        passes=True,
+        cost=0,
     ),
     Function(
         "issensitive",
-        "Whether the value, or a part of it, is hidden.",
+        "Whether the value, or a part of it, is sensitive.",
         _issensitive,
         (_RAW,),
         passes=True,

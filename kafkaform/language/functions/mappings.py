@@ -1,4 +1,4 @@
-"""Functions over maps and objects."""
+"""Functions for maps and objects."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def require_mapping(given: Val, argument: int = 0) -> Fields:
     """The argument as a map or object. Raises FunctionFault."""
     if isinstance(given, FIELDS):
         return given
-    raise FunctionFault(f"a map or object is needed, this is {describe_value(given)}", argument)
+    raise FunctionFault(f"expected a map or an object, got {describe_value(given)}", argument)
 
 
 def _lookup(given: Val, key: str, *default: Val) -> Val:
     source = require_mapping(given)
     if len(default) > 1:
-        raise FunctionFault("it takes a map, a key and perhaps a default", 2)
+        raise FunctionFault("expected a map, a key and at most one default", 2)
     fallback = [
         convert_value(each, source.element) if isinstance(source, MapVal) else each
         for each in default
@@ -42,11 +42,12 @@ def _lookup(given: Val, key: str, *default: Val) -> Val:
     if key in source.fields:
         return source.fields[key]
     if not fallback:
-        raise FunctionFault("the key is not there and no default is given", 1)
+        raise FunctionFault("the map does not have this key, and no default is given", 1)
     return fallback[0]
 
 
 def _merge(*maps: Val) -> Val:
+    # Null counts as an empty map. The result is a map only if all arguments are maps of one type.
     fields: dict[str, Val] = {}
     elements: list[Type | None] = []
     for index, each in enumerate(maps):
@@ -95,7 +96,7 @@ def _transpose(given: Val) -> Val:
         listed = convert_value(items, list_of(STRING))
         for item in require_sequence(listed).items:
             if not isinstance(item, str):
-                raise FunctionFault("a list holds null", 0)
+                raise FunctionFault("a list contains null", 0)
             turned.setdefault(item, []).append(name)
     element = list_of(STRING)
     return MapVal(element, {name: ListVal(STRING, tuple(found)) for name, found in turned.items()})
@@ -120,7 +121,7 @@ FUNCTIONS = (
     ),
     Function(
         "merge",
-        "One map or object of all; where a key occurs twice the last one wins.",
+        "All maps or objects as one; if a key occurs in several, the last one wins.",
         _merge,
         (),
         make_value_param("maps", null=True),
@@ -128,7 +129,7 @@ FUNCTIONS = (
     ),
     Function(
         "transpose",
-        "A map from each string in the lists to the keys under which it stood.",
+        "A map from each string in the lists to the keys of the lists that contain it.",
         _transpose,
         (Param("map"),),
     ),

@@ -1,4 +1,4 @@
-"""Functions over IP address ranges in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`."""
+"""Functions for ranges of IP addresses in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .string import require_whole
 
 Network = IPv4Network | IPv6Network
 _RANGE = re.compile(r"[0-9A-Fa-f.:]+/[0-9]{1,3}")
+"""Python's module also takes a netmask behind the slash, and addresses with a zone; Go does not."""
 
 
 def _parse_network(source: str, argument: int = 0) -> Network:
@@ -55,11 +56,11 @@ def _cidrsubnet(prefix: str, bits: Number, index: Number) -> Val:
 
 
 def _compute_longer_prefix(inside: Network, bits: Number, argument: int, least: int = 0) -> int:
-    """The length of a prefix that is longer by some bits. Raises FunctionFault."""
+    """The length of a prefix that is some bits longer. Raises FunctionFault."""
     added = require_whole(bits, argument, "the number of bits")
     room = inside.max_prefixlen - inside.prefixlen
     if not least <= added <= room:
-        raise FunctionFault(f"the prefix can become {least} to {room} bits longer", argument)
+        raise FunctionFault(f"the prefix can be {least} to {room} bits longer", argument)
     return inside.prefixlen + added
 
 
@@ -95,14 +96,14 @@ _PREFIX = make_string_param("range")
 FUNCTIONS = (
     Function(
         "cidrcontains",
-        "Whether the range of addresses holds an address or all of another range.",
+        "Whether the range contains an address or all of another range.",
         _cidrcontains,
         (_PREFIX, make_string_param("inner")),
         steps=25,
     ),
     Function(
         "cidrhost",
-        "The address with this number in the range; negative numbers count from its end.",
+        "The address with this number in the range; negative numbers count from the end.",
         _cidrhost,
         (_PREFIX, make_number_param("host")),
         steps=25,
@@ -116,14 +117,14 @@ FUNCTIONS = (
     ),
     Function(
         "cidrsubnet",
-        "The range with this index among those whose prefix is longer by some bits.",
+        "The subnet with this index, among those whose prefix is `bits` bits longer.",
         _cidrsubnet,
         (_PREFIX, make_number_param("bits"), make_number_param("index")),
         steps=25,
     ),
     Function(
         "cidrsubnets",
-        "Ranges one after the other, each with a prefix that is longer by some bits.",
+        "Consecutive subnets, each with a prefix that is the given number of bits longer.",
         _cidrsubnets,
         (_PREFIX,),
         make_number_param("bits"),

@@ -1,4 +1,4 @@
-"""Functions over numbers."""
+"""Functions for numbers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ def _floor(amount: Number) -> Val:
 
 def _log(amount: Number, base: Number) -> Val:
     if amount <= 0 or base <= 0 or base == 1:
-        raise FunctionFault("a logarithm needs positive numbers and a base other than 1")
+        raise FunctionFault("expected positive numbers and a base other than 1")
     ratio = PRECISION.divide(Decimal(amount).ln(PRECISION), Decimal(base).ln(PRECISION))
     return normalise_number(_round_result(ratio))
 
 
 def _round_result(result: Decimal) -> Decimal:
-    """Without the last digits, which transcendental functions cannot promise."""
+    """The result with 15 decimal places."""
+    # `log(1000, 10)` is 3 only when rounded; the reference computes with 64-bit floats.
     return result.quantize(Decimal(1).scaleb(-15), context=PRECISION)
 
 
@@ -42,7 +43,7 @@ def _pow(base: Number, exponent: Number) -> Val:
     try:
         return normalise_number(PRECISION.power(Decimal(base), Decimal(exponent)))
     except ArithmeticError:
-        raise FunctionFault("the result is no number") from None
+        raise FunctionFault("the result is not a number") from None
 
 
 def _max(first: Number, *rest: Number) -> Val:
@@ -56,9 +57,9 @@ def _min(first: Number, *rest: Number) -> Val:
 def _sum(amounts: Val) -> Val:
     items = getattr(amounts, "items", ())
     if not isinstance(items, tuple) or not items:
-        raise FunctionFault("it needs a list with at least one number", 0)
+        raise FunctionFault("expected a list with at least one number", 0)
     if any(isinstance(item, Null) for item in items):
-        raise FunctionFault("the list holds null", 0)
+        raise FunctionFault("the list contains null", 0)
     numbers = [convert_value(item, NUMBER) for item in items]
     return reduce(add, (number for number in numbers if isinstance(number, int | Decimal)))
 
@@ -68,21 +69,23 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def _parseint(text: Val, base: Number) -> Val:
     if not isinstance(text, str):
-        raise FunctionFault("a string is needed", 0)
+        raise FunctionFault("expected a string", 0)
     if not isinstance(base, int) or not 2 <= base <= 62:
         raise FunctionFault("the base must be a whole number from 2 to 62", 1)
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
-    digits = digits.lower() if base <= 36 else digits
+    digits = digits.lower() if base <= 36 else digits  # beyond 36, capitals are other digits
     allowed = _DIGITS[:base]
     if not digits or len(digits) > LIMITS.digits or any(d not in allowed for d in digits):
-        raise FunctionFault(f"the text is not a whole number of base {base}", 0)
+        raise FunctionFault(f"the text is not a whole number in base {base}", 0)
     return sign * reduce(lambda total, digit: total * base + allowed.index(digit), digits, 0)
 
 
 FUNCTIONS = (
     Function("abs", "The number without its sign.", abs, (make_number_param(),)),
-    Function("ceil", "The next whole number that is not smaller.", _ceil, (make_number_param(),)),
-    Function("floor", "The next whole number that is not larger.", _floor, (make_number_param(),)),
+    Function("ceil", "The number, rounded up to a whole number.", _ceil, (make_number_param(),)),
+    Function(
+        "floor", "The number, rounded down to a whole number.", _floor, (make_number_param(),)
+    ),
     Function(
         "log",
         "The logarithm of the number to the base.",
@@ -106,7 +109,7 @@ FUNCTIONS = (
     ),
     Function(
         "parseint",
-        "The whole number that the text spells in a base from 2 to 62.",
+        "The whole number that the text spells in a base between 2 and 62.",
         _parseint,
         (make_value_param("text"), make_number_param("base")),
         steps=20,

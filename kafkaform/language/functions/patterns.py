@@ -1,4 +1,8 @@
-"""Regular expressions, with a time limit: a pattern from a pull request must not hang a run."""
+"""Functions with regular expressions, with a time limit for all of them.
+
+Go's regular expressions (RE2) take linear time. Python's backtrack, so a pattern of a pull request
+could hang a run.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from itertools import islice
 from time import process_time
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
+
 from ...core.schema import STRING
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
@@ -16,43 +22,42 @@ from ..values.value import ListVal, Null, ObjectVal, TupleVal, Val, normalise_te
 from .spec import Function, make_string_param
 
 if TYPE_CHECKING:
-    # re with \X and time limits; few configurations need it, and it is slow to load.
+    # Unlike re, it has time limits and \X. It is slow to load, and few configurations need it.
     import regex  # type: ignore[import-untyped]  # has no stubs
 
 SECONDS = 2.0
-"""For all patterns of a run; common ones take microseconds."""
+"""For all patterns of a run; ordinary ones take microseconds."""
 _LONGEST = 4_096
+"""Characters of a pattern."""
 _REPEATED = 10_000
-"""Parts of a pattern, each counted as often as it is repeated: that is how it is compiled."""
+"""Parts of a pattern. A part in a repetition counts each time, because it is compiled each time."""
 _CAPTURED = 1_000_000
-"""Groups times characters of a text: a group in a loop keeps each of its captures."""
-_PART = re.compile(
+"""Groups times characters of a text: a group in a loop keeps all of its captures in memory."""
+# Compiled when it is first used: few configurations have patterns.
+_PART = (
     r"\\[pPxN]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^]\\])*\]|\(\?[ims-]+\)"
     r"|(?P<open>\((?:\?(?:[:=!>]|<[=!]|P?<\w+>|[ims-]+:))?)|(?P<close>\))"
-    r"|\{(?P<least>\d*)(?P<most>,\d*)?\}|(?P<other>.)",
-    re.DOTALL,
+    r"|\{(?P<least>\d*)(?P<most>,\d*)?\}|(?P<other>.)"
 )
 
 _Result = TypeVar("_Result")
 
 
-class Allowance:
-    """How many seconds are left for matching."""
+class Allowance(Struct):
+    """The seconds that are left for matching."""
 
-    __slots__ = ("left",)
-
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self.left = seconds
+    # CPU time, so that a busy machine does not make a plan fail.
+    left: float = SECONDS
 
     def spend_time(self, run: Callable[[float], _Result]) -> _Result:
-        """The result of run(timeout). Raises LimitFault when the time is used up."""
+        """The result of run(timeout in seconds). Raises LimitFault when the time is used up."""
         start = process_time()
         try:
             if self.left <= 0:
                 raise TimeoutError
             return run(self.left)
         except TimeoutError:
-            detail = f"patterns may take {SECONDS:.0f} s in a run"
+            detail = f"all patterns of a run together can take {SECONDS:.0f} s"
             raise LimitFault(f"{detail}; nested repetitions are the usual cause", 0) from None
         finally:
             self.left -= process_time() - start
@@ -61,7 +66,7 @@ class Allowance:
 def _compile_pattern(
     pattern: str, source: str, allowance: Allowance, argument: int = 0
 ) -> regex.Pattern[str]:
-    """The pattern, ready to look through this text."""
+    """Compile a pattern for use on this text. Raises FunctionFault or LimitFault."""
     if len(pattern) > _LONGEST:
         raise FunctionFault("the pattern is too long", argument)
     import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
@@ -80,13 +85,14 @@ def _compile_pattern(
 
 
 def _refuse_dangerous(pattern: str, argument: int) -> None:
-    """Refuse what is no part of the language's patterns (RE2's) and makes them take any amount of
-    memory: groups that contain themselves, and endless numbers of repetitions."""
+    """Refuse what RE2 does not have and what takes any amount of memory when it is compiled:
+    recursive groups, and very large numbers of repetitions. Raises FunctionFault."""
+    # Counts parts as the compiler copies them; one entry in `sizes` for each open group.
     sizes, last = [0], 0
-    for part in _PART.finditer(pattern):
+    for part in re.finditer(_PART, pattern, re.DOTALL):
         if part["open"]:
             if part["open"] == "(" and pattern.startswith("?", part.end()):
-                raise FunctionFault("the pattern has a group of an unknown kind", argument)
+                raise FunctionFault("the pattern has a group of an unknown type", argument)
             sizes.append(0)
             continue
         if part["close"] and len(sizes) > 1:
@@ -138,7 +144,8 @@ def _regexall(pattern: str, source: str, allowance: Allowance) -> Val:
         )
     )
     ends = [-1, *(match.end() for match in found)]
-    pairs = zip(found, ends, strict=False)  # nothing right behind a match is no match
+    # Go does not count an empty match directly behind another match; Python does.
+    pairs = zip(found, ends, strict=False)
     items = tuple(_make_captures(match) for match, end in pairs if match.end() > end)
     if items:
         return ListVal(type_of(items[0]), items)
@@ -146,14 +153,15 @@ def _regexall(pattern: str, source: str, allowance: Allowance) -> Val:
 
 
 def _make_empty(pattern: regex.Pattern[str]) -> Val:
-    """A value of the type that the pattern's matches have."""
+    """A value with the type of the pattern's matches: an empty list has an element type, too."""
     if pattern.groupindex:
         return ObjectVal(dict.fromkeys(pattern.groupindex, ""))
     return TupleVal(("",) * pattern.groups) if pattern.groups else ""
 
 
 def _replace(source: str, old: str, new: str, allowance: Allowance) -> Val:
-    """Every occurrence replaced; `/…/` is a pattern, whose groups are `$1`, `${1}`, `${name}`."""
+    """The text with every occurrence replaced. `/…/` is a pattern; the replacement refers to its
+    groups as `$1`, `${1}` or `${name}`."""
     if len(old) < 2 or not (old.startswith("/") and old.endswith("/")):
         if len(source) + source.count(old) * len(new) > LIMITS.characters + len(source):
             raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")

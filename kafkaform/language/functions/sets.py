@@ -1,4 +1,4 @@
-"""Functions over sets, and the two that sum up lists of conditions."""
+"""Functions for sets, and the two that combine lists of conditions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ Keys = frozenset[Any]
 
 def _make_operation(combine: Callable[[Keys, Keys], Keys]) -> Callable[..., Val]:
     def run(*sets: SetVal) -> Val:
+        # An empty set without a type fits every other set.
         kinds = [each.element for each in sets if each.items or each.element != ANY]
         element = unify_types(kinds) if kinds else ANY
         if element is None:
-            raise FunctionFault("the sets must be of one type")
+            raise FunctionFault("the sets must have the same type")
         given = [convert_value(each, set_of(element)) for each in sets]
         same = [each for each in given if isinstance(each, SetVal)]
         items = {key_of(item): item for each in same for item in each.items}
@@ -37,11 +38,12 @@ def _make_operation(combine: Callable[[Keys, Keys], Keys]) -> Callable[..., Val]
 
 def _setproduct(*sets: Val) -> Val:
     if len(sets) < 2:
-        raise FunctionFault("it needs at least two sets or lists")
+        raise FunctionFault("expected at least two sets or lists")
     given = [require_sequence(each, index) for index, each in enumerate(sets)]
     count = prod(len(each.items) for each in given)
     if count > LIMITS.elements:
-        raise LimitFault(f"the result would have {count:,} elements, over {LIMITS.elements:,}")
+        limit = f"the limit is {LIMITS.elements:,}"
+        raise LimitFault(f"the result would have {count:,} elements; {limit}")
     uniform = [require_sequence(convert_value(each, list_of(ANY))) for each in given]
     kinds = tuple(each.element for each in uniform if isinstance(each, ListVal))
     rows = [TupleVal(items) for items in product(*(each.items for each in uniform))]
@@ -89,7 +91,7 @@ FUNCTIONS = (
     ),
     Function(
         "setsymmetricdifference",
-        "The elements that are in an odd number of the sets; of two: in one and not the other.",
+        "The elements that are in an odd number of the sets; for two sets, in exactly one.",
         _make_operation(Keys.symmetric_difference),
         (make_set_param(),),
         make_set_param("sets"),

@@ -1,4 +1,4 @@
-"""What a function of the language is: its parameters and a pure Python callable."""
+"""The description of a function: its parameters, its cost, and a pure Python callable."""
 
 from __future__ import annotations
 
@@ -11,40 +11,46 @@ from ..values.value import Val
 
 
 class Param(Struct, frozen=True):
-    """null: null is a legal argument; marked: the function treats marks itself, otherwise they
-    are taken off the argument (with the inner ones, unless the function `passes` its arguments
-    on) and put on the result; deep: the function looks through it, though it only passes other
-    arguments on."""
+    """A parameter. Arguments are converted to its type before the call."""
 
     name: str
     type: Type = ANY
     null: bool = False
+    """Whether the argument can be null."""
     marked: bool = False
+    """Whether the function handles marks itself. Otherwise they are taken off the argument and put
+    on the result; marks of elements, too, unless the function `passes` its arguments on."""
     deep: bool = False
+    """Whether the function looks through this argument, though it only passes others on."""
 
 
 class Function(Struct, frozen=True):
-    """doc: one sentence for the documentation; call: takes converted arguments, raises
-    FunctionFault, ConvertFault or ValueError; rest: any number of further arguments; passes: only
-    moves its arguments around, so that they may hold secrets and computed attributes; unifies:
-    brings its arguments to one type. What it takes: steps of any call; cost for each element of
-    its arguments, of all levels unless it passes them on in one step each; characters: how many
-    of them it handles in a step."""
+    """A function of the language. The costs are measured in steps (see `values.limits`)."""
 
     name: str
     doc: str
+    """One sentence for the documentation."""
     call: Callable[..., Val]
+    """Takes converted arguments. Raises FunctionFault, ConvertFault or ValueError."""
     params: tuple[Param, ...] = ()
     rest: Param | None = None
+    """Any number of further arguments."""
     passes: bool = False
+    """Whether it only moves its arguments around, so that they can contain secrets and computed
+    attributes."""
     steps: int = 3
+    """Steps of every call."""
     cost: int = 1
+    """Steps for each element of its arguments: at all levels, or only at the first one if the
+    function passes elements on."""
     unifies: bool = False
+    """Whether it finds a common type of its arguments."""
     characters: float = 8
+    """How many characters it handles in one step."""
 
     @property
     def deep(self) -> bool:
-        """Whether it looks at what is inside the elements of its arguments, too."""
+        """Whether it also looks at what is inside the elements of its arguments."""
         return self.cost > 1 or (self.cost == 1 and not self.passes)
 
     def usage(self) -> str:
@@ -54,7 +60,8 @@ class Function(Struct, frozen=True):
 
 
 def render_usage(name: str, params: Iterable[str], rest: str | None) -> str:
-    """A call in words; rest: the name of any number of further arguments."""
+    """How to call a function: `join(separator, lists...)`. rest: the name of any number of further
+    arguments."""
     return f"{name}({', '.join((*params, *((f'{rest}...',) if rest else ())))})"
 
 

@@ -1,4 +1,4 @@
-"""Functions over strings; a character is a grapheme cluster (Unicode annex 29)."""
+"""Functions for strings. A character is a grapheme cluster (Unicode Standard Annex 29)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .spec import Function, make_number_param, make_string_param, make_strings_p
 
 
 def split_graphemes(source: str) -> list[str]:
-    """The characters as a reader counts them."""
-    if source.isascii() and "\r" not in source:
+    """The characters of a text as people count them: an emoji with a skin tone is one."""
+    if source.isascii() and "\r" not in source:  # CRLF is one grapheme cluster
         return list(source)
-    # re with \X.
+    # Unlike re, it has \X.
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     return list(map(str, regex.findall(r"\X", source)))
 
 
 def require_whole(amount: Number, argument: int, name: str = "it", bits: int = 63) -> int:
-    """The number as an int. Raises FunctionFault for a fraction, and for what no computer counts
-    with: more than so many bits."""
+    """The number as an int. Raises FunctionFault for a fraction, and for a number with more than
+    `bits` bits; the default is what Go's integers have."""
     if not isinstance(amount, int) or not -(2**bits) <= amount < 2**bits:
         raise FunctionFault(f"{name} must be a whole number", argument)
     return amount
@@ -36,7 +36,7 @@ def make_string_list(items: list[str]) -> ListVal:
 
 
 def refuse_too_long(size: int) -> None:
-    """Refuse a string before it is built."""
+    """Raise LimitFault if a string would be too long, before it is built."""
     if size > LIMITS.characters:
         raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
 
@@ -72,15 +72,16 @@ def _indent(spaces: Number, source: str) -> Val:
 
 
 def _title(source: str) -> Val:
-    # Its \w takes in combining marks.
+    # Its \w includes combining marks, unlike that of re.
     import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     return normalise_text(regex.sub(r"(?<![\w'])\w", lambda match: match[0].upper(), source))
 
 
 def _map_one_to_one(change: Callable[[str], str]) -> Callable[[str], Val]:
-    """Case mapping that keeps characters without a single counterpart, such as ligatures."""
+    """Change the case of each character, except of those without a single counterpart."""
 
+    # Go maps character by character. Python would turn "ß" into "SS", so plans would differ.
     def run(source: str) -> Val:
         if source.isascii():
             return change(source)
@@ -120,7 +121,7 @@ FUNCTIONS = (
     ),
     Function(
         "indent",
-        "The text with spaces before each line but the first.",
+        "The text with spaces before each line except the first.",
         _indent,
         (make_number_param("spaces"), make_string_param()),
     ),
@@ -154,13 +155,13 @@ FUNCTIONS = (
     ),
     Function(
         "strrev",
-        "The text from its end.",
+        "The text with its characters in reverse order.",
         lambda source: "".join(reversed(split_graphemes(source))),
         (make_string_param(),),
     ),
     Function(
         "substr",
-        "A part of the text: `length` characters from `offset`; -1 for all that follow.",
+        "A part of the text: `length` characters from `offset` on; -1 for all that follow.",
         _substr,
         (make_string_param(), make_number_param("offset"), make_number_param("length")),
     ),

@@ -1,4 +1,4 @@
-"""The two functions that read units of time and size: milliseconds and bytes."""
+"""`retention` and `bytes`: times in milliseconds, and sizes in bytes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _BYTES = {
 }
 _AMOUNT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
 _FOREVER = ("forever", "unlimited", "-1")
+"""Configs of retention take -1 for no limit."""
 
 
 def _parse_amounts(text: str, units: Mapping[str, int], example: str) -> Val:
@@ -32,10 +33,11 @@ def _parse_amounts(text: str, units: Mapping[str, int], example: str) -> Val:
         if match is None or match[2] not in units:
             known = ", ".join(unit for unit in units if unit)
             raise FunctionFault(f"expected an amount and a unit ({known}), such as {example}", 0)
+        # Decimal, because half of a unit must be exact: 0.1 of a day is 8,640,000 ms.
         total += Decimal(match[1]) * units[match[2]]
         position = match.end()
     if not position or total != total.to_integral_value():
-        raise FunctionFault(f"it must be a whole amount, such as {example}", 0)
+        raise FunctionFault(f"the amount must be a whole number, such as {example}", 0)
     return int(total)
 
 
@@ -50,14 +52,14 @@ def _bytes(text: str) -> Val:
 FUNCTIONS = (
     Function(
         "retention",
-        'Milliseconds of a time such as `"7d"` or `"1d12h"`; -1 for `"forever"`.',
+        'A time such as `"7d"` or `"1d12h"` in milliseconds; -1 for `"forever"`.',
         _retention,
         (make_string_param(),),
         steps=10,
     ),
     Function(
         "bytes",
-        'Bytes of a size such as `"1GiB"` (1024³) or `"500MB"` (1000²).',
+        'A size such as `"1GiB"` (1024³) or `"500MB"` (1000²) in bytes.',
         _bytes,
         (make_string_param(),),
         steps=10,

@@ -1,10 +1,16 @@
-"""`yamldecode` and `yamlencode`: YAML 1.2, with the further words of go-cty-yaml (`yes`, `off`)."""
+"""`yamldecode` and `yamlencode`: YAML 1.2, with the additional words of go-cty-yaml (`yes`, `off`).
+
+PyYAML only scans and parses here. Its own constructor reads YAML 1.1, so `012` would be 10 and
+`1:30` 90, and it would build values without the limits that hostile texts make necessary.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from msgspec import Struct, field
 
 from ...core.schema import STRING
 from ..values.conversion import convert_value
@@ -57,10 +63,10 @@ def _parse_number(source: str) -> Number | None:
 
 
 def _parse_date(source: str) -> str | None:
-    """A point in time as RFC 3339 has it, which is how the language writes one."""
+    """A point in time in the form of RFC 3339, which the language's functions use."""
     match = _DATE.fullmatch(source)
     if match is None or (match[4] and (match[4] == " ") == bool(match[8])):
-        return None  # with T there is an offset from UTC, with a blank there is none
+        return None  # go-cty-yaml wants an offset from UTC behind a T, and none behind a blank
     month, day, hour, minute, second = (match[n].zfill(2) if match[n] else "00" for n in _PARTS)
     try:
         return normalise_time(f"{match[1]}-{month}-{day}T{hour}:{minute}:{second}{match[8] or 'Z'}")
@@ -94,11 +100,11 @@ _PREFIX = "tag:yaml.org,2002:"
 
 
 def _read_plain(source: str) -> Val:
-    """What a word without quotes and tag stands for."""
+    """The value of a word without quotes and tag."""
     if source in _WORDS:
         return _WORDS[source]
     if _NO_NUMBER.fullmatch(source):
-        raise FunctionFault("infinite numbers and NaN have no value here", 0)
+        raise FunctionFault("infinite numbers and NaN are not supported", 0)
     for read in (_parse_date, _parse_number) if source[0] in "+-.0123456789" else ():
         found = read(source)
         if found is not None:
@@ -109,17 +115,17 @@ def _read_plain(source: str) -> Val:
 # -- documents
 
 
-class _Reader:
-    """Events to values. anchors: values by name; open: names whose value is not complete yet.
+class _Reader(Struct, eq=False):
+    """Makes values of PyYAML's events."""
 
-    What an alias stands for is shared, and counts each time as if it were written out.
-    """
-
-    def __init__(self, events: Iterator[Any]) -> None:
-        self.events = events
-        self.anchors: dict[str, Val] = {}
-        self.open: set[str] = set()
-        self.count = 0
+    events: Iterator[Any]
+    anchors: dict[str, Val] = field(default_factory=dict)
+    """The values that aliases can refer to, by name."""
+    open: set[str] = field(default_factory=set)
+    """The names of anchors whose value is not complete yet: such an alias would contain itself."""
+    count: int = 0
+    """How many values the text stands for. The value of an alias is shared in memory, but counts
+    each time: nine lines of aliases can stand for a billion values ("billion laughs")."""
 
     def read_document(self) -> Val:
         kinds = [type(next(self.events)).__name__, type(next(self.events)).__name__]
@@ -132,7 +138,7 @@ class _Reader:
         return value
 
     def read_value(self, event: Any, depth: int) -> Val:
-        """depth: how many collections may still lie inside each other."""
+        """depth: how many levels of collections are still allowed."""
         kind = type(event).__name__
         if kind == "AliasEvent":
             return self._read_alias(event.anchor)
@@ -154,7 +160,9 @@ class _Reader:
 
     def _read_alias(self, name: str) -> Val:
         if name in self.open or name not in self.anchors:
-            raise FunctionFault(f"*{name[:60]} refers to nothing that stands before it", 0)
+            raise FunctionFault(
+                f"*{name[:60]} refers to an anchor that is not defined before it", 0
+            )
         self._count_values(size_of(self.anchors[name]))
         return self.anchors[name]
 
@@ -163,10 +171,10 @@ class _Reader:
         if not tag:
             return normalise_text(event.value) if event.style else _read_plain(event.value)
         if tag not in _TAGS:
-            raise FunctionFault(f"the tag {event.tag[:60]} means nothing here", 0)
+            raise FunctionFault(f"the tag {event.tag[:60]} is not supported", 0)
         found = _TAGS[tag](event.value)
         if found is None:
-            raise FunctionFault(f"a value is tagged !!{tag} and is none", 0)
+            raise FunctionFault(f"a value has the tag !!{tag}, which does not fit it", 0)
         return found
 
     def read_sequence(self, event: Any, depth: int) -> Val:
@@ -193,13 +201,13 @@ class _Reader:
         return ObjectVal(fields)
 
     def _read_key(self, event: Any) -> str:
-        """A key is the text that is written: `n` is no false here, as it is for go-cty-yaml."""
+        """The text of a key, as it is written: `n` is not converted to false."""
         if type(event).__name__ != "ScalarEvent" or isinstance(self.read_value(event, 0), Null):
             raise FunctionFault("a key must be a string", 0)
         return normalise_text(event.value)
 
     def _read_merged(self, depth: int) -> Iterator[Mapping[str, Val]]:
-        """What `<<:` adds: the fields of a mapping, or of each mapping in a sequence."""
+        """The fields that `<<:` adds: of a mapping, or of each mapping in a sequence."""
         value = self.read_value(next(self.events), depth - 1)
         for part in value.items if isinstance(value, TupleVal) else (value,):
             if not isinstance(part, ObjectVal):
@@ -217,7 +225,7 @@ _READERS: Mapping[str, Callable[[_Reader, Any, int], Val]] = {
 
 def _expect_tag(event: Any, tag: str) -> None:
     if event.tag not in (None, _PREFIX + tag):
-        raise FunctionFault(f"the tag {event.tag[:60]} means nothing here", 0)
+        raise FunctionFault(f"the tag {event.tag[:60]} is not supported", 0)
 
 
 def _is_merge(event: Any) -> bool:
@@ -245,7 +253,7 @@ def _yamldecode(source: str) -> Val:
 def _yamlencode(value: Val) -> Val:
     import yaml  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
-    indented = size_of(value) + 2 * depth_of(value) * work_of(value)
+    indented = size_of(value) + 2 * depth_of(value) * work_of(value)  # at most, with indentation
     if indented > 2 * LIMITS.characters:
         raise LimitFault("the value is too large for one string", 0)
     events = (
@@ -260,7 +268,8 @@ def _yamlencode(value: Val) -> Val:
 
 
 def _make_events(yaml: Any, value: Val) -> Iterator[Any]:
-    """yaml: the library; strings are always quoted, or literal if they have several lines."""
+    """The events for writing a value. yaml: the library."""
+    # Strings are always quoted (or literal, with several lines), so none can be read as a bool.
     if isinstance(value, SEQUENCES):
         yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=False)
         for item in value.items:
@@ -288,7 +297,7 @@ def _render_word(value: Val) -> str:
 FUNCTIONS = (
     Function(
         "yamldecode",
-        "The value that a YAML text says.",
+        "The value of a YAML text.",
         _yamldecode,
         (make_string_param(),),
         cost=48,

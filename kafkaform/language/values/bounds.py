@@ -1,4 +1,4 @@
-"""How large and deep whole values may be, and what it takes to convert them."""
+"""Limits for the size and depth of whole values, and the cost of converting them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .value import Composite, Val, depth_of, unmark, work_of
 
 def require_bounded(value: Val, place: Place, what: str) -> Val:
     """The value. Raises LimitError if it is too large or too deep to be kept under a name."""
+    # A value can be shared: `[x, x]` costs a step, but doubles the size. Thirty such lines would
+    # make a value that no memory could print, so each named value is checked.
     inner = unmark(value)[0]
     if isinstance(inner, Composite) and (
         inner.work > LIMITS.parts or inner.size > LIMITS.size or inner.depth > LIMITS.depth
@@ -19,28 +21,29 @@ def require_bounded(value: Val, place: Place, what: str) -> Val:
         raise LimitError(
             place,
             f"{what} is too large",
-            f"A value may have {LIMITS.parts:,} elements at {LIMITS.depth} levels, and "
+            f"A value can have {LIMITS.parts:,} elements, {LIMITS.depth} levels and "
             f"{LIMITS.size:,} characters.",
         )
     return value
 
 
 def require_shallow(value: Val, place: Place) -> Val:
-    """The value. Raises LimitError if it has too many levels to be looked through."""
+    """The value. Raises LimitError if it has too many levels for functions that recurse."""
     if depth_of(value) > LIMITS.depth:
-        detail = f"Here {LIMITS.depth} collections may lie inside each other."
+        detail = f"Collections can be nested in each other {LIMITS.depth} times."
         raise LimitError(place, "A value has too many levels", detail)
     return value
 
 
 def compute_look_cost(value: Val, place: Place) -> int:
-    """Steps for making a value of an argument fit its type, which is known. Raises LimitError if
-    it has too many levels."""
+    """Steps for fitting a value to the known type of an argument. Raises LimitError if it has too
+    many levels."""
+    # Each level compares the types of everything below it.
     return 2 * depth_of(require_shallow(value, place)) * work_of(value) + 1
 
 
 def compute_conversion_cost(value: Val, want: Type) -> int:
-    """Steps that converting a value takes; none for what stays as it is."""
+    """Steps for converting a value; 0 if it stays as it is."""
     inner = unmark(value)[0]
     if not isinstance(inner, Composite) or want.kind == "any" or has_type(inner, want):
         return 0
@@ -48,6 +51,7 @@ def compute_conversion_cost(value: Val, want: Type) -> int:
 
 
 def compute_type_cost(value: Composite) -> int:
-    """Steps for finding one type for the elements of each collection inside."""
+    """Steps for finding a common type for the elements of each collection in a value."""
+    # Types are compared in pairs, but not more than COMPARED of them.
     different = min(value.variety, COMPARED) * value.depth // 3
     return value.work * max(CONVERSION, different)

@@ -1,4 +1,4 @@
-"""Conversion of values to types, and the way between the language's values and core's."""
+"""Convert values to types, and between the language's values and those of `core.value`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .value import (
 )
 
 CONVERSION = 5
-"""Steps that converting one element takes, of those at any level."""
+"""Steps for converting one element, at any level."""
 
 _KINDS: Mapping[type[Composite], str] = {
     TupleVal: "tuple",
@@ -43,11 +43,13 @@ _KINDS: Mapping[type[Composite], str] = {
 }
 _SCALARS = ("string", "text")
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
+"""The strings that go-cty converts to a bool."""
 
 
 def convert_value(value: Val, want: Type) -> Val:
     """The value as this type. Raises ConvertFault, which never shows the value itself."""
     kind = want.kind
+    # The common cases come first: most arguments are strings that stay strings.
     if kind == "any" or (kind in _SCALARS and value.__class__ is str):
         return value
     if isinstance(value, Marked):
@@ -70,12 +72,12 @@ def has_type(value: Sequence | Fields, want: Type) -> bool:
         return value.type == want == drop_optional(want) and not isinstance(
             value.sealed_part, Computed
         )
-    except (Poisoned, Deferred):  # a part cannot be had, which may not matter
+    except (Poisoned, Deferred):  # a part cannot be read, and conversion may not need it
         return False
 
 
 def _make_refusal(value: Val, want: Type) -> ConvertFault:
-    return ConvertFault(f"{describe_type(want)} is needed, this is {describe_value(value)}")
+    return ConvertFault(f"expected {describe_type(want)}, got {describe_value(value)}")
 
 
 def _convert_string(value: Val, want: Type) -> Val:
@@ -89,7 +91,7 @@ def _convert_string(value: Val, want: Type) -> Val:
 
 
 def _convert_text(value: Val, want: Type) -> Val:
-    """A string; the elements of a list are joined by commas."""
+    """A string. The elements of a list are joined with commas."""
     if not isinstance(value, ListVal | TupleVal):
         return _convert_string(value, want)
     parts = [_convert_part(index, item, STRING) for index, item in enumerate(value.items)]
@@ -97,7 +99,8 @@ def _convert_text(value: Val, want: Type) -> Val:
         if not isinstance(part, str):
             raise _make_refusal(part, STRING).nest_in(f"[{index}]")
         if "," in part:
-            raise ConvertFault("an element with a comma would count as two").nest_in(f"[{index}]")
+            fault = ConvertFault("an element with a comma would become two elements")
+            raise fault.nest_in(f"[{index}]")
     return ",".join(map(str, parts))
 
 
@@ -107,7 +110,7 @@ def _convert_number(value: Val, want: Type) -> Val:
     if isinstance(value, str) and (number := parse_number(value)) is not None:
         return number
     if isinstance(value, str):
-        raise ConvertFault("a number is needed, this string is none")
+        raise ConvertFault("expected a number, got a string that is not a number")
     raise _make_refusal(value, want)
 
 
@@ -117,7 +120,7 @@ def _convert_bool(value: Val, want: Type) -> Val:
     if isinstance(value, str) and value in _BOOLS:
         return _BOOLS[value]
     if isinstance(value, str):
-        raise ConvertFault('true or false is needed, this string is neither "true" nor "false"')
+        raise ConvertFault('expected true or false, got a string other than "true" and "false"')
     raise _make_refusal(value, want)
 
 
@@ -125,7 +128,7 @@ def _convert_sequence(value: Val, want: Type) -> Val:
     element = want.element or ANY
     if not isinstance(value, SEQUENCES):
         raise _make_refusal(value, want)
-    if not value.items and element == ANY:
+    if not value.items and element == ANY:  # an empty list keeps the type of its elements
         element = value.element if isinstance(value, ListVal | SetVal) else ANY
     kind, items = _convert_items(enumerate(value.items), element, "elements")
     if want.kind == "set":
@@ -146,7 +149,7 @@ def _convert_map(value: Val, want: Type) -> Val:
 def _convert_items(
     items: Iterable[tuple[str | int, Val]], element: Type, what: str
 ) -> tuple[Type, list[Val]]:
-    """The items as one element type, which is found out where the wanted one says `any`."""
+    """The items with one element type. `any` in the wanted type is replaced by the common type."""
     pairs = list(items)
     if not pairs:
         return drop_optional(element), []
@@ -154,6 +157,8 @@ def _convert_items(
         return drop_optional(element), [item for _, item in pairs]
     if element == ANY:
         element = _find_common_type((type_of(item) for _, item in pairs), what)
+    # `list(any)` of lists: each inner list finds its own type first, and then all of them get the
+    # one that they share.
     converted = [_convert_part(key, item, element) for key, item in pairs]
     if not has_any(element):
         return drop_optional(element), converted
@@ -164,10 +169,10 @@ def _convert_items(
 
 
 def _find_common_type(types: Iterable[Type], what: str) -> Type:
-    known = [kind for kind in types if kind != ANY]  # a bare null takes the others' type
+    known = [kind for kind in types if kind != ANY]  # null takes the type of the other elements
     found = unify_types(known) if known else ANY
     if found is None:
-        raise ConvertFault(f"all {what} must be of one type")
+        raise ConvertFault(f"all {what} must have the same type")
     return found
 
 
@@ -188,7 +193,7 @@ def _convert_object(value: Val, want: Type) -> Val:
         raise _make_refusal(value, want)
     fields: dict[str, Val] = {}
     for name, kind in want.fields.items():
-        default = want.optional.get(name)
+        default = want.optional.get(name)  # a default also replaces null, as in Terraform
         given = value.fields.get(name)
         if given is None and name not in want.optional:
             raise ConvertFault(f'the attribute "{name}" is missing')
@@ -209,7 +214,7 @@ def _convert_tuple(value: Val, want: Type) -> Val:
     if not isinstance(value, TupleVal):
         raise _make_refusal(value, want)
     if len(value.items) != len(want.items):
-        raise ConvertFault(f"{len(want.items)} elements are needed, here are {len(value.items)}")
+        raise ConvertFault(f"expected {len(want.items)} elements, got {len(value.items)}")
     pairs = enumerate(zip(value.items, want.items, strict=True))
     return TupleVal(tuple(_convert_part(index, item, kind) for index, (item, kind) in pairs))
 
@@ -228,7 +233,7 @@ _CONVERSIONS: Mapping[str, Callable[[Val, Type], Val]] = {
 
 
 def _make_concrete(source: Type, want: Type) -> Type:
-    """`want` with each `any` replaced by what `source` has there."""
+    """`want` with each `any` replaced by the type in the same place of `source`."""
     if want == ANY:
         return source
     if not has_any(want):
@@ -253,7 +258,7 @@ def _make_concrete(source: Type, want: Type) -> Type:
 
 
 def lift_value(value: Any, kind: Type = ANY) -> Val:
-    """The language's form of a core value that fits `kind`."""
+    """The language's form of a core value that has the type `kind`."""
     if value is None:
         return Null(drop_optional(kind))
     if isinstance(value, tuple):
@@ -277,7 +282,7 @@ def _lift_sequence(value: tuple[Any, ...], kind: Type) -> Val:
 
 
 def lower_value(value: Val) -> Value:
-    """The core form of an unmarked value. Raises Deferred for a computed attribute inside."""
+    """The core form of a value, without marks. Raises Deferred for a computed attribute in it."""
     if isinstance(value, str | bool | int | Decimal | SecretRef):
         return value
     if isinstance(value, SEQUENCES):

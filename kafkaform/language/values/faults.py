@@ -1,4 +1,5 @@
-"""How evaluation gives up: with a fault at a place, without one, or until after the apply."""
+"""The exceptions of evaluation: a fault at a place, no value because of another fault, and a value
+that is known only after the apply."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Protocol
 from ...core.diagnostics import Diagnostic, Range, Severity, suggest
 
 _KNOWN = 200
-"""With more names than these a suggestion costs too much, since faults can be thousands."""
+"""No suggestion is looked for among more names: each takes time, and faults can be thousands."""
 
 
 def suggest_near(word: str, known: Collection[str]) -> str:
@@ -17,8 +18,14 @@ def suggest_near(word: str, known: Collection[str]) -> str:
     return suggest(word, known) if len(known) <= _KNOWN else ""
 
 
+def make_sentence(reason: object) -> str:
+    """The text of a fault, which is a clause, as a sentence: `Expected a number, got a list.`"""
+    clause = str(reason)
+    return f"{clause[:1].upper()}{clause[1:]}."
+
+
 class Place(Protocol):
-    """Anything that knows where it stands, such as a syntax node."""
+    """Anything with a place in the text, such as a node."""
 
     @property
     def range(self) -> Range: ...
@@ -39,6 +46,7 @@ class EvalError(Exception):
         self.detail = detail
         self.advice = advice
         self.hide = hide
+        """Whether the source line is left out of the message, because it may contain a secret."""
 
 
 HIDDEN = "The reason is hidden since an argument is sensitive."
@@ -46,7 +54,8 @@ HIDDEN = "The reason is hidden since an argument is sensitive."
 
 @contextmanager
 def hide_reasons(hide: bool) -> Iterator[None]:
-    """Inside, faults keep their place but not their reason, since it may tell a secret."""
+    """Replace the reason of faults inside, if `hide`: it could reveal a sensitive value."""
+    # Which element of a hidden list failed, and why, says something about the list.
     try:
         yield
     except LimitError:
@@ -62,15 +71,18 @@ def hide_reasons(hide: bool) -> Iterator[None]:
 
 
 class LimitError(EvalError):
-    """Evaluation went over a limit; `try` and `can` do not catch it."""
+    """Evaluation exceeded a limit. `try` and `can` do not catch it: a hostile configuration could
+    otherwise go on at the limit for ever."""
 
 
 class Poisoned(Exception):
-    """What is needed is faulty itself and was reported where it stands; stay silent."""
+    """A value is missing because of a fault that has been reported where it occurred, so nothing
+    more is reported."""
 
 
 class Skipped(Poisoned):
-    """A block that is passed over, such as another tool's; its text is the block's address."""
+    """A value is missing because its block is skipped, such as a block of another tool. The text
+    of the exception is the address of the block."""
 
 
 class Deferred(Exception):
@@ -83,32 +95,37 @@ class Deferred(Exception):
 
 
 class ConvertFault(Exception):
-    """A value does not fit a type. path: steps from the outermost value, such as `.a` or `[0]`."""
+    """A value does not fit a type."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
         self.message = message
+        """A clause without a full stop: `expected a number, got a list`."""
         self.path = path
+        """The steps from the outermost value to the part that does not fit: `.a[0]`. Keys can be
+        sensitive, so messages about sensitive values use `message` alone."""
 
     def nest_in(self, step: str) -> ConvertFault:
-        """The same fault seen from one level further out."""
+        """The same fault, seen from one level further out."""
         return ConvertFault(self.message, step + self.path)
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
+        return f"{self.message} (at {self.path})" if self.path else self.message
 
 
 class FunctionFault(Exception):
-    """A function refuses its arguments; argument: index of the one to blame, None for all."""
+    """A function refuses its arguments."""
 
     def __init__(self, message: str, argument: int | None = None) -> None:
         super().__init__(message)
         self.message = message
+        """A clause without a full stop: `the list is empty`."""
         self.argument = argument
+        """The index of the argument to blame; None for all of them."""
 
 
 class LimitFault(FunctionFault):
-    """A function would go over a limit; `try` and `can` do not catch it."""
+    """A function would exceed a limit. `try` and `can` do not catch it."""
 
 
 def make_error(
@@ -121,7 +138,7 @@ def make_error(
     context: Iterable[str] = (),
     hide: bool = False,
 ) -> Diagnostic:
-    """An error at a place. hide: keep the source line out, since it may hold a secret."""
+    """An error at a place. hide: leave out the source line, because it may contain a secret."""
     excerpt = None if hide else place.excerpt
     return Diagnostic(
         Severity.ERROR, summary, detail, place.range, excerpt, advice, address, tuple(context)
@@ -135,7 +152,7 @@ def make_warning(place: Place, summary: str, detail: str = "", advice: str = "")
 def make_diagnostic(
     fault: EvalError, address: str | None = None, context: Iterable[str] = ()
 ) -> Diagnostic:
-    """The diagnostic that an EvalError stands for."""
+    """The diagnostic of an EvalError."""
     return make_error(
         fault.place,
         fault.summary,

@@ -1,4 +1,4 @@
-"""Bounds on what evaluation may build, against hostile pull requests (architecture §8)."""
+"""Limits for what evaluation can build, because pull requests can be hostile (architecture §8)."""
 
 from __future__ import annotations
 
@@ -8,41 +8,46 @@ from .faults import LimitError, Place, Poisoned
 
 
 class Limits(Struct, frozen=True):
-    """files: of one folder; elements: of one collection; instances: of all resources and modules
-    together; calls: `module` blocks, counted in every module that has them; names: what is
-    declared, counted in the same way; steps: expressions
-    evaluated and elements handled in a run; characters: of one string; parts: elements of one
-    whole value, at all levels; size: the same with all characters; depth: collections inside each
-    other; digits: of a number."""
+    """The limits of one run."""
 
     files: int = 10_000
+    """Files of one folder."""
     elements: int = 100_000
+    """Elements of one collection."""
     instances: int = 200_000
+    """Instances of all resources and modules together."""
     calls: int = 1_000
+    """`module` blocks; those in a module count for every call of the module."""
     names: int = 200_000
+    """Blocks and local values, counted in the same way."""
     steps: int = 5_000_000
+    """Expressions evaluated and elements handled; some seconds."""
     characters: int = 1024 * 1024
+    """Characters of one string."""
     parts: int = 1_000_000
+    """Elements of one whole value, at all levels."""
     size: int = 32 * 1024 * 1024
+    """The same, plus all characters."""
     depth: int = 100
+    """Collections nested in each other."""
     digits: int = 1_000
+    """Digits of a number."""
 
 
 LIMITS = Limits()
 
 
-class Budget:
-    """What is left of the evaluation steps of one run."""
+class Budget(Struct, eq=False):
+    """The evaluation steps that are left in one run."""
 
-    __slots__ = ("instances", "left")
-
-    def __init__(self, steps: int = LIMITS.steps) -> None:
-        self.left = steps
-        self.instances = 0
+    # Steps instead of seconds: a configuration is refused on every computer or on none.
+    left: int = LIMITS.steps
+    instances: int = 0
+    """Objects and modules that were counted so far."""
 
     def charge(self, steps: int, place: Place) -> None:
-        """Take steps away. Raises LimitError at `place` when none are left, later Poisoned:
-        one diagnostic is enough."""
+        """Take steps away. Raises LimitError at `place` when none are left, and Poisoned from then
+        on, because one diagnostic is enough."""
         if self.left < 0:
             raise Poisoned
         self.left -= steps
@@ -50,43 +55,44 @@ class Budget:
             raise LimitError(
                 place,
                 "The configuration takes too many steps to evaluate",
-                f"A run may take {LIMITS.steps:,} steps; loops inside loops are the usual cause.",
+                f"The limit is {LIMITS.steps:,} steps. Nested loops are the usual cause.",
                 "Compute the value once in a local value, or split the configuration.",
             )
 
     def charge_fault(self, steps: int) -> bool:
-        """Take steps away for a fault; whether these were the last ones."""
+        """Take steps away for a fault. Returns whether these were the last ones."""
         if self.spent:
             return False
         self.left -= steps
         return self.spent
 
     def end_budget(self) -> None:
-        """Take all steps away, since errors were told that make evaluation useless."""
+        """Take all steps away, because there are so many errors that evaluation is useless."""
         self.left = -1
 
     @property
     def spent(self) -> bool:
-        """Whether no steps are left, so that nothing more is evaluated."""
+        """Whether no steps are left. Nothing more is evaluated then."""
         return self.left < 0
 
     def count_instance(self, place: Place) -> None:
-        """Count one more instance of a resource. Raises LimitError over the limit."""
+        """Count one more instance of a resource or module. Raises LimitError over the limit."""
         self.instances += 1
         if self.instances > LIMITS.instances:
             raise LimitError(
                 place,
                 "The configuration declares too many objects",
-                f"One configuration may declare {LIMITS.instances:,}.",
+                f"One configuration can declare {LIMITS.instances:,} objects.",
                 "Split it into several folders, each with its own state.",
             )
 
     def admit(self, count: int, place: Place) -> None:
-        """Refuse a collection of `count` elements before it is built, else charge for it."""
+        """Charge for a collection of `count` elements before it is built. Raises LimitError if it
+        would be too large."""
         if count > LIMITS.elements:
             raise LimitError(
                 place,
                 f"A collection of {count:,} elements is too large",
-                f"A collection may have {LIMITS.elements:,} elements.",
+                f"A collection can have {LIMITS.elements:,} elements.",
             )
         self.charge(count, place)

@@ -1,4 +1,8 @@
-"""Exact numbers: whole ones are int, others Decimal; never a binary float."""
+"""Exact numbers: int if whole, else Decimal; never a binary float.
+
+Go's HCL computes with 512 bits, so `0.1 + 0.2 == 0.3` and `9007199254740993 + 1` is exact. Configs
+are sent as text, so every digit of a float's rounding error would show in a plan.
+"""
 
 from __future__ import annotations
 
@@ -10,37 +14,38 @@ from .limits import LIMITS
 Number = int | Decimal
 
 PRECISION = Context(prec=160, traps=[InvalidOperation, DivisionByZero, Overflow])
-"""160 digits: what a 512 bit binary fraction can tell apart (go-cty's numbers)."""
+"""160 digits are at least as precise as the 512 bits of go-cty's numbers."""
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 def normalise_number(value: Decimal) -> Number:
-    """The one form of a number. Raises ValueError if it has too many digits."""
+    """The canonical form of a number. Raises ValueError if it has too many digits."""
+    # Equal numbers must have equal forms, because they become keys and texts: 6.0 is int 6.
     if value.is_finite() and abs(value.adjusted()) <= LIMITS.digits:
         return int(value) if value == value.to_integral_value() else value.normalize(PRECISION)
     if not value:
         return 0
-    raise ValueError(f"a number may have {LIMITS.digits} digits")
+    raise ValueError(f"a number can have {LIMITS.digits} digits")
 
 
 def make_whole(value: Decimal) -> Number:
-    """A number as written, all its digits kept: 6.0 is 6."""
+    """A number with all of its digits; int if it is whole, so 6.0 is 6."""
     return int(value) if value == value.to_integral_value() else value
 
 
 def parse_number(text: str) -> Number | None:
-    """The number that a string spells, as `tonumber` reads it; None if it spells none."""
+    """The number that a string spells, as `tonumber` reads it; None if it is not a number."""
     if not _NUMBER.fullmatch(text) or len(text) > LIMITS.digits:
         return None
     try:
         return normalise_number(Decimal(text))
-    except (ValueError, InvalidOperation):  # the latter: an exponent that no Decimal can hold
+    except (ValueError, InvalidOperation):  # the latter: an exponent beyond Decimal's range
         return None
 
 
 def render_number(value: Number) -> str:
-    """Decimal digits without exponent or trailing zeros."""
+    """The digits of a number, without exponent and trailing zeros, as go-cty writes it."""
     if isinstance(value, int):
         return str(value)
     digits = format(value, "f")
@@ -51,8 +56,9 @@ def check_digits(value: Number) -> Number:
     """The number if it is not too long. Raises ValueError."""
     if isinstance(value, Decimal):
         return normalise_number(value)
+    # By bits, because counting digits takes the square of their number.
     if value.bit_length() > LIMITS.digits * 3.33:
-        raise ValueError(f"a number may have {LIMITS.digits} digits")
+        raise ValueError(f"a number can have {LIMITS.digits} digits")
     return value
 
 
@@ -79,7 +85,8 @@ def multiply(one: Number, other: Number) -> Number:
 
 
 def divide(one: Number, other: Number) -> Number:
-    """Raises ValueError for a division by zero."""
+    """The quotient. Raises ValueError for a division by zero."""
+    # Go's HCL yields infinity here. Nothing could be done with it, so it is an error.
     if not other:
         raise ValueError("a number cannot be divided by zero")
     if isinstance(one, int) and isinstance(other, int) and one % other == 0:
@@ -88,7 +95,8 @@ def divide(one: Number, other: Number) -> Number:
 
 
 def compute_remainder(one: Number, other: Number) -> Number:
-    """What is left after a division towards zero: -7 % 3 is -1. Raises ValueError for zero."""
+    """The remainder of a division that rounds towards zero: -7 % 3 is -1, unlike in Python. Raises
+    ValueError for a division by zero."""
     if not other:
         raise ValueError("a number cannot be divided by zero")
     quotient = truncate_number(divide(one, other))

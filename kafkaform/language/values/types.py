@@ -1,4 +1,4 @@
-"""Type constraints: how they are written (`map(object({a = optional(number, 1)}))`) and named."""
+"""Read and describe type constraints, such as `map(object({a = optional(number, 1)}))`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .faults import EvalError, suggest_near
 from .value import Marked, Null, Val, type_of
 
 Default = Callable[[Expression, Type], Any]
-"""The core value of an `optional(type, DEFAULT)` expression, fitted to the type."""
+"""Evaluates the default of an `optional(type, DEFAULT)`: a core value that has the type."""
 
 _WORDS = {"string": STRING, "number": NUMBER, "bool": BOOL, "any": ANY}
 _COLLECTIONS = ("list", "set", "map")
@@ -25,10 +25,11 @@ _FORMS = (
 
 def parse_type(node: Expression, default: Default) -> Type:
     """The type that an expression spells. Raises EvalError."""
+    # Types look like calls and references but are never evaluated.
     if isinstance(node, Root) and node.name in _WORDS:
         return _WORDS[node.name]
     if isinstance(node, Root) and node.name in _COLLECTIONS:
-        return Type(node.name, ANY)
+        return Type(node.name, ANY)  # `list` alone is Terraform's old spelling of list(any)
     if isinstance(node, Lit) and isinstance(node.value, str):
         raise EvalError(
             node, "A type is written without quotes", f'"{node.value}" is a string.', _FORMS
@@ -37,7 +38,7 @@ def parse_type(node: Expression, default: Default) -> Type:
         return _parse_call(node, default)
     if isinstance(node, Call) and node.name == "optional":
         raise EvalError(
-            node, "optional(…) cannot stand here", "Only fields of an object can be optional."
+            node, "optional(…) is not allowed here", "Only fields of an object can be optional."
         )
     word = node.name if isinstance(node, Root | Call) else ""
     raise EvalError(node, "This is not a type", _FORMS, suggest_near(word, _KINDS))
@@ -58,7 +59,7 @@ def _parse_call(node: Call, default: Default) -> Type:
 
 def _parse_object(node: Expression, default: Default) -> Type:
     if not isinstance(node, Object):
-        raise EvalError(node, "object(…) takes fields", "Write object({name = string}).")
+        raise EvalError(node, "object(…) needs fields in braces", "Write object({name = string}).")
     fields: dict[str, Type] = {}
     optional: dict[str, Any] = {}
     for item in node.items:
@@ -75,7 +76,9 @@ def _parse_object(node: Expression, default: Default) -> Type:
 def _parse_optional(node: Call, default: Default) -> tuple[Type, Any]:
     if len(node.args) not in (1, 2) or node.expand:
         raise EvalError(
-            node, "optional(…) takes a type and perhaps a default", "optional(number, 3)"
+            node,
+            "optional(…) takes a type and an optional default",
+            "For example: optional(number, 3).",
         )
     kind = parse_type(node.args[0], default)
     return kind, default(node.args[1], kind) if len(node.args) == 2 else None
@@ -89,8 +92,8 @@ def drop_parentheses(node: Expression) -> Expression:
 
 
 def drop_optional(kind: Type) -> Type:
-    """The type that values have: without the optional marks of object fields, and strings for
-    text."""
+    """The type of values that fit a constraint: without `optional`, and string instead of text."""
+    # Without the quick test, the cache would be asked for most values.
     return kind if kind.kind in _WORDS else _drop_optional(kind)
 
 
@@ -108,7 +111,7 @@ def _drop_optional(kind: Type) -> Type:
 
 
 def has_any(kind: Type) -> bool:
-    """True if `any` occurs in the type."""
+    """Whether `any` occurs in the type."""
     return kind.kind == "any" if kind.kind in _WORDS else _has_any(kind)
 
 
@@ -134,7 +137,8 @@ _SPELLED = 200
 
 
 def render_type(kind: Type) -> str:
-    """A type as it is written, or its beginning if it is long."""
+    """A type as it is written; only its beginning if it is long."""
+    # Piece by piece, because the whole text of a nested type could be megabytes.
     text = ""
     for piece in _render_pieces(kind):
         text += piece
@@ -169,7 +173,7 @@ def describe_type(kind: Type) -> str:
 
 
 def describe_value(value: Val) -> str:
-    """What a value is, never what it holds."""
+    """The type of a value in a sentence, never its content."""
     if isinstance(value, Marked):
         return describe_value(value.value)
     if isinstance(value, Null):

@@ -1,4 +1,8 @@
-"""Which types convert to which, and the one type that several share (go-cty's rules)."""
+"""Which types convert to which, and the common type of several types, by go-cty's rules.
+
+Conditionals, `tolist` and others need the common type: `true ? 1 : "a"` is "1", and `[1, "a"]` as a
+list is `["1", "a"]`. The cases of tests/conformance compare the results with go-cty's.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from ...core.schema import ANY, STRING, Type
 from ...core.value import FrozenMap
 
 COMPARED = 100
-"""So many types are compared with each other to find the best of them."""
+"""How many types are compared in pairs to find the best of them; the time grows with the square."""
 
 _PRIMITIVES = frozenset({"string", "number", "bool"})
 _SAFE = {("number", "string"), ("bool", "string")}
@@ -17,7 +21,8 @@ _SEQUENCES = frozenset({"list", "set"})
 
 
 def is_convertible(source: Type, target: Type, unsafe: bool = True) -> bool:
-    """True if some value of `source` converts. unsafe: also where not every value does."""
+    """Whether values of `source` convert to `target`. unsafe: also if only some values do, as
+    strings to numbers."""
     if source == target or target == ANY:
         return True
     if source == ANY:
@@ -81,7 +86,7 @@ def list_parts(kind: Type) -> tuple[Type, ...]:
 
 
 def unify_types(types: Iterable[Type], unsafe: bool = True) -> Type | None:
-    """The type that all of these convert to, or None if there is none."""
+    """The type that all of these convert to; None if there is none. unsafe: as above."""
     unique = tuple(dict.fromkeys(types))
     if len(unique) == 1:
         return unique[0]

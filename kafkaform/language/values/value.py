@@ -1,9 +1,11 @@
-"""Values of the language: what expressions yield.
+"""The values that expressions yield.
 
-str (NFC), bool, int and Decimal (a Decimal is never whole, both are exact) stand for themselves.
-The classes here say what Python's own containers cannot: a list of one element type differs from
-a tuple, a map from an object, and a null has a type. All are immutable; types, marks and sizes
-are computed once, so that a big collection may be looked at from each of its instances.
+str (in normal form NFC), bool, int and Decimal are used as they are; numbers are exact, and a
+Decimal is never whole. The classes here express what Python's containers cannot: a list with one
+element type differs from a tuple, a map from an object, and null has a type. All are immutable.
+Types, marks and sizes are computed once, so that many instances can look at one large collection.
+
+Test for bool before int: in Python, bool is a subclass of int.
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ from ...core.value import SecretRef
 from .faults import Deferred, Poisoned
 
 Marks: TypeAlias = frozenset[str]
+"""Labels on a value that follow it through all operations: a result has the marks of its operands.
+So no expression, however long, can turn a secret into a value that is shown."""
 UNMARKED: Marks = frozenset()
 SENSITIVE = "sensitive"
-"""Not to be shown."""
+"""The value must not be shown."""
 SECRET = "secret"
-"""Came from a sensitive variable: not to be shown, nor stored anywhere."""
+"""The value comes from a sensitive variable: it must be neither shown nor stored anywhere."""
 CHARACTERS_PER_STEP = 16
-"""Copying is cheap, but memory is not."""
+"""Copying characters takes little time, but memory."""
 
 
 Of = TypeVar("Of")
@@ -34,29 +38,31 @@ Made = TypeVar("Made")
 
 
 class once(Generic[Of, Made]):
-    """A property that is computed once. functools' takes a lock each time, which is what it costs
-    to look at a small value."""
+    """A property that is computed once."""
 
+    # functools.cached_property takes a lock in Python 3.11, which costs more than the look at a
+    # small value itself.
     def __init__(self, make: Callable[[Of], Made]) -> None:
         self._make = make
         self._name = make.__name__
 
     def __get__(self, owner: Of, _: type[Of] | None = None) -> Made:
+        # From now on the instance has the attribute, and Python does not come here again.
         made = owner.__dict__[self._name] = self._make(owner)
         return made
 
 
 class Composite(Struct, frozen=True, eq=False, dict=True):
-    """What the containers share."""
+    """The base of all containers."""
 
     @property
     def children(self) -> Iterable[Val]:
-        """What is inside; each container says it itself."""
+        """The elements."""
         raise NotImplementedError
 
     @property
     def sound(self) -> Iterable[Val]:
-        """The children that can be had."""
+        """The elements without those that raise Poisoned or Deferred."""
         return self.children
 
     @once
@@ -66,17 +72,17 @@ class Composite(Struct, frozen=True, eq=False, dict=True):
 
     @once
     def size(self) -> int:
-        """Elements and characters, all levels together."""
+        """The number of elements and characters at all levels."""
         return 1 + sum(map(size_of, self.children))
 
     @once
     def work(self) -> int:
-        """Steps for one look at all of it: the elements of all levels, each time they occur."""
+        """Steps for looking at all elements at all levels. A shared element counts each time."""
         return 1 + sum(map(work_of, self.sound))
 
     @once
     def variety(self) -> int:
-        """How many types the elements of one collection have, the largest number inside."""
+        """The number of different types of the elements, in the collection with most of them."""
         parts = [unmark(child)[0] for child in self.sound]
         inside = max((part.variety for part in parts if isinstance(part, Composite)), default=0)
         try:
@@ -86,16 +92,19 @@ class Composite(Struct, frozen=True, eq=False, dict=True):
 
     @once
     def sealed_part(self) -> SecretRef | Computed | None:
-        """A part inside that may be passed on but not looked at, if there is one."""
+        """A part that can be passed on but not be read: a secret or a computed attribute."""
         parts = (find_sealed(child) for child in self.children)
         return next((part for part in parts if part is not None), None)
 
     @once
     def depth(self) -> int:
+        """How many collections are nested in each other."""
         return 1 + max(map(depth_of, self.sound), default=0)
 
 
 class TupleVal(Composite, frozen=True):
+    """What `[1, "a"]` yields: each element has its own type."""
+
     items: tuple[Val, ...]
 
     @property
@@ -108,6 +117,8 @@ class TupleVal(Composite, frozen=True):
 
 
 class ListVal(Composite, frozen=True):
+    """What `tolist([1, 2])` yields: all elements have one type."""
+
     element: Type
     items: tuple[Val, ...]
 
@@ -121,10 +132,11 @@ class ListVal(Composite, frozen=True):
 
 
 class SetVal(Composite, frozen=True):
-    """items: unique and in order; make one with `make_set`."""
+    """A set; `make_set` makes one."""
 
     element: Type
     items: tuple[Val, ...]
+    """Unique and in order, so that equal sets are iterated in the same way."""
 
     @property
     def children(self) -> Iterable[Val]:
@@ -140,9 +152,10 @@ class SetVal(Composite, frozen=True):
 
 
 class ObjectVal(Composite, frozen=True):
-    """fields: in order of their names when iterated by the language, in any order here."""
+    """What `{ a = 1 }` yields: each field has its own type."""
 
     fields: Mapping[str, Val]
+    """In any order; the language iterates them by name."""
 
     @property
     def children(self) -> Iterable[Val]:
@@ -150,7 +163,8 @@ class ObjectVal(Composite, frozen=True):
 
     @property
     def sound(self) -> Iterable[Val]:
-        whole = isinstance(self.fields, dict)  # unlike the outputs of a module
+        # The outputs of a module are evaluated on their own: some can be missing (see `Live`).
+        whole = isinstance(self.fields, dict)
         return self.children if whole else list(_list_obtainable(self.fields))
 
     @once
@@ -159,6 +173,8 @@ class ObjectVal(Composite, frozen=True):
 
 
 class MapVal(Composite, frozen=True):
+    """What `tomap({ a = 1 })` yields: all values have one type."""
+
     element: Type
     fields: Mapping[str, Val]
 
@@ -172,19 +188,26 @@ class MapVal(Composite, frozen=True):
 
 
 class Null(Struct, frozen=True, eq=False):
+    """null, which has a type in HCL: a null list is not a null string."""
+
     type: Type = ANY
 
 
 class Marked(Struct, frozen=True, eq=False):
-    """A value with marks; ref: the variable whose whole value this is."""
+    """A value with marks."""
 
     value: Val
     marks: Marks
     ref: SecretRef | None = None
+    """The variable, or the element of one, whose whole value this is: it can be a secret."""
 
 
 class Computed(Struct, frozen=True, eq=False):
-    """Stands inside a resource for an attribute that the server sets."""
+    """An attribute of a resource that the server sets, as long as it is not known.
+
+    This is no unknown value as Terraform has it: it cannot be computed with. Whatever reads it is
+    deferred as a whole (docs/decisions/002).
+    """
 
     address: str
     attribute: str
@@ -219,12 +242,13 @@ EMPTY_OBJECT = ObjectVal({})
 
 
 def normalise_text(value: str) -> str:
-    """The string in normal form NFC, as every string of the language is."""
+    """The string in normal form NFC, which all strings of the language have, as in Go's HCL."""
     return value if value.isascii() else unicodedata.normalize("NFC", value)
 
 
 def make_set(element: Type, items: Iterable[Val]) -> Val:
-    """A set of these items; marks of items become marks of the set."""
+    """A set of these items. Marks of items become marks of the set, because the order and the
+    number of its elements depend on all of them."""
     marks: Marks = UNMARKED
     unique: dict[Any, Val] = {}
     for item in items:
@@ -249,7 +273,7 @@ def type_of(value: Val) -> Type:
 
 
 def marks_of(value: Val) -> Marks:
-    """All marks of a value and of what is inside."""
+    """All marks of a value and of the values in it."""
     if isinstance(value, Composite):
         return value.marks
     if isinstance(value, Marked):
@@ -258,7 +282,7 @@ def marks_of(value: Val) -> Marks:
 
 
 def size_of(value: Val) -> int:
-    """Elements and characters of a value, all levels together."""
+    """The number of elements and characters of a value, at all levels."""
     if isinstance(value, str):
         return 1 + len(value)
     if isinstance(value, Composite):
@@ -267,14 +291,14 @@ def size_of(value: Val) -> int:
 
 
 def depth_of(value: Val) -> int:
-    """How many collections lie inside each other."""
+    """How many collections are nested in each other."""
     if isinstance(value, Composite):
         return value.depth
     return depth_of(value.value) if isinstance(value, Marked) else 0
 
 
 def work_of(value: Val) -> int:
-    """Steps for one look at all of a value."""
+    """Steps for looking at all of a value."""
     if isinstance(value, Composite):
         return value.work
     if isinstance(value, str):
@@ -292,7 +316,7 @@ def _list_obtainable(fields: Mapping[str, Val]) -> Iterator[Val]:
 
 
 def find_sealed(value: Val) -> SecretRef | Computed | None:
-    """The secret or computed attribute that this value is or holds."""
+    """The secret or computed attribute that this value is or contains."""
     if isinstance(value, SecretRef | Computed):
         return value
     if isinstance(value, Composite):
@@ -306,18 +330,19 @@ def add_marks(value: Val, marks: Marks) -> Val:
         return value
     if isinstance(value, Marked):
         return value if marks <= value.marks else Marked(value.value, value.marks | marks)
+    # A reference to a secret needs no marks: it does not have the secret's value.
     return value if isinstance(value, SecretRef) else Marked(value, marks)
 
 
 def unmark(value: Val) -> tuple[Val, Marks]:
-    """The value without its own marks (inner ones stay), and those."""
+    """The value without its own marks, and the marks. Marks of its elements stay."""
     if isinstance(value, Marked):
         return value.value, value.marks
     return value, UNMARKED
 
 
 def unmark_deep(value: Val) -> Val:
-    """The value without any mark inside."""
+    """The value without any marks, also in its elements."""
     if isinstance(value, Marked):
         value = value.value
     if not isinstance(value, Composite) or not value.marks:
@@ -340,8 +365,9 @@ def list_elements(value: Sequence | Fields) -> Iterable[tuple[Val, Val]]:
 
 
 def key_of(value: Val) -> Any:
-    """A hashable key: two values of one type have equal keys if they are equal, and keys of
-    one type can be ordered."""
+    """A hashable key: equal values of one type have equal keys, and keys of one type have an
+    order."""
+    # The first number keeps values of different kinds apart, which Python could not compare.
     if isinstance(value, bool):
         return (0, int(value))
     if isinstance(value, str | int | Decimal):
@@ -355,38 +381,3 @@ def key_of(value: Val) -> Any:
     if isinstance(value, Computed):
         raise value.defer()
     return (3, str(value))
-
-
-def is_equal(one: Val, other: Val) -> bool:
-    """Equality of the language: no conversion, types count, all nulls are equal. Ignores marks."""
-    if one.__class__ is other.__class__ and isinstance(one, str | int | Decimal):
-        return one == other
-    one, other = unmark(one)[0], unmark(other)[0]
-    if isinstance(one, Null) or isinstance(other, Null):
-        return isinstance(one, Null) and isinstance(other, Null)
-    for value in (one, other):
-        if isinstance(value, Computed):
-            raise value.defer()
-    if isinstance(one, SEQUENCES):
-        return isinstance(other, SEQUENCES) and _equal_items(one, other)
-    if isinstance(one, FIELDS):
-        return isinstance(other, FIELDS) and _equal_fields(one, other)
-    return type_of(one) == type_of(other) and one == other
-
-
-def _equal_items(one: Sequence, other: Sequence) -> bool:
-    return (
-        one.__class__ is other.__class__
-        and getattr(one, "element", None) == getattr(other, "element", None)
-        and len(one.items) == len(other.items)
-        and all(map(is_equal, one.items, other.items))
-    )
-
-
-def _equal_fields(one: Fields, other: Fields) -> bool:
-    return (
-        one.__class__ is other.__class__
-        and getattr(one, "element", None) == getattr(other, "element", None)
-        and one.fields.keys() == other.fields.keys()
-        and all(is_equal(item, other.fields[name]) for name, item in one.fields.items())
-    )

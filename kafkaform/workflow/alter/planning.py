@@ -175,7 +175,7 @@ def make_workspace(
     cluster that flags name."""
     if found.configuration is not None:
         found.configuration.asking.systems.note(found.settings, cluster_id, found.provider.words)
-        desired = found.configuration.evaluate_desired()
+        desired = found.configuration.evaluate().desired
         found.configuration.asking.close()
         if has_errors(desired.diagnostics):
             raise ConfigurationError(

@@ -1,27 +1,23 @@
-"""The `backend` block of a configuration: where its state lives."""
+"""Check and read the `backend` block, which says where the state is stored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ...core.diagnostics import Diagnostic, Diagnostics, Severity, suggest
+from ...core.diagnostics import Diagnostic, Severity, suggest
 
 if TYPE_CHECKING:
     from ...language.declare.settings import Settings
 
 LOCAL, IN_PROCESS = "local", "memory"
 LEASE = "lease"
-"""How long a remote lock outlives a run that died: the one argument that is not the store's."""
-
-
-def find_backend_faults(found: Settings) -> Diagnostics:
-    """Why the block names no place."""
-    return tuple(_find_faults(found)) if found.backend is not None else ()
+"""The one argument that the store does not know: how long a remote lock outlives a dead run."""
 
 
 def read_place(found: Settings) -> tuple[str, Mapping[str, str]]:
-    """The place that a sound block names, and its options."""
+    """The place that a block without faults names, and its options."""
+    # Stores take their options as texts, and write booleans in lower case.
     texts = {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in found.options.items()}
     if found.backend == LOCAL:
         return texts["path"], {}
@@ -30,7 +26,8 @@ def read_place(found: Settings) -> tuple[str, Mapping[str, str]]:
     return f"{KINDS[str(found.backend)].start}://", texts
 
 
-def _find_faults(found: Settings) -> Iterator[Diagnostic]:
+def find_backend_faults(found: Settings) -> Iterator[Diagnostic]:
+    """Why the backend block names no place; nothing if it names one."""
     kinds, name = _list_kinds(), str(found.backend)
     if name not in kinds:
         yield _make_fault(found, f'There is no backend "{name}"', f"There are: {', '.join(kinds)}.")
@@ -38,6 +35,7 @@ def _find_faults(found: Settings) -> Iterator[Diagnostic]:
     required, optional = kinds[name]
     known = (*required, *optional)
     for name, value in found.options.items():
+        # The file is committed, so a key or a password in it would be public.
         if name not in known:
             hint = suggest(name, known) or f"It takes: {', '.join(known)}."
             advice = f"{hint} Credentials come from the environment only."
@@ -56,7 +54,7 @@ def _find_faults(found: Settings) -> Iterator[Diagnostic]:
 
 
 def _list_kinds() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Name -> the arguments that it needs, and those that it may have."""
+    """Name -> the required and the optional arguments of each backend."""
     from ...state.backends.obstores import COMMON, KINDS  # noqa: PLC0415  # only a state in a store needs its client
 
     remote = {

@@ -1,4 +1,4 @@
-"""Data sources: asked while the configuration is evaluated, each question once."""
+"""Answer the data sources of a configuration while it is evaluated, each question once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from ...provider.contract import Session
 from .systems import Systems
 
 Connect = Callable[[ProviderConfig], Session]
-"""A session for a provider instance. Raises KafkaformError."""
+"""Opens a session for a provider instance. Raises KafkaformError."""
 
 
 class DataAnswers(Struct, frozen=True):
-    """Connects when the first question comes. answers: by instance, data source and digest of
-    the arguments, so that a second evaluation sees the same world; systems: of all sessions that
-    are opened for the configuration, by whomever."""
+    """Connects when the first question comes."""
 
     connect: Connect
     systems: Systems = field(default_factory=Systems)
+    """The systems of all sessions that are opened for the configuration, here and elsewhere."""
     sessions: dict[str, Session] = field(default_factory=dict)
+    """The open session of each provider instance."""
+    # Kept, because a plan evaluates outputs a second time and must see the same answers.
     answers: dict[tuple[str, str, str], FrozenMap] = field(default_factory=dict)
+    """The answers by instance, data source and digest of the arguments."""
 
     def __call__(self, config: ProviderConfig, kind: str, arguments: FrozenMap) -> FrozenMap:
         """The answer of a data source. Raises KafkaformError."""

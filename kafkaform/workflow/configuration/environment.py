@@ -1,5 +1,5 @@
-"""Connections from the environment: `KAFKAFORM_<INSTANCE>_<ATTRIBUTE>` says what a provider block
-leaves out, so that one configuration serves every place that it is applied from."""
+"""Take connections from the environment: `KAFKAFORM_<INSTANCE>_<ATTRIBUTE>` sets what a provider
+block leaves out, so that one configuration serves every place that it is applied from."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _OTHER = re.compile(r"[^A-Z0-9]")
 
 
 def name_variable(instance: str, attribute: str) -> str:
-    """The variable that gives an attribute of a provider block: `kafka.eu` and `ca_cert` are
-    KAFKAFORM_KAFKA_EU_CA_CERT."""
+    """The variable for an attribute of a provider block: KAFKAFORM_KAFKA_EU_CA_CERT for `kafka.eu`
+    and `ca_cert`."""
     return PREFIX + _OTHER.sub("_", f"{instance}_{attribute}".upper())
 
 
 def parse_value(attribute: AttributeSchema, source: str, text: str | None) -> Value:
-    """What a text means: `true` and `false`, words between commas, or itself. A secret stays a
-    reference, as in a file."""
+    """The value of a text: a bool, a list of words between commas, or the text itself."""
     if text is None:
         return attribute.default
+    # Only the reference goes on, as from a file; the secret itself is read when something connects.
     if attribute.secret:
         return SecretRef("env", source)
     if attribute.type == list_of(STRING):
@@ -39,7 +39,8 @@ def parse_value(attribute: AttributeSchema, source: str, text: str | None) -> Va
 
 
 def find_misreading(attribute: AttributeSchema, source: str, text: str) -> Iterator[Diagnostic]:
-    """Why a text is no value of the attribute: `yes` is not `true`, and must not become false."""
+    """Why a text is not a value of the attribute."""
+    # Taking `yes` for false without a word could switch a protection off.
     known = ("true", "false") if attribute.type == BOOL else attribute.choices
     said = text.strip().lower() if attribute.type == BOOL else text
     if known and said not in known:
@@ -53,8 +54,10 @@ def find_misreading(attribute: AttributeSchema, source: str, text: str) -> Itera
 def complete_provider(
     info: ProviderInfo, environ: Mapping[str, str], *, offline: bool
 ) -> ProviderInfo:
-    """The provider, whose blocks need not say what the environment does. offline: nobody
-    connects, so nothing has to be said at all."""
+    """The provider, whose blocks need not set what the environment sets.
+
+    offline: nothing connects, so nothing needs to be set at all.
+    """
     optional = {name: replace(one, required=False) for name, one in info.schema.attributes.items()}
     connect = partial(_complete_connection, info.schema, environ, offline)
     return replace(info, schema=replace(info.schema, attributes=optional), connect=connect)
@@ -72,6 +75,8 @@ def _complete_connection(
     for name, one in schema.attributes.items():
         source = name_variable(instance, name)
         text = environ.get(source)
+        # What the block says wins. A value that equals the default counts as left out, because a
+        # block that leaves it out is evaluated to the same.
         if text and config.get(name) == one.default:
             given[name] = parse_value(one, source, text)
             faults += ((name, fault) for fault in find_misreading(one, source, text))

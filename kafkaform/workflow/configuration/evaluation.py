@@ -1,4 +1,4 @@
-"""A configuration folder read from disk and evaluated: where files and environment enter."""
+"""Read a configuration folder from disk, and evaluate it with the variables of the environment."""
 
 from __future__ import annotations
 
@@ -31,18 +31,16 @@ from ...language.desired import (
 )
 from ...language.desired import VariableInputs as Values
 from ...language.expressions.compilation import make_context
-from ...language.functions import make_function_table
+from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
-from ...syntax.nodes import File
-from ...syntax.write import write_value
 from . import untrusted
 from .data_answers import DataAnswers
 from .environment import complete_provider
 from .files import find_root, read_folder
 from .requirements import find_unmet
-from .untrusted import refuse_links_to
+from .untrusted import refuse_links_to, select_variables
 
 MAX_SECRET_BYTES, MAX_PATH = 1 << 16, 4096
 _READABLE = (
@@ -52,15 +50,18 @@ _READABLE = (
 
 
 class Inputs(PartialRepr, frozen=True):
-    """What a configuration is evaluated with. given: variables as texts NAME=VALUE and files,
-    weakest first; untrusted: anybody may have written the files (--untrusted); environment: of
-    variables, connections and secrets."""
+    """What a configuration is evaluated with."""
 
-    _unshown = frozenset({"environment"})
+    _unshown = frozenset({"environment", "variables"})
 
     given: tuple[str | VarFile, ...] = ()
+    """Values of variables as texts NAME=VALUE and as files, the weakest first."""
     untrusted: bool = False
+    """Anybody may have written the files (--untrusted)."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """Where connections and secrets come from."""
+    variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """The part of the environment that input variables may take their values from."""
 
     @staticmethod
     def read(
@@ -70,11 +71,16 @@ class Inputs(PartialRepr, frozen=True):
         untrusted: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> Inputs:
-        """var: values by name, or texts and files in the order of the command line, as `InOrder`
-        puts them. Raises UsageError for a file that cannot be read."""
+        """Read the inputs of a command line or a program.
+
+        var: values by name, or strings and files in the order of the command line, as `InOrder`
+        puts them. Raises UsageError for a file that cannot be read.
+        """
         given = (*var_file, *(_as_texts(var) if isinstance(var, Mapping) else var))
+        variables = environment = os.environ if environment is None else environment
         if untrusted:
             refuse_links_to(item for item in given if isinstance(item, Path))
+            variables = select_variables(environment)
         return Inputs(
             tuple(
                 VarFile(str(item), _read_content(item, "--var-file"))
@@ -83,21 +89,15 @@ class Inputs(PartialRepr, frozen=True):
                 for item in given
             ),
             untrusted,
-            os.environ if environment is None else environment,
+            environment,
+            variables,
         )
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The environment, as far as variables may take their values from it."""
-        return untrusted.select_variables(self.environment) if self.untrusted else self.environment
-
-    def make_registry(self) -> Registry:
-        """The providers that may be used."""
-        return untrusted.make_registry(self.environment) if self.untrusted else Registry()
 
 
 def _as_texts(variables: Mapping[str, object]) -> Iterator[str]:
-    """NAME=VALUE: a text as it is, anything else as configuration writes it."""
+    """Variables as NAME=VALUE: a string as it is, any other value as HCL."""
+    from ...syntax.write import write_value  # noqa: PLC0415  # only programs give such variables
+
     for name, item in variables.items():
         try:
             yield f"{name}={item if isinstance(item, str) else write_value(freeze(item))}"
@@ -109,25 +109,22 @@ def _as_texts(variables: Mapping[str, object]) -> Iterator[str]:
 
 
 class Configuration(PartialRepr, frozen=True):
-    """folder: where it is; root: how far its files and functions may reach; tree: its files;
-    asking: answers its data sources; texts: of sensitive variables, once one was asked for."""
+    """A folder whose files were read and parsed."""
 
     _unshown = frozenset({"texts"})
 
     folder: Path
     root: Path
+    """The folder that its files and functions cannot leave."""
     tree: Tree
+    """Its parsed files, and those of its modules."""
     inputs: Inputs
     registry: Registry
+    """The providers that it can use."""
     asking: DataAnswers
+    """Answers its data sources."""
     texts: dict[str, str] = field(default_factory=dict)
-
-    def evaluate_desired(
-        self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
-    ) -> Desired:
-        """Everything that it says, with all its faults. offline: unset variables are no fault,
-        and data sources are not read."""
-        return self.evaluate(offline=offline, computed=computed).desired
+    """The values of sensitive variables, once one was asked for."""
 
     def evaluate(
         self,
@@ -136,11 +133,15 @@ class Configuration(PartialRepr, frozen=True):
         ask: bool = True,
         computed: Mapping[str, FrozenMap] | None = None,
     ) -> Built:
-        """The same, with the values of everything. ask: read data sources; what needs them is
-        without a value else."""
+        """Evaluate everything. The result has the values, the declared objects and all faults.
+
+        offline: unset variables are no fault, and data sources are not read. ask: read data
+        sources; without it, what needs them has no value. computed: attributes that servers have
+        set, by address.
+        """
         built = evaluate_tree(
             self.tree,
-            Values(self.inputs.environ, self.inputs.given, offline),
+            Values(self.inputs.variables, self.inputs.given, offline),
             self._collect_schemas(offline),
             None if self.inputs.untrusted else make_confined_reader(self.root, self.folder),
             computed,
@@ -151,9 +152,18 @@ class Configuration(PartialRepr, frozen=True):
         return replace(built, desired=replace(found, diagnostics=unfit))
 
     def _collect_schemas(self, offline: bool) -> Schemas:
-        """What is installed, and where it connects as far as the environment says that."""
-        environment = self.inputs.environment
-        known = collect_schemas(self._providers())
+        """What the providers offer, and where they connect as far as the environment says it.
+
+        Providers of other packages are looked for only if the files name something that those
+        that come with kafkaform do not have.
+        """
+        environment, registry = self.inputs.environment, self.registry
+        # Reading the entry points of installed packages takes longer than Python's own start.
+        found = {name: registry.load(name) for name in registry.built_in}
+        words = {word for name, one in found.items() for word in (name, *one.types, *one.data)}
+        if not list_used_names(self.tree) <= words:
+            found = {name: registry.load(name) for name in registry.names}
+        known = collect_schemas(found)
         if self.inputs.untrusted and not offline:
             infos = {
                 n: untrusted.restrict_provider(info, environment)
@@ -166,46 +176,41 @@ class Configuration(PartialRepr, frozen=True):
             }
         return replace(known, providers=infos)
 
-    def _providers(self) -> dict[str, Provider]:
-        """Providers by name: those that come with kafkaform, and all others too if the files name
-        something that these do not have."""
-        load, registry = self.registry.load, self.registry
-        found = {name: load(name) for name in registry.built_in}
-        words = {word for name, one in found.items() for word in (name, *one.types, *one.data)}
-        if list_used_names(self.tree) <= words:
-            return found
-        return {name: load(name) for name in registry.names}
-
     def find_secret(self, ref: SecretRef) -> Secret | None:
-        """The secret that a reference names, or None if it is not there."""
+        """The secret that a reference names, None if it has no value."""
+        # A pull request could name any variable of the CI job, and show its value in an error.
         if self.inputs.untrusted and not untrusted.is_ours(ref):
             return None
         text = _SECRETS[ref.source](self, ref.name)
         return None if text is None else Secret(text)
 
     def find_variable_secret(self, name: str) -> str | None:
-        """The value of a sensitive variable, or of an element: `passwords["x"]`."""
+        """The value of a sensitive variable, or of an element of it: `passwords["x"]`."""
+        # Evaluation keeps references only, so the variables are resolved once more for the values.
         if not self.texts:
             found, _ = declare_blocks(self.tree)
-            values = Values(self.inputs.environ, self.inputs.given)
+            values = Values(self.inputs.variables, self.inputs.given)
             resolved = resolve_variables(
-                self.tree, found.variables, values, make_context(make_function_table())
+                self.tree, found.variables, values, make_context(FunctionTable())
             )
             self.texts.update(resolved.secrets)
         return self.texts.get(name)
 
     def keep_variables(self) -> Configuration:
-        """What is asked for once everything is evaluated: the variables, for their secrets. The
-        blocks of ten thousand objects take more room than the objects."""
-        files = tuple(map(_keep_variable_blocks, self.tree.configuration))
-        tree = replace(self.tree, configuration=files, modules={})
+        """The configuration without its blocks, except those of variables, whose secrets are
+        looked up later. The blocks of ten thousand objects take more memory than the objects."""
+        files = []
+        for file in self.tree.configuration:
+            blocks = tuple(block for block in file.body.blocks if block.type == "variable")
+            files.append(replace(file, body=replace(file.body, attributes={}, blocks=blocks)))
+        tree = replace(self.tree, configuration=tuple(files), contents={}, modules={})
         return replace(self, tree=tree, asking=DataAnswers(_refuse_question, self.asking.systems))
 
     def evaluate_settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
-        """The same with what servers show by now: outputs that waited for it, rules that did."""
+        """The same with the outputs and rules that needed attributes which servers set."""
         if not desired.settles:
             return desired
-        again = self.evaluate_desired(computed=_read_computed(desired, sessions))
+        again = self.evaluate(computed=_read_computed(desired, sessions)).desired
         return replace(desired, outputs=again.outputs, diagnostics=again.diagnostics)
 
 
@@ -213,20 +218,18 @@ def _refuse_question(config: ProviderConfig) -> Session:
     raise AssertionError(f"data of {config.instance} is asked for after it was read")
 
 
-def _keep_variable_blocks(file: File) -> File:
-    blocks = tuple(block for block in file.body.blocks if block.type == "variable")
-    return replace(file, body=replace(file.body, attributes={}, blocks=blocks))
+def read_configuration(folder: Path, inputs: Inputs) -> Configuration:
+    """Read and parse the files of a folder and of the modules that it calls.
 
-
-def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Configuration:
-    """Read and parse the files of a folder and of the modules that it calls. folder: as it was
-    named, because links on the way to it count. Raises UsageError for a file that cannot be
-    read."""
+    folder: as it was named, because links on the way to it count. Raises UsageError for a file
+    that cannot be read.
+    """
     named, folder = folder, folder.absolute()
     root, links = find_root(folder), not inputs.untrusted
     if inputs.untrusted:
         untrusted.refuse_own_code(folder, root)
         untrusted.refuse_links_to([named])
+    registry = untrusted.make_registry(inputs.environment) if inputs.untrusted else Registry()
     try:
         files = read_folder(root, folder, links=links)
     except OSError as fault:
@@ -247,27 +250,30 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
 
 
 def _resolve_own_path(folder: Path, links: bool, where: str) -> str:
-    """The path of a module's folder as it is without links; "" is the folder itself. links: False
-    leaves them in, for `_read_module` to refuse."""
+    """The path of a module's folder without links, so that a folder with two names is read once.
+
+    "" is the configuration's folder. links: False leaves them in, for `_read_module` to refuse.
+    """
     try:
         if len(where) > MAX_PATH:
             return where
         start = folder.resolve()
         target = (start / where).resolve() if links else start / where
         found = os.path.relpath(target, start)
-    except (OSError, RuntimeError, ValueError):  # which reading it will tell
+    except (OSError, RuntimeError, ValueError):  # reading it raises the error, with its place
         return where
     return "" if found == os.curdir else found
 
 
 def _read_module(root: Path, folder: Path, links: bool, where: str) -> dict[str, bytes]:
-    """The files of a module's folder. Raises OSError saying why it cannot be read."""
+    """Read the files of a module's folder. Raises OSError that says why it cannot be read."""
     try:
         if len(where) > MAX_PATH:
             raise ValueError
         target = (folder / where).resolve()
     except (RuntimeError, ValueError):
         raise PermissionError("the path leads to itself, or is none") from None
+    # After resolving: "modules/../../.." and links out of the root are one and the same attack.
     if not target.is_relative_to(root.resolve()):
         raise PermissionError(f"{where} leads out of the root of the configuration")
     if not links and Path(os.path.normpath(folder.resolve() / where)) != target:
@@ -276,8 +282,8 @@ def _read_module(root: Path, folder: Path, links: bool, where: str) -> dict[str,
 
 
 def record_outputs(outputs: Sequence[Output]) -> FrozenMap:
-    """Outputs as the state keeps them: a sensitive one without its value, a deferred one not, and
-    none with a secret of this run."""
+    """The outputs as the state records them: sensitive ones without their values, deferred ones
+    not at all, and no secret of this run."""
     return FrozenMap(
         {
             output.name: FrozenMap(
@@ -291,7 +297,7 @@ def record_outputs(outputs: Sequence[Output]) -> FrozenMap:
 
 
 def _mask_value(value: Value) -> Value:
-    """The value with its texts cleaned; the state is hashed after that."""
+    """The value with the secrets in its strings masked."""
     if isinstance(value, str):
         return mask_secrets(value)
     if isinstance(value, FrozenMap):
@@ -300,12 +306,12 @@ def _mask_value(value: Value) -> Value:
 
 
 def read_recorded_outputs(outputs: FrozenMap) -> tuple[Output, ...]:
-    """What the state keeps, as outputs again."""
+    """The outputs that a state records."""
     return tuple(Output(name, o["value"], o["sensitive"]) for name, o in sorted(outputs.items()))
 
 
 def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
-    """What these providers offer, as the language wants to know it."""
+    """The schemas of these providers in the form that the language needs."""
     types, data = {}, {}
     for name, provider in providers.items():
         for kind in provider.types.values():
@@ -317,19 +323,21 @@ def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
 
 
 def _read_computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[str, FrozenMap]:
-    """str(address) -> what the server set, for every declared object that is there."""
+    """str(address) -> the attributes that the server set, for every declared live object."""
     found: dict[str, FrozenMap] = {}
     for instance, session in sessions.items():
         mine = {d.identity: d for d in desired.declared if d.identity.instance == instance}
         for identity, reading in session.read(sorted(mine)).items():
             if isinstance(reading, Observed):
                 found[str(mine[identity].address)] = reading.details
+        # Only after this proof did all the answers come from the system that was planned for.
         session.prove()
     return found
 
 
 def _read_file_secret(configuration: Configuration, name: str) -> str | None:
     path = configuration.folder / name
+    # A device such as /dev/zero would never end.
     if not path.is_file() or path.stat().st_size > MAX_SECRET_BYTES:
         return None
     return path.read_text(encoding="utf-8").removesuffix("\n")

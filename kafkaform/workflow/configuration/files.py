@@ -1,4 +1,4 @@
-"""Folders of configuration on disk: which files are read, and none from outside of the root."""
+"""Read the configuration files of a folder, and none from outside of the root."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from ...language.values.limits import LIMITS
 
 
 def find_root(folder: Path) -> Path:
-    """How far the files and functions of a folder may reach: the nearest folder upwards that
-    holds .git, else the folder itself."""
+    """The folder that files and functions cannot leave: the nearest one upwards that contains .git,
+    or the folder itself if there is none."""
     return next((p for p in (folder, *folder.parents) if (p / ".git").exists()), folder)
 
 
 def read_folder(root: Path, folder: Path, *, links: bool = True) -> dict[str, bytes]:
-    """The configuration files of a folder by name. links: those to files inside the root too.
-    Raises OSError that says which one cannot be read, and why."""
+    """Read the configuration files of a folder, by name.
+
+    links: follow links to files inside the root. Raises OSError that says which file cannot be
+    read, and why.
+    """
     read = make_confined_reader(root, folder)
     files: dict[str, bytes] = {}
     for path in sorted(folder.iterdir()):
@@ -25,6 +28,7 @@ def read_folder(root: Path, folder: Path, *, links: bool = True) -> dict[str, by
             continue
         if not links and path.is_symlink():
             raise PermissionError(f'"{path.name}" is a link, and --untrusted follows none')
+        # A folder that anybody can write to must not use up the memory of a review.
         if len(files) >= LIMITS.files:
             raise PermissionError(f"a folder may hold {LIMITS.files:,} configuration files")
         try:

@@ -1,5 +1,4 @@
-"""Where a user's files outside of any configuration are, and by which way a command came to the
-folder that it works in."""
+"""Find the user's own folder for state, and the links that led to the current folder."""
 
 from __future__ import annotations
 
@@ -12,13 +11,14 @@ _named: list[Path] = []
 
 
 def find_state_home() -> Path:
-    """Our part of where programs keep what they know (XDG_STATE_HOME: absolute or unset)."""
+    """The folder of kafkaform below the user's folder for state (XDG Base Directory)."""
+    # The specification says that a relative XDG_STATE_HOME is invalid and must be ignored.
     state = Path(os.environ.get("XDG_STATE_HOME", ""))
     return (state if state.is_absolute() else Path.home() / ".local/state") / "kafkaform"
 
 
 def enter_folder(folder: Path) -> None:
-    """Work in a folder; PWD then says by which way, as shells have it. Raises OSError."""
+    """Change to a folder, and set PWD to the path as it was named, like shells. Raises OSError."""
     before = _find_current_folder()
     os.chdir(folder)
     way = before / folder
@@ -28,9 +28,9 @@ def enter_folder(folder: Path) -> None:
 
 
 def find_links(to: Path) -> Iterator[Path]:
-    """The links that lead to a path, or here, and that a checkout may hold: those below a folder
-    that has .git, those that a relative --chdir went through, and the last step. Links above all
-    of that are the computer's own."""
+    """The links on the way to a path that a checkout can contain."""
+    # Those are links below a folder that has .git, those that a relative --chdir went through, and
+    # the last step. Links above belong to the computer, such as /tmp on macOS.
     way = _find_current_folder() / to
     for path in (way, *way.parents):
         if path.is_symlink() and (path == way or path in _named or _is_in_checkout(path)):
@@ -38,7 +38,8 @@ def find_links(to: Path) -> Iterator[Path]:
 
 
 def _find_current_folder() -> Path:
-    """The current folder as it was named: the system knows it without links only."""
+    """The current folder as it was named."""
+    # The system knows its path without links only, and the links are what matters here.
     here, told = Path.cwd(), Path(os.environ.get("PWD", ""))
     try:
         return told if told.is_absolute() and told.samefile(here) else here

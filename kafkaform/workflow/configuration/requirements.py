@@ -1,4 +1,4 @@
-"""The `kafkaform` block: may this version of kafkaform read the folder?"""
+"""Check the demands of the `kafkaform` block: the version of kafkaform, and the backend."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...language.declare.folder import Tree
-from ...language.declare.settings import Settings, read_settings
+from ...language.declare.settings import read_settings
 from ...version import VERSION
 from .backend_block import find_backend_faults
 
@@ -17,15 +17,16 @@ _PYTHON = {"~>": "~=", "=": "=="}
 
 
 def find_unmet(tree: Tree) -> Diagnostics:
-    """Why the block's demands cannot be met; nothing if they are."""
+    """Why the demands of the block cannot be met; nothing if they are met."""
     found, faults = read_settings(tree)
-    return (*faults, *_find_version_faults(found), *find_backend_faults(found))
+    if found.required_version is not None:
+        faults = (*faults, *_find_version_faults(found.required_version))
+    if found.backend is not None:
+        faults = (*faults, *find_backend_faults(found))
+    return faults
 
 
-def _find_version_faults(found: Settings) -> Iterator[Diagnostic]:
-    text = found.required_version
-    if text is None:
-        return
+def _find_version_faults(text: str) -> Iterator[Diagnostic]:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415  # it takes as long as Python itself to load
     from packaging.version import Version  # noqa: PLC0415  # it takes as long as Python itself to load
 
@@ -38,6 +39,7 @@ def _find_version_faults(found: Settings) -> Iterator[Diagnostic]:
             advice='Write it as ">= 0.1, < 2.0" or "~> 0.1".',
         )
         return
+    # A pre-release of ours satisfies ">= 0.1": Python's rules would refuse it by default.
     if not allowed.contains(Version(VERSION), prereleases=True):
         yield Diagnostic(
             Severity.ERROR,
@@ -47,5 +49,6 @@ def _find_version_faults(found: Settings) -> Iterator[Diagnostic]:
 
 
 def _translate_constraint(constraint: str) -> str:
+    # Terraform reads a version without an operator as "exactly this one"; Python needs one.
     text = _OPERATOR.sub(lambda match: _PYTHON[match[1]], constraint).strip()
     return text if text[:1] in "<>=!~" else f"=={text}"

@@ -1,7 +1,7 @@
-"""Which provider instance of a configuration reaches which system: each one a system of its own.
+"""Make sure that each provider instance of a configuration reaches a system of its own.
 
-State and plan know an object by its provider instance. Two instances of one system would make two
-objects of one: a plan that adopts it through the one destroys it through the other.
+State and plan know an object by its provider instance. With two instances of one system, a plan
+could adopt an object through one of them and destroy it through the other.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ...provider.contract import Session
 
 
 class Systems(Struct, frozen=True):
-    """The provider instances of one configuration that were opened. known: by instance, its block
-    and the scope id that answered."""
+    """The provider instances of one configuration that were opened."""
 
     known: dict[str, tuple[ProviderConfig, str]] = field(default_factory=dict)
+    """Instance -> its block, and the scope id that answered."""
 
     def enter(self, block: ProviderConfig, session: Session) -> Session:
-        """The session, which was just opened for this block; closed if it is refused, for which
-        see `note`."""
+        """Accept a session that was just opened for this block, or close it and raise as `note`
+        does."""
         try:
             self.note(block, session.facts.scope_id, session.words)
         except (ConfigurationError, OtherSystem):
@@ -31,8 +31,8 @@ class Systems(Struct, frozen=True):
         return session
 
     def note(self, block: ProviderConfig, scope: str, words: Words) -> None:
-        """Remember who answered. words: of the provider. Raises ConfigurationError if another
-        instance has the same system, OtherSystem if this one had another system before."""
+        """Remember which system answered. Raises ConfigurationError if another instance has the
+        same system, OtherSystem if this instance had another system before."""
         system = words.system
         for instance, (other, theirs) in self.known.items():
             if instance != block.instance and theirs == scope:
@@ -45,6 +45,7 @@ class Systems(Struct, frozen=True):
                     "blocks, let all resources and data sources use it, and take rows of the "
                     "other one out of the state with `kafkaform state rm`.",
                 )
+        # A DNS name or a proxy can lead to another system when a command connects a second time.
         _, before = self.known.get(block.instance, (block, scope))
         if before != scope:
             raise OtherSystem(
@@ -58,7 +59,7 @@ class Systems(Struct, frozen=True):
 
 
 def _describe_block(block: ProviderConfig, words: Words) -> str:
-    """Its name, its place and where it connects to."""
+    """The name of a block, its place, and where it connects to."""
     address = block.config.get(words.address)
     named = ", ".join(map(str, address)) if isinstance(address, tuple) else str(address or "")
     return f'"{block.instance}" ({", ".join(filter(None, (str(block.range), named)))})'

@@ -1,8 +1,8 @@
-"""`--untrusted`: a plan of files that anybody may have written, such as a fork's pull request.
+"""`--untrusted`: plan files that anybody can have written, such as those of a pull request.
 
-What such files say is shown, and decides nothing else. Connections come from the environment,
-`KAFKAFORM_<INSTANCE>_<ATTRIBUTE>`; no file is read beside the configuration, and none of it
-through a link; providers are those that the environment allows.
+The plan shows what such files say, and they decide nothing else. Connections come from the
+environment, `KAFKAFORM_<INSTANCE>_<ATTRIBUTE>`; no file is read except the configuration, and none
+through a link; the environment names the providers that can be used.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ def make_registry(environ: Mapping[str, str]) -> Registry:
 
 
 def select_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """What of the environment variables may take: KF_VAR_… and never Terraform's TF_VAR_…, which
-    may hold what was meant for another tool."""
+    """The environment variables that input variables can take their values from: KF_VAR_…"""
+    # Not Terraform's TF_VAR_…, which can contain secrets that are meant for another tool.
     return {name: text for name, text in environ.items() if name.startswith(VARIABLES)}
 
 
 def is_ours(ref: SecretRef) -> bool:
-    """Whether a secret may be looked up: those of connections only, and files name none."""
+    """Whether a secret belongs to a connection: only these are looked up."""
     return ref.source == "env" and ref.name.startswith(PREFIX)
 
 
 def dry_run_error() -> UsageError:
-    """Why there is no dry run of files that anybody may have written."""
+    """The error for a dry run of untrusted files."""
     return UsageError(
         f"{FLAG} and --validate exclude each other: a dry run needs rights to write",
         "Leave --validate to the run that applies; it does the same dry run first.",
@@ -54,7 +54,7 @@ def dry_run_error() -> UsageError:
 
 
 def apply_error() -> UsageError:
-    """Why files that anybody may have written are not applied."""
+    """The error for an apply of untrusted files."""
     return UsageError(
         f"apply takes no {FLAG}: what is applied must have been reviewed and merged",
         f"Plan with {FLAG}, review, merge, then `kafkaform apply --expect APPROVAL`.",
@@ -62,8 +62,9 @@ def apply_error() -> UsageError:
 
 
 def refuse_own_code(folder: Path, root: Path) -> None:
-    """Raises UsageError if Python imports modules from the folder or from one around it up to
-    the root, or did when it began (`python -m`): a `json.py` there runs with our credentials."""
+    """Raises UsageError if Python imports modules from the folder, or from one above it up to the
+    root, or did so when it started (`python -m`)."""
+    # A `json.py` in the checkout would run with the credentials of the CI job.
     theirs = {folder, *(one for one in folder.parents if one.is_relative_to(root))}
     began = getattr(sys.modules["__main__"], "__spec__", None)
     as_module = began is not None and began.name.startswith("kafkaform.")
@@ -78,7 +79,7 @@ def refuse_own_code(folder: Path, root: Path) -> None:
 
 def refuse_links_to(paths: Iterable[Path]) -> None:
     """Raises UsageError if a file, or the current folder, is reached through a link that a checkout
-    may hold: whoever wrote the link chose what is read, wherever that is."""
+    can contain: the author of the link would choose the file that is read."""
     for path in paths:
         for link in find_links(path):
             raise UsageError(
@@ -91,7 +92,7 @@ def refuse_links_to(paths: Iterable[Path]) -> None:
 
 
 def restrict_provider(info: ProviderInfo, environ: Mapping[str, str]) -> ProviderInfo:
-    """The provider, whose blocks say how to work and cannot say where to connect."""
+    """The provider, whose blocks can set policies, but not where to connect."""
     optional = {
         name: one if one.policy else replace(one, required=False)
         for name, one in info.schema.attributes.items()
@@ -103,8 +104,8 @@ def restrict_provider(info: ProviderInfo, environ: Mapping[str, str]) -> Provide
 def _replace_connection(
     schema: ObjectSchema, environ: Mapping[str, str], instance: str, config: FrozenMap
 ) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
-    """The block with the environment's connection. Refused is what the block says otherwise: a
-    changed address must be seen and not passed over."""
+    """Replace the connection of a block by that of the environment, with a fault for each argument
+    that differs from it: a changed address must be seen, not ignored."""
     own = {name: one for name, one in schema.attributes.items() if not one.policy}
     given: dict[str, Value] = {}
     faults: list[tuple[str, Diagnostic]] = []

@@ -43,6 +43,8 @@ def add_jars(place: SparkPlace, report: Reporter = ignore_event) -> SparkPlace:
     If the user names jars or a mirror, or Spark's server has its own jars, those are used. Raises
     ConnectError: they cannot be downloaded; KafkaformError: a file is not the pinned one.
     """
+    # Spark's own client for Maven would accept whatever a repository answers, and does not know
+    # the certificates of this computer.
     if place.jars or place.ivy or place.connect or is_submitted():
         return place
     jars = ensure_jars(DELTA, report, open_repository, "Delta Lake")

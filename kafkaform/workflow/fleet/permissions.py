@@ -47,7 +47,9 @@ class PermissionsRequest(Struct, frozen=True):
 
     root: str
     only: PermissionFilter
+    """Which rows."""
     form: str
+    """The format."""
     out: Path | None = None
     """A new file, or for Parquet a new folder. None: standard output."""
 
@@ -76,7 +78,7 @@ def export_by_pattern(ask: PermissionsRequest) -> str:
     """Write the rows about patterns that the build has; return the text, empty if it went to a
     file.
 
-    Raises UsageError: there is no build, or no such cluster; StorageError.
+    Raises UsageError if there is no build or no such cluster, StorageError.
     """
     gold = _open_gold(ask, _TABLE)
     order = ", ".join(f'"{name}"' for name in KEY)

@@ -30,10 +30,10 @@ from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
 from ...fleet.landed.globs import to_regex
 from ...language.declare.blocks import (
+    Header,
     Shape,
     find_shape_faults,
     find_single,
-    make_header,
     render_title,
 )
 from ...language.declare.declarations import ProviderBlock
@@ -46,7 +46,7 @@ from ...language.evaluate.provider_blocks import configure_provider
 from ...language.expressions.code import Context, Env
 from ...language.expressions.compilation import make_context as make_context
 from ...language.expressions.namespaces import Space
-from ...language.functions import make_function_table
+from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider, Secrets
@@ -83,6 +83,7 @@ class StateEntry(PartialRepr, frozen=True):
     location: str | None
     """A path or URL. None: as the configuration in `folder` says."""
     folder: Path | None
+    """The folder of the configuration."""
     var_files: tuple[str, ...] = ()
     """Paths relative to the folder."""
     variables: tuple[str, ...] = ()
@@ -100,6 +101,7 @@ class Fleet(PartialRepr, frozen=True):
     clusters: tuple[ClusterEntry, ...]
     states: tuple[StateEntry, ...]
     register: model.Register
+    """Owners, rules and what else lands with each snapshot."""
     provider: Provider
     """Of all clusters."""
     warnings: Diagnostics
@@ -173,8 +175,8 @@ def _make_scope(file: File, folder: Path, inputs: Inputs) -> tuple[_FileScope, C
     own = replace(file, body=replace(file.body, attributes={}, blocks=blocks))
     tree = Tree((own,), (), {})
     declared, faults = declare_blocks(tree)
-    context = make_context(make_function_table(make_confined_reader(root, folder)))
-    values = Values(inputs.environ, inputs.given)
+    context = make_context(FunctionTable(make_confined_reader(root, folder)))
+    values = Values(inputs.variables, inputs.given)
     variables = resolve_variables(tree, declared.variables, values, context)
     env = Env({"var": Space("variable", variables.values)}, {}, context.budget)
     found = _FileScope(context, env, [*faults, *variables.diagnostics])
@@ -202,9 +204,7 @@ def _evaluate_blocks(file: File, scope: _FileScope) -> _Blocks:
             known = (*BLOCKS, VARIABLE)
             detail, advice = f"The blocks are {', '.join(known)}.", suggest_near(block.type, known)
             scope.report(
-                make_error(
-                    make_header(block), f'There are no "{block.type}" blocks', detail, advice
-                )
+                make_error(Header(block), f'There are no "{block.type}" blocks', detail, advice)
             )
             continue
         faults = tuple(_find_label_faults(block, seen))
@@ -230,9 +230,9 @@ def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iter
     first = seen.setdefault((block.type, label), block)
     if first is not block and block.type in (*NAMED, *ONCE):
         yield make_error(
-            make_header(block),
+            Header(block),
             f"{render_title(block)} occurs twice",
-            f"The first one is at {make_header(first).range}.",
+            f"The first one is at {Header(first).range}.",
             "Rename or remove one of the two.",
         )
 
@@ -243,7 +243,7 @@ def _evaluate_block(
     """Return the values of a block; None after faults, which are reported."""
     what = render_title(block)
     arguments = compile_arguments(
-        block.body, schema, scope.context, make_header(block), what, scope.report, (), tuple(inner)
+        block.body, schema, scope.context, Header(block), what, scope.report, (), tuple(inner)
     )
     try:
         return evaluate_arguments(arguments, scope.env, scope.report, what)
@@ -266,9 +266,7 @@ def _read_clusters(file: File, provider: Provider, scope: _FileScope) -> Iterato
         if connection is None:
             advice = 'Write connection { bootstrap_servers = ["host:9092"] … }.'
             scope.report(
-                make_error(
-                    make_header(block), f"{render_title(block)} needs a connection", "", advice
-                )
+                make_error(Header(block), f"{render_title(block)} needs a connection", "", advice)
             )
             continue
         settings = configure_provider(
@@ -286,7 +284,7 @@ def _read_states(
         if place is None and home is None:
             advice = "Write location, or the folder of its configuration, or both."
             scope.report(
-                make_error(make_header(block), f"{render_title(block)} has no place", "", advice)
+                make_error(Header(block), f"{render_title(block)} has no place", "", advice)
             )
         given = values["vars"] if values["vars"] is not None else EMPTY
         if not isinstance(given, FrozenMap):
@@ -306,6 +304,7 @@ def _render_variable(value: Value) -> str:
     """Return a value as --var takes it: a text as it is, everything else as an expression."""
     if isinstance(value, str):
         return value
+    # JSON is HCL except for templates, which would be evaluated.
     return dumps(value).replace("${", "$${").replace("%{", "%%{")
 
 

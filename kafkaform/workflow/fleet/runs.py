@@ -50,7 +50,7 @@ LOCK = "lock"
 
 
 class SparkOptions(Struct, frozen=True):
-    """As on the command line; see `session.SparkPlace`."""
+    """The options of Spark, as on the command line; see `session.SparkPlace`."""
 
     master: str = LOCAL
     jars: tuple[str, ...] = ()
@@ -68,6 +68,7 @@ class BuildRequest(Struct, frozen=True):
     only: tuple[str, ...] = ()
     """Tables."""
     max_corrupt: float | None = None
+    """The share of bad lines from which on the build fails."""
     topic: str | None = None
     """The topic to read first."""
     fail_on: tuple[str, ...] = ()
@@ -123,7 +124,7 @@ _TOKENS = "OAUTHBEARER"
 
 
 def need_packages() -> None:
-    """Raises UsageError: the extra is not installed."""
+    """Raises UsageError if the fleet extra is not installed."""
     if any(find_spec(name) is None for name in PACKAGES):
         raise UsageError(
             "the fleet pipeline is not installed", "Run `pip install 'kafkaform[fleet]'`."
@@ -138,7 +139,7 @@ def open_root(root: str) -> Objects:
 def make_build(
     ask: BuildRequest, spark: SparkOptions, connect: Callable[[], Connection], report: Reporter
 ) -> BuildResult:
-    """Make a build. Raises KafkaformError; UsageError before anything is started."""
+    """Make a build. Raises KafkaformError; UsageError before anything starts."""
     need_packages()
     check_findings(ask.fail_on)
     from ...fleet.build.datasets import DATASETS  # noqa: PLC0415  # what needs Spark is slow to load

@@ -48,7 +48,9 @@ class _Snapshot(Struct, frozen=True):
 
     fleet: Fleet
     place: LandingPlace
+    """Where the landing files are written."""
     name: str
+    """The name of the snapshot there."""
     clock: Clock
     report: Reporter
 

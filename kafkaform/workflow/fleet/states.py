@@ -21,7 +21,6 @@ from ...inventory.objects import WantedObject
 from ...language.desired import VarFile
 from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
-from ...provider.registry import Registry
 from ...state.backends import files
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
@@ -41,14 +40,17 @@ class KnownState(Struct, frozen=True):
     state: State | None = None
     """None: it could not be read. Its lineage is empty if nothing was ever applied."""
     sink: Sink | None = None
+    """The audit log of the state."""
     desired: Desired | None = None
     """None: there is no folder, or the configuration could not be read."""
     types: Mapping[str, ResourceType] = field(default_factory=dict)
+    """The resource types of the configuration's providers."""
     state_error: str | None = None
     desired_error: str | None = None
     started: str = ""
     """When reading began (RFC 3339); `ended`: when it ended."""
     ended: str = ""
+    """When reading ended (RFC 3339)."""
 
     @property
     def lineage(self) -> str:
@@ -56,7 +58,7 @@ class KnownState(Struct, frozen=True):
 
     @property
     def anchor(self) -> Head | None:
-        """The head of its log that the state keeps."""
+        """The head of the log that the state is anchored at."""
         return self.state.audit_head if self.state else None
 
     def find_scopes(self, clusters: Sequence[tuple[ClusterEntry, str]]) -> dict[str, str]:
@@ -106,6 +108,7 @@ def describe_error(error: Exception) -> str:
         return _render_errors(error.diagnostics)
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    # The message of an unexpected error can contain a value of the configuration.
     return f"kafkaform failed unexpectedly ({type(error).__name__})"
 
 
@@ -133,12 +136,12 @@ def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store
 def _read_configuration(entry: StateEntry) -> Configuration:
     assert entry.folder is not None  # the caller has checked
     given = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
-    return read_configuration(entry.folder, Inputs((*given, *entry.variables)), Registry())
+    return read_configuration(entry.folder, Inputs((*given, *entry.variables)))
 
 
 def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
     try:
-        desired = configuration.evaluate_desired()
+        desired = configuration.evaluate().desired
     except KafkaformError as error:
         return replace(known, desired_error=describe_error(error))
     finally:

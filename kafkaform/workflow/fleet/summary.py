@@ -11,7 +11,7 @@ from ...render.text import inline, render_count
 
 READ, PARTIAL, FAILED = "read", "partial", "failed"
 INCOMPLETE = 5
-"""Exit code of a snapshot that lacks something."""
+"""The exit code of an incomplete snapshot."""
 
 
 class ClusterResult(Struct, frozen=True):
@@ -21,6 +21,7 @@ class ClusterResult(Struct, frozen=True):
     status: str
     """read, partial (something was not read, or may be hidden) or failed."""
     objects: int
+    """The number of objects that landed."""
     seconds: float
     """How long it took."""
     error: str | None = None

@@ -118,7 +118,8 @@ def test_destroy_asks_for_the_cluster(folder: Folder) -> None:
     folder.done("apply", "-auto-approve")
     terminal = Terminal(folder.path, ["destroy"])
     with folder.untouched():
-        terminal.wait_for(f'Type its cluster id "{folder.broker.cluster_id}": ')
+        terminal.wait_for('This deletes 1 object that kafkaform manages on "kafka".')
+        terminal.wait_for(f"Cluster ID ({folder.broker.cluster_id}): ")
         terminal.type("yes\n")
         assert terminal.end() == 1
     assert "not approved; nothing was sent" in terminal.seen

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from kafka.protocol.metadata import MetadataRequest
 from msgspec.structs import replace
-from typer.main import get_group
 
-from kafkaform.cli.command_tree import app
+from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import (
     Absent,
@@ -296,7 +295,7 @@ def test_no_request_is_sent_without_patience() -> None:
 
 def test_force_is_auto_approve() -> None:
     """KIP-248's flag is understood."""
-    command = get_group(app).commands["apply"]
+    command = get_commands().commands["apply"]
     (option,) = [option for option in command.params if "--auto-approve" in option.opts]
     assert "--force" in option.opts
 

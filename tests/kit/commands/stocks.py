@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.plan.model import Options, Plan
-from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.import_all import (
     ImportFilter,
@@ -45,8 +44,8 @@ class Desk:
 
     def space(self) -> Workspace:
         """The folder, opened."""
-        configuration = read_configuration(self.path, Inputs(), Registry())
-        desired = configuration.evaluate_desired()
+        configuration = read_configuration(self.path, Inputs())
+        desired = configuration.evaluate().desired
         assert not has_errors(desired.diagnostics), desired.diagnostics
         provider = MemoryProvider(self.cluster, self.user)
         return Workspace(

@@ -27,7 +27,7 @@ from .lanes import CrashLane, Point, Tally, Town
 pytestmark = pytest.mark.timeout(600)
 SEED = int(os.environ.get("KAFKAFORM_CRASH_SEED", "20260101"))
 LANES, RECOVERIES, CUTS, MOMENTS = 3, 3, 2, 8
-OUTSIDE = (("fsync", 20), ("sendto", 40))
+OUTSIDE = (("fsync", 20), ("sendto", 50))
 KINDS = {
     *((BEFORE, call) for call in ("ftruncate", "posix_fallocate", "fsync", "unlink", "link")),
     (BEFORE, "replace"),

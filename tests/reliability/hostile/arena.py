@@ -117,8 +117,7 @@ def _warm() -> None:
     import yaml  # type: ignore[import-untyped]  # noqa: F401
 
     from kafkaform.cli import command_tree  # noqa: F401
-    from kafkaform.cli.commands import console, fmt, graph, output, plan  # noqa: F401
-    from kafkaform.cli.terminal import validation  # noqa: F401
+    from kafkaform.cli.commands import console, fmt, graph, output, plan, validate  # noqa: F401
     from kafkaform.provider.registry import Registry
     from kafkaform.render import diagnostics, dot, human, markdown  # noqa: F401
     from kafkaform.workflow import applying, planning  # noqa: F401

@@ -134,7 +134,7 @@ def _untrusted(on: Stage) -> Iterator[Input]:
         yield Input("untrusted: connections", change, partial(_refused, on, text, told, "plan"))
     for call in untrusted.CALLS:
         text = f"locals {{\n  a = {call}\n}}\n"
-        told = ("reading files is turned off for this run", "main.kf.hcl:2:")
+        told = ("Reading files is turned off for this run", "main.kf.hcl:2:")
         yield Input("untrusted: files", call, partial(_refused, on, text, told, "validate"))
 
 

@@ -173,7 +173,7 @@ def test_functions_read_nothing(here: Here, command: str) -> None:
     said = here.fails(*arguments)
     for number in range(len(CALLS)):
         assert f"on main.kf.hcl:{number + 2}:" in said
-    assert said.count("reading files is turned off for this run") == len(CALLS)
+    assert said.count("Reading files is turned off for this run") == len(CALLS)
     assert CANARY not in said
 
 

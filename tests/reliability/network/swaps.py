@@ -22,7 +22,6 @@ from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import KafkaformError, exit_code
 from kafkaform.core.resource import Depth, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.registry import Registry
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.operations import apply_changes
@@ -141,8 +140,8 @@ class SwapLane:
         return [path.read_bytes() for path in paths]
 
     def _space(self) -> Workspace:
-        configuration = read_configuration(self.folder, Inputs(), Registry())
-        desired = configuration.evaluate_desired()
+        configuration = read_configuration(self.folder, Inputs())
+        desired = configuration.evaluate().desired
         assert not has_errors(desired.diagnostics), desired.diagnostics
         providers: dict[str, Any] = dict.fromkeys(desired.providers, MemoryProvider(self.cluster))
         state, log = self.folder / promises.STATE, self.folder / promises.LOG

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafkaform.audit.event import Record
-from kafkaform.cli.terminal.progress import Bars
+from kafkaform.cli.terminal.progress import open_bars
 from kafkaform.plan.model import Options
 
 from ...kit.simulated.engine import House, Screen, apply_plainly, desired, space, topic
@@ -28,7 +28,7 @@ def shown(where: House, *topics: str) -> list[str]:
     on_append(where, busy)
     stream, kept = io.StringIO(), said(acl("kept"))
     wanted = desired(*kept.declared, *map(topic, topics), authorizer=_authorizer(kept))
-    with Bars(stream, where.clock) as bars:
+    with open_bars(stream, where.clock) as bars:
         screen = Screen(progress=bars)
         done = apply_plainly(space(where, wanted), Options(max_deletes=500), screen)
     assert done.report is not None and done.report.complete

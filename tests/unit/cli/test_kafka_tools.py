@@ -9,7 +9,8 @@ import pytest
 from typer.core import TyperGroup
 
 from kafkaform.cli.command_tree import get_commands
-from kafkaform.cli.options.kafka_tools import ALTERED, COMMANDS, INSTEAD, SAME, translate_words
+from kafkaform.cli.options.kafka_advice import COMMANDS, INSTEAD
+from kafkaform.cli.options.kafka_tools import ALTERED, SAME, translate_words
 from kafkaform.core.errors import UsageError
 
 from ...kit.commands.here import Here

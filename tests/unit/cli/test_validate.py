@@ -48,7 +48,7 @@ TOLD = {
     'resource "kafka_quota" "a" {\n  ip = "300.1.1.1"\n'
     "  config = { connection_creation_rate = 1 }\n}\n": (
         "2:8",
-        '"300.1.1.1" is not an IP address',
+        "'300.1.1.1' is not an IP address",
     ),
     'provider "kafka" {\n  bootstrap_servers = ["a:9092", "kafka-1"]\n}\n': (
         "2:3",

@@ -24,9 +24,11 @@ STANDARD = {"fleet/landed/topic_source.py"}
 """Spark pickles this module by value, so that its workers need neither kafkaform nor msgspec."""
 CHANGING = {
     *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch", "DeliveryState"),
-    *("Ledger", "Stop", "Unsent", "_Grounds", "_Work", "Run", "Scope", "Declarations"),
-    *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "BlockDraft", "BuildWorkspace"),
-    *("TextScreen", "JsonScreen", "Completer", "Fate"),
+    *("Ledger", "Stop", "Unsent", "Execution", "Announcer", "_Pass", "_Grounds", "_Work"),
+    *("Run", "Scope", "Declarations", "Collector", "Budget", "Env", "Allowance"),
+    *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "_OpenFrame", "_Reader", "_Scanner"),
+    *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "Log"),
+    *("TextScreen", "JsonScreen", "Completer", "Fate", "Fenced", "FencedBytes"),
     *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations"),
 }
 """Structs that change: work in hand, and the things that do it."""

@@ -30,7 +30,7 @@ from kafkaform.language.desired import (
 from kafkaform.language.expressions.code import Env
 from kafkaform.language.expressions.compilation import make_context
 from kafkaform.language.expressions.namespaces import Fixed
-from kafkaform.language.functions import make_function_table
+from kafkaform.language.functions import FunctionTable
 from kafkaform.language.values.conversion import lower_value
 from kafkaform.language.values.limits import Budget
 from kafkaform.language.values.value import ObjectVal, Val
@@ -127,7 +127,7 @@ def evaluate(text: str, **roots: Val) -> Val:
     node, problems = parse_expression(text, "test")
     assert node is not None, problems
     spaces = {name: Fixed(value) for name, value in roots.items() if isinstance(value, ObjectVal)}
-    return make_context(make_function_table()).compile_node(node)(Env(spaces, {}, Budget()))
+    return make_context(FunctionTable()).compile_node(node)(Env(spaces, {}, Budget()))
 
 
 def plain(text: str, **roots: Val) -> Any:

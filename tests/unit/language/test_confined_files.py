@@ -51,9 +51,9 @@ REFUSED = {
     "../../secret.txt": "leads out of the root",
     "link": "leads out of the root",
     "/etc/hosts": "leads out of the root",
-    "../.git/config": "may not read",
+    "../.git/config": "must not read",
     "pipe": "is not a regular file",
-    "nope.txt": "there is no file",
+    "nope.txt": "There is no file",
 }
 
 
@@ -121,15 +121,15 @@ def test_a_file_set_is_part_of_the_digest(teams: Path) -> None:
 
 
 BAD_SETS = {
-    ("..", "../*"): "a pattern names files below the folder",
+    ("..", "../*"): "A pattern must stay below the folder",
     ("../..", "*"): "leads out of the root",
-    (".", "/etc/*"): "a pattern names files below the folder",
+    (".", "/etc/*"): "A pattern must stay below the folder",
     (".", "li*"): '"link" leads out of the root',
-    ("../.git", "*"): "may not read",
-    ("nope", "*"): 'there is no folder "nope"',
+    ("../.git", "*"): "must not read",
+    ("nope", "*"): 'There is no folder "nope"',
     ("note.tmpl", "*"): "cannot be read: not a directory",
-    (".", "{a,b"): "a brace of the pattern is not closed",
-    (".", ""): "a pattern names files below the folder",
+    (".", "{a,b"): "A brace of the pattern is not closed",
+    (".", ""): "A pattern must stay below the folder",
 }
 
 

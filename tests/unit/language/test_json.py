@@ -261,7 +261,7 @@ WRONG = [
     ('{"output": {"x": {"value": "${local.a}"}}}', "1:31", 'There is no local value "a"'),
     ('{"output": {"x": {"value": "\\t${}"}}}', "1:33", "Expected a value"),
     ('{"moved": {"from": "${kafka_topic.a}", "to": "kafka_topic.b"}}', "1:21",
-     "A $ means nothing outside a string"),
+     "A $ has no meaning outside a string"),
     ('{"output": {"x": {"value": {"${null}": 1}}}}', "1:30", "Null cannot be a key"),
 ]  # fmt: skip
 

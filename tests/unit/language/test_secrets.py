@@ -10,7 +10,7 @@ from kafkaform.language.declare.top_level import declare_blocks
 from kafkaform.language.declare.variables import resolve_variables
 from kafkaform.language.desired import Desired, VariableInputs, load_tree
 from kafkaform.language.expressions.compilation import make_context
-from kafkaform.language.functions import make_function_table
+from kafkaform.language.functions import FunctionTable
 
 from .example import desired, faults, sound
 
@@ -78,7 +78,7 @@ def test_an_element_of_a_sensitive_collection_is_a_reference(text: str, name: st
     assert found.declared[0].attributes["password"] == SecretRef("variable", name)
     tree = load_tree({"main.kf.hcl": MANY.encode()})
     blocks = declare_blocks(tree)[0].variables
-    texts = resolve_variables(tree, blocks, MANY_GIVEN, make_context(make_function_table())).secrets
+    texts = resolve_variables(tree, blocks, MANY_GIVEN, make_context(FunctionTable())).secrets
     assert texts[name] == ("other" if "é" in name else VALUE)
     assert set(texts) == {
         'passwords["x"]',
@@ -246,6 +246,6 @@ def test_values_for_whoever_sends_them() -> None:
     """The text of a sensitive variable is handed over separately from everything else."""
     tree = load_tree({"main.kf.hcl": VARIABLE.encode()})
     blocks = declare_blocks(tree)[0].variables
-    found = resolve_variables(tree, blocks, GIVEN, make_context(make_function_table()))
+    found = resolve_variables(tree, blocks, GIVEN, make_context(FunctionTable()))
     assert found.secrets == {"pw": VALUE}
     assert found.plain == {}

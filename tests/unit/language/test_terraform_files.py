@@ -33,7 +33,7 @@ def test_kafkaform_s_files_come_first() -> None:
     }
     tree = load_tree({name: text.encode() for name, text in files.items()})
     assert (tree.diagnostics, tree.terraform) == ((), False)
-    assert set(tree.digests) == {"main.kf.json"}
+    assert set(tree.contents) == {"main.kf.json"}
 
 
 NAMES = {
@@ -196,7 +196,7 @@ def test_a_folder_inside() -> None:
     }
     tree = load_folder(files, "modules/topic")
     assert (tree.diagnostics, tree.values) == ((), ())
-    assert set(tree.digests) == {"modules/topic/main.kf.hcl"}
+    assert set(tree.contents) == {"modules/topic/main.kf.hcl"}
     assert str(tree.configuration[0].range).startswith("modules/topic/main.kf.hcl:1:")
     nothing = load_folder({}, "modules/topic").diagnostics
     assert [item.summary for item in nothing] == ["There is no configuration in modules/topic"]

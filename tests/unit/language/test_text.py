@@ -68,12 +68,12 @@ def test_references_see_strings() -> None:
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
-        ('{ a = ["x,y"] }', "Here .a[0]: an element with a comma would count as two."),
-        ('{ a = [["x"]] }', "Here .a[0]: a string is needed, this is a list."),
-        ("{ a = [null] }", "Here .a[0]: a string is needed, this is null."),
-        ('{ a = { b = "x" } }', "Here .a: a string or a list of strings is needed"),
-        ('{ a = toset(["x"]) }', "Here .a: a string or a list of strings is needed"),
-        ('["x"]', "Here a map of strings is needed, this is a list."),
+        ('{ a = ["x,y"] }', "An element with a comma would become two elements (at .a[0])."),
+        ('{ a = [["x"]] }', "Expected a string, got a list (at .a[0])."),
+        ("{ a = [null] }", "Expected a string, got null (at .a[0])."),
+        ('{ a = { b = "x" } }', "Expected a string or a list of strings"),
+        ('{ a = toset(["x"]) }', "Expected a string or a list of strings"),
+        ('["x"]', "Expected a map of strings, got a list."),
     ],
 )
 def test_what_is_no_text_is_refused(text: str, detail: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.schema import Type
 from kafkaform.language.declare.variables import make_default_reader
 from kafkaform.language.expressions.compilation import make_context
-from kafkaform.language.functions import make_function_table
+from kafkaform.language.functions import FunctionTable
 from kafkaform.language.values.conversion import convert_value, lower_value
 from kafkaform.language.values.faults import ConvertFault, EvalError
 from kafkaform.language.values.types import parse_type
@@ -23,7 +23,7 @@ from .example import evaluate
 def _type(text: str) -> Type:
     node, problems = parse_expression(text, "test")
     assert node is not None, problems
-    return parse_type(node, make_default_reader(make_context(make_function_table())))
+    return parse_type(node, make_default_reader(make_context(FunctionTable())))
 
 
 CONVERSIONS: list[tuple[str, str, Any]] = [
@@ -50,13 +50,17 @@ def test_conversion(value: str, kind: str, expected: Any) -> None:
 
 
 REFUSED = [
-    ('"x"', "number", "a number is needed, this string is none"),
-    ("[1]", "string", "a string is needed, this is a list"),
-    ('{ a = { b = "x" } }', "map(map(number))", ".a.b: a number is needed, this string is none"),
+    ('"x"', "number", "expected a number, got a string that is not a number"),
+    ("[1]", "string", "expected a string, got a list"),
+    (
+        '{ a = { b = "x" } }',
+        "map(map(number))",
+        "expected a number, got a string that is not a number (at .a.b)",
+    ),
     ("{}", "object({ a = string })", 'the attribute "a" is missing'),
-    ("[1]", "tuple([string, string])", "2 elements are needed, here are 1"),
-    ('[1, ["a"]]', "list(any)", "all elements must be of one type"),
-    ('secret_env("X")', "number", "a number is needed, this is a secret"),
+    ("[1]", "tuple([string, string])", "expected 2 elements, got 1"),
+    ('[1, ["a"]]', "list(any)", "all elements must have the same type"),
+    ('secret_env("X")', "number", "expected a number, got a secret"),
 ]
 
 
@@ -91,8 +95,8 @@ BAD_TYPES = [
     ('"string"', "A type is written without quotes"),
     ("strin", "This is not a type"),
     ("list(string, string)", "list(…) is not a type"),
-    ("object([])", "object(…) takes fields"),
-    ("optional(string)", "optional(…) cannot stand here"),
+    ("object([])", "object(…) needs fields in braces"),
+    ("optional(string)", "optional(…) is not allowed here"),
 ]
 
 

@@ -167,7 +167,7 @@ def test_wrong_type() -> None:
     ]
     environ = desired(text, VariableInputs({"KF_VAR_n": "x"}))
     assert environ.diagnostics[0].detail == (
-        "Here a number is needed, this string is none (given by KF_VAR_n)."
+        "Expected a number, got a string that is not a number (given by KF_VAR_n)."
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.language.functions import make_function_table
+from kafkaform.language.functions import FunctionTable
 from kafkaform.language.values.conversion import lower_value
 from kafkaform.language.values.faults import FunctionFault, LimitFault
 from kafkaform.language.values.value import Val
@@ -17,7 +17,7 @@ from .example import evaluate
 
 
 def decode(text: str) -> Val:
-    return make_function_table()["yamldecode"].call(text)
+    return FunctionTable()["yamldecode"].call(text)
 
 
 MEANINGS: list[tuple[str, Any]] = [
@@ -50,13 +50,13 @@ def test_meanings(text: str, expected: Any) -> None:
 REFUSED = {
     "a: [1": "the text is not YAML in line 1, column 6",
     "a: 1\nb: 2\na: 3": "the key a occurs twice",
-    "&a [*a]": "*a refers to nothing that stands before it",
-    "*b": "*b refers to nothing that stands before it",
+    "&a [*a]": "*a refers to an anchor that is not defined before it",
+    "*b": "*b refers to an anchor that is not defined before it",
     "[a, -.inf]": "infinite numbers",
     "--- 1\n--- 2": "more than one YAML document",
     "": "there is no YAML document",
-    "!ruby/object {a: 1}": "the tag !ruby/object means nothing here",
-    "!!int x": "tagged !!int and is none",
+    "!ruby/object {a: 1}": "the tag !ruby/object is not supported",
+    "!!int x": "the tag !!int, which does not fit it",
     "!!binary '>'": "not base64",
     "? [a]\n: 1": "a key must be",
     "~: 1": "a key must be",

@@ -229,7 +229,7 @@ def test_a_coroutine_does_not_approve(folder: Path, cluster: SimulatedCluster) -
 @pytest.mark.parametrize("operation", [kafkaform.apply_changes, kafkaform.destroy])
 def test_somebody_must_approve(folder: Path, operation: Callable[..., Any]) -> None:
     """Without a callback, a token or a confirmation nothing begins, and no lock is taken."""
-    with pytest.raises(UsageError, match="nobody is asked"):
+    with pytest.raises(UsageError, match="no approval was given"):
         operation(opened(folder))
     assert records(folder) == []
 

@@ -6,7 +6,7 @@ import io
 
 from msgspec.structs import replace
 
-from kafkaform.cli.terminal.progress import LOG_INTERVAL, Bars
+from kafkaform.cli.terminal.progress import LOG_INTERVAL, open_bars
 from kafkaform.core.progress import Message, Progress
 from kafkaform.render.pace import Pace
 
@@ -27,7 +27,7 @@ def reading(done: int, finished: bool = False) -> Progress:
 def test_a_log_gets_a_line_now_and_then() -> None:
     """A thousand events make a line each interval and one at the end, not a thousand lines."""
     stream, clock = io.StringIO(), Frozen()
-    with Bars(stream, clock) as bars:
+    with open_bars(stream, clock) as bars:
         for done in range(500):
             bars(reading(done))
             clock.sleep(LOG_INTERVAL / 160)
@@ -44,7 +44,7 @@ def test_a_log_gets_a_line_now_and_then() -> None:
 def test_messages_are_always_in_the_log() -> None:
     """What is said once is not rate limited, and cannot be a log command."""
     stream = io.StringIO()
-    with Bars(stream, Frozen()) as bars:
+    with open_bars(stream, Frozen()) as bars:
         bars(Message("::error::\x1b[31m"))
         bars(Message("second"))
     assert stream.getvalue() == "kafkaform: ::error::\\x1b[31m\nkafkaform: second\n"
@@ -53,7 +53,7 @@ def test_messages_are_always_in_the_log() -> None:
 def test_quiet_draws_nothing() -> None:
     """--quiet and --json keep the stream empty, terminal or not."""
     for stream in (io.StringIO(), Tty()):
-        with Bars(stream, Frozen(), quiet=True) as bars:
+        with open_bars(stream, Frozen(), quiet=True) as bars:
             bars(reading(1))
             bars(Message("hello"))
         assert stream.getvalue() == ""
@@ -62,7 +62,7 @@ def test_quiet_draws_nothing() -> None:
 def test_a_terminal_shows_label_amount_and_messages_as_they_are() -> None:
     """Square brackets in names are text, not markup, and controls are escaped."""
     stream = Tty()
-    with Bars(stream, Frozen()) as bars:
+    with open_bars(stream, Frozen()) as bars:
         bars(Progress("a", 'Waiting for kafka_topic.x["[red]a"]\x07', 120, 500, "topics"))
         bars(Progress("b", "Listing", 7, None, "acls"))
         bars(Message("[b]hello[/b] \x1b]0;x"))
@@ -79,7 +79,7 @@ def deleting(done: int) -> Progress:
 def shown_after(stream: io.StringIO, *seconds_a_step: float) -> list[str]:
     """Two hundred steps at each of these paces, as a log or a terminal shows them."""
     clock = Frozen()
-    with Bars(stream, clock) as bars:
+    with open_bars(stream, clock) as bars:
         for count, seconds in enumerate(seconds_a_step):
             bars(deleting(200 * count))
             clock.sleep(200 * seconds)

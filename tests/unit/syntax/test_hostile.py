@@ -60,7 +60,7 @@ def test_bomb_is_refused(name: str, parsed: Parsed) -> None:
 def test_hidden_characters_are_pointed_out(name: str, parsed: Parsed) -> None:
     """What does not show, or turns what shows, is read with one warning at its line."""
     summary, line, severities = parsed(name)
-    assert summary.startswith("A character that does not show: U+")
+    assert summary.startswith("Invisible character U+")
     assert line >= 1
     assert severities == ["warning"]
 

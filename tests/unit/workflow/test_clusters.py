@@ -86,7 +86,7 @@ data "kafka_topics" "there" {
 """
     (tmp_path / "main.kf.hcl").write_text(text, "utf-8")
     monkeypatch.setattr(Registry, "load", lambda self, name: MemoryProvider(cluster))
-    found = read_configuration(tmp_path, Inputs(), Registry()).evaluate_desired().diagnostics
+    found = read_configuration(tmp_path, Inputs()).evaluate().desired.diagnostics
     (fault,) = [one for one in found if one.severity.value == "error"]
     assert "are the same cluster, simulated" in fault.summary
     assert fault.range is not None and fault.range.line in (10, 12)

@@ -112,7 +112,7 @@ def test_closed_folders_are_not_read(here: Here) -> None:
     """What git keeps, such as a token in its settings, is no configuration."""
     here.write(".git/config", "token = hunter2\n")
     said = _linked(here, here.path / ".git" / "config")
-    assert "is in a folder that configuration may not read" in said
+    assert "is in a folder that configuration must not read" in said
     assert "hunter2" not in said
 
 

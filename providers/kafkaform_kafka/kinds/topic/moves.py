@@ -208,16 +208,16 @@ def _find_in_sync_risks(change: Change) -> Iterator[Risk]:
     if new < least <= old:
         yield Risk(
             RiskKind.AVAILABILITY,
-            f"min.insync.replicas is {least}, but there will be only {new} replicas: producers "
-            "with acks=all will be refused. Lower min.insync.replicas too",
+            f"min.insync.replicas is {least}, but there will be only {new} replicas: brokers will "
+            "refuse producers with acks=all. Lower min.insync.replicas too",
             ("replication_factor",),
         )
     elif old < least <= new and ("config", "min.insync.replicas") in paths_below(change, "config"):
         yield Risk(
             RiskKind.AVAILABILITY,
-            f"min.insync.replicas becomes {least} at once, and {new} replicas are there only when "
-            "the move has ended: until then producers with acks=all can be refused. Raise the "
-            "replication factor first, and min.insync.replicas with a later change",
+            f"min.insync.replicas becomes {least} at once, but {new} replicas exist only after the "
+            "move: until then brokers can refuse producers with acks=all. Raise the replication "
+            "factor first, and min.insync.replicas in a later change",
             ("config", "min.insync.replicas"),
         )
 
