@@ -58,7 +58,7 @@ def delta() -> list[str]:
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": f"{SMALL} {make_start_options(get_cache_folder())}",
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
+        **session._PLAIN,
     }
     return [
         word for name, value in {**given, **small}.items() for word in ("--conf", f"{name}={value}")

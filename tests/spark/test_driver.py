@@ -32,6 +32,7 @@ from kafkaform.fleet.tables.checks import check_rows, conform_rows
 from kafkaform.fleet.tables.dataset import BuildContext, Dataset, Frames
 from kafkaform.fleet.tables.definitions import TABLES, Layer
 from kafkaform.fleet.tables.manifest import ALL, Manifest
+from kafkaform.fleet.tables.reader import Gold, read_current
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import Landing, audit_rows, log, row, step
@@ -171,12 +172,9 @@ class Fleet:
         return build
 
     def read(self, table: str) -> list[Any]:
-        """As a reader sees it."""
-        now = manifest.read_current(self.objects)
-        assert now is not None
-        return (
-            TableStore(self.spark, str(self.root)).read(table, now.tables[table].version).collect()
-        )
+        """As a reader sees it, who needs no Spark."""
+        rows = Gold(read_current(str(self.root))).read_rows(f"select * from {table}")
+        return sorted(rows, key=repr)
 
     def sizes(self) -> dict[str, int]:
         return {r["cluster"]: int(r["message"]) for r in self.read(GOLD)}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from kafkaform.sandbox import Sandbox
+
+from .server import Job, get_server
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
@@ -23,18 +23,9 @@ class Copy:
 
     def run(self, *arguments: str, expect: int = 0) -> str:
         """What a command prints, both streams. It must end with this exit code."""
-        done = subprocess.run(
-            [sys.executable, "-m", "kafkaform", *arguments],
-            cwd=self.folder,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        said = done.stdout + done.stderr
-        assert done.returncode == expect, said
-        return said
+        ended = get_server().start(Job(arguments, str(self.folder), self.env)).finish()
+        assert ended.code == expect, ended.out
+        return ended.out
 
     def applied(self, *arguments: str) -> None:
         """Apply; the next plan has nothing to do."""

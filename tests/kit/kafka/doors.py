@@ -10,7 +10,6 @@ import base64
 import datetime
 import ipaddress
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
-from kafkaform.sandbox import lifecycle, lock, ports, start
+from kafkaform.sandbox import configuration, lifecycle, lock, ports, start
 
 HOST = "127.0.0.1"
 AUDIENCE = "kafka"
@@ -132,7 +131,8 @@ def opened(name: str) -> Iterator[Doors]:
         _write(folder, own, tokens)
         _extend(folder / "broker-1.properties", prepared, numbers)
         urls = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={_jwks(folder)}"
-        with mock.patch.dict(os.environ, {"JAVA_TOOL_OPTIONS": urls}):
+        # With JAVA_TOOL_OPTIONS it would not start from the classes that are kept.
+        with mock.patch.object(configuration, "_JVM", (*configuration._JVM, urls)):
             runtime = lifecycle._find_runtime(options, ignore_event)
             box = start.start_sandbox(prepared, runtime, 60, count_brokers, ignore_event)
     numbers |= {"CLIENT": box.brokers[0].ports.client, "TLS": box.brokers[0].ports.tls or 0}

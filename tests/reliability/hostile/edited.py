@@ -68,7 +68,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch, cluster: SimulatedCluster) -> None
 
 def edits(data: Any) -> Iterator[tuple[str, Any]]:
     """What was done to the data, and the data after it: each member at every level is made
-    something else, left out, or given company."""
+    something else, left out, or given company. All share what they have in common."""
     for path in _paths(data):
         where = ".".join(map(str, path)) or "all"
         for value in WRONG:
@@ -104,15 +104,15 @@ def _at(data: Any, path: tuple[Any, ...]) -> Any:
 def _with(data: Any, path: tuple[Any, ...], value: Any) -> Any:
     if not path:
         return value
-    made = copy.deepcopy(data)
-    _at(made, path[:-1])[path[-1]] = value
+    made = copy.copy(data)
+    made[path[0]] = _with(data[path[0]], path[1:], value)
     return made
 
 
 def _without(data: Any, path: tuple[Any, ...]) -> Any:
-    made = copy.deepcopy(data)
-    del _at(made, path[:-1])[path[-1]]
-    return made
+    made = copy.copy(_at(data, path[:-1]))
+    del made[path[-1]]
+    return _with(data, path[:-1], made)
 
 
 def sealed_state(data: Any) -> bytes:
@@ -127,9 +127,10 @@ def sealed_state(data: Any) -> bytes:
     return f'{first}"checksum":"{checksum}",\n{rest}'.encode()
 
 
-def chained_log(records: list[Any]) -> bytes:
-    """The bytes of a log whose hashes fit, whatever its records say."""
-    lines, prev = [], "0" * 64
+def chained_log(records: list[Any], prev: str = "0" * 64) -> bytes:
+    """The bytes of a log whose hashes fit, whatever its records say. prev: the hash of the record
+    before them."""
+    lines = []
     for record in records:
         if not isinstance(record, dict):
             lines.append(json.dumps(record))

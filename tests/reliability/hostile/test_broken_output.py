@@ -27,17 +27,7 @@ SHELL = {
     "err full": "2>/dev/full",
     "both full": ">/dev/full 2>/dev/full",
 }
-DRIVER = """
-import sys
-import pytest
-from tests.reliability.hostile import edited
-from tests.test_cases import cluster_of
-from kafkaform.cli import app
-
-edited.simulate(pytest.MonkeyPatch(), cluster_of())
-app.main(sys.argv[1:])
-"""
-"""A command on a simulated cluster, in a process of its own: the streams are real ones."""
+DRIVER = "from tests.reliability.hostile.simulated_command import main; main()"
 
 
 def run(folder: Path, words: Sequence[str], streams: str) -> subprocess.CompletedProcess[str]:
@@ -155,21 +145,16 @@ def test_an_apply_records_what_it_sends(folder: Path, streams: str, json_: bool)
 
 
 LATER = """
-import os, sys
-import pytest
-from tests.reliability.hostile import edited
-from tests.test_cases import cluster_of
-from kafkaform.apply import execute
-from kafkaform.cli import app
+import os
 from kafkaform.workflow import applying
+from tests.reliability.hostile.simulated_command import main
 
-edited.simulate(pytest.MonkeyPatch(), cluster_of())
 begin = applying._record_begin
 def lost(*words):
     begin(*words)
     os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
 applying._record_begin = lost
-app.main(sys.argv[1:])
+main()
 """
 """Standard output fails between the approval and the first request."""
 

@@ -274,11 +274,13 @@ def all_edits() -> list[tuple[str, str, str, Plan]]:
 
 
 def told(where: House, altered: Plan, act: Callable[[House, Plan], Any]) -> Any:
-    """What an apply of the altered plan leaves, None if it is refused and has sent nothing."""
+    """What an apply of the altered plan leaves in a copy of the house, None if it is refused and
+    has sent nothing."""
     file = encode(altered)
     before = len(where.sink.records), dict(where.cluster.requests)
     try:
         plan = decode(file, "plan.json")
+        where = deepcopy(where)
         return act(where, plan)
     except (KafkaformError, ArithmeticError) as error:
         assert isinstance(error, KafkaformError), repr(error)
@@ -331,12 +333,10 @@ def test_an_edited_member_is_refused_or_harmless(part: str) -> None:
         if rank == "approved":
             # The configuration is in the token.
             expect = saved.token if member == "configuration" else None
-            left = told(
-                deepcopy(where), altered, lambda w, p, e=expect: apply(w, SAID, saved=p, expect=e)
-            )
+            left = told(where, altered, lambda w, p, e=expect: apply(w, SAID, saved=p, expect=e))
             ok = left is None
         else:
-            left = told(deepcopy(where), altered, outcome)
+            left = told(where, altered, outcome)
             ok = left == true or (rank == "recomputed" and left is None)
         if not ok:
             faults.append((member, rank, "refused" if left is None else difference(true, left)))
