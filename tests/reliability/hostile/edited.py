@@ -105,7 +105,7 @@ def _with(data: Any, path: tuple[Any, ...], value: Any) -> Any:
     if not path:
         return value
     made = copy.copy(data)
-    made[path[0]] = _with(data[path[0]], path[1:], value)
+    made[path[0]] = _with(data[path[0]], path[1:], value) if path[1:] else value
     return made
 
 

@@ -273,10 +273,10 @@ def test_each_record_is_taken_or_named(past: Past) -> None:
     for number, body in list(_edits(past))[::share]:
         if not isinstance(body, dict):
             continue
-        lines = before(number)
-        prev = json.loads(lines[-1])["hash"] if lines else "0" * 64
+        lines = before(number) if number else []
+        prev = (json.loads(lines[-1])["hash"],) if lines else ()
         try:
-            check_bodies([*lines, *edited.chained_log([body], prev).splitlines()], "log")
+            check_bodies([*lines, *edited.chained_log([body], *prev).splitlines()], "log")
             if body["kind"] == "plan":
                 read_recorded_plan(body_of(body), "run")
         except StorageError as error:
