@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core import canonical
+from kafkaform.core.clock import SystemClock
 from kafkaform.core.nouns import from_data
 from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import to_data
@@ -60,8 +61,25 @@ WRONG: tuple[Any, ...] = (
 """What any member is made to be."""
 
 
+class NoWait(SystemClock):
+    """The time goes on as soon as somebody waits for it."""
+
+    passed = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        NoWait.passed += seconds
+
+    def now(self) -> float:
+        return super().now() + self.passed
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.passed
+
+
 def simulate(monkeypatch: pytest.MonkeyPatch, cluster: SimulatedCluster) -> None:
-    """Every command of this process finds this cluster."""
+    """Every command of this process finds this cluster, and waits for nothing."""
+    for place in ("kafkaform.workflow.workspace", "kafkaform.cli.commands.state"):
+        monkeypatch.setattr(f"{place}.SystemClock", NoWait)
     monkeypatch.setenv("EDITED_PASSWORD", "pw-of-nobody")
     monkeypatch.setattr(Registry, "load", lambda self, name: MemoryProvider(cluster))
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from kafkaform.audit.chain import check_bodies
-from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import PlanRefused, StorageError
 from kafkaform.plan.codec import decode, read_recorded_plan
 from kafkaform.provider.registry import Registry
@@ -62,21 +61,6 @@ class Past:
         return [n for n, record in enumerate(self.log) if record["kind"] == kind][which]
 
 
-class _NoWait(SystemClock):
-    """The time goes on as soon as somebody waits for it."""
-
-    passed = 0.0
-
-    def sleep(self, seconds: float) -> None:
-        _NoWait.passed += seconds
-
-    def now(self) -> float:
-        return super().now() + self.passed
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.passed
-
-
 @pytest.fixture(scope="module")
 def pasts() -> list[tuple[Past, dict[str, bytes]]]:
     """One past and its files, once it is made."""
@@ -86,8 +70,6 @@ def pasts() -> list[tuple[Past, dict[str, bytes]]]:
 @pytest.fixture
 def past(here: Here, pasts: list[tuple[Past, dict[str, bytes]]]) -> Past:
     """A log with every kind of record but a mended fork, with a move and its throttle under way."""
-    for place in ("kafkaform.workflow.workspace", "kafkaform.cli.commands.state"):
-        here.monkeypatch.setattr(f"{place}.SystemClock", _NoWait)
     if not pasts:
         pasts.append((_live(here, cluster_of()), here.files()))
     [(found, files)] = pasts
