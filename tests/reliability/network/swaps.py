@@ -58,7 +58,7 @@ KEYS = {
 }
 """Kind -> what `scenes.wanted` says of it."""
 ERROR = 1
-LIFE = 12
+LIFE = 6
 """Rounds of a lane: every command reads the whole log."""
 WRITES = frozenset(
     {
