@@ -27,7 +27,7 @@ def test_a_live_cluster_becomes_configuration(folder: Folder) -> None:
     before = {name: folder.config(name) for name in folder.topics()}
     said = folder.done("import", "--all", "--match", f"{folder.prefix}*", "--out", OUT)
     assert "3 objects to import" in said.text
-    assert "may see; there may be more" in said.text
+    assert "can see; there can be more" in said.text
     text = (folder.path / OUT).read_text()
     assert text.count("for_each") == 2
     folder.done("fmt", "--check")

@@ -336,7 +336,7 @@ def test_what_is_hidden_is_said(tmp_path: Path) -> None:
     )
     stock = where.stock()
     assert stock.found == ()
-    assert any("User:bob may see" in gap for gap in stock.gaps)
+    assert any("User:bob can see" in gap for gap in stock.gaps)
     assert any("are listed but cannot be read: seen" in gap for gap in stock.gaps)
 
 
