@@ -144,7 +144,7 @@ def remember_line(line: str) -> None:
 def render_greeting(kept: ShellContext, cluster_id: str, principal: str | None) -> str:
     """The first line of the shell."""
     who = f" as {principal}" if principal else ""
-    may = "alter can make changes" if kept.writes else "it only reads without --allow-apply"
+    may = "alter can make changes" if kept.writes else "changes need --allow-apply"
     return f"Connected to cluster {cluster_id}{who}; {may}. `help` lists the commands."
 
 

@@ -103,9 +103,7 @@ class Alteration(Struct, frozen=True):
     needs: tuple[tuple[str, str], ...] = ()
     """Type and key of the objects that must exist."""
     refuse: Callable[[Mapping[Identity, Reading]], None] = lambda _: None
-    """Gets the readings of `needs`. Raises UsageError if one of them makes the alteration
-    impossible.
-    """
+    """Gets the readings of `needs`. Raises UsageError if one of them makes this impossible."""
 
 
 class Command(Struct, frozen=True):

@@ -56,6 +56,10 @@ class MemoryProvider(Struct, frozen=True):
     def data(self) -> Mapping[str, ObjectSchema]:
         return self.cluster.provider.data
 
+    @property
+    def commands(self) -> Mapping[str, str]:
+        return self.cluster.provider.commands
+
     def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
         return self.cluster.provider.check(config)
 

@@ -251,7 +251,7 @@ def test_configs_are_asked_for_by_name(bare: Bare) -> None:
     assert said.code == 1 and "retention.ms  = 604800000" in said.out
     assert "no config retension.ms" in said.text and 'Did you mean "retention.ms"?' in said.text
     topic = bare.fails(1, "describe", "configs", f"{bare.folder.prefix}a")
-    assert f"is named with a flag: --entity-name {bare.folder.prefix}a" in topic
+    assert f"are named with a flag: --entity-name {bare.folder.prefix}a" in topic
     assert "CONFIGS FOR" not in topic
 
 
@@ -351,7 +351,7 @@ def test_a_broker_that_is_not_there(bare: Bare, name: str) -> None:
         ("configs --entity-name=", "--entity-type brokers"),
         ("configs --entity-name=a --name=b", "--name selects among all topics"),
         ("configs --entity-type=brokers --entity-default --name=1", "--name selects among all"),
-        ("configs --entity-type=brokers --entity-default --entity-name=1", "in the place of"),
+        ("configs --entity-type=brokers --entity-default --entity-name=1", "exclude each other"),
         ("topics a --bootstrap-server=", "is not HOST:PORT"),
         ("topic", "No such command"),
     ],

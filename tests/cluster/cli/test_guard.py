@@ -352,7 +352,7 @@ def test_explain_says_what_it_does_not_know(acls: Acls) -> None:
         (("--operation", "Read"), "exactly one resource"),
         (("--topic", "a", "--group", "b"), "exactly one resource"),
         (("--topic", "a", "--operation", "Raed"), 'Did you mean "Read"'),
-        (("--cluster", "--operation", "Read"), "never asked of a Cluster"),
+        (("--cluster", "--operation", "Read"), "does not exist for resources of type Cluster"),
         (("--topic", "a", "--principal", "app"), "Write User:app."),
         (("--topic", "a", "--principal", ""), "Write User:NAME."),
         (("--topic", "a", "--principal", "User:"), "is no principal"),

@@ -333,6 +333,6 @@ def test_it_survives_a_restart(own_broker: sandbox.SandboxOptions, tmp_path: Pat
     sandbox.down(own_broker.name, keep_data=True)
     assert sandbox.up(own_broker, count_brokers).bootstrap == box.bootstrap
     terminal.type("describe cluster\n")
-    terminal.wait_for("a provider block may\nkafkaform> ")
+    terminal.wait_for("declare it in the provider block\nkafkaform> ")
     terminal.type("\x04")
     assert terminal.end() == 0

@@ -176,3 +176,16 @@ def test_what_is_no_provider_is_refused(
     error = refusal(Registry([point(name, f"{module}:{attribute}")]), name)
     assert complaint in error.message
     assert "acme-pack" in error.advice
+
+
+def test_commands_come_from_built_in_providers_that_have_some(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A provider without the optional part adds nothing, and no other package is loaded for it."""
+    providers = importlib.import_module(module)
+    monkeypatch.setattr(providers, "PROVIDER", providers.GOOD, raising=False)
+    monkeypatch.setattr(registry_module, "BUILT_IN", {**BUILT_IN, "good": module})
+    registry = Registry([point("broken", "no_such_module:PROVIDER")])
+    (kafka,) = registry.load_commands("describe")
+    assert "topics" in {command.name for command in kafka.commands}
+    assert registry.load_commands("no such group") == ()

@@ -1,0 +1,71 @@
+"""Commands that providers add to `describe`, `explain` and `alter`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+
+from kafkaform.cli.command_tree import get_commands
+from kafkaform.cli.offers import commands as offers
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.commands import (
+    Answer,
+    Command,
+    CommandGroup,
+    Operand,
+    Option,
+    Question,
+)
+from kafkaform.provider.registry import Registry
+
+
+def ask_boxes(
+    names: Annotated[list[str] | None, Operand("BOX", lambda *_: ["red "])] = None,
+    size: Annotated[int, Option("--size", "How large.", "METRES", lambda *_: ["1 "])] = 1,
+    full: Annotated[bool | None, Option("--full/--empty", "Only these.")] = None,
+) -> Question:
+    """Show boxes."""
+    return Question(
+        lambda _: Answer(FrozenMap(names=names, size=size, full=full)), lambda _: iter(())
+    )
+
+
+BOXES = CommandGroup("Show things.", (Command("boxes", ask_boxes),))
+
+
+def test_annotations_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function gets what was typed, each word once; its docstring is the help."""
+    monkeypatch.setattr(Registry, "load_commands", lambda *_: (BOXES,))
+    made: list[object] = []
+
+    def run(make: object) -> object:
+        def command(**given: object) -> None:
+            made.append(make(**given))
+
+        command.__signature__ = make.__signature__
+        return command
+
+    app = offers.make_app("describe", run)
+    with pytest.raises(SystemExit) as end:
+        app(["a", "b", "--size", "3", "--empty"], prog_name="describe")
+    assert end.value.code == 0
+    (question,) = made
+    assert isinstance(question, Question)
+    document = question.read(None).document
+    assert document == FrozenMap(names=["a", "b"], size=3, full=False)
+    completions = offers.find_completions("describe", "boxes")
+    assert {flag: list(each([], tuple)) for flag, each in completions.items()} == {
+        "": ["red "],
+        "--size": ["1 "],
+    }
+
+
+@pytest.mark.parametrize("group", ["describe", "explain", "alter"])
+def test_all_commands_of_built_in_providers_have_help(group: str) -> None:
+    """A command without a docstring, or with a parameter that nobody can type, is found here."""
+    commands = get_commands().commands[group].commands
+    assert commands
+    for name, command in commands.items():
+        assert command.help, name
+        offers.find_completions(group, name)
