@@ -12,6 +12,8 @@ Attack = tuple[Files, str]
 
 PROVIDER = 'provider "kafka" {\n  bootstrap_servers = ["a:9092"]\n}\n'
 STEPS, LARGE, DEEP = "too many steps", "is too large", "Nested too deeply"
+LIMIT = "() exceeds a limit"
+"""What a call of a function says."""
 MANY = 10_000
 MEGABYTE = "a" * 1_000_000
 
@@ -133,12 +135,12 @@ NESTING: Mapping[str, Attack] = {
 
 _SHARED = {
     "jsonencode(@)": "characters",
-    "yamlencode(@)": LARGE,
-    'format("%v", @)': LARGE,
+    "yamlencode(@)": LIMIT,
+    'format("%v", @)': LIMIT,
     "toset(@)": STEPS,
     "tomap({ a = @ })": STEPS,
     "distinct(@)": STEPS,
-    "flatten(@)": LARGE,
+    "flatten(@)": LIMIT,
     "setproduct(@, @)": STEPS,
     "setunion(@, @)": STEPS,
     "matchkeys(@, @, @)": STEPS,
@@ -203,7 +205,7 @@ COUNTING: Mapping[str, Attack] = {
     "count": (main(PROVIDER + topic("count = 1e9\nname = 1")), LARGE),
     "for_each": (
         main(topic('for_each = toset([for i in range(1000000) : "${i}"])\nname = each.key')),
-        LARGE,
+        LIMIT,
     ),
     "cubes": (local(_CUBE), STEPS),
     "empty collections": (

@@ -186,7 +186,7 @@ PLACES: Mapping[str, tuple[Files, Callable[[Path], None], str]] = {
         local('[for i in range(20) : filemd5("f${i}")]')
         | {f"f{n}": b"a" * 8_000_000 for n in range(10)},
         lambda f: None,
-        "is too large",
+        "exceeds a limit",
     ),
     "deep trees with links that lead back": (
         local('length(fileset(".", "**/*.kf.hcl"))'),
