@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...plan.model import Mode, Options
+from ...plan.model import Options
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
 from ...workflow.plan_files import load_plan, load_plan_document
@@ -17,25 +17,18 @@ from ...workflow.planning import check_fail_on
 from ...workflow.stores import parse_duration
 from ...workflow.workspace import open_workspace
 from ..options.flags import (
-    AcceptOpenAccess,
-    AcceptUnprovenAccess,
-    Adopt,
     AutoApprove,
-    Exclude,
     FailOn,
     Input,
     Json,
     LockTimeout,
-    MaxDataLoss,
-    MaxDeletes,
     NoColor,
     Quiet,
     StateFile,
-    Target,
     Var,
     VarFile,
-    list_waivers,
 )
+from ..options.plan_flags import chooses_objects
 from ..terminal.console import Console
 from ..terminal.run_command import accept, advise, show_run
 from ..terminal.screen import open_screen
@@ -61,20 +54,15 @@ Untrusted = Annotated[bool, typer.Option("--untrusted", hidden=True)]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brokers to show it.")]
 
 
+@chooses_objects
 def apply_command(
+    options: Options,
     plan_file: PlanFile = None,
     expect: Expect = None,
     reviewed: Reviewed = None,
     auto_approve: AutoApprove = False,
     no_wait: NoWait = False,
     concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
-    target: Target = [],
-    exclude: Exclude = [],
-    adopt: Adopt = [],
-    max_deletes: MaxDeletes = None,
-    max_data_loss: MaxDataLoss = None,
-    accept_open_access: AcceptOpenAccess = False,
-    accept_unproven_access: AcceptUnprovenAccess = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -93,9 +81,6 @@ def apply_command(
     # A hidden flag, so that a pipeline which swaps `plan` for `apply` gets the reason.
     if untrusted:
         raise apply_error()
-    waivers = list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access)
-    chosen = tuple(target), tuple(exclude), tuple(adopt)
-    options = Options(Mode.NORMAL, *chosen, max_deletes, waivers, max_data_loss)
     if plan_file is not None and options != Options():
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from ...plan.model import Mode, Options, Plan
 from ...workflow.configuration.untrusted import dry_run_error
@@ -14,42 +14,19 @@ from ...workflow.plan_files import save_file, save_plan
 from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
-from ..options.flags import (
-    AcceptOpenAccess,
-    AcceptUnprovenAccess,
-    Adopt,
-    Exclude,
-    FailOn,
-    Input,
-    Json,
-    MaxDataLoss,
-    MaxDeletes,
-    NoColor,
-    Quiet,
-    StateFile,
-    Target,
-    Untrusted,
-    Var,
-    VarFile,
-    list_waivers,
-)
+from ..options.flags import FailOn, Input, Json, NoColor, Quiet, StateFile, Untrusted, Var, VarFile
+from ..options.plan_flags import PlanFiles, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
-
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Save the plan to this file.")
-]
-Comment = Annotated[
-    Path | None,
-    typer.Option("--comment", metavar="FILE", help="Write a Markdown review comment to this file."),
-]
 
 NEXT = "Next: `kafkaform apply` plans again and asks; with --expect APPROVAL it applies only this."
 
 
+@chooses_objects
+@writes_files
 def plan(
-    out: Out = None,
-    comment: Comment = None,
+    files: PlanFiles,
+    options: Options,
     destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")] = False,
     detailed_exitcode: Annotated[
         bool,
@@ -61,13 +38,6 @@ def plan(
         bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
     ] = False,
     concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
-    target: Target = [],
-    exclude: Exclude = [],
-    adopt: Adopt = [],
-    max_deletes: MaxDeletes = None,
-    max_data_loss: MaxDataLoss = None,
-    accept_open_access: AcceptOpenAccess = False,
-    accept_unproven_access: AcceptUnprovenAccess = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -83,11 +53,7 @@ def plan(
     Changes neither the cluster nor the state.
     """
     console = Console.make_standard(no_color=no_color, interactive=input)
-    mode = Mode.DESTROY if destroy else Mode.NORMAL
-    accept = list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access)
-    options = Options(
-        mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes, accept, max_data_loss
-    )
+    options = replace(options, mode=Mode.DESTROY if destroy else Mode.NORMAL)
     conditions = check_fail_on(fail_on)
     if untrusted and validate:
         raise dry_run_error()
@@ -97,7 +63,7 @@ def plan(
         )
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
         # The errors come last: a blocked plan is shown, saved and commented on all the same.
-        _save_plan(shown, made, out, comment)
+        _save_plan(shown, made, files)
         refuse_if_blocked(made, conditions)
         if (unmet := find_unmet(made)) is not None:
             raise unmet
@@ -106,8 +72,9 @@ def plan(
         raise typer.Exit(2)
 
 
-def _save_plan(shown: Screen, made: Plan, out: Path | None, comment: Path | None) -> None:
-    """Save the plan and its review comment where flags say, and name the next command."""
+def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
+    """Write the plan to the files that flags name, and name the next command."""
+    out, comment = files.out, files.comment
     if out is not None:
         save_plan(made, out)
     if comment is not None:

@@ -1,0 +1,72 @@
+"""Flags of the commands that make a plan: what is planned, and the files that it is written to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+
+from ...plan.model import Options
+from .flag_groups import take_flags
+from .flags import (
+    AcceptOpenAccess,
+    AcceptUnprovenAccess,
+    Adopt,
+    Exclude,
+    MaxDataLoss,
+    MaxDeletes,
+    Target,
+    list_waivers,
+)
+
+
+class PlanFiles(Struct, frozen=True):
+    """The files that a plan is written to; None for those that nobody asked for."""
+
+    out: Path | None
+    """The saved plan."""
+    comment: Path | None
+    """The review comment in Markdown."""
+
+
+def make_options(
+    target: Target = [],
+    exclude: Exclude = [],
+    adopt: Adopt = [],
+    max_deletes: MaxDeletes = None,
+    max_data_loss: MaxDataLoss = None,
+    accept_open_access: AcceptOpenAccess = False,
+    accept_unproven_access: AcceptUnprovenAccess = False,
+) -> Options:
+    """What is planned; the command chooses the mode."""
+    return Options(
+        target=tuple(target),
+        exclude=tuple(exclude),
+        adopt=tuple(adopt),
+        max_deletes=max_deletes,
+        accept=list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access),
+        max_data_loss=max_data_loss,
+    )
+
+
+def make_plan_files(
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Save the plan to this file.")
+    ] = None,
+    comment: Annotated[
+        Path | None,
+        typer.Option(
+            "--comment", metavar="FILE", help="Write a Markdown review comment to this file."
+        ),
+    ] = None,
+) -> PlanFiles:
+    """The files that the plan is written to."""
+    return PlanFiles(out, comment)
+
+
+chooses_objects = take_flags("options", make_options)
+"""Gives a command the flags of `make_options`, and its `options` parameter."""
+writes_files = take_flags("files", make_plan_files, first=True)
+"""Gives a command the flags of `make_plan_files`, and its `files` parameter."""
