@@ -33,6 +33,11 @@ class Words(Struct, frozen=True):
     """How an object is while the setting exists: "still … by run R"."""
 
     @property
+    def system_field(self) -> str:
+        """`system` as the name of an attribute: `message_store`."""
+        return self.system.replace(" ", "_")
+
+    @property
     def check_address(self) -> str:
         """The advice for a user who reached another system than expected."""
         return f"Check {self.address or 'the provider block'}."

@@ -15,6 +15,7 @@ from ..core.text.cell_width import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import OutputChange, Plan, Removal, Unmanaged
 from .diagnostics import render_diagnostics
+from .findings import render_findings
 from .jsonplan import choose_output_action
 from .lines import Line, render_brief, render_change, render_changed_names, render_impact
 from .style import Paint
@@ -231,6 +232,7 @@ def _render_short(change: Change, paint: Paint, with_instance: bool) -> str:
     if change.impact is not None:
         parts.append(f"! {render_impact(change)}")
     parts += [f"! {risk.kind.label}: {inline(risk.text)}" for risk in change.risks]
+    parts += [f"! {text}" for text, _ in render_findings(change)]
     parts += [f"! {inline(note)}" for note in change.notes]
     return f"  {paint(change.action.value, change.action.symbol)} " + "  ".join(parts)
 

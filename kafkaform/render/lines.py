@@ -14,6 +14,7 @@ from ..core.text.cell_width import cell_width
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .evidence import render_evidence
+from .findings import render_findings
 from .parts import Piece, are_long, compare_parts
 from .text import (
     ARROW,
@@ -81,6 +82,8 @@ def render_change(
         yield Line(1, "!", render_impact(change), "delete")
     for risk in change.risks:
         yield Line(1, "!", f"{risk.kind.label}: {inline(risk.text)}", "delete")
+    if change.findings:
+        yield from (Line(1, "!", text, style) for text, style in render_findings(change))
     yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in change.notes)
     # A blocked update still shows the values that were compared: they explain the block. A blocked
     # create or delete would only list a whole object to which nothing happens.

@@ -14,7 +14,18 @@ from ...workflow.plan_files import save_file, save_plan
 from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
-from ..options.flags import FailOn, Input, Json, NoColor, Quiet, StateFile, Untrusted, Var, VarFile
+from ..options.flags import (
+    FailOn,
+    Input,
+    Json,
+    NoColor,
+    Policy,
+    Quiet,
+    StateFile,
+    Untrusted,
+    Var,
+    VarFile,
+)
 from ..options.plan_flags import PlanFiles, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
@@ -42,6 +53,7 @@ def plan(
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
+    policy: Policy = [],
     untrusted: Untrusted = False,
     json: Json = False,
     no_color: NoColor = False,
@@ -59,7 +71,11 @@ def plan(
         raise dry_run_error()
     with open_screen(console, json=json, quiet=quiet, detail=not concise, sends=False) as shown:
         workspace = open_workspace(
-            variables=var, variable_files=var_file, state=state, untrusted=untrusted
+            variables=var,
+            variable_files=var_file,
+            state=state,
+            untrusted=untrusted,
+            policies=policy,
         )
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
         # The errors come last: a blocked plan is shown, saved and commented on all the same.
