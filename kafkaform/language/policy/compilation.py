@@ -39,7 +39,7 @@ from .blocks import (
 FIELDS = (
     *("address", "type", "module", "name", "key", "instance", "scope_id", "action"),
     *("before", "after", "paths", "risks", "risk_kinds", "losses", "impact", "notes"),
-    *("owner", "labels"),
+    *("owner", "labels", "facts"),
 )
 """What expressions find behind `change.`"""
 FILE_FUNCTIONS = frozenset((*NAMES["files"].split(), "templatefile"))

@@ -194,6 +194,7 @@ def describe_change(
         "notes": change.notes,
         "owner": change.owner,
         "labels": change.labels,
+        "facts": facts.values,
     }
     fields = {field: lift_value(value) for field, value in plain.items()}
     fields["before"] = _lift_object(change.before, hidden)
