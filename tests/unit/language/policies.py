@@ -50,9 +50,7 @@ def compiled(text: str) -> tuple[Policy, ...]:
 
 def faults_of(text: str) -> list[str]:
     """Summary, detail and advice of each fault."""
-    return [
-        " ".join(filter(None, (f.summary, f.detail, f.advice))) for f in attempt(text)[1]
-    ]
+    return [" ".join(filter(None, (f.summary, f.detail, f.advice))) for f in attempt(text)[1]]
 
 
 def find(text: str, today: date = TODAY, **change: Any) -> list[Finding]:
