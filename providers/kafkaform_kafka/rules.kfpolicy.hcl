@@ -9,7 +9,7 @@ policy "min_replication_factor" {
     change.action == "create" || contains(change.paths[*].path, "replication_factor")
   )
   condition = try(change.after.replication_factor >= setting.min_replication_factor, false)
-  message   = "the replication factor of ${change.key} would be ${try("${change.after.replication_factor}", "unknown")}, and must be at least ${setting.min_replication_factor}"
+  message   = "the replication factor of ${change.key} would be ${coalesce(tostring(change.after.replication_factor), "unknown")}, and must be at least ${setting.min_replication_factor}"
 }
 
 policy "min_in_sync_replicas" {
@@ -64,7 +64,7 @@ policy "max_partitions" {
     change.action == "create" || contains(change.paths[*].path, "partitions")
   )
   condition = try(change.after.partitions <= setting.max_partitions, false)
-  message   = "${change.key} would have ${try("${change.after.partitions}", "an unknown number of")} partitions, and at most ${setting.max_partitions} are allowed"
+  message   = "${change.key} would have ${coalesce(tostring(change.after.partitions), "an unknown number of")} partitions, and at most ${setting.max_partitions} are allowed"
 }
 
 policy "topic_names" {
