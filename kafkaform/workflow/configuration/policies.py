@@ -101,8 +101,8 @@ def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
                 "Name a folder outside of the checkout with --policy.",
             )
     try:
-        root = find_root(folder.absolute())
-        files = read_folder(root, folder.absolute(), is_wanted=lambda name: name.endswith(ENDING))
+        place = folder.resolve()
+        files = read_folder(find_root(place), place, is_wanted=lambda name: name.endswith(ENDING))
     except OSError as error:
         why = error.strerror or str(error)
         raise UsageError(
