@@ -160,7 +160,7 @@ def plan_workspace(
         header,
     )
     if space.policies is not NO_POLICIES:
-        judge = make_judge(space.policies, space.words, space.clock)
+        judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
         plan = judge_plan(plan, judge, space.policies.folders)
     return add_removals(plan, space, sessions, found)
 
@@ -231,7 +231,9 @@ def refuse_new_breaches(plan: Plan, space: Workspace) -> None:
     the policies forbid now.
     """
     refuse_other_policies(plan, space.policies)
-    judge = make_judge(space.policies, space.words, space.clock)
+    if space.policies is NO_POLICIES:
+        return
+    judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
     broken = list_new_breaches(plan, judge_plan(plan, judge, plan.policies))
     if broken:
         raise Blocked(

@@ -24,7 +24,7 @@ from ...language.policy.blocks import select_policy_blocks
 from ...language.policy.compilation import Policy, compile_policies
 from ...language.policy.judgement import find_findings
 from ...language.values.conversion import lift_value
-from ...language.values.limits import Budget
+from ...language.values.limits import LIMITS, Budget
 from ...language.values.value import NULL, SENSITIVE, Marked, ObjectVal, TupleVal, Val
 from ...plan.model import Plan, PolicyFolders
 from ...plan.policies import Judge
@@ -38,6 +38,9 @@ VARIABLE = "KAFKAFORM_POLICY"
 ENDING = ".kfpolicy.hcl"
 """Of the files of policies. A configuration never reads such files, so that policies can be in any
 repository."""
+
+STEPS_PER_CHANGE = 200
+"""Steps in addition to those that a configuration has, so that large plans can be judged."""
 
 
 class Policies(Struct, frozen=True):
@@ -145,12 +148,14 @@ def refuse_other_policies(plan: Plan, policies: Policies) -> None:
 # ── what policies see ───────────────────────────────────────────────────────────────────
 
 
-def make_judge(policies: Policies, words: Vocabulary, clock: Clock) -> Judge:
-    """What finds the policies that a change breaks. words: of the plan's providers."""
+def make_judge(policies: Policies, words: Vocabulary, clock: Clock, changes: int) -> Judge:
+    """What finds the policies that a change breaks. words: of the plan's providers; changes: how
+    many it will be asked about."""
     today = datetime.fromtimestamp(clock.now(), UTC).date()
+    steps = LIMITS.steps + STEPS_PER_CHANGE * changes
     # Budgets of their own: policies of a pull request cannot use up the steps of those outside.
     judges = [
-        partial(find_findings, group, today=today, budget=Budget())
+        partial(find_findings, group, today=today, budget=Budget(steps))
         for group in (policies.outside, policies.own)
         if group
     ]
