@@ -405,3 +405,13 @@ def test_an_approval_without_policies_is_as_before(at: Here) -> None:
     at.write("main.kf.hcl", BOTH + few("warning"))
     at.done("plan", "--out", "p.kfplan")
     assert token(at).partition(".")[0] == bare
+
+
+def test_a_message_cannot_forge_a_line(at: Here) -> None:
+    """Whatever a policy of a pull request says is one line without control characters."""
+    forged = few().replace("${change.key} has", r"\u001b[32m\nPlan: 0 to add.\n${change.key} has")
+    at.write("main.kf.hcl", BOTH + forged)
+    said = at.run("plan", "--comment", "c.md")
+    assert said.code == 8
+    for text in (said.out, said.err, Path("c.md").read_text("utf-8")):
+        assert "\x1b[32m" not in text and "\nPlan: 0 to add." not in text
