@@ -141,7 +141,7 @@ def open_workspace(
             raise ConfigurationError("the configuration has faults", diagnostics=faults)
         if policies or built.policies or environment.get(VARIABLE):
             outside = choose_folders(policies, environment)
-            judging = load_policies(configuration, built.policies, outside)
+            judging = load_policies(configuration, built, outside)
     registry = configuration.registry
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
     if not desired.settles:

@@ -22,7 +22,7 @@ def list_used_names(tree: Tree) -> frozenset[str]:
 
 
 def _block_names(block: Block) -> Iterator[str]:
-    if block.type in ("provider", "resource", "data", "policy_set"):
+    if block.type in ("provider", "resource", "data"):
         yield from (label.text for label in block.labels[:1])
     elif block.type == "check":
         for inner in block.list_blocks("data"):

@@ -151,14 +151,17 @@ class Configuration(PartialRepr, frozen=True):
         found, policies = built.desired, built.policies
         unfit = (*find_unmet_demands(self.tree), *found.diagnostics)
         if blocks := built.run.graph.modules[()].found.policies:
-            policies, faults = compile_policies(blocks, *self.describe_rules())
+            policies, faults = compile_policies(blocks, *self.describe_rules(built))
             unfit = (*unfit, *faults)
         return replace(built, desired=replace(found, diagnostics=unfit), policies=policies)
 
-    def describe_rules(self) -> tuple[RuleSets, frozenset[str]]:
+    def describe_rules(self, built: Built) -> tuple[RuleSets, frozenset[str]]:
         """What reads the rules of each provider, and what its users call a system."""
-        used = list_used_names(self.tree) & set(self.registry.names)
-        known = {name: self.registry.load(name) for name in (*self.registry.built_in, *used)}
+        blocks, registry = built.run.graph.modules[()].found.providers.values(), self.registry
+        others = {block.name for block in blocks}.difference(registry.built_in)
+        # Finding the names of other packages takes longer than everything else here.
+        names = (*registry.built_in, *(others.intersection(registry.names) if others else ()))
+        known = {name: registry.load(name) for name in names}
         sets = {name: one.read_rules for name, one in known.items() if hasattr(one, "read_rules")}
         return sets, frozenset(one.words.system_field for one in known.values())
 

@@ -20,6 +20,7 @@ from ...core.finding import Finding
 from ...core.resource import Facts
 from ...core.value import FrozenMap, Value
 from ...core.words import NEUTRAL, Vocabulary, Words
+from ...language.desired import Built
 from ...language.policy.blocks import select_policy_blocks
 from ...language.policy.compilation import Policy, compile_policies
 from ...language.policy.judgement import find_findings
@@ -67,13 +68,11 @@ def choose_folders(given: Sequence[Path | str], environment: Mapping[str, str]) 
     return tuple(map(Path, named))
 
 
-def load_policies(
-    configuration: Configuration, own: tuple[Policy, ...], folders: Sequence[Path]
-) -> Policies:
+def load_policies(configuration: Configuration, built: Built, folders: Sequence[Path]) -> Policies:
     """The policies of these folders, beside those of the configuration.
 
-    Raises UsageError for a folder that cannot be used, and ConfigurationError with all faults of
-    its files.
+    built: the evaluated configuration. Raises UsageError for a folder that cannot be used, and
+    ConfigurationError with all faults of its files.
     """
     checkout = configuration.root if configuration.inputs.untrusted else None
     contents = {folder: _read_files(folder, checkout) for folder in folders}
@@ -84,13 +83,13 @@ def load_policies(
             files.append(file)
             faults += wrong
     blocks, wrong = select_policy_blocks(files)
-    sets, systems = configuration.describe_rules()
+    sets, systems = configuration.describe_rules(built)
     outside, more = compile_policies(blocks, sets, systems)
     faults += (*wrong, *more)
     if has_errors(faults):
         raise ConfigurationError("the policies have faults", diagnostics=tuple(faults))
     named = PolicyFolders(tuple(map(str, folders)), _digest_files(contents.values()))
-    return Policies(own, outside, named, systems)
+    return Policies(built.policies, outside, named, systems)
 
 
 def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
@@ -105,7 +104,7 @@ def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
             )
     try:
         place = folder.resolve()
-        files = read_folder(find_root(place), place, is_wanted=lambda name: name.endswith(ENDING))
+        files = read_folder(find_root(place), place, is_wanted=_is_policy_file)
     except OSError as error:
         why = error.strerror or str(error)
         raise UsageError(
@@ -119,6 +118,11 @@ def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
             "Check the path. Files in folders below it are not read.",
         )
     return files
+
+
+def _is_policy_file(name: str) -> bool:
+    # Editors keep copies of a file beside it under a name with a leading dot.
+    return name.endswith(ENDING) and name[0] != "."
 
 
 def _digest_files(contents: Collection[Mapping[str, bytes]]) -> str:

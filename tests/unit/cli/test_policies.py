@@ -264,6 +264,7 @@ def test_a_folder_that_cannot_be_used(at: Here, command: str) -> None:
     at.write("main.kf.hcl", BOTH)
     assert "../nowhere cannot be read" in at.fails(command, "--policy", "../nowhere")
     at.write("../empty/rules.kf.hcl", few())
+    at.write("../empty/.all.kfpolicy.hcl", few())
     said = at.fails(command, "--policy", "../empty")
     assert "../empty contains no file *.kfpolicy.hcl" in said
 
