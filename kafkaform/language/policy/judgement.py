@@ -20,6 +20,8 @@ from ..values.value import ObjectVal, unmark
 from .blocks import Waiver
 from .compilation import Policy
 
+MESSAGE_LIMIT = 1_000
+"""Characters of a message; the rest is left out."""
 HIDDEN = "The message is hidden because it contains a sensitive value."
 
 
@@ -62,7 +64,7 @@ def _judge_change(policy: Policy, roots: Mapping[str, Namespace], budget: Budget
         if _is_true(policy.condition, env, place):
             return None
         text, marks = render_piece(policy.message(env), place)
-        return HIDDEN if marks else text
+        return HIDDEN if marks else _shorten(text)
     except EvalError as fault:
         detail = f" {fault.detail}" if fault.detail else ""
         return f"it cannot be evaluated ({fault.place.range}): {fault.summary}.{detail}"
@@ -70,6 +72,11 @@ def _judge_change(policy: Policy, roots: Mapping[str, Namespace], budget: Budget
         return f"it cannot be evaluated: {error} is not known yet."
     except Poisoned:
         return "it cannot be evaluated: the policies take too many steps."
+
+
+def _shorten(text: str) -> str:
+    # A plan has a message for each change, so long ones could fill the memory of a review.
+    return text if len(text) <= MESSAGE_LIMIT else f"{text[:MESSAGE_LIMIT]}…"
 
 
 def _is_true(code: Code, env: Env, place: Expression) -> bool:

@@ -111,6 +111,13 @@ def test_no_message_shows_a_sensitive_value() -> None:
     assert finding.message == HIDDEN
 
 
+def test_a_long_message_is_cut() -> None:
+    """A plan has one for each change, so they cannot fill the memory."""
+    many = 'policy "p" {\n  condition = false\n  message = join("", range(1000))\n}\n'
+    (finding,) = find(many)
+    assert finding.message.endswith("…") and len(finding.message) == 1001
+
+
 def test_a_secret_can_be_looked_for_and_not_read() -> None:
     """A reference is not null, and no text can be made of it."""
     after = FrozenMap(password=SecretRef("env", "P"))
