@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
-from ..syntax.nodes import Attr, Attribute, Expression, Root, Tuple
+from ..syntax.nodes import Attr, Attribute, Block, Expression, Root, Tuple
 from .declare.declarations import Declarations
 from .values.faults import make_error, suggest_near
 
@@ -84,8 +84,36 @@ def list_block_places(found: Declarations) -> dict[str, Range]:
     return {name: block.range for name, block in named.items()}
 
 
+Spots = frozenset[tuple[Range | None, str]]
+"""Place and summary of faults."""
+
+
+def find_mistakes(faults: Iterable[Diagnostic], found: Declarations) -> Spots:
+    """The faults that the configuration has whatever its variables are, such as a misspelt name: no
+    test can expect them, or it would pass for the wrong reason.
+
+    faults: those that `validate` finds. A rule that is not met by default values is no mistake.
+    """
+    rules = {one.get_argument("condition") for one in _list_rules(found)}
+    places = {one.range for one in rules if one is not None}
+    places |= {one.block.header_range for one in found.variables.values()}
+    return frozenset((one.range, one.summary) for one in faults if one.range not in places)
+
+
+def _list_rules(found: Declarations) -> Iterator[Block]:
+    for resource in (*found.resources.values(), *found.data.values()):
+        yield from (*resource.preconditions, *resource.postconditions)
+    for output in found.outputs.values():
+        yield from output.preconditions
+    for check in found.checks.values():
+        yield from check.assertions
+
+
 def find_failures(
-    faults: Iterable[Diagnostic], found: Declarations, values: Mapping[str, Attribute]
+    faults: Iterable[Diagnostic],
+    found: Declarations,
+    values: Mapping[str, Attribute],
+    mistakes: Spots,
 ) -> tuple[Failure, ...]:
     """The faults that are failures, each with its block. Other warnings are none, except those of
     `check` blocks, which exist to be noticed.
@@ -100,7 +128,8 @@ def find_failures(
     for fault in faults:
         block = _find_block(fault.range, places)
         if fault.severity is Severity.ERROR or block.startswith("check."):
-            failures.append(Failure(block, fault))
+            mistake = (fault.range, fault.summary) in mistakes
+            failures.append(Failure("" if mistake else block, fault))
     return tuple(failures)
 
 

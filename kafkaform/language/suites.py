@@ -25,7 +25,7 @@ run "adopts_payments" {
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -33,6 +33,7 @@ from msgspec import Struct
 from ..core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ..syntax.nodes import Attribute, Block, Body, Expression, File, Label, Lit, Root, Tuple
 from ..syntax.parse import parse
+from ..syntax.source import Source
 from .declare.blocks import RULE, Header, Shape, find_shape_faults, find_single, render_title
 from .declare.folder import Tree
 from .expectations import Expectation, read_expectations
@@ -121,6 +122,9 @@ def _find_block_faults(block: Block) -> Iterator[Diagnostic]:
         )
         return
     yield from find_shape_faults(block, SHAPES[block.type])
+    alias = block.get_argument("alias") if block.type == "simulate" else None
+    if alias is not None and not (isinstance(alias, Lit) and isinstance(alias.value, str)):
+        yield make_error(alias, "An alias must be a plain string")
 
 
 def _make_empty_fault(parsed: File) -> Diagnostic:
@@ -203,7 +207,7 @@ def _read_mode(node: Expression) -> str | None:
     return word if word in ("normal", "destroy") else None
 
 
-def _read_globs(node: Expression) -> tuple[str, ...] | None:
+def _read_texts(node: Expression) -> tuple[str, ...] | None:
     items = node.items if isinstance(node, Tuple) else ()
     texts = [one.value for one in items if isinstance(one, Lit) and isinstance(one.value, str)]
     return tuple(texts) if texts and len(texts) == len(items) else None
@@ -214,12 +218,13 @@ def _read_limit(node: Expression) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-_GLOBS = '["kafka_topic.*"]'
+_GLOBS, _WAIVERS = '["kafka_topic.*"]', '["open-access"]'
 OPTIONS: Mapping[str, tuple[Callable[[Expression], Any], str, str]] = {
     "mode": (_read_mode, 'is "normal" or "destroy"', ""),
-    "target": (_read_globs, "is a list of addresses or globs", _GLOBS),
-    "exclude": (_read_globs, "is a list of addresses or globs", _GLOBS),
-    "adopt": (_read_globs, "is a list of addresses or globs", _GLOBS),
+    "target": (_read_texts, "is a list of addresses or globs", _GLOBS),
+    "exclude": (_read_texts, "is a list of addresses or globs", _GLOBS),
+    "adopt": (_read_texts, "is a list of addresses or globs", _GLOBS),
+    "accept": (_read_texts, "is a list of the risks that --accept-… flags name", _WAIVERS),
     "max_deletes": (_read_limit, "is a whole number", ""),
     "max_data_loss": (_read_limit, "is a whole number", ""),
 }
@@ -247,27 +252,25 @@ def _read_options(block: Block) -> tuple[Mapping[str, Any], Diagnostics]:
 # ── what the blocks of a file become ────────────────────────────────────────────────────
 
 
-def make_variable_file(suite: Suite, run: SuiteRun | None = None) -> File:
-    """The values that the file and the run give to variables, as a file of values."""
-    values = {**suite.variables, **(run.variables if run is not None else {})}
-    source = next((item.source for item in values.values()), None)
-    if source is None:
-        parsed, _ = parse("", suite.file)
-        return parsed
+def make_variable_file(suite: Suite, values: Mapping[str, Attribute]) -> File:
+    """Values of variables as a file of values."""
+    source = next((item.source for item in values.values()), Source(suite.file, ""))
     return File(source, 0, 0, Body(source, 0, 0, values, ()))
 
 
-def make_given_tree(suite: Suite, blocks: Iterable[Block], instances: Iterable[str]) -> Tree:
+def make_given_tree(
+    blocks: Sequence[Block], values: Mapping[str, Attribute], instances: Iterable[str]
+) -> Tree:
     """A configuration that declares the objects of `given` blocks.
 
-    Their expressions see the variables of the test file. instances: the provider instances of the
-    tested configuration, which the blocks can name.
+    values: the variables that their expressions see; instances: the provider instances that they
+    can name.
     """
     made = [
         Block(one.source, one.start, one.end, "resource", one.labels, one.body) for one in blocks
     ]
     source = made[0].source
-    declared = [_declare_value(item) for item in suite.variables.values()]
+    declared = [_declare_value(item) for item in values.values()]
     providers = [_declare_provider(made[0], name) for name in instances]
     body = Body(source, 0, 0, {}, (*providers, *declared, *made))
     return Tree((File(source, 0, 0, body),), (), {})

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ...core.clock import SystemClock
+from ...core.diagnostics import Diagnostic
 from ...render.stream import Stream, make_version
 from ...render.suites.events import list_run_events, list_suite_events, make_start, make_summary
 from ...render.suites.results import RunResult, SuiteResult, SuiteStart, has_failed
@@ -73,18 +74,19 @@ def test(
 def _show_text(
     console: Console, events: Iterable[SuiteEvent], verbose: bool
 ) -> tuple[SuiteResult, ...]:
-    results: list[SuiteResult] = []
+    results, shown = list[SuiteResult](), set[Diagnostic]()
+    colour, width = console.colour, console.width
     for event in events:
         match event:
             case SuiteStart():
                 console.write(render_start(event))
             case RunResult():
-                console.write(render_run(event, colour=console.colour, width=console.width))
+                console.write(render_run(event, shown, colour=colour, width=width))
                 if verbose and event.plan is not None:
-                    text = render_plan(event.plan, colour=console.colour, width=console.width)
+                    text = render_plan(event.plan, colour=colour, width=width)
                     console.write(f"\n{text.rstrip()}\n\n")
             case SuiteResult():
-                console.write(render_suite(event, colour=console.colour, width=console.width))
+                console.write(render_suite(event, colour=colour, width=width))
                 results.append(event)
     console.write("\n" + render_summary(results, colour=console.colour))
     return tuple(results)

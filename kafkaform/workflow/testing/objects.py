@@ -6,17 +6,17 @@ kind of object can be given, and the provider's own rules and requests make it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ...audit.sinks.memory import MemorySink
 from ...core.diagnostics import Diagnostics, has_errors
 from ...core.errors import Blocked, ConfigurationError, Interrupted, KafkaformError
-from ...language.suites import make_given_tree, make_variable_file
+from ...language.suites import make_given_tree
 from ...plan.model import Options, Plan
 from ...state.backends.memory import MemoryBackend
-from ...syntax.nodes import Block
+from ...syntax.nodes import Attribute, Block
 from ..events import PlanChosen, RunEvent
 from ..operations import apply_changes
 from .stage import Stage, list_blocked
@@ -26,12 +26,13 @@ _EVERYTHING = Options(adopt=("*",))
 _CONTEXT = "while creating the given objects"
 
 
-def create_given(stage: Stage, blocks: Sequence[Block]) -> None:
-    """Create or change live objects. Raises ConfigurationError with every fault."""
+def create_given(stage: Stage, blocks: Sequence[Block], values: Mapping[str, Attribute]) -> None:
+    """Create or change live objects. values: the variables that the blocks see. Raises
+    ConfigurationError with every fault."""
     if not blocks:
         return
-    tree = make_given_tree(stage.suite, blocks, stage.found.providers)
-    configuration = stage.configure(make_variable_file(stage.suite), tree)
+    tree = make_given_tree(blocks, values, stage.subject.found.providers)
+    configuration = stage.configure_tree(tree)
     desired = configuration.evaluate().desired
     if has_errors(desired.diagnostics):
         raise _make_error(desired.diagnostics)

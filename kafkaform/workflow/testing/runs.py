@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from ...language.expectations import Failure, compare_failures, find_failures
 from ...language.suites import SuiteRun, make_variable_file
 from ...plan.model import Mode, Options, Plan
 from ...render.suites.results import RunResult, Status
+from ...syntax.nodes import Attribute
 from ..configuration.evaluation import Configuration
 from ..events import PlanChosen, RunEvent
 from ..operations import apply_changes
@@ -28,6 +30,9 @@ from .stage import Stage, list_blocked
 
 # Long work, such as moving data, has ended then, and no read waits for a write of an earlier run.
 SECONDS_BETWEEN = 3600.0
+
+Values = Mapping[str, Attribute]
+"""What a run gives to variables."""
 
 
 class Attempt(Struct, frozen=True):
@@ -46,20 +51,21 @@ def execute_run(stage: Stage, run: SuiteRun) -> RunResult:
     clock = SystemClock()
     began = clock.monotonic()
     try:
-        create_given(stage, run.given)
-        attempt = _attempt_run(stage, run)
+        values = {**stage.suite.variables, **run.variables}
+        create_given(stage, run.given, values)
+        attempt = _attempt_run(stage, run, values)
     except Interrupted:
         raise
     except KafkaformError as error:
         result = RunResult(stage.suite.file, run.name, Status.ERROR, diagnostics=error.diagnostics)
     else:
-        result = _judge_attempt(stage, run, attempt)
+        result = _judge_attempt(stage, run, values, attempt)
     stage.systems.clock.sleep(SECONDS_BETWEEN)
     return replace(result, seconds=clock.monotonic() - began)
 
 
-def _attempt_run(stage: Stage, run: SuiteRun) -> Attempt:
-    configuration = stage.configure(make_variable_file(stage.suite, run))
+def _attempt_run(stage: Stage, run: SuiteRun, values: Values) -> Attempt:
+    configuration = stage.configure(make_variable_file(stage.suite, values))
     try:
         built = configuration.evaluate()
         if has_errors(built.desired.diagnostics):
@@ -117,11 +123,10 @@ def _evaluate_live(configuration: Configuration, built: Built, space: Workspace)
 # ── the result ──────────────────────────────────────────────────────────────────────────
 
 
-def _judge_attempt(stage: Stage, run: SuiteRun, attempt: Attempt) -> RunResult:
-    values = {**stage.suite.variables, **run.variables}
-    blocked = list_blocked(attempt.plan)
+def _judge_attempt(stage: Stage, run: SuiteRun, values: Values, attempt: Attempt) -> RunResult:
+    blocked, subject = list_blocked(attempt.plan), stage.subject
     failures = (
-        *find_failures(attempt.faults, stage.found, values),
+        *find_failures(attempt.faults, subject.found, values, subject.mistakes),
         *(Failure(_name_block(address), fault) for address, fault in blocked),
     )
     unexpected, missing = compare_failures(failures, run.expected)

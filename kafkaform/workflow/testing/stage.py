@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...audit.sinks.memory import MemorySink
-from ...core.clock import SimulatedClock
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.redaction import KnownSecrets
 from ...core.resource import Desired
-from ...core.value import FrozenMap
 from ...language.declare.declarations import Declarations
 from ...language.declare.folder import Tree
+from ...language.expectations import Spots
 from ...language.suites import Suite
 from ...plan.model import Plan
-from ...provider.registry import Registry
 from ...state.backends.memory import MemoryBackend
 from ...syntax.nodes import File
 from ..configuration.data_answers import DataAnswers
@@ -28,12 +24,20 @@ from .systems import SimulatedSystems
 ACTOR = "kafkaform test"
 
 
-class Stage(Struct, frozen=True):
-    """One test file and its world, which ends with the file."""
+class Subject(Struct, frozen=True):
+    """The configuration that is tested."""
 
     configuration: Configuration
     found: Declarations
-    """What the root of the configuration declares."""
+    """What its root declares."""
+    mistakes: Spots
+    """The faults that it has in every run."""
+
+
+class Stage(Struct, frozen=True):
+    """One test file and its world, which ends with the file."""
+
+    subject: Subject
     suite: Suite
     systems: SimulatedSystems
     known: KnownSecrets
@@ -41,19 +45,20 @@ class Stage(Struct, frozen=True):
     """The state that one run leaves for the next."""
     sink: MemorySink = field(default_factory=MemorySink)
 
-    def configure(self, values: File, tree: Tree | None = None) -> Configuration:
-        """The configuration with these values of variables, connected to the simulated systems.
+    def configure(self, values: File) -> Configuration:
+        """The configuration with these values of variables, connected to the simulated systems."""
+        base = self.subject.configuration
+        inputs = replace(base.inputs, given=(*base.inputs.given, values))
+        return self._connect(replace(base, inputs=inputs))
 
-        tree: other files instead of those of the folder; they get their variables from nowhere
-        else.
-        """
-        base = self.configuration
-        if tree is None:
-            inputs = replace(base.inputs, given=(*base.inputs.given, values))
-        else:
-            inputs = replace(base.inputs, given=(), variables={})
-        asking = DataAnswers(self.systems.connect)
-        return replace(base, tree=tree or base.tree, inputs=inputs, asking=asking, texts={})
+    def configure_tree(self, tree: Tree) -> Configuration:
+        """Another configuration, which gets no values of variables."""
+        base = self.subject.configuration
+        inputs = replace(base.inputs, given=(), variables={})
+        return self._connect(replace(base, tree=tree, inputs=inputs))
+
+    def _connect(self, configuration: Configuration) -> Configuration:
+        return replace(configuration, asking=DataAnswers(self.systems.connect), texts={})
 
     def open_workspace(
         self,
@@ -72,20 +77,6 @@ class Stage(Struct, frozen=True):
         return Workspace(configuration, desired, providers, backend, sink, clock, ACTOR, self.known)
 
 
-def make_stage(
-    configuration: Configuration,
-    found: Declarations,
-    suite: Suite,
-    settings: Mapping[str, FrozenMap],
-    known: KnownSecrets,
-    now: float,
-) -> Stage:
-    """A new world for a test file. now: seconds since the epoch at which its clock begins."""
-    registry: Registry = configuration.registry
-    systems = SimulatedSystems(registry, SimulatedClock(now), settings)
-    return Stage(configuration, found, suite, systems, known)
-
-
 def list_blocked(plan: Plan | None) -> list[tuple[str, Diagnostic]]:
     """The blocked changes for which `plan` would end with an error: the address, and a fault that
     says why."""
@@ -94,7 +85,8 @@ def list_blocked(plan: Plan | None) -> list[tuple[str, Diagnostic]]:
             change.address,
             Diagnostic(
                 Severity.ERROR,
-                f"{change.address} is blocked: {change.blocked.reason}",
+                f"{change.address} is blocked",
+                change.blocked.reason,
                 range=change.range,
                 advice=change.blocked.advice,
             ),

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from ...core.clock import SystemClock
-from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors, suggest
+from ...core.clock import SimulatedClock, SystemClock
+from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
 from ...core.redaction import watched
 from ...language.declare.declarations import Declarations
 from ...language.declare.top_level import declare_blocks
-from ...language.expectations import find_unknown_expectations
+from ...language.expectations import find_mistakes, find_unknown_expectations
 from ...language.suites import Suite, parse_suite
 from ...language.values.faults import make_error, suggest_near
 from ...render.suites.results import RunResult, Status, SuiteResult, SuiteStart
@@ -23,8 +22,8 @@ from ..secrecy import keep_secrets
 from .files import SuiteFile
 from .objects import create_given
 from .runs import execute_run
-from .stage import Stage, make_stage
-from .systems import read_settings
+from .stage import Stage, Subject
+from .systems import SimulatedSystems, read_settings
 
 SuiteEvent = SuiteStart | RunResult | SuiteResult
 
@@ -51,13 +50,15 @@ def run_suites(
         faults = configuration.tree.diagnostics
         raise ConfigurationError("the configuration has faults", diagnostics=faults)
     found, _ = declare_blocks(configuration.tree)
+    faults = configuration.evaluate(offline=True).desired.diagnostics
+    subject = Subject(configuration, found, find_mistakes(faults, found))
     parsed = [_parse_file(file, found) for file in files]
     _refuse_idle_names(parsed, names)
     with keep_secrets(watched()):
         for one in parsed:
             wanted = _select_runs(one.suite, names)
             if wanted or one.faults:
-                yield from _run_suite(configuration, found, one, wanted)
+                yield from _run_suite(subject, one, wanted)
 
 
 def _parse_file(file: SuiteFile, found: Declarations) -> ParsedSuite:
@@ -107,11 +108,11 @@ def _select_runs(suite: Suite, names: Sequence[str]) -> frozenset[str]:
 
 
 def _run_suite(
-    configuration: Configuration, found: Declarations, parsed: ParsedSuite, wanted: frozenset[str]
+    subject: Subject, parsed: ParsedSuite, wanted: frozenset[str]
 ) -> Iterator[SuiteEvent]:
     suite, faults = parsed.suite, parsed.faults
     yield SuiteStart(suite.file)
-    stage, more = _prepare_stage(configuration, found, suite, faults)
+    stage, more = _prepare_stage(subject, suite, faults)
     results: list[RunResult] = []
     if stage is not None:
         for result in _execute_runs(stage, wanted):
@@ -121,18 +122,20 @@ def _run_suite(
 
 
 def _prepare_stage(
-    configuration: Configuration, found: Declarations, suite: Suite, faults: Diagnostics
+    subject: Subject, suite: Suite, faults: Diagnostics
 ) -> tuple[Stage | None, Diagnostics]:
     """The world of a file with its given objects; None and the faults if it cannot be made."""
-    aliases = [name for name in found.providers if "." in name]
-    settings, more = read_settings(suite.systems, configuration.registry, aliases)
+    registry = subject.configuration.registry
+    aliases = [name for name in subject.found.providers if "." in name]
+    settings, more = read_settings(suite.systems, registry, aliases)
     faults = (*faults, *more)
     if has_errors(faults):
         return None, faults
-    now = SystemClock().now()
-    stage = make_stage(configuration, found, suite, settings, watched(), now)
+    # A clock of today, so that dates in the configuration mean what they mean outside of tests.
+    systems = SimulatedSystems(registry, SimulatedClock(SystemClock().now()), settings)
+    stage = Stage(subject, suite, systems, watched())
     try:
-        create_given(stage, suite.given)
+        create_given(stage, suite.given, suite.variables)
     except ConfigurationError as error:
         return None, error.diagnostics
     return stage, ()
@@ -141,7 +144,7 @@ def _prepare_stage(
 def _execute_runs(stage: Stage, wanted: frozenset[str]) -> Iterator[RunResult]:
     """Each run in order. After an apply run that did not pass, the others are skipped: they would
     start from another world than they expect."""
-    failed, told = "", set[Diagnostic]()
+    failed = ""
     for run in stage.suite.runs:
         if run.name not in wanted:
             continue
@@ -152,11 +155,4 @@ def _execute_runs(stage: Stage, wanted: frozenset[str]) -> Iterator[RunResult]:
         result = execute_run(stage, run)
         if run.applies and result.status is not Status.PASS:
             failed = run.name
-        yield replace(result, diagnostics=_drop_repeated(result.diagnostics, told))
-
-
-def _drop_repeated(faults: Diagnostics, told: set[Diagnostic]) -> Diagnostics:
-    """The diagnostics without warnings that an earlier run of the file had as well."""
-    kept = tuple(one for one in faults if one.severity is Severity.ERROR or one not in told)
-    told.update(faults)
-    return kept
+        yield result
