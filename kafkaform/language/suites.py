@@ -109,7 +109,11 @@ def parse_suite(content: bytes, name: str) -> tuple[Suite, Diagnostics]:
     if not runs and not has_errors(faults):
         faults.append(_make_empty_fault(parsed))
     suite = Suite(name, variables, tuple(sound["simulate"]), tuple(sound["given"]), tuple(runs))
-    return suite, tuple(faults)
+    return suite, tuple(sorted(faults, key=_get_offset))
+
+
+def _get_offset(fault: Diagnostic) -> int:
+    return fault.range.start_byte if fault.range is not None else 0
 
 
 def _find_block_faults(block: Block) -> Iterator[Diagnostic]:

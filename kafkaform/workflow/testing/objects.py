@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ...audit.sinks.memory import MemorySink
 from ...core.diagnostics import Diagnostics, has_errors
-from ...core.errors import Blocked, ConfigurationError, Interrupted, KafkaformError
+from ...core.errors import Blocked, ConfigurationError, Ended, Interrupted, KafkaformError
 from ...language.suites import make_given_tree
 from ...plan.model import Options, Plan
 from ...state.backends.memory import MemoryBackend
@@ -47,8 +47,8 @@ def create_given(stage: Stage, blocks: Sequence[Block], values: Mapping[str, Att
         apply_changes(
             space, options=_EVERYTHING, approve=lambda plan: True, wait=False, progress=note
         )
-    except Interrupted:
-        raise
+    except Interrupted as interrupted:
+        raise Ended(interrupted.signal_number) from None
     except Blocked as error:
         told = tuple(fault for _, fault in list_blocked(plans[-1] if plans else None))
         raise _make_error(told or error.diagnostics) from None

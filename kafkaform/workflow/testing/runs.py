@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...core.address import parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostics, Severity, has_errors
-from ...core.errors import Blocked, Interrupted, KafkaformError
+from ...core.errors import Blocked, Ended, Interrupted, KafkaformError
 from ...language.assertions import check_assertions
 from ...language.desired import Built
 from ...language.expectations import Failure, compare_failures, find_failures
@@ -47,15 +47,13 @@ class Attempt(Struct, frozen=True):
 
 
 def execute_run(stage: Stage, run: SuiteRun) -> RunResult:
-    """Carry out a run. Raises Interrupted; any other error is its result."""
+    """Carry out a run. Any error is its result; only a signal ends it (Ended)."""
     clock = SystemClock()
     began = clock.monotonic()
     try:
         values = {**stage.suite.variables, **run.variables}
         create_given(stage, run.given, values)
         attempt = _attempt_run(stage, run, values)
-    except Interrupted:
-        raise
     except KafkaformError as error:
         result = RunResult(stage.suite.file, run.name, Status.ERROR, diagnostics=error.diagnostics)
     else:
@@ -98,8 +96,9 @@ def _carry_out(space: Workspace, run: SuiteRun) -> tuple[Plan | None, KafkaformE
             apply_changes(space, options=options, approve=lambda plan: True, progress=note)
         else:
             plan_changes(space, options, progress=note)
-    except Interrupted:
-        raise
+    except Interrupted as interrupted:
+        # What an apply says of a real system would be wrong here.
+        raise Ended(interrupted.signal_number) from None
     except KafkaformError as fault:
         error = fault
     return made[-1] if made else None, error
