@@ -18,7 +18,7 @@ class Expectation(Struct, frozen=True):
     """One element of `expect_failures`."""
 
     block: str
-    """The block that has to fail: `var.partitions`, `kafka_topic.orders`."""
+    """The block that has to fail: `var.size`, `kafka_topic.orders`."""
     node: Expression
 
 
@@ -38,7 +38,7 @@ def read_expectations(
         return (), ()
     if not isinstance(node, Tuple):
         summary = "expect_failures must be a list of blocks"
-        return (), (make_error(node, summary, advice="expect_failures = [var.partitions]"),)
+        return (), (make_error(node, summary, advice="expect_failures = [var.NAME]"),)
     named = [(_spell_reference(item), item) for item in node.items]
     faults = tuple(
         make_error(item, "This does not name a block", f"Write {FORMS}.")

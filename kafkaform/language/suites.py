@@ -18,7 +18,7 @@ run "adopts_payments" {
 
   assert {
     condition     = plan.counts.adopt == 1
-    error_message = "The topic exists already, so it is taken over."
+    error_message = "It exists already, so it is taken over."
   }
 }
 """

@@ -25,7 +25,7 @@ class SuiteFile(Struct, frozen=True):
 def read_suite_files(named: Sequence[Path] = ()) -> tuple[SuiteFile, ...]:
     """Read the named files and the test files of the named folders; by default those of the current
     folder and of its `tests` folder. Raises UsageError."""
-    paths = list(dict.fromkeys(_list_named(named) if named else _list_default()))
+    paths = list(dict.fromkeys(_list_named(named))) if named else list_default_files()
     if not paths:
         where = ", ".join(map(str, named)) or f"this folder or in {FOLDER}"
         raise UsageError(
@@ -35,9 +35,9 @@ def read_suite_files(named: Sequence[Path] = ()) -> tuple[SuiteFile, ...]:
     return tuple(SuiteFile(str(path), _read_file(path)) for path in paths)
 
 
-def _list_default() -> Iterator[Path]:
-    yield from _list_folder(Path())
-    yield from _list_folder(Path(FOLDER))
+def list_default_files() -> list[Path]:
+    """The test files of the current folder and of its `tests` folder."""
+    return [*_list_folder(Path()), *_list_folder(Path(FOLDER))]
 
 
 def _list_named(named: Sequence[Path]) -> Iterator[Path]:

@@ -618,6 +618,7 @@ def test_foreign_text_cannot_break_junit(shop: Here) -> None:
     assert "##[" not in text
 
 
+@pytest.mark.slow("it runs two hundred plans and applies")
 def test_two_hundred_runs_take_seconds(shop: Here) -> None:
     """Each run costs some milliseconds of processor time, also at the end of a long file."""
     runs = [
