@@ -5,8 +5,7 @@ variables {
 }
 
 given "kafka_topic" "payments" {
-  name       = "payments"
-  partitions = 6
+  name = "payments"
 }
 
 run "adopts_payments" {
