@@ -44,7 +44,10 @@ def test(
     junit: Annotated[
         Path | None,
         typer.Option(
-            "--junit", metavar="FILE", help="Write the results as JUnit XML to this file."
+            "--junit",
+            "--junit-xml",
+            metavar="FILE",
+            help="Write the results as JUnit XML to this file.",
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print the plan of each run.")] = False,
