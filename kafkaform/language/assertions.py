@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.diagnostics import Diagnostic
 from ..syntax.nodes import Binary, Block, Expression, Lit, Paren, Unary
+from ..syntax.write import quote_string
 from .console import render_value
 from .declare.conditions import Rule, check_rule, compile_rules
 from .desired import Built
@@ -25,6 +26,7 @@ WORDS = ("plan", "output")
 """First words that only assertions know."""
 VALUES_SHOWN = 8
 VALUE_CHARACTERS = 200
+_ALIGNED = re.compile(r'^("(?:[^"\\]|\\.)*") += ')
 _LOGICAL, _COMPARISONS = ("&&", "||"), ("==", "!=", "<", ">", "<=", ">=")
 
 
@@ -89,7 +91,7 @@ def _list_values(condition: Expression, built: Built, env: Env) -> Iterator[str]
             continue
         seen.add(text)
         value = _render_part(node, built, env)
-        if value is not None:
+        if value not in (None, text):
             yield f"  {text} is {value}"
 
 
@@ -108,10 +110,30 @@ def _render_part(node: Expression, built: Built, env: Env) -> str | None:
     """The value on one line; None if it has none by itself, such as the key of a loop."""
     try:
         value = built.run.context.compile_node(node)(env)
-        text = re.sub(r"\n\s*", " ", render_value(value))
+        text = quote_string(value) if isinstance(value, str) else _join_lines(render_value(value))
     except (EvalError, Deferred, Poisoned):
         return None
     return text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…"
+
+
+def _join_lines(text: str) -> str:
+    """A rendered collection on one line: `{ "a" = 1, "b" = [2, 3] }`."""
+    joined = ""
+    for line in text.split("\n"):
+        line = _ALIGNED.sub(r"\1 = ", line.strip())
+        if line[:1] in ("}", "]"):
+            joined = f"{joined.removesuffix(',')}{' ' if line[0] == '}' else ''}{line}"
+        elif joined:
+            joined += f"{_find_separator(joined)}{line}"
+        else:
+            joined = line
+    return joined
+
+
+def _find_separator(before: str) -> str:
+    if before.endswith("["):
+        return ""
+    return " " if before.endswith(("{", ",")) else ", "
 
 
 def _lift_object(data: Mapping[str, Any]) -> ObjectVal:

@@ -151,6 +151,27 @@ def test_a_failed_assertion_shows_its_place_and_its_values(shop: Here) -> None:
     assert said.text.endswith("a.kftest.hcl... fail Failure! 0 passed, 1 failed.")
 
 
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ('local.name == "x"', 'local.name is "prod.orders"'),
+        ("{ a = local.name, b = [] } == { c = 1 }", '{ "a" = "prod.orders", "b" = [] }'),
+        ('[local.name, "a\\n"] == [1]', 'is ["prod.orders", "a\\n"]'),
+        ("!(var.partitions > 5)", "var.partitions is 6"),
+        ("alltrue([for k, c in plan.changes : c.adopts])", '{ "kafka_topic.orders" = {'),
+        ('plan.changes["kafka_topic.orders"].blocked != null', "is null"),
+        ("var.partitions == 5 || length(local.name) == 2", "length(local.name) is 11"),
+    ],
+)
+def test_the_values_of_a_condition_fit_on_a_line(shop: Here, condition: str, told: str) -> None:
+    """Collections are written as in a configuration, and constants are left out."""
+    shop.write("a.kftest.hcl", run_block("a", holds(condition)))
+    said = shop.run("test")
+    assert said.code == 1
+    assert told in said.text
+    assert "5 is 5" not in said.text
+
+
 def test_a_secret_is_not_shown_in_a_failed_assertion(shop: Here) -> None:
     """The values of sensitive variables and the invented ones of secrets stay hidden."""
     shop.write(
@@ -636,6 +657,7 @@ def test_two_hundred_runs_take_seconds(shop: Here) -> None:
     assert os.times().user - before < 60
 
 
+@pytest.mark.slow("it starts a process")
 def test_a_signal_ends_the_command(shop: Here) -> None:
     """Ctrl-C ends it with 130, says so, and leaves nothing behind."""
     runs = [run_block(f"r{number}", 'command = "apply"') for number in range(2000)]
