@@ -14,7 +14,7 @@ from ...core.redaction import watched
 from ...language.declare.declarations import Declarations
 from ...language.declare.top_level import declare_blocks
 from ...language.expectations import find_mistakes, find_unknown_expectations
-from ...language.suites import Suite, parse_suite
+from ...language.suites import ENDING, Suite, parse_suite
 from ...language.values.faults import make_error, suggest_near
 from ...render.suites.results import RunResult, Status, SuiteResult, SuiteStart
 from ..configuration.evaluation import Configuration
@@ -85,10 +85,14 @@ def _refuse_idle_names(parsed: Sequence[ParsedSuite], names: Sequence[str]) -> N
     known = [run.name for one in parsed for run in one.suite.runs]
     for glob in names:
         if not any(fnmatchcase(name, glob) for name in known):
-            raise UsageError(
-                f"--filter {glob!r} matches no run",
-                suggest(glob, known) or "The runs are: " + ", ".join(known[:10]) + ".",
-            )
+            raise UsageError(f"--filter {glob!r} matches no run", _advise_name(glob, known))
+
+
+def _advise_name(glob: str, known: Sequence[str]) -> str:
+    # Terraform's flag of this name selects files.
+    if glob.endswith(ENDING):
+        return f"Name a test file without a flag: `kafkaform test {glob}`."
+    return suggest(glob, known) or f"The runs are: {', '.join(known[:10])}."
 
 
 def _select_runs(suite: Suite, names: Sequence[str]) -> frozenset[str]:

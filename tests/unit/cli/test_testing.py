@@ -343,6 +343,27 @@ def test_every_kind_of_object_can_be_given(shop: Here, block: str) -> None:
     assert status_of(shop, block + "\n", run_block("a", OK)) == {"a": "pass"}
 
 
+def test_given_objects_can_be_repeated(shop: Here) -> None:
+    """`for_each` and functions work as in a configuration."""
+    shop.write("main.kf.hcl", 'data "kafka_topics" "all" {\n  name = "t-*"\n}\n')
+    given = (
+        'given "kafka_topic" "t" {\n for_each = toset([for n in range(3) : "t-${n}"])\n'
+        " name = each.key\n partitions = 1\n}\n"
+    )
+    run = run_block("a", holds("length(data.kafka_topics.all.list) == 3"))
+    assert status_of(shop, given, run) == {"a": "pass"}
+
+
+def test_modules_are_tested_through_their_outputs(shop: Here) -> None:
+    """A change inside of a module has its whole address."""
+    module = MAIN.replace('provider "kafka" {}\n', "")
+    shop.write("m/main.kf.hcl", module)
+    shop.write("main.kf.hcl", 'provider "kafka" {}\nmodule "shop" {\n  source = "./m"\n}\n')
+    address = "module.shop.kafka_topic.orders"
+    seen = holds(f'plan.changes["{address}"].action == "create" && module.shop.id != null')
+    assert status_of(shop, run_block("a", 'command = "apply"', seen)) == {"a": "pass"}
+
+
 def test_the_configs_of_a_given_topic_can_be_given_later(shop: Here) -> None:
     """Two blocks must not declare the same configs, but a run can give what the file did not."""
     topic = 'given "kafka_topic" "t" {\n name = "t"\n partitions = 1\n}\n'
@@ -529,6 +550,8 @@ def test_a_filter_keeps_what_prepares_a_run(shop: Here) -> None:
     told = shop.fails("test", "--filter", "idel")
     assert "--filter 'idel' matches no run" in told
     assert 'Did you mean "idle"?' in told
+    told = shop.fails("test", "-filter=a.kftest.hcl")
+    assert "`kafkaform test a.kftest.hcl`" in told
 
 
 def test_variables_of_the_command_line_are_weaker_than_those_of_the_file(
@@ -663,18 +686,18 @@ def test_a_signal_ends_the_command(shop: Here) -> None:
     runs = [run_block(f"r{number}", 'command = "apply"') for number in range(2000)]
     shop.write("a.kftest.hcl", "".join(runs))
     before = shop.files()
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "kafkaform", "test"],
         cwd=shop.path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert process.stdout is not None
-    while "pass" not in process.stdout.readline():
-        pass
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=120)
+    ) as process:
+        assert process.stdout is not None
+        while "pass" not in process.stdout.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=120)
     assert process.returncode == 130
     assert told.strip() == "Interrupted; nothing was being changed. Run the same command again."
     assert shop.files() == before
