@@ -150,12 +150,6 @@ def mask_paths(items: Iterable[PathChange]) -> list[Data]:
     ]
 
 
-def mask_sides(change: Change) -> tuple[Value, Value]:
-    """The object before and after a change, sensitive values masked."""
-    hidden = _find_sensitive(change)
-    return _mask_tree(change.before, hidden, ()), _mask_tree(change.after, hidden, ())
-
-
 # ── parts ───────────────────────────────────────────────────────────────────────────────
 
 

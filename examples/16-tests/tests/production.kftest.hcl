@@ -36,7 +36,7 @@ run "more_partitions" {
   }
 
   assert {
-    condition     = plan.changes["kafka_topic.orders"].paths == ["partitions"]
+    condition     = plan.changes["kafka_topic.orders"].paths[*].path == ["partitions"]
     error_message = "Only the number of partitions changes."
   }
 }

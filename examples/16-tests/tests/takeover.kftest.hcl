@@ -40,7 +40,7 @@ run "adopt" {
   }
 
   assert {
-    condition     = plan.changes["kafka_topic.orders"].paths == ["config.retention.ms"]
+    condition     = plan.changes["kafka_topic.orders"].paths[*].path == ["config.retention.ms"]
     error_message = "Only its retention is changed."
   }
 }
@@ -57,7 +57,7 @@ run "drift_is_corrected" {
   }
 
   assert {
-    condition     = plan.changes["kafka_topic.orders"].drift == ["config.retention.ms"]
+    condition     = plan.changes["kafka_topic.orders"].drift[*].path == ["config.retention.ms"]
     error_message = "The plan says what somebody changed."
   }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from ...core.change import Change
+from ...core.change import Change, Path, PathChange
+from ...core.value import FrozenMap
+from ...language.values.conversion import lift_value
+from ...language.values.value import SENSITIVE, Marked
 from ...plan.model import Plan
-from ...render.jsonplan import mask_sides
 from ...render.view import make_view
 
 COUNTS = (
@@ -24,7 +27,7 @@ COUNTS = (
 
 
 def describe_plan(plan: Plan) -> dict[str, Any]:
-    """The plan as values of the language can express it."""
+    """The plan as values that expressions can use."""
     counts = make_view(plan).counts
     return {
         "changes": {change.address: describe_change(change) for change in plan.changes},
@@ -33,8 +36,8 @@ def describe_plan(plan: Plan) -> dict[str, Any]:
 
 
 def describe_change(change: Change) -> dict[str, Any]:
-    """One change; names are those of a plan's JSON where it has them."""
-    before, after = mask_sides(change)
+    """One change; sensitive values can be compared and not shown."""
+    hidden = frozenset(item.path for item in (*change.paths, *change.drift) if item.sensitive)
     blocked = change.blocked
     return {
         "type": change.identity.kind,
@@ -42,13 +45,36 @@ def describe_change(change: Change) -> dict[str, Any]:
         "instance": change.identity.instance,
         "action": change.action.value,
         "adopts": change.adopts,
-        "before": before,
-        "after": after,
-        "paths": tuple(".".join(item.path) for item in change.paths),
-        "drift": tuple(".".join(item.path) for item in change.drift),
+        "before": _mark_tree(change.before, hidden, ()),
+        "after": _mark_tree(change.after, hidden, ()),
+        "paths": _describe_paths(change.paths),
+        "drift": _describe_paths(change.drift),
         "risk_kinds": tuple(dict.fromkeys(risk.kind.value for risk in change.risks)),
         "notes": change.notes,
         "blocked": None
         if blocked is None
         else {"kind": blocked.kind.value, "reason": blocked.reason, "stops": blocked.kind.stops},
     }
+
+
+def _describe_paths(items: Iterable[PathChange]) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {
+            "path": ".".join(item.path),
+            "before": _mark(item.before, item.sensitive),
+            "after": _mark(item.after, item.sensitive),
+        }
+        for item in items
+    )
+
+
+def _mark_tree(item: Any, hidden: frozenset[Path], path: Path) -> Any:
+    if path in hidden:
+        return _mark(item, sensitive=True)
+    if not isinstance(item, FrozenMap):
+        return item
+    return {name: _mark_tree(inner, hidden, (*path, name)) for name, inner in item.items()}
+
+
+def _mark(item: Any, sensitive: bool) -> Any:
+    return Marked(lift_value(item), frozenset((SENSITIVE,))) if sensitive else item

@@ -310,7 +310,7 @@ def test_a_given_object_of_a_run_changes_what_is_there(shop: Here) -> None:
             "drift",
             config,
             "variables {\n partitions = 10\n}",
-            holds(f'{change}.drift == ["config.retention.ms", "partitions"]'),
+            holds(f'{change}.drift[*].path == ["config.retention.ms", "partitions"]'),
             holds(f"{change}.before.partitions == 9 && {change}.after.partitions == 10"),
         ),
     )
