@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.clock import SimulatedClock, SystemClock
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
@@ -120,7 +121,8 @@ def _run_suite(
     results: list[RunResult] = []
     if stage is not None:
         for result in _execute_runs(stage, wanted):
-            results.append(result)
+            # Plans of large configurations are not kept until the end.
+            results.append(replace(result, plan=None))
             yield result
     yield SuiteResult(suite.file, tuple(results), more)
 
