@@ -14,6 +14,14 @@ from ...provider.registry import Registry
 from ..options.variable_order import InOrder
 
 
+class _Offered(InOrder):
+    """A command whose usage line has operands as the documents write them."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        # typer writes `{NAME…}` for an operand that must be given, and `[NAME…]` for others.
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
 def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]]) -> typer.Typer:
     """The commands of a group. run: makes a command from the function that checks its arguments."""
     groups = Registry().load_commands(group)
@@ -21,7 +29,7 @@ def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]
     for command in (command for one in groups for command in one.commands):
         function = run(_translate_signature(command))
         function.__doc__ = command.make.__doc__
-        app.command(command.name, cls=InOrder)(function)
+        app.command(command.name, cls=_Offered)(function)
     return app
 
 
