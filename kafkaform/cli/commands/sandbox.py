@@ -14,6 +14,7 @@ from rich.progress import Progress as Bars
 from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
+from ..terminal import console as terminal
 from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="Run a real Kafka on this computer to try things out.", no_args_is_help=True)
@@ -175,11 +176,12 @@ class _Screen:
     """Draws progress on standard error while the block runs."""
 
     def __init__(self) -> None:
+        is_coloured = terminal.Console.make_standard().errors_colour
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[figures]}"),
-            console=Console(stderr=True),
+            console=Console(stderr=True, no_color=not is_coloured),
             transient=True,
         )
         self._tasks: dict[str, TaskID] = {}
