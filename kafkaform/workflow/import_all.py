@@ -26,14 +26,8 @@ from ..provider.contract import ResourceType, Session
 from ..render.text import inline
 from ..syntax.parse import parse
 from .configuration.evaluation import read_configuration
-from .generated_blocks import (
-    TakenNames,
-    UndeclaredObject,
-    choose_arguments,
-    fill_defaults,
-    generate_blocks,
-    render_imports,
-)
+from .generate.arguments import choose_arguments, fill_defaults
+from .generate.blocks import TakenNames, UndeclaredObject, generate_blocks, render_imports
 from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance
 

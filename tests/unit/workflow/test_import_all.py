@@ -19,7 +19,7 @@ from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.syntax.format import format_text
 from kafkaform.syntax.write import NewBlock, write_blocks
-from kafkaform.workflow.generated_blocks import fill_defaults
+from kafkaform.workflow.generate.arguments import fill_defaults
 from kafkaform.workflow.import_all import ImportFilter, prove_text, read_tree, render_stock
 from kafkaform_kafka.memory import refused_items
 from kafkaform_kafka.provider import TYPES
