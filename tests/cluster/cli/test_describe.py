@@ -158,7 +158,7 @@ def test_quotas_for_people() -> None:
         "source": "Default client of user",
     }
     assert text({"kind": "quotas", "quotas": [quota], "hidden": None}) == (
-        "Entity                        Name                  Value                Source\n"
+        "Entity                        Name                  Value              Source\n"
         'user "ci", client-id default  producer_byte_rate  = 1 MiB/s (1048576)  '
         "Default client of user\n"
         'user "ci", client-id default  request_percentage  = 12.5               '
