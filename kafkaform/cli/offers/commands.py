@@ -11,6 +11,7 @@ import typer
 
 from ...provider.commands import Command, Complete, Operand, Option
 from ...provider.registry import Registry
+from ..options.tab_names import complete_names
 from ..options.variable_order import InOrder
 
 
@@ -72,9 +73,19 @@ def _translate_signature(command: Command) -> Callable[..., Any]:
 
 def _translate_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
     argument, type_ = _read_argument(parameter), get_args(parameter.annotation)[0]
+    offer = None if argument.complete is None else _make_completion(argument.complete)
     meaning = (
-        typer.Option(argument.flag, metavar=argument.metavar, help=argument.help)
+        typer.Option(
+            argument.flag, metavar=argument.metavar, help=argument.help, autocompletion=offer
+        )
         if isinstance(argument, Option)
-        else typer.Argument(metavar=argument.metavar)
+        else typer.Argument(metavar=argument.metavar, autocompletion=offer)
     )
     return parameter.replace(annotation=Annotated[type_, meaning])
+
+
+def _make_completion(complete: Complete) -> Callable[[typer.Context, str], list[str]]:
+    def offer(ctx: typer.Context, incomplete: str) -> list[str]:
+        return complete_names(ctx, incomplete, complete)
+
+    return offer
