@@ -116,18 +116,25 @@ def _ask_names(context: typer.Context, complete: Callable[..., Iterable[str]]) -
 
     _enter_folder(context)
     given = context.params
+    # typer makes paths of texts only when it calls a command.
+    files = [Path(file) for file in given.get("var_file") or ()]
+    config = given.get("command_config")
 
     def ask(listing: Callable[..., Iterable[str]]) -> Iterable[str]:
         inputs = ConnectionInputs(
             given.get("bootstrap_server"),
-            given.get("command_config"),
+            Path(config) if config else None,
             tuple(given.get("client_property") or ()),
             given.get("provider"),
-            Inputs.read(given.get("var") or (), given.get("var_file") or ()),
+            Inputs.read(given.get("var") or (), files),
         )
         direct = inputs.direct
         found = resolve_direct(inputs, os.environ)[0] if direct else resolve_configured(inputs)
-        return listing(found.open())
+        session = found.open()
+        try:
+            return tuple(listing(session))
+        finally:
+            session.close()
 
     return complete(_list_words(context), ask)
 
