@@ -24,7 +24,7 @@ from ..workflow.configuration.places import enter_folder
 from .commands import COMMANDS
 from .options.flags import NoColor
 from .options.kafka_tools import translate_words
-from .options.tab_names import mend_bash_words
+from .options.tab_names import COMPLETE, mend_bash_words
 from .options.terraform_flags import find_command_path, normalise_flags
 from .options.variable_order import InOrder
 from .terminal.console import Console, forbid_colour
@@ -118,7 +118,8 @@ def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -
     kept: what a shell hands to the commands that are typed in it.
     """
     command = get_commands()
-    mend_bash_words(os.environ)
+    if COMPLETE in os.environ:
+        mend_bash_words(os.environ)
     codes = []
     # KIP-248 describes users and their quotas with one option, which two of our commands answer.
     for words in translate_words(normalise_flags(arguments, command), command):

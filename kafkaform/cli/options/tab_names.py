@@ -14,8 +14,9 @@ import typer
 
 SECONDS = 2.0
 """The longest that a key press waits for a state or a system."""
+COMPLETE, BASH = "_KAFKAFORM_COMPLETE", "complete_bash"
+"""The variable with which a shell asks for completions, and its value in bash."""
 WORDS, WORD, PREFIX = "COMP_WORDS", "COMP_CWORD", "_KAFKAFORM_COMPLETE_PREFIX"
-BASH = "complete_bash"
 _QUOTED = frozenset("\"'\\ $`[]")
 """Characters that mean something to a shell."""
 
@@ -64,7 +65,7 @@ def mend_bash_words(environment: MutableMapping[str, str]) -> None:
     The part before the last colon stays on the command line, so it is kept in PREFIX and no
     candidate repeats it.
     """
-    if environment.get("_KAFKAFORM_COMPLETE") != BASH:
+    if environment.get(COMPLETE) != BASH:
         return
     try:
         number = int(environment[WORD])
