@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.filesize import decimal
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 
 from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
+from ...core.text.quantity import render_amount
 from ..terminal import console as terminal
 from ..terminal.outlet import outlive_output
 
@@ -166,7 +166,7 @@ def _render_status(found: sandbox.SandboxStatus) -> str:
         "brokers": f"{len(found.alive)} of {len(box.brokers)} alive",
         "bootstrap": box.bootstrap,
         "tls": box.bootstrap_tls or "",
-        "data": f"{decimal(found.data_bytes)} in {box.data}",
+        "data": f"{render_amount(found.data_bytes, 'bytes')} in {box.data}",
         "note": found.explanation,
     }
     return "\n".join((box.name, *(f"  {key:<10} {text}" for key, text in rows.items() if text)))
@@ -201,6 +201,8 @@ class _Screen:
             self._tasks[event.task] = self._bars.add_task(event.label, figures="")
         total = event.total or 0
         in_bytes = event.unit == "bytes"
-        figures = " / ".join(decimal(n) if in_bytes else str(n) for n in (event.done, total))
+        figures = " / ".join(
+            render_amount(n, "bytes") if in_bytes else str(n) for n in (event.done, total)
+        )
         task = self._tasks[event.task]
         self._bars.update(task, completed=event.done, total=event.total, figures=figures)
