@@ -126,7 +126,7 @@ def test_three_brokers_with_tls(home: Path) -> None:
         assert described.cluster_id == box.cluster_id
         create_topic(client, "replicated")
         assert replicas_of(client, "replicated") == [1, 2, 3]
-        assert "KAFKAFORM_SANDBOX_CA_FILE" in invoke("env", "--name", "three")
+        assert "KAFKAFORM_SANDBOX_CA_FILE" in invoke("env", "--name", "three", "--format", "shell")
     finally:
         stopped = sandbox.down("three")
     assert stopped is not None
