@@ -151,11 +151,14 @@ def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing
 
 def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
     """Write the stock as one more configuration file of the folder."""
-    names = _find_taken_names(tree)
+    names, types = _find_taken_names(tree), space.types
+    if tree.terraform:
+        # Terraform, which may read the same files, has no function for a time or a size.
+        types = {name: replace(kind, unit=None) for name, kind in types.items()}
     parts = [
         _render_header(stock),
         render_imports(sorted(stock.declared)),
-        generate_blocks(stock.found, space.types, names),
+        generate_blocks(stock.found, types, names),
     ]
     return "\n".join(part for part in parts if part)
 
