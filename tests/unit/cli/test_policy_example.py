@@ -65,7 +65,7 @@ def test_the_organisation_needs_a_week(example: Here) -> None:
 
 def evaluate_in_process(plan: Path) -> Verdicts:
     """The verdicts by an interpreter of Rego that pip brings."""
-    regopy = pytest.importorskip("regopy", reason="pip install -e '.[test]' brings it for Linux")
+    regopy = pytest.importorskip("regopy", reason="pip install -e '.[rego]' brings it")
     rego = regopy.Interpreter()
     rego.add_module("topics", Path("rego/topics.rego").read_text("utf-8"))
     rego.set_input(json.loads(plan.read_text("utf-8")))
