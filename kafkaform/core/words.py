@@ -39,7 +39,7 @@ class Words(Struct, frozen=True):
     about them: what contains data first."""
 
     def name_objects(self, number: int, kind: str) -> str:
-        """`70 topics`; objects of an unknown kind are called by its name."""
+        """`70 boxes`; objects of an unknown kind are called by its name."""
         return f"{number:,} {self.kinds.get(kind, f'{kind} objects')}"
 
     @property

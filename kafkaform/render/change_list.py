@@ -52,7 +52,7 @@ def render_risks(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
 
 
 def _render_grave(entry: Entry, objects: str) -> str:
-    """`data loss: kafka_topic.orders: the topic and all its records are deleted`."""
+    """`data loss: ADDRESS: the object and all that it contains are deleted`."""
     first, *others = entry.grave_risks
     texts = [f"{first.kind.label}: {objects}: {inline(first.text)}", *map(render_risk, others)]
     if entry.impact is not None and first.kind is RiskKind.DATA_LOSS:

@@ -94,7 +94,7 @@ def render_brief_entry(entry: Entry, words: Words) -> str:
 
 
 def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
-    """`70 topics: retention.ms 7 d → 3 d (…)`, or `70 topics will be created`."""
+    """`70 boxes: keep.ms 7 d → 3 d (…)`, or `70 boxes will be created`."""
     lead = entry.lead
     objects = inline(words.name_objects(len(entry.changes), lead.identity.kind))
     only = _find_only_path(lead)
@@ -120,7 +120,7 @@ def render_name(change: Change) -> str:
 
 
 def render_risk(risk: Risk) -> str:
-    """`data loss: the topic and all its records are deleted`."""
+    """`data loss: the object and all that it contains are deleted`."""
     return f"{risk.kind.label}: {inline(risk.text)}"
 
 
@@ -205,7 +205,7 @@ def render_impact(change: Change) -> str:
 
 
 def render_brief(item: PathChange) -> str:
-    """One path on one line: `retention.ms 7 d → 3 d (…)`, of long texts the differences."""
+    """One path on one line: `keep.ms 7 d → 3 d (…)`, of long texts the differences."""
     if not item.path:
         return "deleted" if item.after is None else "created"
     if not item.sensitive and are_long(item.before, item.after):
@@ -217,7 +217,7 @@ def render_brief(item: PathChange) -> str:
 
 
 def name_path(path: Path) -> str:
-    """A path for one line: `partitions`, or `retention.ms` for a key with a dot in a map."""
+    """A path for one line: `width`, or `keep.ms` for a key with a dot in a map."""
     return inline(path[-1]) if len(path) == 2 and "." in path[-1] else render_path(path)
 
 

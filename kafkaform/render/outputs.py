@@ -76,7 +76,7 @@ def _list_sides(
 
 
 def _compare_values(path: str, before: Value, after: Value) -> Iterator[Line]:
-    """The paths below `path` that differ, such as `eu["a b"].partitions`."""
+    """The paths below `path` that differ, such as `eu["a b"].size`."""
     if before == after:
         return
     if isinstance(before, FrozenMap) and isinstance(after, FrozenMap):
