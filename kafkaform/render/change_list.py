@@ -158,24 +158,25 @@ def _render_short(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Ite
     for entry in entries:
         lead = entry.lead
         where = f" on {inline(lead.identity.instance)}" if several else ""
-        brief = render_brief_entry(entry, seen.words_of(lead.identity.instance))
+        words = seen.words_of(lead.identity.instance)
+        brief = render_brief_entry(entry, words)
         parts = [f"{brief}{where}", *_list_signs(entry)]
         yield f"  {paint(lead.action.value, lead.action.symbol)} {'  '.join(parts)}"
         if entry.several:
-            yield f"      {render_names(entry)}"
+            yield f"      {render_names(entry, words)}"
 
 
 def _list_signs(entry: Entry) -> Iterator[str]:
-    lead = entry.lead
-    if lead.blocked is not None:
-        todo = f"; to do: {inline(lead.blocked.advice)}" if lead.blocked.advice else ""
-        yield f"blocked: {inline(lead.blocked.reason)}{todo}"
+    blocked = entry.blocked
+    if blocked is not None:
+        todo = f"; to do: {inline(blocked.advice)}" if blocked.advice else ""
+        yield f"blocked: {inline(blocked.reason)}{todo}"
     # Grave risks lead the plan with all that there is to say about them.
     yield from (f"! {risk.kind.label}" for risk in entry.grave_risks)
     if entry.impact is not None and not entry.grave_risks:
         yield f"! {inline(entry.impact.text)}"
     yield from (f"! {render_risk(risk)}" for risk in entry.risks if not risk.kind.grave)
-    yield from (f"! {inline(note)}" for note in lead.notes)
+    yield from (f"! {inline(note)}" for note in entry.notes)
 
 
 def render_drift(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
@@ -197,7 +198,7 @@ def _render_drifted(entry: Entry, seen: PlanView, *, single: bool) -> Iterator[s
     if entry.several and not single:
         identity = entry.lead.identity
         words = seen.words_of(identity.instance)
-        yield f"    {inline(words.name_objects(len(entry.changes), identity.kind))}: {drift}"
-        yield f"      {render_names(entry)}"
+        yield f"    ~ {inline(words.name_objects(len(entry.changes), identity.kind))}: {drift}"
+        yield f"      {render_names(entry, words)}"
     else:
-        yield from (f"    {inline(change.address)}: {drift}" for change in entry.changes)
+        yield from (f"    ~ {inline(change.address)}: {drift}" for change in entry.changes)

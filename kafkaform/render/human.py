@@ -25,6 +25,8 @@ from .style import Paint
 from .text import inline, quote, render_count, render_message, render_table, wrap_line
 from .view import COLUMNS, PlanView, make_view, pending_words
 
+OUTPUT_LIMIT = 20
+"""Lines of one output."""
 DESTROYS_ALL = "This plan destroys everything that the state records."
 DESTROYS_CHOSEN = "This plan destroys part of what the state records."
 DECLARES_NOTHING = (
@@ -60,7 +62,7 @@ def human(
         (seen.removals, partial(_render_removals, seen, paint)),
         *((group, partial(render_group, group, seen, paint, detail)) for group in seen.groups),
         (seen.drift, partial(render_drift, seen, paint, detail)),
-        (seen.outputs, partial(_render_outputs, seen.outputs, paint, width)),
+        (seen.outputs, partial(_render_outputs, seen.outputs, paint, width, detail)),
         (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint, detail)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
     )
@@ -108,7 +110,7 @@ def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
         address = instance.display.get(words.address)
         if address:
             names = address if isinstance(address, tuple) else (address,)
-            parts.append(f"at {','.join(inline(str(name)) for name in names)}")
+            parts.append(f"at {', '.join(inline(str(name)) for name in names)}")
         if instance.facts.principal:
             parts.append(f"as {inline(instance.facts.principal)}")
         yield paint("title", f"{words.system.capitalize()} ") + " ".join(parts)
@@ -176,11 +178,17 @@ def render_removal(one: Removal, words: Words) -> str:
     return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
 
 
-def _render_outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Iterator[str]:
+def _render_outputs(
+    outputs: tuple[OutputChange, ...], paint: Paint, width: int, detail: Detail
+) -> Iterator[str]:
     yield paint("title", f"Outputs ({len(outputs)})")
     for change in outputs:
-        lines = list_output_lines(change, width - 2)
-        yield from (render_line(line, paint) for line in lines)
+        lines = list(list_output_lines(change, width - 2))
+        shown = lines if detail == "full" else lines[:OUTPUT_LIMIT]
+        yield from (render_line(line, paint) for line in shown)
+        if len(shown) < len(lines):
+            rest = render_count(len(lines) - len(shown), "more line")
+            yield f"    … and {rest} (--detail shows them all)"
 
 
 def _render_unmanaged(

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from ..core.change import Action, Change, Ownership, Path, PathChange
 from ..core.risk import Risk
-from ..core.value import EMPTY, FrozenMap
+from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .body import STYLES, Line, Tree, build_tree, render_node, render_piece, render_sides
-from .entries import Entry, is_own
+from .entries import Entry, is_name, list_names
 from .evidence import render_evidence
 from .parts import are_long, compare_parts
 from .text import ARROW, inline, quote, render_path, render_value
@@ -38,6 +38,7 @@ _WHOLE = (Action.CREATE, Action.DELETE, Action.ADOPT, Action.IMPORT)
 """Actions that show the whole object."""
 _PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
 """The labels and keys in an address."""
+_SEPARATOR = re.compile(r"[|/,=]")
 _PROTECTION = {"default": "on (default)", "explicit": "on (prevent_destroy = true)", "no": "off"}
 
 
@@ -70,13 +71,13 @@ def render_entry(
     where = f" on {inline(lead.identity.instance)}" if with_instance else ""
     yield Line(0, "#", f"{render_title(entry, words)}{where}", "title")
     yield from _render_reason(lead)
-    yield Line(1, " ", render_names(entry))
+    yield Line(0, " ", render_names(entry, words))
     yield from _render_signs(entry)
     if _has_body(lead):
         # One value stands in the title already.
         if not _find_only_path(lead):
             # What is not shown can differ between the objects, so it is not counted.
-            yield from render_node(_drop_own(lead), 1, EMPTY)
+            yield from render_node(_drop_names(lead, words), 1, EMPTY)
             yield from _render_records(lead)
         yield from render_requests(entry.changes, words)
 
@@ -108,15 +109,16 @@ def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
     return f"{objects} {'would' if lead.blocked is not None else 'will'} {verb}"
 
 
-def render_names(entry: Entry) -> str:
-    """The objects of an entry, all of them: `kafka_topic.a, kafka_topic.b = "prod.b"`."""
-    return ", ".join(render_name(change) for change in entry.changes)
+def render_names(entry: Entry, words: Words) -> str:
+    """The objects of an entry, all of them: `box.a, box.b (prod.b)`."""
+    return ", ".join(render_name(change, words) for change in entry.changes)
 
 
-def render_name(change: Change) -> str:
-    """The address, and the object's own name where the address does not contain it."""
-    address, key = inline(change.address), change.identity.key
-    return address if key in _PARTS.findall(change.address) else f"{address} = {quote(key)}"
+def render_name(change: Change, words: Words) -> str:
+    """The address, and what people call the object where the address does not contain it."""
+    address, names = inline(change.address), list_names(change, words)
+    known = _PARTS.findall(change.address)
+    return address if set(names) <= set(known) else f"{address} ({', '.join(map(inline, names))})"
 
 
 def render_risk(risk: Risk) -> str:
@@ -135,18 +137,19 @@ def render_requests(changes: Sequence[Change], words: Words) -> Iterator[Line]:
 
 
 def is_plain(change: Change) -> bool:
-    """True for an object whose name says all that its attributes say, such as a grant."""
+    """True for an object whose key says all that its attributes say, such as a grant."""
     if change.action not in _WHOLE or change.blocked is not None or _list_records(change):
         return False
-    values = [*(change.before or EMPTY).values(), *(change.after or EMPTY).values()]
-    return all(value is None or is_own(value, change) for value in values)
+    parts = {*_SEPARATOR.split(change.identity.key), None}
+    sides = (change.before or EMPTY, change.after or EMPTY)
+    return all(isinstance(v, str | None) and v in parts for side in sides for v in side.values())
 
 
 def render_plain(change: Change, with_instance: bool = False) -> Iterator[Line]:
     """An object of `is_plain` in one line, and its signs. Its requests are those of its group."""
     where = f" on {inline(change.identity.instance)}" if with_instance else ""
-    symbol = change.action.symbol
-    yield Line(0, symbol, f"{render_name(change)}{where}", change.action.value)
+    text = f"{inline(change.address)} = {quote(change.identity.key)}{where}"
+    yield Line(0, change.action.symbol, text, change.action.value)
     yield from _render_reason(change, 1)
     yield from _render_signs(Entry((change,)))
 
@@ -159,15 +162,15 @@ def _render_reason(change: Change, depth: int = 0) -> Iterator[Line]:
 
 def _render_signs(entry: Entry) -> Iterator[Line]:
     """What a reader has to know before the values: blocks, losses, risks and notes."""
-    lead, impact = entry.lead, entry.impact
-    if lead.blocked is not None:
-        yield Line(1, "!", f"blocked: {inline(lead.blocked.reason)}", "blocked")
-        if lead.blocked.advice:
-            yield Line(1, " ", f"to do: {inline(lead.blocked.advice)}")
+    blocked, impact = entry.blocked, entry.impact
+    if blocked is not None:
+        yield Line(1, "!", f"blocked: {inline(blocked.reason)}", "blocked")
+        if blocked.advice:
+            yield Line(1, " ", f"to do: {inline(blocked.advice)}")
     if impact is not None:
         yield Line(1, "!", inline(impact.text), "delete")
     yield from (Line(1, "!", render_risk(risk), "delete") for risk in entry.risks)
-    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in lead.notes)
+    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in entry.notes)
 
 
 def _has_body(change: Change) -> bool:
@@ -248,24 +251,24 @@ def _render_body(change: Change) -> Iterator[Line]:
 
 def _find_only_path(change: Change) -> PathChange | None:
     """The path of an update that changes just one short value, else None."""
-    if not _is_update(change) or len(change.paths) != 1 or _list_records(change):
+    if change.action is not Action.UPDATE or len(change.paths) != 1 or _list_records(change):
         return None
     (item,) = change.paths
     short = not any(isinstance(side, tuple | FrozenMap) for side in (item.before, item.after))
     return item if short and not are_long(item.before, item.after) else None
 
 
-def _drop_own(change: Change) -> Tree:
-    """The values to show without those that only repeat the object's name."""
+def _drop_names(change: Change, words: Words) -> Tree:
+    """The values to show without those that name the object."""
     return {
         name: item
         for name, item in build_tree(change).items()
-        if not (isinstance(item, PathChange) and _repeats_name(item, change))
+        if not is_name(name, _get_value(item), change, words)
     }
 
 
-def _repeats_name(item: PathChange, change: Change) -> bool:
-    return all(side is None or is_own(side, change) for side in (item.before, item.after))
+def _get_value(item: Tree | PathChange) -> Value:
+    return (item.after or item.before) if isinstance(item, PathChange) else None
 
 
 # ── bookkeeping and checks ──────────────────────────────────────────────────────────────

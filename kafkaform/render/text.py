@@ -27,8 +27,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _WORDS = re.compile(r' *(?:"(?:[^"\\]|\\.)*"|[^ ])+')
 _BARE_WORDS = re.compile(r" *[^ ]+")
 _LOG_COMMAND = re.compile(r"[ \x1b\[0-9;m]*(::|##)")
-_MARKS = frozenset(f"{mark} " for mark in "+-~=.<")
-"""Signs before a value."""
+_HANGS = {f"{mark} ": 4 if mark in "+-~=." else 2 for mark in "+-~=.!#?"}
+"""Sign before a text -> how much further in its next lines stand: prose goes on under its first
+word, values stand further in than their names."""
 MESSAGE_LIMIT = 500
 """Characters of a server's message that people see. Some servers answer with a stack trace."""
 
@@ -142,8 +143,7 @@ def wrap_line(line: str, width: int) -> list[str]:
     if cell_width(plain) <= width:
         return [line]
     indent = len(plain) - len(plain.lstrip(" "))
-    # Prose goes on under its first word. Values stand further in than their names.
-    hang = " " * (indent + (4 if plain[indent : indent + 2] in _MARKS else 2))
+    hang = " " * (indent + _HANGS.get(plain[indent : indent + 2], 0 if indent else 2))
     lines, code, used = [" " * indent], "", indent
     for word in _list_words(line[indent:], width - len(hang)):
         size = cell_width(_COLOUR.sub("", word))
