@@ -47,8 +47,8 @@ def human(
 ) -> str:
     """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
 
-    words: of its providers; width: in columns, no line is wider unless a single name or the last
-    line is. Every line is safe to print (see `text`).
+    words: of its providers; width: in columns. No line is wider, apart from a single name and the two
+    last lines, which scripts read. Every line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
     # Each section beside what it is about. An empty one is left out together with its heading.
@@ -244,11 +244,11 @@ def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
         yield paint("blocked", f"This plan cannot be applied until {blocked} resolved.")
     elif not seen.applicable:
         yield "Nothing to apply: every change is blocked."
-    elif seen.token:
-        yield f"Approval: {inline(seen.token)}"
 
 
 def _render_last(seen: PlanView, paint: Paint) -> Iterator[str]:
-    # Scripts match the last line, so it is never wrapped.
+    # Scripts read these lines, so they are never wrapped.
+    if seen.applicable and seen.token:
+        yield f"Approval: {inline(seen.token)}"
     if not seen.empty:
         yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")
