@@ -37,11 +37,6 @@ class Entry(Struct, frozen=True):
         return self.changes[0]
 
     @property
-    def several(self) -> bool:
-        """True for more than one object."""
-        return len(self.changes) > 1
-
-    @property
     def risks(self) -> tuple[Risk, ...]:
         """The risks of the change; figures that differ between the objects are added up."""
         return _join_risks(change.risks for change in self.changes)
@@ -61,8 +56,8 @@ class Entry(Struct, frozen=True):
     def blocked(self) -> Blocker | None:
         """Why the changes are not made."""
         first = self.lead.blocked
-        if first is None or not self.several:
-            return first
+        if first is None:
+            return None
         blockers = [one.blocked for one in self.changes if one.blocked is not None]
         reasons, advices = zip(*((one.reason, one.advice) for one in blockers), strict=True)
         return replace(first, reason=_join_texts(reasons), advice=_join_texts(advices))
@@ -116,7 +111,9 @@ def make_entries(
     words: of the providers, which say what names an object; make_key: changes with equal keys are
     equal.
     """
-    found = sorted(changes, key=_get_place)
+    found = list(changes)
+    if len(found) > 1:
+        found.sort(key=_get_place)
     if len(found) < LEAST:
         return tuple(Entry((change,)) for change in found)
     alike: dict[Hashable, list[Change]] = {}

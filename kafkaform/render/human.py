@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 
@@ -22,7 +22,7 @@ from .detail import Detail
 from .diagnostics import render_diagnostics
 from .outputs import list_output_lines
 from .style import Paint
-from .text import inline, quote, render_count, render_message, render_table, wrap_line
+from .text import inline, quote, render_count, render_message, render_table, wrap_lines
 from .view import COLUMNS, PlanView, make_view, pending_words
 
 OUTPUT_LIMIT = 20
@@ -47,8 +47,8 @@ def human(
 ) -> str:
     """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
 
-    words: of its providers; width: in columns. No line is wider, apart from a single name and the two
-    last lines, which scripts read. Every line is safe to print (see `text`).
+    words: of its providers; width: in columns. No line is wider, apart from a single name and the
+    last two lines, which scripts read. Every line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
     # Each section beside what it is about. An empty one is left out together with its heading.
@@ -66,17 +66,10 @@ def human(
         (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint, detail)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
     )
-    texts = ["\n".join(_wrap(render(), width)) for content, render in sections if content]
-    texts.append(
-        "\n".join((*_wrap(_render_closing(seen, paint), width), *_render_last(seen, paint)))
-    )
+    texts = ["\n".join(wrap_lines(render(), width)) for content, render in sections if content]
+    # Scripts read these lines, so they are not wrapped.
+    texts.append("\n".join(_render_closing(seen, paint, width)))
     return "\n\n".join(filter(None, texts)) + "\n"
-
-
-def _wrap(lines: Iterable[str], width: int) -> Iterator[str]:
-    for line in lines:
-        # Diagnostics come wrapped, with lines of source code that must stay as they are.
-        yield from [line] if "\n" in line else wrap_line(line, width)
 
 
 def render_last_line(seen: PlanView) -> str:
@@ -231,9 +224,9 @@ def render_no_changes(seen: PlanView) -> str:
     return f"No changes. {objects}{where} {verb} the configuration."
 
 
-def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     if seen.empty:
-        yield paint("create", render_no_changes(seen))
+        yield from wrap_lines([paint("create", render_no_changes(seen))], width)
         return
     if seen.counts.unchanged:
         yield paint("dim", f"{render_count(seen.counts.unchanged, 'object')} unchanged.")
@@ -244,11 +237,6 @@ def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
         yield paint("blocked", f"This plan cannot be applied until {blocked} resolved.")
     elif not seen.applicable:
         yield "Nothing to apply: every change is blocked."
-
-
-def _render_last(seen: PlanView, paint: Paint) -> Iterator[str]:
-    # Scripts read these lines, so they are never wrapped.
-    if seen.applicable and seen.token:
+    elif seen.token:
         yield f"Approval: {inline(seen.token)}"
-    if not seen.empty:
-        yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")
+    yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

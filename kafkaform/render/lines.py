@@ -50,11 +50,8 @@ def render_change(
     words: of its provider; with_instance: name the provider instance, for plans with several.
     """
     yield Line(0, "#", render_headline(change, with_instance=with_instance), "title")
-    yield from _render_reason(change)
-    yield from _render_signs(Entry((change,)))
-    if _has_body(change):
-        yield from _render_body(change)
-        yield from render_requests((change,), words)
+    yield from _render_signs(change)
+    yield from _render_body(change, (change,), words)
 
 
 def render_entry(
@@ -65,27 +62,20 @@ def render_entry(
     words, with_instance: as in `render_change`.
     """
     lead = entry.lead
-    if not entry.several:
+    if len(entry.changes) == 1:
         yield from render_change(lead, words, with_instance)
         return
     where = f" on {inline(lead.identity.instance)}" if with_instance else ""
     yield Line(0, "#", f"{render_title(entry, words)}{where}", "title")
-    yield from _render_reason(lead)
     yield Line(0, " ", render_names(entry, words))
     yield from _render_signs(entry)
-    if _has_body(lead):
-        # One value stands in the title already.
-        if not _find_only_path(lead):
-            # What is not shown can differ between the objects, so it is not counted.
-            yield from render_node(_drop_names(lead, words), 1, EMPTY)
-            yield from _render_records(lead)
-        yield from render_requests(entry.changes, words)
+    yield from _render_body(lead, entry.changes, words)
 
 
 def render_brief_entry(entry: Entry, words: Words) -> str:
     """One entry on one line without its signs: what is changed, not from what to what."""
     lead = entry.lead
-    if entry.several:
+    if len(entry.changes) > 1:
         only = _find_only_path(lead)
         changed = f" ({render_changed_names(lead)})" if _is_update(lead) and not only else ""
         return f"{render_title(entry, words, will=False)}{changed}"
@@ -150,34 +140,23 @@ def render_plain(change: Change, with_instance: bool = False) -> Iterator[Line]:
     where = f" on {inline(change.identity.instance)}" if with_instance else ""
     text = f"{inline(change.address)} = {quote(change.identity.key)}{where}"
     yield Line(0, change.action.symbol, text, change.action.value)
-    yield from _render_reason(change, 1)
-    yield from _render_signs(Entry((change,)))
+    yield from _render_signs(change)
 
 
-def _render_reason(change: Change, depth: int = 0) -> Iterator[Line]:
+def _render_signs(one: Change | Entry) -> Iterator[Line]:
+    """What a reader has to know before the values: reason, blocks, losses, risks and notes."""
+    lead, blocked, impact = one.lead if isinstance(one, Entry) else one, one.blocked, one.impact
     # Some reasons repeat the headline: "adopted" under "will be adopted" tells nobody anything.
-    if change.reason and change.reason not in _choose_verb(change):
-        yield Line(depth, "#", f"({inline(change.reason)})", "dim")
-
-
-def _render_signs(entry: Entry) -> Iterator[Line]:
-    """What a reader has to know before the values: blocks, losses, risks and notes."""
-    blocked, impact = entry.blocked, entry.impact
+    if lead.reason and lead.reason not in _choose_verb(lead):
+        yield Line(0, "#", f"({inline(lead.reason)})", "dim")
     if blocked is not None:
         yield Line(1, "!", f"blocked: {inline(blocked.reason)}", "blocked")
         if blocked.advice:
             yield Line(1, " ", f"to do: {inline(blocked.advice)}")
     if impact is not None:
         yield Line(1, "!", inline(impact.text), "delete")
-    yield from (Line(1, "!", render_risk(risk), "delete") for risk in entry.risks)
-    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in entry.notes)
-
-
-def _has_body(change: Change) -> bool:
-    # A blocked update still shows the values that were compared: they explain the block. A blocked
-    # create or delete would only list a whole object to which nothing happens.
-    shown = change.blocked is None or change.action is Action.UPDATE
-    return shown and change.action is not Action.NOOP
+    yield from (Line(1, "!", render_risk(risk), "delete") for risk in one.risks)
+    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in one.notes)
 
 
 def _is_update(change: Change) -> bool:
@@ -235,7 +214,24 @@ def render_changed_names(change: Change) -> str:
 # ── the block of attributes ─────────────────────────────────────────────────────────────
 
 
-def _render_body(change: Change) -> Iterator[Line]:
+def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Iterator[Line]:
+    """The values and the requests of equal changes, of which `lead` is the first."""
+    # A blocked update still shows the values that were compared: they explain the block. A blocked
+    # create or delete would only list a whole object to which nothing happens.
+    shown = lead.blocked is None or lead.action is Action.UPDATE
+    if not shown or lead.action is Action.NOOP:
+        return
+    if len(changes) == 1:
+        yield from _render_object(lead)
+    # One value stands in the title already.
+    elif not _find_only_path(lead):
+        # What is not shown can differ between the objects, so it is not counted.
+        yield from render_node(_drop_names(lead, words), 1, EMPTY)
+        yield from _render_records(lead)
+    yield from render_requests(changes, words)
+
+
+def _render_object(change: Change) -> Iterator[Line]:
     title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
     # Only an update leaves attributes out. All other actions list the whole object.
     whole = change.after if change.action is Action.UPDATE else None

@@ -14,7 +14,7 @@ from ..core.resource import SETTING, TASK, Pending
 from ..core.risk import RiskKind
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
-from .entries import Entry, make_drift_key, make_entries, make_risk_key
+from .entries import Entry, KeyMaker, make_drift_key, make_entries, make_key, make_risk_key
 
 
 class Counts(Struct, frozen=True):
@@ -240,7 +240,7 @@ def _group_changes(changes: Sequence[Change], words: Vocabulary) -> tuple[Group,
         Group(
             name,
             title if rest else title.removesuffix(_REST),
-            _sort_entries(make_entries(members[name], words), words),
+            _make_sorted(members[name], words),
         )
         for name, title in GROUPS.items()
         if members[name]
@@ -253,10 +253,15 @@ def _collect_risks(changes: Iterable[Change], words: Vocabulary) -> tuple[Entry,
         for change in changes
         if change.risks and change.grave and (change.blocked is None or change.blocked.kind.stops)
     ]
-    return _sort_entries(make_entries(grave, words, make_risk_key), words)
+    return _make_sorted(grave, words, make_risk_key) if grave else ()
 
 
-def _sort_entries(entries: Iterable[Entry], words: Vocabulary) -> tuple[Entry, ...]:
+def _make_sorted(
+    changes: Sequence[Change], words: Vocabulary, make_key: KeyMaker = make_key
+) -> tuple[Entry, ...]:
+    entries = make_entries(changes, words, make_key)
+    if len(entries) == 1:
+        return entries
     return tuple(sorted(entries, key=partial(_rank_entry, words)))
 
 
