@@ -321,5 +321,7 @@ def open_screen(
             shown.show_diagnostics(error.diagnostics)
             raise typer.Exit(exit_code(error)) from None
         return
+    # --quiet is for scripts, which nobody helps out of a pager.
+    pages = pages and console.interactive and not quiet
     with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
         yield TextScreen(console, bars, bars.clear, detail, command, sends, pages)

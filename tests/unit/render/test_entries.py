@@ -9,7 +9,7 @@ from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Impact
 from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.render.entries import make_entries
 from kafkaform.render.view import make_view
-from kafkaform_kafka.provider import TYPES
+from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.words import WORDS as KAFKA
 
 from . import plans
@@ -162,7 +162,8 @@ def test_topics_come_before_acls() -> None:
 
 def test_the_words_fit_the_types() -> None:
     """Each type has a plural, and each attribute that names its objects exists."""
+    types = {**PROVIDER.types, **PROVIDER.commanded}
     for kind, words in KAFKA.kinds.items():
         # A plan has the entity of a quota as one attribute, a block as several.
-        assert set(words.names) <= {*TYPES[kind].schema.attributes, "entity"}
-    assert {name for name, kind in TYPES.items() if kind.expand is None} == set(KAFKA.kinds)
+        assert set(words.names) <= {*types[kind].schema.attributes, "entity"}
+    assert {name for name, kind in types.items() if kind.expand is None} == set(KAFKA.kinds)
