@@ -20,7 +20,7 @@ LEAST = 3
 """Fewer equal changes are shown one by one: two headlines are as short as one with a list."""
 
 _NUMBER = re.compile(r"\d[\d,.]*")
-_WORD = re.compile(r"[\w.:*-]*\w")
+_WORD = re.compile(r"[\w.:*-]+")
 _NAME = "\0"
 """Stands for the object's own name where changes are compared."""
 
@@ -164,7 +164,11 @@ def _read_names(change: Change, words: Words) -> frozenset[str]:
 
 
 def _mask_names(text: str, own: frozenset[str]) -> str:
-    return _WORD.sub(lambda word: _NAME if word[0] in own else word[0], text)
+    def mask(word: re.Match[str]) -> str:
+        name = word[0].rstrip(".:-")
+        return _NAME + word[0][len(name) :] if name in own else word[0]
+
+    return _WORD.sub(mask, text)
 
 
 def _read_block(change: Change, own: frozenset[str]) -> Hashable:

@@ -26,7 +26,7 @@ SENSITIVE = "(sensitive)"
 _PLAIN = "\x1b[0m"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _WORDS = re.compile(
-    r' *(?:"(?:[^"\\]|\\.)*"|\d (?:[KMGT]?i?B|ms|s|min|h|d)(?:/s)?\b|[^ ])+'
+    r' *(?:"(?:[^"\\]|\\.){0,400}"|\d (?:[KMGT]?i?B|ms|s|min|h|d)(?:/s)?\b|[^ ])+'
     r'(?: \([^()"]{1,40}\)[^ ]*)?'
 )
 """Words with the spaces before them: quoted text, an amount with its unit, and a word with a short
