@@ -25,7 +25,7 @@ from .lines import (
     render_risk,
 )
 from .style import Paint
-from .text import inline
+from .text import inline, render_count
 from .view import Drift, Group, PlanView
 
 RISKS_LIMIT = 20
@@ -68,7 +68,10 @@ def _name_objects(entry: Entry, words: Words) -> str:
     return f"{inline(objects)} ({inline(lead.address)}, …)"
 
 
-def render_omissions(drift: tuple[Drift, ...], paint: Paint, detail: Detail) -> Iterator[str]:
+def render_omissions(
+    drift: tuple[Drift, ...], outputs: int, paint: Paint, detail: Detail
+) -> Iterator[str]:
+    """What the text leaves out. outputs: how many of them are too long."""
     # Before all changes: nobody looks for something that they do not know is missing.
     for kind in drift:
         if detail == "grouped" and len(kind.entries) > DRIFT_LIMIT:
@@ -77,6 +80,9 @@ def render_omissions(drift: tuple[Drift, ...], paint: Paint, detail: Detail) -> 
                 f"{listed:,} of {len(kind.changes):,} {inline(kind.kind)} that were changed "
                 "outside kafkaform are listed below; --detail lists them all."
             )
+    if outputs and detail != "full":
+        number = render_count(outputs, "long output")
+        yield paint("warning", "Shortened: ") + f"{number}; --detail shows all of it."
 
 
 def render_group(group: Group, seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:

@@ -70,8 +70,8 @@ def _show_state(console: Console, state_file: str | None, *, json: bool) -> None
     elif state is None or not state.objects:
         console.write("The state is empty.")
     else:
-        for _, row in sorted(state.objects.items()):
-            console.write_lines(render_row(row))
+        rows = (render_row(row) for _, row in sorted(state.objects.items()))
+        write_paged(console, "\n".join(line for lines in rows for line in lines))
 
 
 def _show_comparison(console: Console, first: Path, second: Path, *, json: bool) -> None:
@@ -81,5 +81,5 @@ def _show_comparison(console: Console, first: Path, second: Path, *, json: bool)
     elif not parts:
         console.write("Both plans do the same.")
     else:
-        console.write(f"What differs between {first}, the first plan, and {second}, the second:")
-        console.write_lines(render_comparison(parts))
+        title = f"What differs between {first}, the first plan, and {second}, the second:"
+        write_paged(console, "\n".join((title, *render_comparison(parts))))
