@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.core.text.cell_width import cell_width
 from kafkaform.core.risk import Risk, RiskKind
+from kafkaform.core.text.cell_width import cell_width
 from kafkaform.plan.model import Plan
 from kafkaform.render.detail import Detail
 from kafkaform.render.human import human
