@@ -11,7 +11,6 @@ from ..core.change import Blocker, Change
 from ..core.risk import RiskKind
 from ..core.words import Words
 from .body import Line
-from .detail import Detail
 from .entries import LEAST, Entry
 from .lines import (
     is_plain,
@@ -24,7 +23,7 @@ from .lines import (
     render_requests,
     render_risk,
 )
-from .style import Paint
+from .style import Detail, Paint
 from .text import inline, render_count
 from .view import Drift, Group, PlanView
 

@@ -19,10 +19,9 @@ from .change_list import (
     render_omissions,
     render_risks,
 )
-from .detail import Detail
 from .diagnostics import render_diagnostics
 from .outputs import list_output_lines
-from .style import Paint
+from .style import Detail, Paint
 from .text import inline, quote, render_count, render_message, render_table, wrap_lines
 from .view import COLUMNS, PlanView, make_view, pending_words
 

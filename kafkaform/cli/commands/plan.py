@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from ...plan.model import Mode, Options, Plan
-from ...render.detail import Detail
+from ...render.style import Detail
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.plan_files import save_file, save_plan
 from ...workflow.plan_rendering import render_plan

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from msgspec import to_builtins
 
-from ...render.detail import Detail
 from ...render.plan_comparison import compare_plans, render_comparison
+from ...render.style import Detail
 from ...render.text import render_json
 from ...workflow.plan_files import load_plan, load_plan_document
 from ...workflow.plan_rendering import render_plan

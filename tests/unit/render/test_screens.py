@@ -13,8 +13,8 @@ import pytest
 from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.cell_width import cell_width
 from kafkaform.plan.model import Plan
-from kafkaform.render.detail import Detail
 from kafkaform.render.human import human
+from kafkaform.render.style import Detail
 
 from . import plans
 from .plans import WORDS
