@@ -181,7 +181,7 @@ def _list_signs(entry: Entry) -> Iterator[str]:
         yield f"blocked: {inline(blocked.reason)}{todo}"
     # Grave risks lead the plan with all that there is to say about them.
     yield from (f"! {risk.kind.label}" for risk in entry.grave_risks)
-    if entry.impact is not None and not entry.grave_risks:
+    if entry.impact is not None and not entry.lead.has_risk(RiskKind.DATA_LOSS):
         yield f"! {inline(entry.impact.text)}"
     yield from (f"! {render_risk(risk)}" for risk in entry.risks if not risk.kind.grave)
     yield from (f"! {inline(note)}" for note in entry.notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -65,11 +65,13 @@ class Entry(Struct, frozen=True):
     @property
     def impact(self) -> Impact | None:
         """What all the changes together destroy or move."""
-        found = [change.impact for change in self.changes if change.impact is not None]
-        if len(set(found)) < 2:
-            return found[0] if found else None
-        figures = _add_figures(impact.figures for impact in found)
-        return Impact(f"together {render_figures(figures)}", figures)
+        found = [change.impact for change in self.changes]
+        known = [impact for impact in found if impact is not None]
+        if len(found) == 1 or not known:
+            return found[0]
+        rows = [EMPTY if impact is None else impact.figures for impact in found]
+        text = _render_sum(rows) or _join_texts([impact.text for impact in known])
+        return Impact(text, _add_up(rows))
 
 
 KeyMaker: TypeAlias = Callable[[Change, Words], Hashable]
@@ -231,24 +233,35 @@ def _join_risks(rows: Iterable[tuple[Risk, ...]]) -> tuple[Risk, ...]:
 
 def _add_risks(risks: tuple[Risk, ...]) -> Risk:
     first = risks[0]
-    if all(risk.text == first.text for risk in risks):
+    if len(risks) == 1:
         return first
-    figures = _add_figures(risk.figures for risk in risks)
-    example = _join_texts(tuple(risk.text for risk in risks))
-    text = f"together {render_figures(figures)}; {example}" if figures else example
-    return Risk(first.kind, text, first.path, figures)
+    rows = [one.figures for one in risks]
+    texts = (_render_sum(rows), _join_texts([one.text for one in risks]))
+    return replace(first, text="; ".join(filter(None, texts)), figures=_add_up(rows))
 
 
-def _join_texts(texts: tuple[str, ...]) -> str:
+def _render_sum(rows: list[FrozenMap]) -> str:
+    """`together 3 GiB` for the figures of several objects, empty if there is nothing to add up."""
+    figures = _add_up(rows)
+    if not any(isinstance(value, int) and value for value in figures.values()):
+        return ""
+    # A figure that is not known for each object is a lower bound.
+    least = "" if all(row.keys() >= figures.keys() for row in rows) else "at least "
+    return f"together {least}{render_figures(figures)}"
+
+
+def _join_texts(texts: Sequence[str]) -> str:
+    if len(texts) == 1:
+        return texts[0]
     # They differ in names and figures only.
     return texts[0] if len(set(texts)) == 1 else f"for example, {texts[0]}"
 
 
-def _add_figures(many: Iterable[FrozenMap]) -> FrozenMap:
+def _add_up(rows: Iterable[FrozenMap]) -> FrozenMap:
     """Numbers are added, texts are listed once each."""
     totals: Counter[str] = Counter()
     texts: dict[str, dict[str, None]] = {}
-    for name, value in (item for figures in many for item in figures.items()):
+    for name, value in (item for row in rows for item in row.items()):
         if isinstance(value, int):
             totals[name] += value
         else:

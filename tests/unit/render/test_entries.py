@@ -117,6 +117,25 @@ def test_figures_are_added() -> None:
     assert entry.impact == Impact("together 6 KiB; groups: app", frozen(bytes=6144, groups="app"))
 
 
+@pytest.mark.parametrize(
+    ("figures", "text"),
+    [
+        (({"bytes": 1024},) * 3, "together 3 KiB"),
+        (({"bytes": 0},) * 3, "loses"),
+        (({"bytes": 1024}, {"bytes": 1024}, {}), "together at least 2 KiB"),
+        (({"bytes": 1024}, {}, {}), "together at least 1 KiB"),
+    ],
+)
+def test_sums_are_those_of_all_objects(figures: tuple[dict[str, int], ...], text: str) -> None:
+    """Equal figures are added up, too, and a sum with an unknown part is a lower bound."""
+    losses = [
+        lowered(name, impact=Impact("loses", frozen(**one)))
+        for name, one in zip("abc", figures, strict=True)
+    ]
+    (entry,) = make_entries(losses)
+    assert entry.impact is not None and entry.impact.text == text
+
+
 def test_risks_with_other_figures_are_joined() -> None:
     """Risks that differ only in their figures are one risk with the sum."""
     moves = [
