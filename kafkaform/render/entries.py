@@ -38,19 +38,24 @@ class Entry(Struct, frozen=True):
 
     @property
     def risks(self) -> tuple[Risk, ...]:
-        """The risks of the change; figures that differ between the objects are added up."""
-        return _join_risks(change.risks for change in self.changes)
+        """The risks of the change; figures that differ between the objects are added up.
+
+        Entries of drift and of `PlanView.risks` can be of changes with other risks: then all.
+        """
+        return _join_risks([change.risks for change in self.changes])
 
     @property
     def grave_risks(self) -> tuple[Risk, ...]:
         """Those of `risks` that destroy data or stop clients."""
-        # Entries of `PlanView.risks` are equal in these only.
-        return _join_risks(_select_grave(change) for change in self.changes)
+        return _join_risks([_select_grave(change) for change in self.changes])
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The notes of the change; of those that name their object, one as an example."""
-        return tuple(map(_join_texts, zip(*(one.notes for one in self.changes), strict=True)))
+        rows = [change.notes for change in self.changes]
+        if len({len(row) for row in rows}) > 1:
+            return tuple(dict.fromkeys(note for row in rows for note in row))
+        return tuple(map(_join_texts, zip(*rows, strict=True)))
 
     @property
     def blocked(self) -> Blocker | None:
@@ -226,9 +231,12 @@ def _select_grave(change: Change) -> tuple[Risk, ...]:
     return tuple(risk for risk in change.risks if risk.kind.grave)
 
 
-def _join_risks(rows: Iterable[tuple[Risk, ...]]) -> tuple[Risk, ...]:
+def _join_risks(rows: list[tuple[Risk, ...]]) -> tuple[Risk, ...]:
     """The risks of several changes, whose rows agree up to figures, as those of one."""
-    return tuple(_add_risks(column) for column in zip(*rows, strict=True))
+    if len({tuple((risk.kind, risk.path) for risk in row) for row in rows}) > 1:
+        every = dict.fromkeys(risk for row in rows for risk in row)
+        return tuple(sorted(every, key=lambda risk: (risk.kind.rank, risk.path)))
+    return tuple(map(_add_risks, zip(*rows, strict=True)))
 
 
 def _add_risks(risks: tuple[Risk, ...]) -> Risk:

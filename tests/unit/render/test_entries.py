@@ -158,6 +158,16 @@ def test_grave_changes_lead() -> None:
     ]
 
 
+def test_drift_is_one_entry_whatever_the_change_does() -> None:
+    """Objects that drifted alike are one entry with all risks and notes of their changes."""
+    drift = (path("partitions", 3, 6),)
+    calm = [lowered(name, drift=drift, risks=()) for name in "ab"]
+    odd = lowered("c", drift=drift, notes=("a note",))
+    ((entry,),) = (kind.entries for kind in make_view(plan(*calm, odd), WORDS).drift)
+    assert len(entry.changes) == 3
+    assert entry.risks == (LOSS,) and entry.notes == ("a note",)
+
+
 def test_risks_are_grouped_more_coarsely() -> None:
     """Changes that differ elsewhere share a line of the risks if their grave risks are equal."""
     mild = Risk(RiskKind.ORDERING, "partitions grow")
