@@ -148,6 +148,8 @@ def test_any_cell_is_one_line_of_text(text: str) -> None:
         ("Title one two three four", ["Title one two", "  three four"]),
         ('  ! x["a b"] and y["c d"]', ['  ! x["a b"] and', '    y["c d"]']),
         ("  ! a-name-wider-than-the-line x", ["  ! a-name-wider-than-the-line", "    x"]),
+        ("  ! or `run it --all` x", ["  ! or", "    `run it --all`", "    x"]),
+        ("  ! with x { a = true }", ["  ! with", "    x { a = true }"]),
         ("  ~ keep = 7 days 30 d", ["  ~ keep = 7 days", "      30 d"]),
         ("  a name (a remark) b", ["  a", "  name (a remark)", "  b"]),
     ],
