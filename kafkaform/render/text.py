@@ -29,8 +29,8 @@ _WORDS = re.compile(
     r' *(?:"(?:[^"\\]|\\.){0,400}"|`[^`]{0,80}`|\d (?:[KMGT]?i?B|ms|s|min|h|d)(?:/s)?\b|[^ ])+'
     r'(?: (?:\([^()"]{1,40}\)|\{[^{}"]{1,40}\})[^ ]*)?'
 )
-"""Words with the spaces before them. Quoted text, a command, an amount with its unit, and a word with
-a short remark in parentheses or a short block are one word, so that people can copy them."""
+"""Words with the spaces before them. Quoted text, a command, an amount with its unit, and a word
+with a short remark in parentheses or a short block are one word, so that people can copy them."""
 _BARE_WORDS = re.compile(r" *[^ ]+")
 _LOG_COMMAND = re.compile(r"[ \x1b\[0-9;m]*(::|##)")
 _HANGS = {f"{mark} ": 4 if mark in "+-~=." else 2 for mark in "+-~=.!#?"}
