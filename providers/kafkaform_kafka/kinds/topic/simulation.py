@@ -201,7 +201,8 @@ def _check_assignment(call: AdminCall, given: Sequence[Sequence[int]], width: in
 
 
 def _validate_config(config: Mapping[str, Any]) -> FrozenMap:
-    for problem, _ in broker_rules.config_faults(config):
+    unknown = broker_rules.unknown_warnings(config)
+    for problem, _ in (*broker_rules.config_faults(config), *unknown):
         raise Refusal(40, problem)
     valid = config_map(config)
     for low, high in _ORDERED:
@@ -297,7 +298,7 @@ def _look_up(scene: ReadScene, identity: Identity, depth: Depth) -> Reading:
     if topic is None:
         return Absent(identity)
     whole_topic = _make_attributes(topic)
-    details = FrozenMap({"internal": name in INTERNAL, "leaderless": 0})
+    details = FrozenMap(internal=name in INTERNAL, leaderless=0, topic_id=topic.id)
     if depth is Depth.NAMES:
         listed = whole_topic.without(["replica_assignment", "config"])
         return Observed(identity, listed, topic.id, details=details)
