@@ -15,6 +15,7 @@ from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan
 from kafkaform.render.human import human
+from kafkaform.render.lines import render_brief
 from kafkaform.render.markdown import render_markdown
 
 from . import plans
@@ -303,3 +304,33 @@ def test_one_line_a_change_still_says_what_to_do() -> None:
     text = human(plan(plans.PROTECTED), detail="concise", width=200)
     (line,) = [line for line in text.splitlines() if "blocked: " in line]
     assert f"to do: {plans.REMOVED_ADVICE}" in line
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unit", "shown"),
+    [
+        ("2592000000", "1000", "ms", "30 d → 1 s (2592000000 → 1000)"),
+        ("-1", "86400000", "ms", "no limit → 1 d (-1 → 86400000)"),
+        ("1500000001", "86400000", "ms", "1500000001 ms → 1 d (1500000001 → 86400000)"),
+        (1000, 2000, "bytes/s", "1000 B/s → 2000 B/s"),
+        (None, "604800000", "ms", "(not set) → 7 d (604800000)"),
+        ("604800000", None, "ms", "7 d (604800000) → (not set)"),
+        ("odd", "even", "ms", '"odd" → "even"'),
+        ("1", "2", "", '"1" → "2"'),
+    ],
+)
+def test_amounts_are_shown_in_the_units_of_people(
+    before: Any, after: Any, unit: str, shown: str
+) -> None:
+    """With the exact values beside them, unless they are the same number."""
+    item = path("config.retention.ms", before, after, unit=unit)
+    assert render_brief(item) == f"retention.ms {shown}"
+
+
+def test_sensitive_amounts_are_masked() -> None:
+    """A unit never unmasks a value."""
+    item = path("config.retention.ms", "604800000", "1000", unit="ms", sensitive=True)
+    subject = plan(change("kafka_x.u", "u", Action.UPDATE, paths=(item,), drift=(item,)))
+    for detail in ("concise", "grouped", "full"):
+        text = human(subject, detail=detail)  # type: ignore[arg-type]  # a literal each
+        assert "604800000" not in text and "7 d" not in text
