@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import has_errors
 from ...plan.model import Mode, Options, Plan
+from ...render.style import Detail
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.plan_files import remove_file, save_approval, save_file, save_plan
 from ...workflow.plan_rendering import render_plan
@@ -27,7 +28,7 @@ from ..options.flags import (
     Var,
     VarFile,
 )
-from ..options.plan_flags import PlanFiles, chooses_objects, writes_files
+from ..options.plan_flags import PlanFiles, chooses_detail, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
 
@@ -37,10 +38,12 @@ NEXT = (
 
 
 @chooses_objects
+@chooses_detail
 @writes_files
 def plan(
     files: PlanFiles,
     options: Options,
+    detail: Detail,
     destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")] = False,
     detailed_exitcode: Annotated[
         bool,
@@ -51,7 +54,6 @@ def plan(
     validate: Annotated[
         bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
     ] = False,
-    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -72,7 +74,9 @@ def plan(
     conditions = check_fail_on(fail_on)
     if untrusted and validate:
         raise dry_run_error()
-    with open_screen(console, json=json, quiet=quiet, detail=not concise, sends=False) as shown:
+    with open_screen(
+        console, json=json, quiet=quiet, detail=detail, sends=False, pages=True
+    ) as shown:
         if files.approval is not None:
             # If this plan fails, the approval of an earlier one must not stay in its place.
             remove_file(files.approval)
