@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 
+from ..core.change import Change
 from ..core.diagnostics import Diagnostic
 from ..core.resource import SETTING, TASK
 from ..core.text.cell_width import cell_width
@@ -21,11 +22,12 @@ from .change_list import (
 )
 from .diagnostics import render_diagnostics
 from .outputs import list_output_lines
-from .protection import describe_protection
 from .style import Detail, Paint
 from .text import inline, quote, render_count, render_message, render_table, wrap_lines
 from .view import COLUMNS, PlanView, make_view, pending_words
 
+PROTECTED_LIMIT = 5
+"""Protected objects that stay and are named."""
 OUTPUT_LIMIT = 20
 """Lines of one output."""
 DESTROYS_ALL = "This plan destroys everything that the state records."
@@ -117,12 +119,34 @@ def _render_scope(seen: PlanView, paint: Paint) -> Iterator[str]:
     chosen = " ".join(map(inline, seen.partial))
     if seen.destroy:
         yield paint("delete", DESTROYS_CHOSEN if chosen else DESTROYS_ALL)
-        yield from describe_protection(seen)
+        yield from _describe_protection(seen)
     if chosen:
         rest = (
             "all other objects stay" if seen.destroy else "changes to other objects are not shown"
         )
         yield paint("warning", f"Partial plan ({chosen})") + f": {rest}."
+
+
+def _describe_protection(seen: PlanView) -> Iterator[str]:
+    """The sentences about protection in a plan that destroys; none if nothing is protected."""
+    listed = {group.name: group.changes for group in seen.groups}
+    # `destroy` asks for its deletions, so the protection that nobody chose does not stop it. The
+    # reader must learn of it, because a plan of a removed block is blocked for the same object.
+    overridden = _select_protected(listed.get("delete", ()), "default")
+    if overridden:
+        kinds = ", ".join(sorted({inline(change.identity.kind) for change in overridden}))
+        objects = render_count(len(overridden), "object")
+        yield f"It overrides the delete protection that is on by default for {objects} ({kinds})."
+    kept = _select_protected(listed.get("kept", ()), "explicit")
+    if kept:
+        objects = render_count(len(kept), "object that stays", "objects that stay")
+        names = ", ".join(inline(change.address) for change in kept[:PROTECTED_LIMIT])
+        more = f" and {len(kept) - PROTECTED_LIMIT:,} more" if len(kept) > PROTECTED_LIMIT else ""
+        yield f"prevent_destroy protects {objects}: {names}{more}."
+
+
+def _select_protected(changes: tuple[Change, ...], protection: str) -> list[Change]:
+    return [change for change in changes if change.row_before.protected == protection]
 
 
 def _render_table(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
