@@ -42,6 +42,10 @@ DECLARES_NOTHING = (
     "The configuration declares nothing, and the state records nothing. Write a resource block, or "
     "generate blocks for existing objects with `kafkaform import --all`."
 )
+REFRESHES = (
+    "This is a refresh-only plan: an apply records these live values in the state, and takes out "
+    "what is gone. It changes nothing else."
+)
 _ALWAYS = frozenset({"destroy", "change", "create"})
 """Columns that stand in every table, as their counts stand in every last line."""
 
@@ -60,16 +64,18 @@ def human(
     line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
+    drift = partial(_render_drift, seen.drift, paint, detail)
     # Each section beside what it is about. An empty one is left out together with its heading.
     sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
         (seen.drift if detail else (), partial(_render_omissions, seen.drift, paint)),
         (seen.instances, partial(_render_systems, seen, paint)),
         (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
-        (seen.kinds, partial(_render_table, seen, paint)),
+        (() if seen.refresh else seen.kinds, partial(_render_table, seen, paint)),
+        (seen.drift if seen.refresh else (), drift),
         (seen.pending, partial(_render_pending, seen, paint)),
         (seen.removals, partial(_render_removals, seen, paint)),
         *((group, partial(_render_group, group, seen, paint, detail)) for group in seen.groups),
-        (seen.drift, partial(_render_drift, seen.drift, paint, detail)),
+        (() if seen.refresh else seen.drift, drift),
         (seen.outputs, partial(_render_outputs, seen.outputs, paint, width)),
         (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
@@ -87,7 +93,11 @@ def render_last_line(seen: PlanView) -> str:
     first = f"{counts.imports} to import, " if counts.imports else ""
     rest = "".join(
         f", {number} to {what}"
-        for number, what in ((counts.adopt, "adopt"), (counts.forget, "forget"))
+        for number, what in (
+            (counts.adopt, "adopt"),
+            (counts.forget, "forget"),
+            (counts.refresh, "refresh"),
+        )
         if number
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
@@ -243,6 +253,8 @@ def _render_drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Itera
         shown = kind.changes[: DRIFT_LIMIT if detail else 0]
         for change in shown:
             yield f"    {inline(change.address)}: {', '.join(map(render_brief, change.drift))}"
+            if change.last_set:
+                yield paint("dim", f"      {inline(change.last_set)}")
         if 0 < len(shown) < len(kind.changes):
             yield f"    … and {len(kind.changes) - len(shown):,} more (--json lists them all)"
 
@@ -320,6 +332,9 @@ def render_no_changes(seen: PlanView) -> str:
             return "No changes. The state records nothing, so there is nothing to destroy."
         return f"No changes. {DECLARES_NOTHING}"
     objects = render_count(number, "managed object")
+    if seen.refresh:
+        verb = "is" if number == 1 else "are"
+        return f"No changes. {objects} {verb} as the state records."
     where = " in this partial plan" if seen.partial else ""
     verb = "matches" if number == 1 else "match"
     return f"No changes. {objects}{where} {verb} the configuration."
@@ -339,5 +354,7 @@ def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
     elif not seen.applicable:
         yield "Nothing to apply: every change is blocked."
     elif seen.token:
+        if seen.refresh:
+            yield REFRESHES
         yield f"Approval: {inline(seen.token)}"
     yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

@@ -24,6 +24,7 @@ from ..plan.model import OutputChange, Plan, PlanInstance, Removal
 from .human import (
     DESTROYS_ALL,
     DESTROYS_CHOSEN,
+    REFRESHES,
     render_last_line,
     render_no_changes,
     render_output_change,
@@ -236,8 +237,9 @@ def _make_table(
 
 
 def _make_kinds(seen: PlanView) -> Section:
+    kinds = () if seen.refresh else seen.kinds
     head = f"| | {' | '.join(COLUMNS)} |\n|---|{'--:|' * len(COLUMNS)}"
-    return _make_section("kinds", "", seen.kinds, _render_kind, "kind", head, share=0.2)
+    return _make_section("kinds", "", kinds, _render_kind, "kind", head, share=0.2)
 
 
 def _render_kind(row: KindRow) -> Markup:
@@ -287,9 +289,9 @@ def _make_drift(seen: PlanView) -> Section:
 
 
 def _render_drift(change: Change) -> Markup:
-    return Markup(
-        f"- {render_code(change.address)} {render_code(', '.join(map(render_brief, change.drift)))}"
-    )
+    since = Markup(f": {render_prose(change.last_set)}") if change.last_set else ""
+    what = render_code(", ".join(map(render_brief, change.drift)))
+    return Markup(f"- {render_code(change.address)} {what}{since}")
 
 
 def _render_output(change: OutputChange) -> Markup:
@@ -346,7 +348,9 @@ def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], st
     )
     template = environment.get_template("comment.md.j2")
     context = {
-        "title": "no changes" if seen.empty else render_last_line(seen)[len("Plan: ") : -1],
+        "title": _render_title(seen),
+        "refresh": seen.refresh,
+        "refreshes": REFRESHES if seen.refresh and seen.applicable else "",
         "destroys": (DESTROYS_CHOSEN if seen.partial else DESTROYS_ALL) if seen.destroy else "",
         "partial": render_code(" ".join(seen.partial)) if seen.partial else "",
         "destroy": seen.destroy,
@@ -360,6 +364,14 @@ def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], st
     return lambda sections: template.render(
         **context, sections=sections, cut=", ".join(_list_omissions(sections.values()))
     )
+
+
+def _render_title(seen: PlanView) -> str:
+    if seen.empty:
+        return "no changes"
+    if seen.refresh and seen.drift:
+        return f"drift of {render_count(seen.counts.drift, 'object')}"
+    return render_last_line(seen)[len("Plan: ") : -1]
 
 
 def _list_omissions(sections: Iterable[Filled]) -> Iterator[str]:

@@ -77,6 +77,7 @@ _DONE_TOO = (
     ("adopted", Action.ADOPT),
     ("imported", Action.IMPORT),
     ("forgotten", Action.FORGET),
+    ("refreshed", Action.REFRESH),
 )
 
 

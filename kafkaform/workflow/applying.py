@@ -47,7 +47,7 @@ from ..core.value import FrozenMap
 from ..core.words import Words, shared
 from ..plan.approval import digest_change
 from ..plan.codec import to_data
-from ..plan.model import Plan
+from ..plan.model import Mode, Plan
 from ..plan.observe import Look
 from ..plan.review import review_changes
 from ..state.edit import set_outputs
@@ -56,7 +56,7 @@ from .configuration.evaluation import record_outputs
 from .configuration.untrusted import apply_error
 from .events import Announcer, Listener
 from .interrupts import Unsent, unsent
-from .plan_choice import choose_plan, refuse_old_token
+from .plan_choice import choose_plan, refuse_old_token, refuse_outdated_refresh
 from .planning import find_unmet, refuse_if_blocked
 from .recovery import close_earlier_runs, wait_for_earlier_run
 from .run import Applied, ApplyRequest, Chosen, Scene
@@ -242,6 +242,9 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     state, sessions = scene.ledger.state, scene.sessions
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
+    if plan.options.mode is Mode.REFRESH:
+        refuse_outdated_refresh(scene, plan, todo)
+        return
     # A state can be forged or restored from a backup, so a delete needs a record of the log that
     # the object is ours. `alter` needs none: its user named the object.
     if scene.ask.make is None:
@@ -374,7 +377,9 @@ def _record_end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, D
 
 def _save_live_state(scene: Scene, chosen: Chosen) -> Diagnostics:
     """Save the rows of unchanged objects as they are live, and the outputs. Returns the rules that
-    do not hold."""
+    do not hold. A refresh-only plan saves nothing but what it lists."""
+    if chosen.plan.options.mode is Mode.REFRESH:
+        return ()
     if chosen.made_now:
         scene.ledger.refresh_rows(chosen.plan.changes)
     return _save_outputs(scene, chosen.plan)

@@ -20,6 +20,7 @@ from ..core.progress import Reporter, ignore_event
 from ..core.resource import Desired
 from ..core.risk import RiskKind
 from ..plan.build import make_plan
+from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Look, read_world
@@ -28,6 +29,7 @@ from ..render.text import render_count
 from ..state.model import State
 from ..version import VERSION
 from .configuration.untrusted import dry_run_error
+from .drift.last_writes import add_last_writes
 from .events import Announcer, DryRun, Listener, PlanChosen
 from .secrecy import keep_secrets
 from .workspace import (
@@ -72,6 +74,11 @@ def plan_changes(
     """
     if validate and workspace.configuration.inputs.untrusted:
         raise dry_run_error()
+    if validate and options.mode is Mode.REFRESH:
+        raise UsageError(
+            "--validate cannot be combined with --refresh-only",
+            "A refresh-only plan sends nothing, so there is nothing to try out.",
+        )
     announce = Announcer(progress)
     with keep_secrets(workspace.known):
         for left in reversed(range(_ROUNDS)):
@@ -124,6 +131,7 @@ def plan_workspace(
     report: Reporter,
 ) -> Plan:
     """Read the live objects and make the plan."""
+    refuse_idle_options(options)
     desired = space.desired
     if options.adopt:
         _refuse_idle_adopt(desired, options)
@@ -157,6 +165,10 @@ def plan_workspace(
         options,
         header,
     )
+    plan = add_last_writes(plan, space.sink)
+    # A refresh-only plan changes nothing on a system, so what is to be removed there stays.
+    if options.mode is Mode.REFRESH:
+        return plan
     return add_removals(plan, space, sessions, found)
 
 
@@ -239,6 +251,7 @@ def render_apply_command(plan: Plan) -> str:
     options = plan.options
     words = ["kafkaform", "destroy" if options.mode is Mode.DESTROY else "apply"]
     words += ["--expect", plan.token]
+    words += ["--refresh-only"] if options.mode is Mode.REFRESH else []
     for flag, globs in (
         ("--target", options.target),
         ("--exclude", options.exclude),

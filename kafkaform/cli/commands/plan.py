@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
+from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.plan_files import save_file, save_plan
@@ -53,7 +54,12 @@ def plan(
     Changes neither the cluster nor the state.
     """
     console = Console.make_standard(no_color=no_color, interactive=input)
-    options = replace(options, mode=Mode.DESTROY if destroy else Mode.NORMAL)
+    if destroy:
+        if options.mode is Mode.REFRESH:
+            raise UsageError(
+                "--destroy cannot be combined with --refresh-only", "Leave one of them out."
+            )
+        options = replace(options, mode=Mode.DESTROY)
     conditions = check_fail_on(fail_on)
     if untrusted and validate:
         raise dry_run_error()
