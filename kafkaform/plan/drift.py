@@ -7,8 +7,6 @@ it: a value that somebody else set must not become ours by being looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec.structs import replace
 
 from ..core.change import Action, Blocker, BlockerKind, Change, Ownership, PathChange
@@ -24,6 +22,7 @@ from .diff import (
     is_ignored,
     keep_set_values,
     lay_over,
+    render_path,
     select_managed,
 )
 from .model import Mode, Options
@@ -70,27 +69,39 @@ def refresh_object(case: Case) -> Change:
     if row.incarnation not in (None, reading.incarnation):
         return _block_recreated(case)
     live = case.kind.canonical(reading.attributes, case.facts)
-    drift = tuple(_list_recordable(case, reading, live))
-    same = _keep_books(start_change(case, Action.REFRESH if drift else Action.NOOP), case)
-    now = keep_set_values(lay_over(row.attributes, [item.path for item in drift], live))
-    # The object stays as it is, so both sides are what is live of it.
-    return replace(same, before=now, after=now, drift=drift, incarnation=row.incarnation)
+    drift = _find_drift(case, reading, live)
+    taken = [item.path for item in drift if not _is_theirs(case, item)]
+    now = keep_set_values(lay_over(row.attributes, taken, live))
+    return replace(
+        _keep_books(start_change(case, Action.REFRESH if taken else Action.NOOP), case),
+        # The object stays as it is, so both sides are what is live of it.
+        before=now,
+        after=now,
+        drift=drift,
+        incarnation=row.incarnation,
+        notes=tuple(
+            f"{render_path(item.path)} was set by others; a refresh does not make it ours"
+            for item in drift
+            if item.path not in taken
+        ),
+    )
 
 
-def _list_recordable(case: Case, reading: Observed, live: FrozenMap) -> Iterator[PathChange]:
-    """The drift of an object that the state takes in."""
+def _find_drift(case: Case, reading: Observed, live: FrozenMap) -> tuple[PathChange, ...]:
     row, kind = case.claim.row, case.kind
     assert row is not None
-    if case.claim.declared:
-        item = case.claim.declared[0]
-        found = compute_drift(case, live, kind.target(item.attributes, reading, case.facts, False))
-    else:
+    if not case.claim.declared:
+        # Without a block, nobody says whose an addition is.
         found = _compare_recorded(case, row.attributes, live)
-    for change in found:
-        # A release removes from a shared object what the state records, so a value that only
-        # others have set must not get there. Without a block, nobody says whose an addition is.
-        if change.before is not None or (case.claim.declared and kind.left is None):
-            yield change
+        return tuple(item for item in found if item.before is not None)
+    item = case.claim.declared[0]
+    return compute_drift(case, live, kind.target(item.attributes, reading, case.facts, False))
+
+
+def _is_theirs(case: Case, item: PathChange) -> bool:
+    """True for what only others have set on an object that they share."""
+    # A release removes from such an object what the state records, so it must not get there.
+    return item.before is None and case.kind.left is not None
 
 
 def _keep_books(change: Change, case: Case) -> Change:
