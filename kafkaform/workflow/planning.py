@@ -9,16 +9,23 @@ from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.replay import replay_log
-from ..apply.secrets import find_plan_secrets, refuse_exposed, resolve_secrets
+from ..apply.secrets import (
+    find_missing,
+    find_plan_secrets,
+    make_missing_error,
+    refuse_exposed,
+    resolve_plan_secrets,
+)
 from ..audit.event import parse_time, render_time
 from ..audit.index import LogIndex, list_pending
 from ..core.address import matches
-from ..core.change import BlockerKind, Verdict
+from ..core.change import BlockerKind, Change, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Reporter, ignore_event
 from ..core.resource import Desired
 from ..core.risk import RiskKind
+from ..core.value import SecretRef
 from ..plan.build import make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
@@ -53,6 +60,9 @@ FAIL_ON = {
 _RISKS = frozenset(RiskKind)
 _ROUNDS = 3
 """How often a plan is made, if an apply that runs at the same time seems to block it."""
+NO_SECRETS = (
+    "An apply of this plan needs it. A job that has no secrets on purpose plans with --untrusted."
+)
 ROUND = " --exclude leaves out objects that cannot be read."
 
 
@@ -68,9 +78,9 @@ def plan_changes(
     validate: also do the dry run that an apply does first. progress: called with events; the last
     ones are a `PlanChosen` and, after a dry run, a `DryRun`.
 
-    Raises DryRunRefused with every step that the dry run refuses, ConfigurationError for faults
-    and for a plan that contains a secret, UsageError for an option that matches nothing,
-    ConnectError, PlanRefused, StorageError.
+    Raises DryRunRefused with every step that the dry run refuses, ConfigurationError for faults,
+    for a plan that contains a secret and for secrets that an apply would not find, UsageError for
+    an option that matches nothing, ConnectError, PlanRefused, StorageError.
     """
     if validate and workspace.configuration.inputs.untrusted:
         raise dry_run_error()
@@ -103,12 +113,25 @@ def plan_changes(
                     else {}
                 )
                 break
+        # Before the plan is shown: what is found is masked in it, and what is missing is an error
+        # here instead of in the apply, when the change is merged already.
+        missing = _find_missing_secrets(workspace, plan)
         announce(PlanChosen(plan))
+        if missing:
+            raise make_missing_error(missing, NO_SECRETS)
         if validate:
             refuse_dry_run(workspace, plan, verdicts, announce)
         else:
             refuse_exposed(plan)
     return plan
+
+
+def _find_missing_secrets(workspace: Workspace, plan: Plan) -> Mapping[SecretRef, Change]:
+    """The secrets that an apply of the plan needs and that are not here. A plan of files that are
+    not trusted looks up none, because it could be made to show them."""
+    if workspace.configuration.inputs.untrusted:
+        return {}
+    return find_missing(find_plan_secrets(plan), workspace.configuration.find_secret)
 
 
 def refuse_dry_run(
@@ -117,7 +140,7 @@ def refuse_dry_run(
     """Announce the result of the dry run. Raises ConfigurationError for missing secrets,
     DryRunRefused with every refused step."""
     announce(DryRun(plan, verdicts))
-    resolve_secrets(find_plan_secrets(plan), workspace.configuration.find_secret)
+    resolve_plan_secrets(plan, workspace.configuration.find_secret)
     refuse_exposed(plan)
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
 

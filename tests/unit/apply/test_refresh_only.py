@@ -1,4 +1,4 @@
-"""A refresh-only plan takes what is live into the state. It sends nothing and makes nothing ours."""
+"""A refresh-only plan takes live values into the state, sends nothing and makes nothing ours."""
 
 from __future__ import annotations
 
