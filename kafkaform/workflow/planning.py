@@ -271,9 +271,13 @@ def find_unmet(plan: Plan) -> Blocked | None:
 
 def render_apply_command(plan: Plan) -> str:
     """The command that applies exactly this plan after its review, with its planning flags."""
+    return shlex.join(["kafkaform", *list_apply_words(plan)])
+
+
+def list_apply_words(plan: Plan) -> list[str]:
+    """The command and its planning flags, which apply exactly this plan after its review."""
     options = plan.options
-    words = ["kafkaform", "destroy" if options.mode is Mode.DESTROY else "apply"]
-    words += ["--expect", plan.token]
+    words = ["destroy" if options.mode is Mode.DESTROY else "apply", "--expect", plan.token]
     words += ["--refresh-only"] if options.mode is Mode.REFRESH else []
     for flag, globs in (
         ("--target", options.target),
@@ -286,7 +290,7 @@ def render_apply_command(plan: Plan) -> str:
     if options.max_data_loss is not None:
         words.append(f"--max-data-loss={options.max_data_loss}")
     words += [f"--accept-{waiver}" for waiver in options.accept]
-    return shlex.join(words)
+    return words
 
 
 def check_fail_on(names: Sequence[str]) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Collection
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,16 +17,16 @@ from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
 from ..options.flags import FailOn, Input, Json, NoColor, Quiet, StateFile, Untrusted, Var, VarFile
+from ..options.next_command import TypedFlags, read_typed_flags, render_next_command
 from ..options.plan_flags import PlanFiles, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
-
-NEXT = "Next: `kafkaform apply` plans again and asks; with --expect APPROVAL it applies only this."
 
 
 @chooses_objects
 @writes_files
 def plan(
+    context: typer.Context,
     files: PlanFiles,
     options: Options,
     destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")] = False,
@@ -70,6 +71,13 @@ def plan(
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
         # The errors come last: a blocked plan is shown, saved and commented on all the same.
         _save_plan(shown, made, files)
+        _show_next(
+            shown,
+            made,
+            files.out,
+            read_typed_flags(context, state, var, var_file),
+            workspace.configuration.list_sensitive_variables() if var else (),
+        )
         refuse_if_blocked(made, conditions)
         if (unmet := find_unmet(made)) is not None:
             raise unmet
@@ -79,14 +87,19 @@ def plan(
 
 
 def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
-    """Write the plan to the files that flags name, and name the next command."""
+    """Write the plan to the files that flags name."""
     out, comment = files.out, files.comment
     if out is not None:
         save_plan(made, out)
     if comment is not None:
         save_file(comment, render_plan(made, "markdown").encode(), private=False)
     if out is not None:
-        command = shlex.join(["kafkaform", "apply", str(out)])
-        shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
-    elif not made.idle and not any(made.list_blocked(stopping=True)):
-        shown.note(NEXT)
+        shown.note(f"Saved to {out}.")
+
+
+def _show_next(
+    shown: Screen, made: Plan, out: Path | None, typed: TypedFlags, sensitive: Collection[str]
+) -> None:
+    """Name the command that applies the plan, if it can be applied and does something."""
+    if (made.outputs or not made.idle) and not any(made.list_blocked(stopping=True)):
+        shown.show_next(render_next_command(made, out, typed, sensitive))

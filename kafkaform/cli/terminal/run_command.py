@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...apply.again import Again
 from ...core.errors import KafkaformError
-from ...plan.model import Plan
+from ...plan.model import Mode, Plan
 from ...workflow.run import Applied
 from .outlet import ELSEWHERE, Unwritable
 from .screen import Screen
@@ -28,17 +28,18 @@ def show_run(shown: Screen, run: Callable[..., Applied], *, outputs: bool = True
         raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
     except KafkaformError as error:
         if error.applied is not None:
-            _show_applied(shown, error.applied, outputs)
+            _show_applied(shown, error.applied, outputs, complete=False)
         raise
-    _show_applied(shown, applied, outputs)
+    _show_applied(shown, applied, outputs, complete=True)
     return applied
 
 
-def _show_applied(shown: Screen, applied: Applied, outputs: bool) -> None:
+def _show_applied(shown: Screen, applied: Applied, outputs: bool, *, complete: bool) -> None:
     if applied.report is not None:
-        shown.show_result(applied.report, applied.run, applied.plan)
-        if outputs:
-            shown.show_outputs(applied.outputs)
+        shown.show_result(applied.report, applied.run, applied.plan, complete=complete)
+    stays = applied.plan.options.mode is not Mode.DESTROY
+    if outputs and stays and (applied.report is not None or applied.outputs):
+        shown.show_outputs(applied.outputs)
     shown.show_diagnostics(applied.diagnostics)
 
 

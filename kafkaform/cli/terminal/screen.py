@@ -35,6 +35,7 @@ from ...workflow.plan_files import read_words
 from ...workflow.plan_rendering import render_plan
 from .console import Console
 from .outlet import outlive_output
+from .output_values import render_output
 from .progress import open_bars
 
 _WITHOUT_ASKING = {
@@ -61,6 +62,8 @@ class TextScreen(Struct):
     """The command that advice is for."""
     sends: bool = False
     """The command changes something after it has shown its plan."""
+    quiet: bool = False
+    """Show results and errors only."""
 
     def progress(self, event: RunEvent) -> None:
         """Show one event of a run."""
@@ -127,12 +130,19 @@ class TextScreen(Struct):
         self.clear()
         self.console.note(text)
 
+    def show_next(self, command: str) -> None:
+        """Name the command that goes on from here, after the plan."""
+        if not self.quiet:
+            self.clear()
+            self.console.write(f"\nNext: {inline(command)}")
+
     def show_work(self, work: Work) -> None:
         self.note(inline(describe_work(work)))
 
-    def show_result(self, report: Report, run: str, plan: Plan) -> None:
+    def show_result(self, report: Report, run: str, plan: Plan, *, complete: bool) -> None:
+        """Show how every change ended. complete: the command ends without an error."""
         self.clear()
-        told = _make_report(report, run, plan)
+        told = _make_report(report, run, plan, complete=complete)
         self.console.write("\n" + render_apply_summary(told, colour=self.console.colour))
         self._show_late(report.invisible)
 
@@ -147,7 +157,10 @@ class TextScreen(Struct):
                 self.note(f"{name}: applied, not yet visible on {noun} {node}{silent}.")
 
     def show_outputs(self, outputs: tuple[Output, ...]) -> None:
-        pass
+        if outputs:
+            self.clear()
+            self.console.write("\nOutputs:\n\n")
+            self.console.write_lines(map(render_output, outputs))
 
     def show_diagnostics(self, diagnostics: Diagnostics) -> None:
         self.console.show_diagnostics(diagnostics)
@@ -204,16 +217,20 @@ class JsonScreen(Struct):
     def note(self, text: str) -> None:
         self._put(stream.make_log(text))
 
+    def show_next(self, command: str) -> None:
+        self.note(f"Next: {command}")
+
     def show_work(self, work: Work) -> None:
         ticket = work.obligation.body["ticket"]
         self._put(stream.make_log(inline(describe_work(work))) | {"kafkaform": {"ticket": ticket}})
 
-    def show_result(self, report: Report, run: str, plan: Plan) -> None:
+    def show_result(self, report: Report, run: str, plan: Plan, *, complete: bool) -> None:
         for result in report.results:
             self._put(
                 stream.make_apply_result(result.change, result.outcome, result.duration_ms / 1000)
             )
-        self._put(stream.make_apply_summary(_make_report(report, run, plan)))
+        summary = _make_report(report, run, plan, complete=complete)
+        self._put(stream.make_apply_summary(summary))
 
     def show_outputs(self, outputs: tuple[Output, ...]) -> None:
         self._put(stream.make_outputs(outputs))
@@ -248,10 +265,10 @@ def _count_deletions(instance: str, plan: Plan) -> str:
     return f"{'all ' if whole else ''}{render_count(len(deleted), 'object')}"
 
 
-def _make_report(report: Report, run: str, plan: Plan) -> ApplyReport:
+def _make_report(report: Report, run: str, plan: Plan, *, complete: bool) -> ApplyReport:
     pairs = ((r.change, r.outcome) for r in report.results)
     blocked = sum(1 for change in plan.changes if change.blocked is not None)
-    return make_apply_report(pairs, run, blocked=blocked, words=read_words(plan))
+    return make_apply_report(pairs, run, blocked=blocked, words=read_words(plan), complete=complete)
 
 
 def _render_recovered(found: Recovered) -> Iterator[str]:
@@ -313,4 +330,4 @@ def open_screen(
             raise typer.Exit(exit_code(error)) from None
         return
     with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
-        yield TextScreen(console, bars, bars.clear, detail, command, sends)
+        yield TextScreen(console, bars, bars.clear, detail, command, sends, quiet)

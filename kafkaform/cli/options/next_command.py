@@ -1,0 +1,59 @@
+"""The command that applies a plan, as it has to be typed after this command line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from typer import Context
+
+from ...plan.model import Plan
+from ...workflow.planning import list_apply_words
+
+
+class TypedFlags(Struct, frozen=True):
+    """The flags of a command line that decide what is planned, and where."""
+
+    chdir: Path | None
+    """The folder of -chdir."""
+    state: str | None
+    """The place of --state."""
+    given: Sequence[str | Path]
+    """The values of --var and the files of --var-file, in the order of the command line."""
+
+
+def read_typed_flags(
+    context: Context, state: str | None, var: Sequence[str | Path], var_file: Sequence[Path]
+) -> TypedFlags:
+    """The flags that were typed. context: of the command; var, var_file: as `InOrder` puts them."""
+    chdir = context.find_root().params.get("chdir")
+    return TypedFlags(None if chdir is None else Path(chdir), state, (*var_file, *var))
+
+
+def render_next_command(
+    plan: Plan, saved: Path | None, typed: TypedFlags, sensitive: Collection[str]
+) -> str:
+    """The whole command line, to be typed where this one was.
+
+    saved: the file that the plan was saved to, if any; sensitive: variables whose values are not
+    shown, so that the user has to type them again.
+    """
+    command, *rest = ["apply", str(saved)] if saved else list_apply_words(plan)
+    words = ["kafkaform"]
+    words += [] if typed.chdir is None else [f"-chdir={typed.chdir}"]
+    words += [command, *rest]
+    words += [] if typed.state is None else [f"--state={typed.state}"]
+    return " ".join(
+        (*map(shlex.quote, words), *(_render_variable(item, sensitive) for item in typed.given))
+    )
+
+
+def _render_variable(item: str | Path, sensitive: Collection[str]) -> str:
+    if isinstance(item, Path):
+        return shlex.quote(f"--var-file={item}")
+    name = item.partition("=")[0]
+    if name.strip() in sensitive:
+        return f"--var {shlex.quote(name)}=…"
+    return f"--var {shlex.quote(item)}"
