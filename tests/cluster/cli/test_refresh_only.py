@@ -18,7 +18,7 @@ def delete(folder: Folder, name: str) -> None:
 
 def test_what_another_client_changed_is_taken_in(folder: Folder) -> None:
     """A value that somebody changed and a topic that somebody deleted: the plan names who set them
-    last, the apply records both and sends nothing, and the next plan compares with what is there."""
+    last, the apply records both and sends nothing, and the next plan compares with what is live."""
     folder.declare("a", "b", more=CONFIG)
     folder.done("apply", "-auto-approve")
     run = folder.records("run_begin")[-1]["run"]
