@@ -25,7 +25,7 @@ from .diff import (
     render_path,
     select_managed,
 )
-from .model import Mode, Options
+from .model import Options
 from .observe import resolve_absence
 
 
@@ -154,9 +154,7 @@ _SENDING = (
 
 
 def refuse_idle_options(options: Options) -> None:
-    """Raises UsageError for options that a refresh-only plan has no use for."""
-    if options.mode is not Mode.REFRESH:
-        return
+    """Raises UsageError for options that a refresh-only plan, which these are for, has no use for."""
     for name, flag in _SENDING:
         if getattr(options, name) not in (None, ()):
             raise UsageError(

@@ -15,7 +15,7 @@ A refresh-only plan does not ask what is declared: see `drift.refresh_object`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,16 +52,13 @@ def decide(case: Case) -> Change:
         # start the same task again, and one that wants another place replaces it (§4.7).
         reading = replace(reading, attributes=compute_destination(reading))
     settled = case if reading is case.reading else replace(case, reading=reading)
-    change = _choose_decision(settled)(settled)
+    if case.mode is Mode.REFRESH:
+        change = refresh_object(settled)
+    else:
+        change = _decide_declared(settled) if claim.declared else release_object(settled)
     if case.pending is None and moving is None:
         return change
     return replace(change, notes=(*change.notes, *_describe_unfinished(settled, change)))
-
-
-def _choose_decision(case: Case) -> Callable[[Case], Change]:
-    if case.mode is Mode.REFRESH:
-        return refresh_object
-    return _decide_declared if case.claim.declared else release_object
 
 
 def _find_ours(case: Case) -> FrozenMap | None:

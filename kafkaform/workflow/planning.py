@@ -154,7 +154,8 @@ def plan_workspace(
     report: Reporter,
 ) -> Plan:
     """Read the live objects and make the plan."""
-    refuse_idle_options(options)
+    if options.mode is Mode.REFRESH:
+        refuse_idle_options(options)
     desired = space.desired
     if options.adopt:
         _refuse_idle_adopt(desired, options)
@@ -188,7 +189,8 @@ def plan_workspace(
         options,
         header,
     )
-    plan = add_last_writes(plan, space.sink)
+    if plan.drifted:
+        plan = add_last_writes(plan, space.sink)
     # A refresh-only plan changes nothing on a system, so what is to be removed there stays.
     if options.mode is Mode.REFRESH:
         return plan

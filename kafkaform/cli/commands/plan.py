@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +15,7 @@ from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
 from ..options.flags import FailOn, Input, Json, NoColor, Quiet, StateFile, Untrusted, Var, VarFile
-from ..options.next_command import TypedFlags, read_typed_flags, render_next_command
+from ..options.next_command import TypedFlags, render_next_command
 from ..options.plan_flags import PlanFiles, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
@@ -71,13 +69,10 @@ def plan(
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
         # The errors come last: a blocked plan is shown, saved and commented on all the same.
         _save_plan(shown, made, files)
-        _show_next(
-            shown,
-            made,
-            files.out,
-            read_typed_flags(context, state, var, var_file),
-            workspace.configuration.list_sensitive_variables() if var else (),
-        )
+        if (made.outputs or not made.idle) and not any(made.list_blocked(stopping=True)):
+            typed = TypedFlags(context.find_root().params["chdir"], state, (*var_file, *var))
+            hidden = workspace.configuration.list_sensitive_variables() if var else ()
+            shown.show_next(render_next_command(made, files.out, typed, hidden))
         refuse_if_blocked(made, conditions)
         if (unmet := find_unmet(made)) is not None:
             raise unmet
@@ -95,11 +90,3 @@ def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
         save_file(comment, render_plan(made, "markdown").encode(), private=False)
     if out is not None:
         shown.note(f"Saved to {out}.")
-
-
-def _show_next(
-    shown: Screen, made: Plan, out: Path | None, typed: TypedFlags, sensitive: Collection[str]
-) -> None:
-    """Name the command that applies the plan, if it can be applied and does something."""
-    if (made.outputs or not made.idle) and not any(made.list_blocked(stopping=True)):
-        shown.show_next(render_next_command(made, out, typed, sensitive))

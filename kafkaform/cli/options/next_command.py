@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from typer import Context
 
 from ...plan.model import Plan
 from ...workflow.planning import list_apply_words
@@ -21,15 +20,7 @@ class TypedFlags(Struct, frozen=True):
     state: str | None
     """The place of --state."""
     given: Sequence[str | Path]
-    """The values of --var and the files of --var-file, in the order of the command line."""
-
-
-def read_typed_flags(
-    context: Context, state: str | None, var: Sequence[str | Path], var_file: Sequence[Path]
-) -> TypedFlags:
-    """The flags that were typed. context: of the command; var, var_file: as `InOrder` puts them."""
-    chdir = context.find_root().params.get("chdir")
-    return TypedFlags(None if chdir is None else Path(chdir), state, (*var_file, *var))
+    """The values of --var and the files of --var-file, as `InOrder` puts them."""
 
 
 def render_next_command(

@@ -21,14 +21,10 @@ NEVER = "the audit log does not show when it was set here"
 
 
 def add_last_writes(plan: Plan, sink: Sink) -> Plan:
-    """The plan with `Change.last_set` of its drifted objects. Raises StorageError for a log that
-    cannot be read."""
-    # This reads the whole log once more, so a plan without drift never does it.
-    drifted = plan.drifted
-    if not drifted:
-        return plan
+    """The plan with `Change.last_set` of its drifted objects. Reads the whole log once more, so it
+    is for plans with drift. Raises StorageError for a log that cannot be read."""
     log = read_glances(sink.lines(), sink.location)
-    last = find_last_writes(log, {change.identity for change in drifted})
+    last = find_last_writes(log, {change.identity for change in plan.drifted})
     since = _ask_fleet(plan, last)
 
     def describe(change: Change) -> str:
