@@ -278,9 +278,13 @@ def render_apply_command(plan: Plan) -> str:
 
 def list_apply_words(plan: Plan) -> list[str]:
     """The command and its planning flags, which apply exactly this plan after its review."""
-    options = plan.options
-    words = ["destroy" if options.mode is Mode.DESTROY else "apply", "--expect", plan.token]
-    words += ["--refresh-only"] if options.mode is Mode.REFRESH else []
+    command = "destroy" if plan.options.mode is Mode.DESTROY else "apply"
+    return [command, "--expect", plan.token, *list_option_words(plan.options)]
+
+
+def list_option_words(options: Options) -> list[str]:
+    """The flags of an apply that mean these options."""
+    words = ["--refresh-only"] if options.mode is Mode.REFRESH else []
     for flag, globs in (
         ("--target", options.target),
         ("--exclude", options.exclude),

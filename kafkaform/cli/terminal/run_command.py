@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ...apply.again import Again
 from ...core.errors import KafkaformError
-from ...plan.model import Mode, Plan
+from ...plan.model import Mode, Options, Plan
+from ...workflow.planning import list_option_words
 from ...workflow.run import Applied
 from .outlet import ELSEWHERE, Unwritable
 from .screen import Screen
@@ -48,10 +49,19 @@ def accept(plan: Plan) -> bool:
     return True
 
 
-def advise(command: str, plan_file: Path | None = None, expect: str | None = None) -> Again:
-    """How the user continues if this command line is refused or ends in part."""
+def advise(
+    command: str,
+    plan_file: Path | None = None,
+    expect: str | None = None,
+    options: Options = Options(),  # noqa: B008  # it is frozen
+) -> Again:
+    """How the user continues if this command line is refused or ends in part.
+
+    options: those of an `apply` that plans, so that the advice has its flags.
+    """
     plan = [shlex.quote(str(plan_file))] if plan_file else []
     token = ["--expect", expect] if expect else []
-    words = " ".join(("kafkaform", command, *plan, *token))
+    flags = map(shlex.quote, list_option_words(options))
+    words = " ".join(("kafkaform", command, *plan, *token, *flags))
     same = f"`{words}`" if command == "apply" else f"the same `{words}`"
     return Again(command, same, reviewed=bool(plan or token))

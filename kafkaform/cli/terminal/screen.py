@@ -40,6 +40,8 @@ from .progress import open_bars
 
 _WITHOUT_ASKING = {
     Mode.NORMAL: "Use --auto-approve, or review a plan and give its approval with --expect.",
+    Mode.REFRESH: "Use --auto-approve, or review `plan --refresh-only` and give its approval with "
+    "--expect.",
     Mode.DESTROY: "Name the clusters with --confirm CLUSTER, or review `plan --destroy` and give "
     "its approval with --expect.",
 }
@@ -100,7 +102,9 @@ class TextScreen(Struct):
         if plan.options.mode is Mode.DESTROY:
             return all(self._type_cluster(name, plan) for name in sorted(plan.instances))
         # As in Terraform, "y" is not enough: too many fingers type it without reading.
-        answer = self.console.ask('\nApply these changes? Only "yes" is accepted: ')
+        refreshes = plan.options.mode is Mode.REFRESH
+        what = "Record this in the state" if refreshes else "Apply these changes"
+        answer = self.console.ask(f'\n{what}? Only "yes" is accepted: ')
         return answer == "yes"
 
     def _type_cluster(self, instance: str, plan: Plan) -> bool:
