@@ -154,7 +154,7 @@ _SENDING = (
 
 
 def refuse_idle_options(options: Options) -> None:
-    """Raises UsageError for options that a refresh-only plan, which these are for, has no use for."""
+    """Raises UsageError for options of a refresh-only plan that it has no use for."""
     for name, flag in _SENDING:
         if getattr(options, name) not in (None, ()):
             raise UsageError(

@@ -64,10 +64,12 @@ def human(
     line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
-    drift = partial(_render_drift, seen.drift, paint, detail)
+    # What a refresh-only plan records is approved, so all of it is listed.
+    limit = None if seen.refresh else DRIFT_LIMIT if detail else 0
+    drift = partial(_render_drift, seen.drift, paint, limit)
     # Each section beside what it is about. An empty one is left out together with its heading.
     sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
-        (seen.drift if detail else (), partial(_render_omissions, seen.drift, paint)),
+        (seen.drift if limit else (), partial(_render_omissions, seen.drift, paint)),
         (seen.instances, partial(_render_systems, seen, paint)),
         (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
         (() if seen.refresh else seen.kinds, partial(_render_table, seen, paint)),
@@ -245,12 +247,12 @@ def _render_short(change: Change, paint: Paint, with_instance: bool) -> str:
     return f"  {paint(change.action.value, change.action.symbol)} " + "  ".join(parts)
 
 
-def _render_drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Iterator[str]:
+def _render_drift(drift: tuple[Drift, ...], paint: Paint, limit: int | None) -> Iterator[str]:
     total = sum(len(kind.changes) for kind in drift)
     yield paint("title", f"Changed outside kafkaform since the last run ({total:,})")
     for kind in drift:
         yield f"  {inline(kind.kind)} ({len(kind.changes):,})"
-        shown = kind.changes[: DRIFT_LIMIT if detail else 0]
+        shown = kind.changes[:limit]
         for change in shown:
             yield f"    {inline(change.address)}: {', '.join(map(render_brief, change.drift))}"
             if change.last_set:
