@@ -100,9 +100,16 @@ def _fits_mode(plan: Plan) -> bool:
 
 def _has_altered_steps(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     types = collect_types(providers.values())
+    # A refresh is a matter of the state alone, which no provider is asked about.
     return any(
         change.steps
-        != types[change.identity.kind].steps(change, plan.instances[change.identity.instance].facts)
+        != (
+            ()
+            if change.action is Action.REFRESH
+            else types[change.identity.kind].steps(
+                change, plan.instances[change.identity.instance].facts
+            )
+        )
         for change in plan.effective
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.value import FrozenMap, Value
 
-SILENT = frozenset({Action.ADOPT, Action.IMPORT, Action.FORGET, Action.REFRESH, Action.NOOP})
+SILENT = frozenset({Action.ADOPT, Action.IMPORT, Action.FORGET, Action.NOOP})
 """Actions that only change the state: nothing is sent."""
 
 
