@@ -143,7 +143,8 @@ def _show_progress(
     finished: bool = False,
 ) -> None:
     """Each node is asked about each object, and the answers that are as planned count up."""
-    label = f"Verifying on {len(nodes):,} {noun}" + ("" if len(nodes) == 1 else "s")
+    what = f"{objects:,} object" + ("" if objects == 1 else "s")
+    label = f"Verifying {what} on {len(nodes):,} {noun}" + ("" if len(nodes) == 1 else "s")
     total = objects * len(nodes)
     done = total - sum(len(missing) for missing in left.values())
     unit = "objects" if len(nodes) == 1 else "answers"

@@ -283,17 +283,19 @@ def list_apply_words(plan: Plan) -> list[str]:
 
 
 def list_option_words(options: Options) -> list[str]:
-    """The flags of an apply that mean these options."""
+    """The flags of an apply, or of a destroy, that mean these options."""
     words = ["--refresh-only"] if options.mode is Mode.REFRESH else []
+    # A destroy takes nothing over and has no limit for other losses, so it has no such flags.
+    destroys = options.mode is Mode.DESTROY
     for flag, globs in (
         ("--target", options.target),
         ("--exclude", options.exclude),
-        ("--adopt", options.adopt),
+        ("--adopt", () if destroys else options.adopt),
     ):
         words += [f"{flag}={glob}" for glob in globs]
     if options.max_deletes is not None:
         words.append(f"--max-deletes={options.max_deletes}")
-    if options.max_data_loss is not None:
+    if options.max_data_loss is not None and not destroys:
         words.append(f"--max-data-loss={options.max_data_loss}")
     words += [f"--accept-{waiver}" for waiver in options.accept]
     return words
