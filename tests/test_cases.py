@@ -86,13 +86,15 @@ class Flags:
     adopt: Sequence[str] = ()
     max_deletes: int | None = None
     destroy: bool = False
+    refresh_only: bool = False
     fail_on: Sequence[str] = ()
     accept: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def options(self) -> Options:
-        mode = Mode.DESTROY if self.destroy else Mode.NORMAL
+        chosen = Mode.REFRESH if self.refresh_only else Mode.NORMAL
+        mode = Mode.DESTROY if self.destroy else chosen
         globs = (tuple(self.target), tuple(self.exclude), tuple(self.adopt))
         return Options(mode, *globs, self.max_deletes, tuple(self.accept))
 

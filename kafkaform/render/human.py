@@ -257,6 +257,8 @@ def _render_drift(drift: tuple[Drift, ...], paint: Paint, limit: int | None) -> 
             yield f"    {inline(change.address)}: {', '.join(map(render_brief, change.drift))}"
             if change.last_set:
                 yield paint("dim", f"      {inline(change.last_set)}")
+            if limit is None:
+                yield from (f"      ! {inline(note)}" for note in change.notes)
         if 0 < len(shown) < len(kind.changes):
             yield f"    … and {len(kind.changes) - len(shown):,} more (--json lists them all)"
 

@@ -284,12 +284,19 @@ def _shorten_lines(lines: list[str]) -> Iterator[str]:
 def _make_drift(seen: PlanView) -> Section:
     changes = [change for kind in seen.drift for change in kind.changes]
     return _make_section(
-        "drift", "Changed outside kafkaform", changes, _render_drift, "object", share=0.8
+        "drift",
+        "Changed outside kafkaform",
+        changes,
+        partial(_render_drift, seen),
+        "object",
+        share=0.8,
     )
 
 
-def _render_drift(change: Change) -> Markup:
-    since = Markup(f": {render_prose(change.last_set)}") if change.last_set else ""
+def _render_drift(seen: PlanView, change: Change) -> Markup:
+    # A refresh-only plan has no other place for its notes.
+    said = (change.last_set, *(change.notes if seen.refresh else ()))
+    since = Markup("").join(Markup(f"; {render_prose(text)}") for text in said if text)
     what = render_code(", ".join(map(render_brief, change.drift)))
     return Markup(f"- {render_code(change.address)} {what}{since}")
 

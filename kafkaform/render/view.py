@@ -215,7 +215,7 @@ def _group_changes(plan: Plan) -> tuple[Group, ...]:
     members: dict[str, list[Change]] = {name: [] for name in GROUPS}
     for change in changes:
         # What a refresh-only plan records is its drift, and stands there.
-        refreshes = plan.options.mode is Mode.REFRESH and change.effective
+        refreshes = plan.options.mode is Mode.REFRESH and change.blocked is None
         name = None if refreshes else _choose_group(change)
         if name is not None:
             members[name].append(change)
