@@ -237,12 +237,12 @@ def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> No
 def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     """Read the touched objects again, and check freshness, the proof of ownership for deletes, and
     the provider's review."""
+    if plan.options.mode is Mode.REFRESH:
+        refuse_outdated_refresh(scene, plan, done)
+        return
     state, sessions = scene.ledger.state, scene.sessions
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
-    if plan.options.mode is Mode.REFRESH:
-        refuse_outdated_refresh(scene, plan, todo)
-        return
     # A state can be forged or restored from a backup, so a delete needs a record of the log that
     # the object is ours. `alter` needs none: its user named the object.
     if scene.ask.make is None:

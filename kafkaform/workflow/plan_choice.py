@@ -4,11 +4,12 @@ differs from the approved one (architecture §4.4)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from ..apply.freshness import AGAIN, refuse_if_altered, refuse_if_foreign
+from ..apply.ledger import make_bookkeeping_step
 from ..apply.owed import drop_removals
 from ..apply.replay import index_steps, read_outcome
 from ..apply.report import GOOD
@@ -224,11 +225,11 @@ def _is_live(scene: Scene, row: Row, readings: Mapping[Identity, Reading]) -> bo
     return agrees(row.attributes, kind.canonical(compute_destination(reading), facts))
 
 
-def refuse_outdated_refresh(scene: Scene, plan: Plan, todo: Sequence[Change]) -> None:
-    """Raises PlanRefused unless a new plan has every one of these changes, with the same values.
+def refuse_outdated_refresh(scene: Scene, plan: Plan, done: Collection[str]) -> None:
+    """Raises PlanRefused unless a new plan has every change of this one, with the same values.
 
-    todo: the changes of the plan that are still to be recorded. The new plan proves each absence
-    again (`plan.observe.confirm_absent`), and finds out again what may be taken in.
+    done: ids of the steps that an interrupted run has recorded. The new plan proves each absence
+    again (`plan.observe.confirm_absent`), and finds out again what can be taken in.
     """
     # Compared are whole changes and not only values: nothing that an edited file adds to them gets
     # into the state.
@@ -241,8 +242,9 @@ def refuse_outdated_refresh(scene: Scene, plan: Plan, todo: Sequence[Change]) ->
     live = {digest_change(c, scopes[c.identity.instance], plan.lineage) for c in new.effective}
     stale = [
         change.address
-        for change in todo
-        if digest_change(change, plan.scopes[change.identity.instance], plan.lineage) not in live
+        for change in plan.effective
+        if make_bookkeeping_step(change).id not in done
+        and digest_change(change, plan.scopes[change.identity.instance], plan.lineage) not in live
     ]
     if stale:
         more = f" and {len(stale) - NAMED} more" if stale[NAMED:] else ""

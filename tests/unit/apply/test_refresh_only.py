@@ -197,6 +197,24 @@ def test_an_interrupted_refresh_leaves_a_readable_state(
     drifted.check_log()
 
 
+@pytest.mark.parametrize("what", ["run_begin", "intent", "outcome", "run_end"])
+def test_the_same_approval_goes_on_where_it_was_interrupted(drifted: House, what: str) -> None:
+    """The pipeline that runs again with its token ends with everything recorded once."""
+    token = plan(drifted, SAID, REFRESH).token
+    drifted.fate.set(what, moment="after")
+    with pytest.raises(Killed):
+        apply(drifted, SAID, REFRESH, expect=token)
+    drifted.fate.clear()
+    drifted.clock.advance(60)
+    assert complete(apply(drifted, SAID, REFRESH, expect=token))
+    assert get_config(drifted, "a")["retention.ms"] == "5"
+    assert drifted.row("b") is None
+    assert apply(drifted, SAID, REFRESH, expect=token).already
+    ends = [r.body["address"] for r in drifted.records("outcome", "recover") if "step" in r.body]
+    assert ends.count("kafka_topic.a") == 2  # its create, and one refresh
+    drifted.check_log()
+
+
 def test_an_edited_plan_is_refused(drifted: House) -> None:
     """A file that lets the state take in other values is not applied, even if it is sealed anew."""
     made = plan(drifted, SAID, REFRESH)
