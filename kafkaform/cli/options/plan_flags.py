@@ -29,6 +29,8 @@ class PlanFiles(Struct, frozen=True):
     """The saved plan."""
     comment: Path | None
     """The review comment in Markdown."""
+    approval: Path | None
+    """The approval token."""
 
 
 def make_options(
@@ -68,9 +70,17 @@ def make_plan_files(
             "--comment", metavar="FILE", help="Write a Markdown review comment to this file."
         ),
     ] = None,
+    approval_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--approval-out",
+            metavar="FILE",
+            help="Write the approval token to this file, if the plan can be applied.",
+        ),
+    ] = None,
 ) -> PlanFiles:
     """The files that the plan is written to."""
-    return PlanFiles(out, comment)
+    return PlanFiles(out, comment, approval_out)
 
 
 chooses_objects = take_flags("options", make_options)
