@@ -20,7 +20,7 @@ def drift_job(job: Job, forge: Forge) -> int:
     # The comment of a refresh-only plan is about drift alone. Without any, the report is about what
     # was merged and never applied; like the plan of a branch, this job has no secrets for that.
     planned = make_plan(job, forge, "--refresh-only")
-    if planned.code == 0 and not planned.drifted:
+    if not planned.drifted:
         planned = make_plan(job, forge, *(["--untrusted"] if job.untrusted else []))
     code = DRIFT if planned.drifted else planned.code
     mark = job.mark("drift")
