@@ -55,11 +55,7 @@ def plan(
     """
     console = Console.make_standard(no_color=no_color, interactive=input)
     if destroy:
-        if options.mode is Mode.REFRESH:
-            raise UsageError(
-                "--destroy cannot be combined with --refresh-only", "Leave one of them out."
-            )
-        options = replace(options, mode=Mode.DESTROY)
+        options = _choose_destroy(options)
     conditions = check_fail_on(fail_on)
     if untrusted and validate:
         raise dry_run_error()
@@ -85,6 +81,15 @@ def plan(
     # Terraform's codes: 2 is "there are changes", and no error.
     if detailed_exitcode and (made.outputs or not made.idle):
         raise typer.Exit(2)
+
+
+def _choose_destroy(options: Options) -> Options:
+    """The options of a plan of a destroy. Raises UsageError."""
+    if options.mode is Mode.REFRESH:
+        raise UsageError(
+            "--destroy cannot be combined with --refresh-only", "Leave one of them out."
+        )
+    return replace(options, mode=Mode.DESTROY)
 
 
 def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
