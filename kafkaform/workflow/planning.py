@@ -131,7 +131,8 @@ def _find_missing_secrets(workspace: Workspace, plan: Plan) -> Mapping[SecretRef
     not trusted looks up none, because it could be made to show them."""
     if workspace.configuration.inputs.untrusted:
         return {}
-    return find_missing(find_plan_secrets(plan), workspace.configuration.find_secret)
+    needed = find_plan_secrets(plan)
+    return find_missing(needed, workspace.configuration.find_secret) if needed else {}
 
 
 def refuse_dry_run(
