@@ -17,6 +17,7 @@ from ..plan.model import OutputChange, Plan, Removal, Unmanaged
 from .diagnostics import render_diagnostics
 from .jsonplan import choose_output_action
 from .lines import Line, render_brief, render_change, render_changed_names, render_impact
+from .protection import describe_protection
 from .style import Paint
 from .text import (
     ARROW,
@@ -143,6 +144,7 @@ def _render_scope(seen: PlanView, paint: Paint) -> Iterator[str]:
     chosen = " ".join(map(inline, seen.partial))
     if seen.destroy:
         yield paint("delete", DESTROYS_CHOSEN if chosen else DESTROYS_ALL)
+        yield from describe_protection(seen)
     if chosen:
         rest = (
             "all other objects stay" if seen.destroy else "changes to other objects are not shown"

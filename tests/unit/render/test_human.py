@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action
+from kafkaform.core.change import Action, Ownership
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze
@@ -249,11 +249,27 @@ def test_a_destroy_of_a_part_does_not_claim_everything() -> None:
     assert "everything" not in told
     assert (
         "This plan destroys part of what the state records.\n"
+        "It overrides the delete protection that is on by default for 1 object (kafka_topic).\n"
         "Partial plan (--target=kafka_topic.legacy): all other objects stay.\n"
     ) in told
     assert "everything" not in render_markdown(
         part
     ) and "part of what the state records" in render_markdown(part)
+
+
+def test_a_destroy_names_the_protection_that_it_overrides() -> None:
+    """The protection that nobody chose counts as overridden, what prevent_destroy protects stays,
+    and a plan that is no destroy says neither."""
+    destroys = Options(mode=Mode.DESTROY)
+    kept = replace(plans.PROTECTED, row_before=Ownership(("kafka_topic.ledger",), "explicit"))
+    many = [replace(kept, address=f'kafka_topic.ledger["{n}"]') for n in range(7)]
+    said = human(plan(plans.DELETED, *many, options=destroys))
+    assert "is on by default for 1 object (kafka_topic).\n" in said
+    assert 'prevent_destroy protects 7 objects that stay: kafka_topic.ledger["0"], ' in said
+    assert ' kafka_topic.ledger["4"] and 2 more.\n' in said
+    assert "delete protection that" not in human(plan(plans.DELETED, *many))
+    free = replace(plans.DELETED, row_before=Ownership(("kafka_topic.legacy",), "no"))
+    assert "delete protection that" not in human(plan(free, options=destroys))
 
 
 def test_one_line_a_change_still_says_what_to_do() -> None:
