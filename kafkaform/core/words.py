@@ -11,6 +11,17 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from .value import EMPTY, FrozenMap
+
+
+class KindWords(Struct, frozen=True):
+    """The words for the objects of one resource type."""
+
+    plural: str
+    """What several objects are called."""
+    names: tuple[str, ...]
+    """The attributes whose values people call an object by. Equal objects differ in them."""
+
 
 class Words(Struct, frozen=True):
     """Nouns and phrases of one provider: English, in lower case. The plural of a noun adds an s."""
@@ -31,6 +42,19 @@ class Words(Struct, frozen=True):
     """What a step sets for the time of a task and what must be removed after it."""
     held: str = "held"
     """How an object is while the setting exists: "still … by run R"."""
+
+    kinds: FrozenMap = EMPTY
+    """Resource type -> `KindWords`, in the order in which people read about the types: what
+    contains data first."""
+
+    def name_objects(self, number: int, kind: str) -> str:
+        """`70 boxes`; objects of an unknown type are called by its name."""
+        return f"{number:,} {self.kinds[kind].plural if kind in self.kinds else f'{kind} objects'}"
+
+    @property
+    def system_field(self) -> str:
+        """`system` as the name of an attribute: `message_store`."""
+        return self.system.replace(" ", "_")
 
     @property
     def check_address(self) -> str:

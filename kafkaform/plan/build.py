@@ -60,7 +60,10 @@ def make_plan(
     # what the configuration says today is not applied by it.
     refreshes = options.mode is Mode.REFRESH
     warnings: Mapping[str, tuple[str, ...]] = {}
-    if not refreshes:
+    if refreshes:
+        # Values without requests have units, and no risks.
+        changes = [add_risks(change, types, facts) for change in changes]
+    else:
         changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
         changes = apply_guards(changes, desired, state, options)
         changes, warnings = review_changes(changes, providers, look, facts, options.accept)

@@ -1,4 +1,4 @@
-"""Render a plan for terminals: summary and dangers first, then every value that is written."""
+"""Render a plan for terminals: risks and summary first, then every value that is written."""
 
 from __future__ import annotations
 
@@ -6,37 +6,28 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 
-from msgspec.structs import replace
-
-from ..core.change import Action, Blocker, Change
 from ..core.diagnostics import Diagnostic
-from ..core.resource import SETTING, TASK, Output
+from ..core.resource import SETTING, TASK
 from ..core.text.cell_width import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
-from ..plan.model import OutputChange, Plan, Removal, Unmanaged
-from .diagnostics import render_diagnostics
-from .jsonplan import choose_output_action
-from .lines import Line, render_brief, render_change, render_changed_names, render_impact
-from .protection import describe_protection
-from .style import Paint
-from .text import (
-    ARROW,
-    NOT_SET,
-    SENSITIVE,
-    inline,
-    quote,
-    render_count,
-    render_message,
-    render_spread,
-    render_table,
-    render_value,
+from ..plan.model import Plan, Removal, Unmanaged
+from .body import Line
+from .change_list import (
+    render_drift,
+    render_group,
+    render_line,
+    render_omissions,
+    render_risks,
 )
-from .view import COLUMNS, Drift, Group, PlanView, make_view, pending_words
+from .diagnostics import render_diagnostics
+from .outputs import list_output_lines
+from .protection import describe_protection
+from .style import Detail, Paint
+from .text import inline, quote, render_count, render_message, render_table, wrap_lines
+from .view import COLUMNS, PlanView, make_view, pending_words
 
-DRIFT_LIMIT = 20
-"""Drifted objects of one kind that are listed."""
-SHARED_BLOCK = 3
-"""If more changes than this are blocked for one reason, the reason is given once for all."""
+OUTPUT_LIMIT = 20
+"""Lines of one output."""
 DESTROYS_ALL = "This plan destroys everything that the state records."
 DESTROYS_CHOSEN = "This plan destroys part of what the state records."
 DECLARES_NOTHING = (
@@ -57,34 +48,38 @@ def human(
     words: Vocabulary = NO_WORDS,
     colour: bool = False,
     width: int = 100,
-    detail: bool = True,
+    detail: Detail = "grouped",
 ) -> str:
     """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
 
-    words: of its providers; width: in columns; detail: False renders one line per change. Every
-    line is safe to print (see `text`).
+    words: of its providers; width: in columns. No line is wider, apart from a single name and the
+    last two lines, which scripts read. Every line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
+    outputs = [list(list_output_lines(change, width - 2)) for change in seen.outputs]
+    long = sum(len(lines) > OUTPUT_LIMIT for lines in outputs)
     # What a refresh-only plan records is approved, so all of it is listed.
-    limit = None if seen.refresh else DRIFT_LIMIT if detail else 0
-    drift = partial(_render_drift, seen.drift, paint, limit)
+    drift = partial(render_drift, seen, paint, "full" if seen.refresh else detail)
+    cut = () if seen.refresh else seen.drift
     # Each section beside what it is about. An empty one is left out together with its heading.
     sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
-        (seen.drift if limit else (), partial(_render_omissions, seen.drift, paint)),
         (seen.instances, partial(_render_systems, seen, paint)),
+        (seen.risks, partial(render_risks, seen, paint, detail)),
+        (cut or long, partial(render_omissions, cut, long, paint, detail)),
         (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
-        (() if seen.refresh else seen.kinds, partial(_render_table, seen, paint)),
+        (() if seen.refresh else seen.kinds, partial(_render_table, seen, paint, width)),
         (seen.drift if seen.refresh else (), drift),
         (seen.pending, partial(_render_pending, seen, paint)),
         (seen.removals, partial(_render_removals, seen, paint)),
-        *((group, partial(_render_group, group, seen, paint, detail)) for group in seen.groups),
+        *((group, partial(render_group, group, seen, paint, detail)) for group in seen.groups),
         (() if seen.refresh else seen.drift, drift),
-        (seen.outputs, partial(_render_outputs, seen.outputs, paint, width)),
-        (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint)),
+        (seen.outputs, partial(_render_outputs, outputs, paint, detail)),
+        (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint, detail)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
-        (True, partial(_render_closing, seen, paint)),
     )
-    texts = ("\n".join(render()) for content, render in sections if content)
+    texts = ["\n".join(wrap_lines(render(), width)) for content, render in sections if content]
+    # Scripts read these lines, so they are not wrapped.
+    texts.append("\n".join(_render_closing(seen, paint, width)))
     return "\n\n".join(filter(None, texts)) + "\n"
 
 
@@ -116,16 +111,6 @@ def render_last_line(seen: PlanView) -> str:
 # ── sections ────────────────────────────────────────────────────────────────────────────
 
 
-def _render_omissions(drift: tuple[Drift, ...], paint: Paint) -> Iterator[str]:
-    # First of all sections: nobody looks for something that they do not know is missing.
-    for kind in drift:
-        if len(kind.changes) > DRIFT_LIMIT:
-            yield paint("warning", "Shortened: ") + (
-                f"{DRIFT_LIMIT} of {len(kind.changes):,} {inline(kind.kind)} that were changed "
-                "outside kafkaform are listed below; --json lists them all."
-            )
-
-
 def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
     for name, instance in seen.instances:
         parts = [f"{inline(name)}: {inline(instance.facts.scope_id)}"]
@@ -133,7 +118,7 @@ def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
         address = instance.display.get(words.address)
         if address:
             names = address if isinstance(address, tuple) else (address,)
-            parts.append(f"at {','.join(inline(str(name)) for name in names)}")
+            parts.append(f"at {', '.join(inline(str(name)) for name in names)}")
         if instance.facts.principal:
             parts.append(f"as {inline(instance.facts.principal)}")
         yield paint("title", f"{words.system.capitalize()} ") + " ".join(parts)
@@ -152,7 +137,7 @@ def _render_scope(seen: PlanView, paint: Paint) -> Iterator[str]:
         yield paint("warning", f"Partial plan ({chosen})") + f": {rest}."
 
 
-def _render_table(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_table(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     used = [
         index
         for index, name in enumerate(COLUMNS)
@@ -160,8 +145,13 @@ def _render_table(seen: PlanView, paint: Paint) -> Iterator[str]:
     ]
     several = len(seen.instances) > 1
     rows = [["", *(COLUMNS[index] for index in used)]]
+    figures = sum(len(COLUMNS[index]) + 2 for index in used)
     for row in seen.kinds:
         label = inline(f"{row.instance} {row.kind}" if several else row.kind)
+        # A name that leaves no room for the figures stands on a line of its own.
+        if cell_width(label) + figures > width:
+            rows.append([label, *("" for _ in used)])
+            label = ""
         rows.append([label, *(f"{row.counts[index] or '·'}" for index in used)])
     head, *body = render_table(rows, right=frozenset(range(1, len(used) + 1)))
     yield paint("title", head)
@@ -197,118 +187,22 @@ def render_removal(one: Removal, words: Words) -> str:
     return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
 
 
-def _render_group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
-    style = {"blocked": "error", "kept": "kept", "delete": "error", "loses": "error"}
-    title = f"{group.title} ({len(group.changes):,})"
-    yield paint(style.get(group.name, "title"), title)
-    several = len(seen.instances) > 1
-    shared = _find_shared_block(group) if len(group.changes) > SHARED_BLOCK else None
-    if shared is not None:
-        yield f"  ! blocked: {inline(shared.reason)}"
-        yield f"    to do: {inline(shared.advice)}"
-        detail = False
-    for change in group.changes:
-        if detail:
-            yield ""
-            lines = render_change(change, seen.words_of(change.identity.instance), several)
-            yield from (_render_line(line, paint) for line in lines)
-        else:
-            yield _render_short(
-                change if shared is None else replace(change, blocked=None), paint, several
-            )
-
-
-def _find_shared_block(group: Group) -> Blocker | None:
-    """The blocker of all changes of a group, or None if they differ or are not blocked."""
-    # A guard blocks hundreds of deletions for one reason: repeated, it would bury the list.
-    blocks = {change.blocked for change in group.changes}
-    return blocks.pop() if len(blocks) == 1 else None
-
-
-def _render_line(line: Line, paint: Paint) -> str:
-    indent = "  " + "    " * line.depth
-    if line.symbol == " ":
-        return indent + "  " + paint(line.style if line.style != "title" else "", line.text)
-    if line.symbol in "#!":
-        return indent + paint(line.style, f"{line.symbol} {line.text}")
-    return f"{indent}{paint(line.style, line.symbol)} {line.text}"
-
-
-def _render_short(change: Change, paint: Paint, with_instance: bool) -> str:
-    where = f" on {inline(change.identity.instance)}" if with_instance else ""
-    parts = [inline(change.address) + where]
-    if change.blocked is not None:
-        todo = f"; to do: {inline(change.blocked.advice)}" if change.blocked.advice else ""
-        parts.append(f"blocked: {inline(change.blocked.reason)}{todo}")
-    elif change.action is Action.UPDATE:
-        parts.append(f"({render_changed_names(change)})")
-    if change.impact is not None:
-        parts.append(f"! {render_impact(change)}")
-    parts += [f"! {risk.kind.label}: {inline(risk.text)}" for risk in change.risks]
-    parts += [f"! {inline(note)}" for note in change.notes]
-    return f"  {paint(change.action.value, change.action.symbol)} " + "  ".join(parts)
-
-
-def _render_drift(drift: tuple[Drift, ...], paint: Paint, limit: int | None) -> Iterator[str]:
-    total = sum(len(kind.changes) for kind in drift)
-    yield paint("title", f"Changed outside kafkaform since the last run ({total:,})")
-    for kind in drift:
-        yield f"  {inline(kind.kind)} ({len(kind.changes):,})"
-        shown = kind.changes[:limit]
-        for change in shown:
-            yield f"    {inline(change.address)}: {', '.join(map(render_brief, change.drift))}"
-            if change.last_set:
-                yield paint("dim", f"      {inline(change.last_set)}")
-            if limit is None:
-                yield from (f"      ! {inline(note)}" for note in change.notes)
-        if 0 < len(shown) < len(kind.changes):
-            yield f"    … and {len(kind.changes) - len(shown):,} more (--json lists them all)"
-
-
-def _render_outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Iterator[str]:
+def _render_outputs(outputs: list[list[Line]], paint: Paint, detail: Detail) -> Iterator[str]:
     yield paint("title", f"Outputs ({len(outputs)})")
-    for change in outputs:
-        line, style = render_output_change(change), choose_output_action(change)
-        lines = [line] if cell_width(line) + 2 <= width else _render_output_lines(change, width - 4)
-        yield from (f"  {paint(style, line)}" for line in lines)
+    for lines in outputs:
+        shown = lines if detail == "full" else lines[:OUTPUT_LIMIT]
+        yield from (render_line(line, paint) for line in shown)
+        if len(shown) < len(lines):
+            rest = render_count(len(lines) - len(shown), "more line")
+            yield f"    … and {rest} (--detail shows them all)"
 
 
-def _render_output_lines(change: OutputChange, width: int) -> Iterator[str]:
-    """`render_output_change` with each collection spread over several lines."""
-    name, _, _ = render_output_change(change).partition(" = ")
-    sides = [side for side in (change.before, change.after) if side is not None]
-    for number, side in enumerate(sides):
-        lead = f"  {ARROW} " if number else f"{name} = "
-        shown = not (side.sensitive or side.deferred)
-        first, *rest = render_spread(side.value, width) if shown else (_render_output(side),)
-        yield lead + first
-        yield from (f"  {line}" for line in rest)
-    if change.after is None:
-        yield f"  {ARROW} {NOT_SET}"
-
-
-def render_output_change(change: OutputChange) -> str:
-    """`~ names = ["a"] → ["a", "b"]`, sensitive values masked."""
-    one = change.after or change.before
-    name = inline(one.name) if one is not None else ""
-    before, after = _render_output(change.before), _render_output(change.after)
-    if change.before is None:
-        return f"+ {name} = {after}"
-    return f"{'-' if change.after is None else '~'} {name} = {before} {ARROW} {after}"
-
-
-def _render_output(output: Output | None) -> str:
-    if output is None:
-        return NOT_SET
-    if output.sensitive:
-        return SENSITIVE
-    return "(known after apply)" if output.deferred else render_value(output.value)
-
-
-def _render_unmanaged(unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint) -> Iterator[str]:
+def _render_unmanaged(
+    unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint, detail: Detail
+) -> Iterator[str]:
     yield paint("title", "Not managed by this configuration")
     for instance, kind in unmanaged:
-        names = ", ".join(quote(name) for name in kind.names)
+        names = ", ".join(quote(name) for name in kind.names) if detail == "full" else ""
         rest = kind.count - len(kind.names)
         more = f" and {rest:,} more" if rest > 0 and names else ""
         listed = f": {names}{more}" if names else ""
@@ -346,9 +240,9 @@ def render_no_changes(seen: PlanView) -> str:
     return f"No changes. {objects}{where} {verb} the configuration."
 
 
-def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     if seen.empty:
-        yield paint("create", render_no_changes(seen))
+        yield from wrap_lines([paint("create", render_no_changes(seen))], width)
         return
     if seen.counts.unchanged:
         yield paint("dim", f"{render_count(seen.counts.unchanged, 'object')} unchanged.")

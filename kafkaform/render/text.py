@@ -7,7 +7,8 @@ renderer passes them through `inline`, `render_block` or `render_value`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from ..core.canonical import dumps, render_number
@@ -16,11 +17,25 @@ from ..core.text.foreign import escape_formula as escape_formula
 from ..core.text.foreign import escape_log_commands
 from ..core.text.foreign import inline as inline
 from ..core.text.quantity import render_count as render_count
+from ..core.text.quantity import render_quantity, render_with_exact
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"
 NOT_SET = "(not set)"
 SENSITIVE = "(sensitive)"
+_PLAIN = "\x1b[0m"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_WORDS = re.compile(
+    r' *(?:"(?:[^"\\]|\\.){0,400}"|`[^`]{0,80}`|\d (?:[KMGT]?i?B|ms|s|min|h|d)(?:/s)?\b|[^ ])+'
+    r'(?: (?:\([^()"]{1,40}\)|\{[^{}"]{1,40}\})[^ ]*)?'
+)
+"""Words with the spaces before them. Quoted text, a command, an amount with its unit, and a word
+with a short remark in parentheses or a short block are one word, so that people can copy them."""
+_BARE_WORDS = re.compile(r" *[^ ]+")
+_LOG_COMMAND = re.compile(r"[ \x1b\[0-9;m]*(::|##)")
+_HANGS = {f"{mark} ": 4 if mark in "+-~=." else 2 for mark in "+-~=.!#?"}
+"""Sign before a text -> how much further in its next lines stand: prose goes on under its first
+word, values stand further in than their names."""
 MESSAGE_LIMIT = 500
 """Characters of a server's message that people see. Some servers answer with a stack trace."""
 
@@ -96,11 +111,14 @@ def _render_reference(ref: SecretRef) -> str:
     return f"secret_{inline(ref.source)}({quote(ref.name)})"
 
 
-def mask_value(item: Value, sensitive: bool) -> str:
-    """`render_value`. Of a sensitive value, only whether it is set, and its reference."""
-    if item is None or isinstance(item, SecretRef) or not sensitive:
-        return render_value(item)
-    return SENSITIVE
+def mask_value(item: Value, sensitive: bool, unit: str = "") -> str:
+    """`render_value`, with a unit `7 d (604800000)`. Of a sensitive value, only whether it is set,
+    and its reference."""
+    if sensitive and item is not None and not isinstance(item, SecretRef):
+        return SENSITIVE
+    if unit and render_quantity(item, unit):
+        return render_with_exact(item, unit)
+    return render_value(item)
 
 
 def render_path(path: tuple[str, ...]) -> str:
@@ -122,6 +140,49 @@ def wrap_text(text: str, width: int) -> list[str]:
         lines.append(text[: good or end].rstrip(" "))
         text = text[good or end :].lstrip(" ")
     return [*lines, text]
+
+
+def wrap_lines(lines: Iterable[str], width: int) -> Iterator[str]:
+    """The lines in lines of at most `width` columns, broken at spaces and never in a name.
+
+    lines: can contain colours. Further lines are indented more than the first one. A word or quoted
+    text that is wider than the screen stays whole on a line of its own. What has several lines
+    already stays as it is.
+    """
+    for line in lines:
+        plain = _COLOUR.sub("", line)
+        if "\n" in line or cell_width(plain) <= width:
+            yield line
+        else:
+            yield from _wrap_line(line, plain, width)
+
+
+def _wrap_line(line: str, plain: str, width: int) -> list[str]:
+    """plain: the line without its colours."""
+    indent = len(plain) - len(plain.lstrip(" "))
+    hang = " " * (indent + _HANGS.get(plain[indent : indent + 2], 0 if indent else 2))
+    lines, code, used = [" " * indent], "", indent
+    for word in _list_words(line[indent:], width - len(hang)):
+        size = cell_width(_COLOUR.sub("", word))
+        # Build systems read commands from the beginnings of lines, so none may get there.
+        if used + size > width and used > len(hang) and not _LOG_COMMAND.match(word):
+            # Each line has its own colour codes: a pager shows lines one by one.
+            lines[-1] += _PLAIN if code else ""
+            lines.append(hang + code)
+            word = word.lstrip(" ")
+            used, size = len(hang), cell_width(_COLOUR.sub("", word))
+        lines[-1] += word
+        used += size
+        for code in _COLOUR.findall(word):
+            code = "" if code == _PLAIN else code
+    return lines
+
+
+def _list_words(text: str, width: int) -> Iterator[str]:
+    """The words with the spaces before them; quoted text is one word if it fits into `width`."""
+    for word in _WORDS.findall(text):
+        fits = cell_width(_COLOUR.sub("", word).lstrip(" ")) <= width
+        yield from [word] if fits else _BARE_WORDS.findall(word)
 
 
 def render_table(rows: list[list[str]], right: frozenset[int] = frozenset()) -> list[str]:

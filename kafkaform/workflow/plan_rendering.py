@@ -8,6 +8,7 @@ from ..core.redaction import mask_secrets
 from ..plan.model import Plan
 from ..render.human import human
 from ..render.jsonplan import to_json
+from ..render.style import Detail
 from ..render.text import render_json
 from .plan_files import read_words
 from .planning import render_apply_command
@@ -16,12 +17,18 @@ Form = Literal["text", "json", "markdown"]
 
 
 def render_plan(
-    plan: Plan, form: Form = "text", *, colour: bool = False, width: int = 100, detail: bool = True
+    plan: Plan,
+    form: Form = "text",
+    *,
+    colour: bool = False,
+    width: int = 100,
+    detail: Detail = "grouped",
 ) -> str:
     """Render a plan for people or programs; every line is safe to print.
 
     form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
-    comment. colour, width (columns) and detail (False: one line per change) apply to text only.
+    comment. colour, width (columns) and detail apply to text only. detail: `concise` for one line
+    per change, `grouped` for equal changes together, `full` for each change by itself.
     """
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))

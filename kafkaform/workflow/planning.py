@@ -31,10 +31,12 @@ from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Look, read_world
+from ..plan.policies import judge_plan, list_new_breaches
 from ..provider.contract import Session
 from ..render.text import render_count
 from ..state.model import State
 from ..version import VERSION
+from .configuration.policies import NO_POLICIES, make_judge, refuse_other_policies
 from .configuration.untrusted import dry_run_error
 from .drift.last_writes import add_last_writes
 from .events import Announcer, DryRun, Listener, PlanChosen
@@ -192,9 +194,13 @@ def plan_workspace(
     )
     if plan.drifted:
         plan = add_last_writes(plan, space.sink)
-    # A refresh-only plan changes nothing on a system, so what is to be removed there stays.
+    # A refresh-only plan changes nothing on a system: no policy judges it, and what is to be
+    # removed there stays.
     if options.mode is Mode.REFRESH:
         return plan
+    if space.policies is not NO_POLICIES:
+        judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
+        plan = judge_plan(plan, judge, space.policies.folders)
     return add_removals(plan, space, sessions, found)
 
 
@@ -257,6 +263,26 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = Tr
         )
 
 
+def refuse_new_breaches(plan: Plan, space: Workspace) -> None:
+    """Judge a reviewed plan again: a waiver can have ended since.
+
+    Raises PlanRefused if other policies from outside judged it, and Blocked for each change that
+    the policies forbid now.
+    """
+    refuse_other_policies(plan, space.policies)
+    if space.policies is NO_POLICIES:
+        return
+    judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
+    broken = list_new_breaches(plan, judge_plan(plan, judge, plan.policies))
+    if broken:
+        raise Blocked(
+            f"the policies forbid {render_count(len(broken), 'change')} of this plan now: "
+            + "; ".join(f"{c.address}: {c.blocked.reason}" for c in broken[:5] if c.blocked)
+            + (" ..." if len(broken) > 5 else ""),
+            "Plan again and look at what the policies say. Nothing was sent.",
+        )
+
+
 def find_unmet(plan: Plan) -> Blocked | None:
     """The error for changes that were asked for and that an apply of the plan leaves out; None if
     there are none. The apply makes all other changes."""
@@ -280,7 +306,8 @@ def render_apply_command(plan: Plan) -> str:
 def list_apply_words(plan: Plan) -> list[str]:
     """The command and its planning flags, which apply exactly this plan after its review."""
     command = "destroy" if plan.options.mode is Mode.DESTROY else "apply"
-    return [command, "--expect", plan.token, *list_option_words(plan.options)]
+    policies = [f"--policy={folder}" for folder in plan.policies.folders]
+    return [command, "--expect", plan.token, *list_option_words(plan.options), *policies]
 
 
 def list_option_words(options: Options) -> list[str]:

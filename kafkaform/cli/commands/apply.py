@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +11,9 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...plan.model import Options
+from ...plan.model import Options, Plan
+from ...render.style import Detail
+from ...workflow.configuration.policies import VARIABLE
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
 from ...workflow.plan_files import load_plan, load_plan_document
@@ -23,12 +27,13 @@ from ..options.flags import (
     Json,
     LockTimeout,
     NoColor,
+    Policy,
     Quiet,
     StateFile,
     Var,
     VarFile,
 )
-from ..options.plan_flags import chooses_objects
+from ..options.plan_flags import chooses_detail, chooses_objects
 from ..terminal.console import Console
 from ..terminal.run_command import accept, advise, show_run
 from ..terminal.screen import open_screen
@@ -55,18 +60,20 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brok
 
 
 @chooses_objects
+@chooses_detail
 def apply_command(
     options: Options,
+    detail: Detail,
     plan_file: PlanFile = None,
     expect: Expect = None,
     reviewed: Reviewed = None,
     auto_approve: AutoApprove = False,
     no_wait: NoWait = False,
-    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
+    policy: Policy = [],
     untrusted: Untrusted = False,
     lock_timeout: LockTimeout = "0s",
     json: Json = False,
@@ -86,14 +93,19 @@ def apply_command(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
     console = Console.make_standard(no_color=no_color, interactive=input)
-    with open_screen(console, json=json, quiet=quiet, detail=not concise) as shown:
+    with open_screen(console, json=json, quiet=quiet, detail=detail) as shown:
         # Read before anything connects, so that a wrong path is reported at once.
         saved = None if plan_file is None else load_plan(plan_file)
         # The log records which of the three it was, for whoever asks later who approved.
         by = "plan_file" if saved else "auto_approve" if auto_approve else "terminal"
         run = partial(
             apply_changes,
-            open_workspace(variables=var, variable_files=var_file, state=state),
+            open_workspace(
+                variables=var,
+                variable_files=var_file,
+                state=state,
+                policies=_choose_policies(policy, saved),
+            ),
             saved,
             options=options,
             approve=shown.ask_approval if by == "terminal" else accept,
@@ -106,3 +118,10 @@ def apply_command(
             again=advise("apply", plan_file, expect, options),
         )
         show_run(shown, run)
+
+
+def _choose_policies(named: list[Path], saved: Plan | None) -> Sequence[Path | str]:
+    """The folders of policies: of a saved plan, which is judged again, if nobody names others."""
+    if saved is None or named or os.environ.get(VARIABLE):
+        return named
+    return saved.policies.folders

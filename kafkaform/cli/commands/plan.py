@@ -10,24 +10,38 @@ from msgspec.structs import replace
 from ...core.diagnostics import has_errors
 from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
+from ...render.style import Detail
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.plan_files import remove_file, save_approval, save_file, save_plan
 from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
-from ..options.flags import FailOn, Input, Json, NoColor, Quiet, StateFile, Untrusted, Var, VarFile
+from ..options.flags import (
+    FailOn,
+    Input,
+    Json,
+    NoColor,
+    Policy,
+    Quiet,
+    StateFile,
+    Untrusted,
+    Var,
+    VarFile,
+)
 from ..options.next_command import TypedFlags, render_next_command
-from ..options.plan_flags import PlanFiles, chooses_objects, writes_files
+from ..options.plan_flags import PlanFiles, chooses_detail, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
 
 
 @chooses_objects
+@chooses_detail
 @writes_files
 def plan(
     context: typer.Context,
     files: PlanFiles,
     options: Options,
+    detail: Detail,
     destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")] = False,
     detailed_exitcode: Annotated[
         bool,
@@ -38,11 +52,11 @@ def plan(
     validate: Annotated[
         bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
     ] = False,
-    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
+    policy: Policy = [],
     untrusted: Untrusted = False,
     json: Json = False,
     no_color: NoColor = False,
@@ -59,12 +73,18 @@ def plan(
     conditions = check_fail_on(fail_on)
     if untrusted and validate:
         raise dry_run_error()
-    with open_screen(console, json=json, quiet=quiet, detail=not concise, sends=False) as shown:
+    with open_screen(
+        console, json=json, quiet=quiet, detail=detail, sends=False, pages=True
+    ) as shown:
         if files.approval is not None:
             # If this plan fails, the approval of an earlier one must not stay in its place.
             remove_file(files.approval)
         workspace = open_workspace(
-            variables=var, variable_files=var_file, state=state, untrusted=untrusted
+            variables=var,
+            variable_files=var_file,
+            state=state,
+            untrusted=untrusted,
+            policies=policy,
         )
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
         # The errors come last: a blocked plan is shown, saved and commented on all the same.

@@ -9,12 +9,14 @@ import typer
 from msgspec import to_builtins
 
 from ...render.plan_comparison import compare_plans, render_comparison
+from ...render.style import Detail
 from ...render.text import render_json
 from ...workflow.plan_files import load_plan, load_plan_document
 from ...workflow.plan_rendering import render_plan
 from ...workflow.stores import open_store
 from ..options.flags import NoColor, StateFile
 from ..terminal.console import Console
+from ..terminal.pager import write_paged
 from .state import make_state_document, render_row
 
 PLAN_HELP = "A plan saved with `plan --out FILE`."
@@ -30,6 +32,9 @@ def show(
     ] = False,
     comment: Annotated[
         bool, typer.Option("--markdown", help="Print a review comment in Markdown.")
+    ] = False,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Show each change by itself, also equal ones.")
     ] = False,
     no_color: NoColor = False,
     state: StateFile = None,
@@ -53,7 +58,9 @@ def show(
     elif comment:
         console.write(render_plan(plan, "markdown"))
     else:
-        console.write(render_plan(plan, colour=console.colour, width=console.width))
+        form: Detail = "full" if detail else "grouped"
+        text = render_plan(plan, colour=console.colour, width=console.width, detail=form)
+        write_paged(console, text)
 
 
 def _show_state(console: Console, state_file: str | None, *, json: bool) -> None:
@@ -63,8 +70,8 @@ def _show_state(console: Console, state_file: str | None, *, json: bool) -> None
     elif state is None or not state.objects:
         console.write("The state is empty.")
     else:
-        for _, row in sorted(state.objects.items()):
-            console.write_lines(render_row(row))
+        rows = (render_row(row) for _, row in sorted(state.objects.items()))
+        write_paged(console, "\n".join(line for lines in rows for line in lines))
 
 
 def _show_comparison(console: Console, first: Path, second: Path, *, json: bool) -> None:
@@ -74,5 +81,5 @@ def _show_comparison(console: Console, first: Path, second: Path, *, json: bool)
     elif not parts:
         console.write("Both plans do the same.")
     else:
-        console.write(f"What differs between {first}, the first plan, and {second}, the second:")
-        console.write_lines(render_comparison(parts))
+        title = f"What differs between {first}, the first plan, and {second}, the second:"
+        write_paged(console, "\n".join((title, *render_comparison(parts))))

@@ -127,7 +127,7 @@ def test_destroy_asks_for_the_cluster(folder: Folder) -> None:
 
 def ours(text: str) -> str:
     """The text without what other tests have on the same broker meanwhile."""
-    return re.sub(r"Not managed by this configuration\n(?:  .*\n)+", "", text)
+    return re.sub(r"Not managed by this configuration\n(?:  .*\n)+\n", "", text)
 
 
 def test_a_plan_on_a_terminal(folder: Folder) -> None:

@@ -15,6 +15,7 @@ from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan
 from kafkaform.render.human import human
+from kafkaform.render.lines import render_brief
 from kafkaform.render.markdown import render_markdown
 
 from . import plans
@@ -71,14 +72,14 @@ def test_nothing_to_do_names_what_was_compared(
 ) -> None:
     """Nobody takes the result of an empty folder, or of a part, for that of the whole system."""
     idle = plan(unchanged=unchanged, options=options)
-    assert last(idle).startswith(f"No changes. {sentence}")
+    assert f"No changes. {sentence}" in human(idle, width=300).splitlines()[-1]
     assert sentence in render_markdown(idle)
 
 
 def test_deletes_come_before_everything_that_is_not_blocked() -> None:
     """A reader finds what is destroyed before what is created or changed."""
     text = human(plans.everything())
-    heads = ["Blocked:", "To destroy", "To change, with loss", "To change (", "To create"]
+    heads = ["To destroy", "To change, with loss", "Blocked:", "To change (", "To create"]
     places = [text.index(head) for head in heads]
     assert places == sorted(places)
 
@@ -185,14 +186,14 @@ def test_colour_adds_nothing_but_colour() -> None:
 
 def test_short_form_has_one_line_a_change() -> None:
     """Without detail a change takes one line, with its warning on it."""
-    text = human(plan(plans.UPDATED, plans.DELETED), detail=False)
+    text = human(plan(plans.UPDATED, plans.DELETED), detail="concise")
     assert sum("kafka_topic." in line for line in text.splitlines()) == 2
-    assert "more partitions move keys" in text
+    assert "more partitions move keys" in " ".join(text.split())
 
 
 def test_short_form_names_what_only_the_state_keeps() -> None:
     """A new secret version changes no attribute that could be shown, and is named all the same."""
-    text = human(plan(replace(plans.CREDENTIAL, paths=())), detail=False)
+    text = human(plan(replace(plans.CREDENTIAL, paths=())), detail="concise")
     assert "kafka_user_scram_credential.app  (recorded secret version)" in text
 
 
@@ -231,12 +232,38 @@ def test_a_long_output_takes_several_lines() -> None:
         "    ]",
     ]
     assert shown_outputs(["a" * 20], ["a" * 20, "b" * 20], 40) == [
-        '  ~ names = ["aaaaaaaaaaaaaaaaaaaa"]',
-        "    → [",
-        '      "aaaaaaaaaaaaaaaaaaaa",',
-        '      "bbbbbbbbbbbbbbbbbbbb",',
-        "    ]",
+        "  ~ names",
+        "        # (1 unchanged element hidden)",
+        '      + "bbbbbbbbbbbbbbbbbbbb"',
     ]
+
+
+def test_a_nested_output_shows_what_changes() -> None:
+    """A reader sees the paths that differ, and not two whole maps."""
+    before = {"eu": {"orders": 3, "returns-of-orders": 12}, "us": ["a", {"n": 1}], "old": 1}
+    after = {"eu": {"orders": 6, "returns-of-orders": 12}, "us": ["a", {"n": 2}], "new one": None}
+    assert shown_outputs(before, after, 60) == [
+        "  ~ names",
+        "      ~ eu.orders = 3 → 6",
+        '      + ["new one"] = (not set)',
+        "      - old = 1",
+        "      ~ us[1].n = 1 → 2",
+    ]
+
+
+def test_a_very_long_output_is_cut_unless_somebody_asks() -> None:
+    """A new map of hundreds of objects does not bury the plan, and its top says what is cut."""
+    value = freeze({f"topic-{n:03}": "x" * 60 for n in range(100)})
+    subject = plan(outputs=(OutputChange(None, Output("topics", value)),))
+    text = human(subject)
+    assert text.index("Shortened: 1 long output") < text.index("Outputs (1)")
+    assert "… and 82 more lines (--detail shows them all)" in text and "topic-050" not in text
+    whole = human(subject, detail="full")
+    assert "topic-099" in whole and "Shortened" not in whole
+
+
+def test_a_whole_output_is_shown_if_it_goes() -> None:
+    """What is removed is listed, and what comes after it is nothing."""
     assert shown_outputs(["a" * 20, "b" * 20], None, 40)[-2:] == ["    ]", "    → (not set)"]
 
 
@@ -274,6 +301,36 @@ def test_a_destroy_names_the_protection_that_it_overrides() -> None:
 
 def test_one_line_a_change_still_says_what_to_do() -> None:
     """Whoever reads the short form of a blocked change needs its to-do no less."""
-    text = human(plan(plans.PROTECTED), detail=False)
+    text = human(plan(plans.PROTECTED), detail="concise", width=200)
     (line,) = [line for line in text.splitlines() if "blocked: " in line]
     assert f"to do: {plans.REMOVED_ADVICE}" in line
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unit", "shown"),
+    [
+        ("2592000000", "1000", "ms", "30 d → 1 s (2592000000 → 1000)"),
+        ("-1", "86400000", "ms", "no limit → 1 d (-1 → 86400000)"),
+        ("1500000001", "86400000", "ms", "1500000001 ms → 1 d (1500000001 → 86400000)"),
+        (1000, 2000, "bytes/s", "1000 B/s → 2000 B/s"),
+        (None, "604800000", "ms", "(not set) → 7 d (604800000)"),
+        ("604800000", None, "ms", "7 d (604800000) → (not set)"),
+        ("odd", "even", "ms", '"odd" → "even"'),
+        ("1", "2", "", '"1" → "2"'),
+    ],
+)
+def test_amounts_are_shown_in_the_units_of_people(
+    before: Any, after: Any, unit: str, shown: str
+) -> None:
+    """With the exact values beside them, unless they are the same number."""
+    item = path("config.retention.ms", before, after, unit=unit)
+    assert render_brief(item) == f"retention.ms {shown}"
+
+
+def test_sensitive_amounts_are_masked() -> None:
+    """A unit never unmasks a value."""
+    item = path("config.retention.ms", "604800000", "1000", unit="ms", sensitive=True)
+    subject = plan(change("kafka_x.u", "u", Action.UPDATE, paths=(item,), drift=(item,)))
+    for detail in ("concise", "grouped", "full"):
+        text = human(subject, detail=detail)  # type: ignore[arg-type]  # a literal each
+        assert "604800000" not in text and "7 d" not in text

@@ -6,9 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.plan.model import Mode, Options, Plan
-from kafkaform.render.human import DRIFT_LIMIT, human
+from kafkaform.render.change_list import DRIFT_LIMIT
+from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import render_markdown
+from kafkaform.render.style import Detail
 
 from ...kit.simulated.engine import desired, topic
 from ..plan.worlds import live, planned, row, state
@@ -30,11 +32,11 @@ def plan() -> Plan:
     return replace(made, changes=tuple(replace(c, last_set=SINCE) for c in made.changes))
 
 
-@pytest.mark.parametrize("detail", [True, False])
-def test_text_lists_all_of_it(plan: Plan, detail: bool) -> None:
+@pytest.mark.parametrize("detail", ["concise", "grouped", "full"])
+def test_text_lists_all_of_it(plan: Plan, detail: Detail) -> None:
     """Each object has its values and who set it last, and nothing is shortened."""
     said = human(plan, detail=detail)
-    assert said.count('config.retention.ms (not set) → "5"') == said.count(SINCE) == MANY
+    assert said.count("retention.ms (not set) → 5 ms") == said.count(SINCE) == MANY
     assert "Shortened" not in said
     assert said.endswith(f"Plan: 0 to add, 0 to change, 0 to destroy, {MANY} to refresh.\n")
 

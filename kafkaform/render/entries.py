@@ -1,0 +1,291 @@
+"""Join equal changes of several objects into entries, so that readers see each change once."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.change import Action, Blocker, Change, Impact, Ownership, Path, PathChange
+from ..core.finding import Finding
+from ..core.risk import Risk
+from ..core.text.quantity import render_amount
+from ..core.value import EMPTY, FrozenMap, Value
+from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
+
+LEAST = 3
+"""Fewer equal changes are shown one by one: two headlines are as short as one with a list."""
+
+_NUMBER = re.compile(r"\d[\d,.]*")
+_WORD = re.compile(r"[\w.:*-]+")
+_NAME = "\0"
+"""Stands for the object's own name where changes are compared."""
+
+
+class Entry(Struct, frozen=True):
+    """One change, or equal changes of several objects."""
+
+    changes: tuple[Change, ...]
+    """Sorted by address; never empty."""
+
+    @property
+    def lead(self) -> Change:
+        """The first change, which stands for all."""
+        return self.changes[0]
+
+    @property
+    def risks(self) -> tuple[Risk, ...]:
+        """The risks of the change; figures that differ between the objects are added up.
+
+        Entries of drift and of `PlanView.risks` can be of changes with other risks: then all.
+        """
+        return _join_risks([change.risks for change in self.changes])
+
+    @property
+    def grave_risks(self) -> tuple[Risk, ...]:
+        """Those of `risks` that destroy data or stop clients."""
+        return _join_risks([_select_grave(change) for change in self.changes])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the change; of those that name their object, one as an example."""
+        rows = [change.notes for change in self.changes]
+        if len({len(row) for row in rows}) > 1:
+            return tuple(dict.fromkeys(note for row in rows for note in row))
+        return tuple(map(_join_texts, zip(*rows, strict=True)))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The policies that the change breaks; of messages that name their object, one as an
+        example."""
+        rows = [change.findings for change in self.changes]
+        if len({len(row) for row in rows}) > 1:
+            return tuple(dict.fromkeys(one for row in rows for one in row))
+        return tuple(
+            replace(column[0], message=_join_texts([one.message for one in column]))
+            for column in zip(*rows, strict=True)
+        )
+
+    @property
+    def blocked(self) -> Blocker | None:
+        """Why the changes are not made."""
+        first = self.lead.blocked
+        if first is None:
+            return None
+        blockers = [one.blocked for one in self.changes if one.blocked is not None]
+        reasons, advices = zip(*((one.reason, one.advice) for one in blockers), strict=True)
+        return replace(first, reason=_join_texts(reasons), advice=_join_texts(advices))
+
+    @property
+    def impact(self) -> Impact | None:
+        """What all the changes together destroy or move."""
+        found = [change.impact for change in self.changes]
+        known = [impact for impact in found if impact is not None]
+        if len(found) == 1 or not known:
+            return found[0]
+        rows = [EMPTY if impact is None else impact.figures for impact in found]
+        text = _render_sum(rows) or _join_texts([impact.text for impact in known])
+        return Impact(text, _add_up(rows))
+
+
+KeyMaker: TypeAlias = Callable[[Change, Words], Hashable]
+
+
+def make_key(change: Change, words: Words) -> Hashable:
+    """Equal for changes that read the same apart from their objects' names and their figures."""
+    own = _read_names(change, words)
+    # An update shows the paths that change, every other action the whole object.
+    whole = () if change.action is Action.UPDATE else (change.before, change.after)
+    return (
+        (change.identity.instance, change.identity.kind, change.action, change.reason),
+        (_read_block(change, own), change.adopts, change.released, change.impact is None),
+        (tuple(_mask_names(note, own) for note in change.notes), _read_risks(change.risks, own)),
+        tuple(replace(one, message=_mask_names(one.message, own)) for one in change.findings),
+        tuple(_read_path(item, change, words) for item in change.paths),
+        tuple(_read_attributes(side or EMPTY, change, words) for side in whole),
+        (_read_row(change.row_before, change), _read_row(change.row_after, change)),
+        tuple((step.request.name, step.evidence) for step in change.steps),
+    )
+
+
+def make_drift_key(change: Change, _: Words) -> Hashable:
+    """Equal for objects of one kind that somebody changed in the same way."""
+    return change.identity.instance, change.identity.kind, change.drift
+
+
+def make_risk_key(change: Change, words: Words) -> Hashable:
+    """Equal for changes of one kind with the same grave risks, whatever else they do."""
+    identity, risks = change.identity, _select_grave(change)
+    own = _read_names(change, words)
+    return identity.instance, identity.kind, change.blocked is None, _read_risks(risks, own)
+
+
+def make_entries(
+    changes: Iterable[Change], words: Vocabulary = NO_WORDS, make_key: KeyMaker = make_key
+) -> tuple[Entry, ...]:
+    """The changes as entries, in the order of the addresses of their first changes.
+
+    words: of the providers, which say what names an object; make_key: changes with equal keys are
+    equal.
+    """
+    found = list(changes)
+    if len(found) > 1:
+        found.sort(key=_get_place)
+    if len(found) < LEAST:
+        return tuple(Entry((change,)) for change in found)
+    alike: dict[Hashable, list[Change]] = {}
+    for change in found:
+        key = make_key(change, words.get(change.identity.instance, NEUTRAL))
+        alike.setdefault(key, []).append(change)
+    entries = [
+        entry
+        for same in alike.values()
+        for entry in ([Entry(tuple(same))] if len(same) >= LEAST else [Entry((c,)) for c in same])
+    ]
+    return tuple(sorted(entries, key=lambda entry: _get_place(entry.lead)))
+
+
+def is_name(attribute: str, value: Value, change: Change, words: Words) -> bool:
+    """True if the value of the attribute is what people call the object."""
+    kind = words.kinds.get(change.identity.kind)
+    return value == change.identity.key or (kind is not None and attribute in kind.names)
+
+
+def list_names(change: Change, words: Words) -> tuple[str, ...]:
+    """What people call the object: the values of the attributes that name it, or its key."""
+    kind = words.kinds.get(change.identity.kind)
+    attributes = change.after or change.before or EMPTY
+    values = [attributes.get(name) for name in kind.names] if kind is not None else []
+    named = all(isinstance(value, str) for value in values)
+    return tuple(map(str, values)) if values and named else (change.identity.key,)
+
+
+def render_figures(figures: FrozenMap) -> str:
+    """`1.2 GiB, 5,000 offsets; groups: a, b`."""
+    numbers = [
+        render_amount(value, "bytes") if name == "bytes" else f"{value:,} {name}"
+        for name, value in figures.items()
+        if isinstance(value, int)
+    ]
+    texts = [f"{name}: {value}" for name, value in figures.items() if isinstance(value, str)]
+    return "; ".join(filter(None, (", ".join(numbers), *texts)))
+
+
+def _get_place(change: Change) -> tuple[str, str]:
+    # Two instances can have one address, so the identity decides at last.
+    return change.address, str(change.identity)
+
+
+def _read_names(change: Change, words: Words) -> frozenset[str]:
+    return frozenset((*list_names(change, words), change.identity.key, change.address))
+
+
+def _mask_names(text: str, own: frozenset[str]) -> str:
+    def mask(word: re.Match[str]) -> str:
+        name = word[0].rstrip(".:-")
+        return _NAME + word[0][len(name) :] if name in own else word[0]
+
+    return _WORD.sub(mask, text)
+
+
+def _read_block(change: Change, own: frozenset[str]) -> Hashable:
+    found = change.blocked
+    if found is None:
+        return None
+    return (
+        found.kind,
+        found.waiver,
+        *(_mask_names(text, own) for text in (found.reason, found.advice)),
+    )
+
+
+def _read_path(item: PathChange, change: Change, words: Words) -> Hashable:
+    sides = tuple(
+        _NAME if side is not None and item.path and _names(item.path, side, change, words) else side
+        for side in (item.before, item.after, item.effective)
+    )
+    return item.path, sides, item.sensitive, item.unit
+
+
+def _names(path: Path, value: Value, change: Change, words: Words) -> bool:
+    # Only attributes name an object. A config that happens to equal a name is a value.
+    kind = words.kinds.get(change.identity.kind)
+    return (
+        len(path) == 1
+        and is_name(path[0], value, change, words)
+        or (kind is not None and path[0] in kind.names)
+    )
+
+
+def _read_attributes(found: FrozenMap, change: Change, words: Words) -> Hashable:
+    return tuple(
+        (name, _NAME if is_name(name, found[name], change, words) else found[name])
+        for name in sorted(found)
+    )
+
+
+def _read_risks(risks: Iterable[Risk], own: frozenset[str]) -> Hashable:
+    texts = ((risk, _mask_names(risk.text, own)) for risk in risks)
+    return tuple(
+        (risk.kind, risk.path, _NUMBER.sub("0", text) if risk.figures else text)
+        for risk, text in texts
+    )
+
+
+def _read_row(row: Ownership, change: Change) -> Hashable:
+    owners = tuple("" if owner == change.address else owner for owner in row.owners)
+    return owners, row.protected, row.secret_version
+
+
+def _select_grave(change: Change) -> tuple[Risk, ...]:
+    return tuple(risk for risk in change.risks if risk.kind.grave)
+
+
+def _join_risks(rows: list[tuple[Risk, ...]]) -> tuple[Risk, ...]:
+    """The risks of several changes, whose rows agree up to figures, as those of one."""
+    if len({tuple((risk.kind, risk.path) for risk in row) for row in rows}) > 1:
+        every = dict.fromkeys(risk for row in rows for risk in row)
+        return tuple(sorted(every, key=lambda risk: (risk.kind.rank, risk.path)))
+    return tuple(map(_add_risks, zip(*rows, strict=True)))
+
+
+def _add_risks(risks: tuple[Risk, ...]) -> Risk:
+    first = risks[0]
+    if len(risks) == 1:
+        return first
+    rows = [one.figures for one in risks]
+    texts = (_render_sum(rows), _join_texts([one.text for one in risks]))
+    return replace(first, text="; ".join(filter(None, texts)), figures=_add_up(rows))
+
+
+def _render_sum(rows: list[FrozenMap]) -> str:
+    """`together 3 GiB` for the figures of several objects, empty if there is nothing to add up."""
+    figures = _add_up(rows)
+    if not any(isinstance(value, int) and value for value in figures.values()):
+        return ""
+    # A figure that is not known for each object is a lower bound.
+    least = "" if all(row.keys() >= figures.keys() for row in rows) else "at least "
+    return f"together {least}{render_figures(figures)}"
+
+
+def _join_texts(texts: Sequence[str]) -> str:
+    if len(texts) == 1:
+        return texts[0]
+    # They differ in names and figures only.
+    return texts[0] if len(set(texts)) == 1 else f"for example, {texts[0]}"
+
+
+def _add_up(rows: Iterable[FrozenMap]) -> FrozenMap:
+    """Numbers are added, texts are listed once each."""
+    totals: Counter[str] = Counter()
+    texts: dict[str, dict[str, None]] = {}
+    for name, value in (item for row in rows for item in row.items()):
+        if isinstance(value, int):
+            totals[name] += value
+        else:
+            texts.setdefault(name, {})[str(value)] = None
+    return FrozenMap({**totals, **{name: ", ".join(found) for name, found in texts.items()}})
