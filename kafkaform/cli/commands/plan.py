@@ -89,10 +89,8 @@ def plan(
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
         # The errors come last: a blocked plan is shown, saved and commented on all the same.
         _save_plan(shown, made, files)
-        if (made.outputs or not made.idle) and not any(made.list_blocked(stopping=True)):
-            typed = TypedFlags(context.find_root().params["chdir"], state, (*var_file, *var))
-            hidden = workspace.configuration.list_sensitive_variables() if var else ()
-            shown.show_next(render_next_command(made, files.out, typed, hidden))
+        hidden = workspace.configuration.list_sensitive_variables() if var else ()
+        _show_next(shown, made, files, TypedFlags(context, state, (*var_file, *var), hidden))
         refuse_if_blocked(made, conditions)
         if files.approval is not None and not has_errors(made.diagnostics):
             save_approval(made, files.approval)
@@ -110,6 +108,12 @@ def _choose_destroy(options: Options) -> Options:
             "--destroy cannot be combined with --refresh-only", "Leave one of them out."
         )
     return replace(options, mode=Mode.DESTROY)
+
+
+def _show_next(shown: Screen, made: Plan, files: PlanFiles, typed: TypedFlags) -> None:
+    """Name the command that applies the plan, if it can be applied and does something."""
+    if (made.outputs or not made.idle) and not any(made.list_blocked(stopping=True)):
+        shown.show_next(render_next_command(made, files.out, typed))
 
 
 def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from typer import Context
 
 from ...plan.model import Plan
 from ...workflow.planning import list_apply_words
@@ -15,30 +16,28 @@ from ...workflow.planning import list_apply_words
 class TypedFlags(Struct, frozen=True):
     """The flags of a command line that decide what is planned, and where."""
 
-    chdir: Path | None
-    """The folder of -chdir."""
+    context: Context
+    """Of the command; its root has the folder of -chdir."""
     state: str | None
     """The place of --state."""
     given: Sequence[str | Path]
     """The values of --var and the files of --var-file, as `InOrder` puts them."""
+    sensitive: Collection[str]
+    """Variables whose values are not shown, so that the user has to type them again."""
 
 
-def render_next_command(
-    plan: Plan, saved: Path | None, typed: TypedFlags, sensitive: Collection[str]
-) -> str:
+def render_next_command(plan: Plan, saved: Path | None, typed: TypedFlags) -> str:
     """The whole command line, to be typed where this one was.
 
-    saved: the file that the plan was saved to, if any; sensitive: variables whose values are not
-    shown, so that the user has to type them again.
+    saved: the file that the plan was saved to, if any.
     """
     command, *rest = ["apply", str(saved)] if saved else list_apply_words(plan)
-    words = ["kafkaform"]
-    words += [] if typed.chdir is None else [f"-chdir={typed.chdir}"]
+    words, chdir = ["kafkaform"], typed.context.find_root().params["chdir"]
+    words += [] if chdir is None else [f"-chdir={chdir}"]
     words += [command, *rest]
     words += [] if typed.state is None else [f"--state={typed.state}"]
-    return " ".join(
-        (*map(shlex.quote, words), *(_render_variable(item, sensitive) for item in typed.given))
-    )
+    given = (_render_variable(item, typed.sensitive) for item in typed.given)
+    return " ".join((*map(shlex.quote, words), *given))
 
 
 def _render_variable(item: str | Path, sensitive: Collection[str]) -> str:
