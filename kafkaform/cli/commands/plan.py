@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -76,9 +77,7 @@ def plan(
     with open_screen(
         console, json=json, quiet=quiet, detail=detail, sends=False, pages=True
     ) as shown:
-        if files.approval is not None:
-            # If this plan fails, the approval of an earlier one must not stay in its place.
-            remove_file(files.approval)
+        _remove_approval(files.approval)
         workspace = open_workspace(
             variables=var,
             variable_files=var_file,
@@ -87,13 +86,12 @@ def plan(
             policies=policy,
         )
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
-        # The errors come last: a blocked plan is shown, saved and commented on all the same.
+        # Errors come last: a blocked plan is shown, saved and commented on all the same.
         _save_plan(shown, made, files)
         hidden = workspace.configuration.list_sensitive_variables() if var else ()
         _show_next(shown, made, files, TypedFlags(context, state, (*var_file, *var), hidden))
         refuse_if_blocked(made, conditions)
-        if files.approval is not None and not has_errors(made.diagnostics):
-            save_approval(made, files.approval)
+        _save_approval(made, files.approval)
         if (unmet := find_unmet(made)) is not None:
             raise unmet
     # Terraform's codes: 2 is "there are changes", and no error.
@@ -108,6 +106,18 @@ def _choose_destroy(options: Options) -> Options:
             "--destroy cannot be combined with --refresh-only", "Leave one of them out."
         )
     return replace(options, mode=Mode.DESTROY)
+
+
+def _remove_approval(path: Path | None) -> None:
+    # If this plan fails, the approval of an earlier one must not stay in its place.
+    if path is not None:
+        remove_file(path)
+
+
+def _save_approval(made: Plan, path: Path | None) -> None:
+    """Write the approval of a plan that can be applied to the file that a flag names."""
+    if path is not None and not has_errors(made.diagnostics):
+        save_approval(made, path)
 
 
 def _show_next(shown: Screen, made: Plan, files: PlanFiles, typed: TypedFlags) -> None:
