@@ -36,6 +36,10 @@ DECLARES_NOTHING = (
     "The configuration declares nothing, and the state records nothing. Write a resource block, or "
     "generate blocks for existing objects with `kafkaform import --all`."
 )
+REFRESHES = (
+    "This is a refresh-only plan: an apply records these live values in the state, and takes out "
+    "what is gone. It changes nothing else."
+)
 _ALWAYS = frozenset({"destroy", "change", "create"})
 """Columns that stand in every table, as their counts stand in every last line."""
 
@@ -56,17 +60,21 @@ def human(
     seen, paint = make_view(plan, words), Paint(colour)
     outputs = [list(list_output_lines(change, width - 2)) for change in seen.outputs]
     long = sum(len(lines) > OUTPUT_LIMIT for lines in outputs)
+    # What a refresh-only plan records is approved, so all of it is listed.
+    drift = partial(render_drift, seen, paint, "full" if seen.refresh else detail)
+    cut = () if seen.refresh else seen.drift
     # Each section beside what it is about. An empty one is left out together with its heading.
     sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
         (seen.instances, partial(_render_systems, seen, paint)),
         (seen.risks, partial(render_risks, seen, paint, detail)),
-        (seen.drift or long, partial(render_omissions, seen.drift, long, paint, detail)),
+        (cut or long, partial(render_omissions, cut, long, paint, detail)),
         (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
-        (seen.kinds, partial(_render_table, seen, paint, width)),
+        (() if seen.refresh else seen.kinds, partial(_render_table, seen, paint, width)),
+        (seen.drift if seen.refresh else (), drift),
         (seen.pending, partial(_render_pending, seen, paint)),
         (seen.removals, partial(_render_removals, seen, paint)),
         *((group, partial(render_group, group, seen, paint, detail)) for group in seen.groups),
-        (seen.drift, partial(render_drift, seen, paint, detail)),
+        (() if seen.refresh else seen.drift, drift),
         (seen.outputs, partial(_render_outputs, outputs, paint, detail)),
         (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint, detail)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
@@ -85,7 +93,11 @@ def render_last_line(seen: PlanView) -> str:
     first = f"{counts.imports} to import, " if counts.imports else ""
     rest = "".join(
         f", {number} to {what}"
-        for number, what in ((counts.adopt, "adopt"), (counts.forget, "forget"))
+        for number, what in (
+            (counts.adopt, "adopt"),
+            (counts.forget, "forget"),
+            (counts.refresh, "refresh"),
+        )
         if number
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
@@ -244,6 +256,9 @@ def render_no_changes(seen: PlanView) -> str:
             return "No changes. The state records nothing, so there is nothing to destroy."
         return f"No changes. {DECLARES_NOTHING}"
     objects = render_count(number, "managed object")
+    if seen.refresh:
+        verb = "is" if number == 1 else "are"
+        return f"No changes. {objects} {verb} as the state records."
     where = " in this partial plan" if seen.partial else ""
     verb = "matches" if number == 1 else "match"
     return f"No changes. {objects}{where} {verb} the configuration."
@@ -263,5 +278,7 @@ def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     elif not seen.applicable:
         yield "Nothing to apply: every change is blocked."
     elif seen.token:
+        if seen.refresh:
+            yield REFRESHES
         yield f"Approval: {inline(seen.token)}"
     yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

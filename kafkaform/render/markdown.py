@@ -25,6 +25,7 @@ from .body import Line
 from .human import (
     DESTROYS_ALL,
     DESTROYS_CHOSEN,
+    REFRESHES,
     render_last_line,
     render_no_changes,
 )
@@ -237,8 +238,9 @@ def _make_table(
 
 
 def _make_kinds(seen: PlanView) -> Section:
+    kinds = () if seen.refresh else seen.kinds
     head = f"| | {' | '.join(COLUMNS)} |\n|---|{'--:|' * len(COLUMNS)}"
-    return _make_section("kinds", "", seen.kinds, _render_kind, "kind", head, share=0.2)
+    return _make_section("kinds", "", kinds, _render_kind, "kind", head, share=0.2)
 
 
 def _render_kind(row: KindRow) -> Markup:
@@ -283,14 +285,21 @@ def _shorten_lines(lines: list[str]) -> Iterator[str]:
 def _make_drift(seen: PlanView) -> Section:
     changes = [change for kind in seen.drift for change in kind.changes]
     return _make_section(
-        "drift", "Changed outside kafkaform", changes, _render_drift, "object", share=0.8
+        "drift",
+        "Changed outside kafkaform",
+        changes,
+        partial(_render_drift, seen),
+        "object",
+        share=0.8,
     )
 
 
-def _render_drift(change: Change) -> Markup:
-    return Markup(
-        f"- {render_code(change.address)} {render_code(', '.join(map(render_brief, change.drift)))}"
-    )
+def _render_drift(seen: PlanView, change: Change) -> Markup:
+    # A refresh-only plan has no other place for its notes.
+    said = (change.last_set, *(change.notes if seen.refresh else ()))
+    since = Markup("").join(Markup(f"; {render_prose(text)}") for text in said if text)
+    what = render_code(", ".join(map(render_brief, change.drift)))
+    return Markup(f"- {render_code(change.address)} {what}{since}")
 
 
 def _render_output(change: OutputChange) -> Markup:
@@ -347,7 +356,9 @@ def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], st
     )
     template = environment.get_template("comment.md.j2")
     context = {
-        "title": "no changes" if seen.empty else render_last_line(seen)[len("Plan: ") : -1],
+        "title": _render_title(seen),
+        "refresh": seen.refresh,
+        "refreshes": REFRESHES if seen.refresh and seen.applicable else "",
         "destroys": (DESTROYS_CHOSEN if seen.partial else DESTROYS_ALL) if seen.destroy else "",
         "partial": render_code(" ".join(seen.partial)) if seen.partial else "",
         "destroy": seen.destroy,
@@ -361,6 +372,14 @@ def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], st
     return lambda sections: template.render(
         **context, sections=sections, cut=", ".join(_list_omissions(sections.values()))
     )
+
+
+def _render_title(seen: PlanView) -> str:
+    if seen.empty:
+        return "no changes"
+    if seen.refresh and seen.drift:
+        return f"drift of {render_count(seen.counts.drift, 'object')}"
+    return render_last_line(seen)[len("Plan: ") : -1]
 
 
 def _list_omissions(sections: Iterable[Filled]) -> Iterator[str]:
