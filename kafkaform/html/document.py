@@ -1,8 +1,8 @@
 """Render a page from which foreign text cannot break out.
 
 Every value is written by `inline`, its secrets are masked, and then it is escaped; only our own
-markup is not escaped. The page's security policy allows a single script, ours, which is named by its
-hash. Pages must work without it.
+markup is not escaped. The page's security policy allows a single script, ours, which is named by
+its hash. Pages must work without it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Render the report as one HTML file that loads nothing: no address, no image, no font.
 
-Names in it are foreign text, which `html/document.py` makes harmless. The page's script sorts tables;
+Names in it are foreign text, which `html/document.py` makes harmless. The script sorts tables;
 everything else works without it.
 """
 

@@ -16,8 +16,8 @@ from kafkaform.fleet.report import make
 from kafkaform.fleet.report.html import render_html
 from kafkaform.fleet.tables.reader import Gold, read_current
 
-from ...kit.fleet import sample
 from ...kit.browser import HEIGHT, NAMES, Browser, browser, executable
+from ...kit.fleet import sample
 from ...kit.fleet.lake import NOW, publish
 from .test_report import HOSTILE
 
