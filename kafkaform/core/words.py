@@ -32,6 +32,9 @@ class Words(Struct, frozen=True):
     held: str = "held"
     """How an object is while the setting exists: "still … by run R"."""
 
+    kinds: tuple[str, ...] = ()
+    """Its resource types in the order in which people read about them: what contains data first."""
+
     @property
     def check_address(self) -> str:
         """The advice for a user who reached another system than expected."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from ..core.change import Action, Change
 from ..core.diagnostics import Diagnostics, has_errors
 from ..core.resource import SETTING, TASK, Pending
+from ..core.risk import RiskKind
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
+from .entries import Entry, make_drift_key, make_entries, make_risk_key
 
 
 class Counts(Struct, frozen=True):
@@ -44,8 +47,13 @@ class Group(Struct, frozen=True):
     name: str
     """A stable word for renderers, such as `delete`."""
     title: str
-    changes: tuple[Change, ...]
-    """In reading order: changes with notes first, then by address."""
+    entries: tuple[Entry, ...]
+    """In reading order: grave risks first, then what holds data, then notes, then by address."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The single changes in reading order."""
+        return tuple(change for entry in self.entries for change in entry.changes)
 
 
 class KindRow(Struct, frozen=True):
@@ -60,15 +68,24 @@ class Drift(Struct, frozen=True):
     """The objects of one kind that somebody changed outside kafkaform."""
 
     kind: str
-    changes: tuple[Change, ...]
+    entries: tuple[Entry, ...]
+    """Objects that were changed in the same way are one entry."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return tuple(change for entry in self.entries for change in entry.changes)
 
 
 class PlanView(Struct, frozen=True):
     """A plan, grouped and counted."""
 
     instances: tuple[tuple[str, PlanInstance], ...]
+    risks: tuple[Entry, ...]
+    """All that could destroy data or stop clients, the worst first: every form of the plan begins
+    with these. Only their `grave_risks` are equal within an entry. Changes that stay blocked while
+    the rest is applied are left out, because nothing happens to them."""
     groups: tuple[Group, ...]
-    """Non-empty groups in reading order: blocked first, then deletions, losses and the rest."""
+    """Non-empty groups in reading order: what needs a decision comes first."""
     kinds: tuple[KindRow, ...]
     drift: tuple[Drift, ...]
     counts: Counts
@@ -113,9 +130,9 @@ _REST = ", the rest can be applied"
 
 GROUPS = {
     "blocked": "Blocked: nothing can be applied until these are resolved",
-    "kept": f"Blocked: these stay as they are{_REST}",
     "delete": "To destroy",
     "loses": "To change, with loss",
+    "kept": f"Blocked: these stay as they are{_REST}",
     "update": "To change",
     "create": "To create",
     "adopt": "To adopt",
@@ -143,10 +160,12 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
     instances = tuple(sorted(plan.instances.items()))
     chosen = (("--target", plan.options.target), ("--exclude", plan.options.exclude))
     drifted, kinds = plan.drifted, _count_kinds(plan.changes)
+    get_rank = partial(_rank_entry, words)
     counts = _make_counts(plan, kinds)
     return PlanView(
         instances=instances,
-        groups=_group_changes(plan.changes),
+        risks=_collect_risks(plan.changes, get_rank),
+        groups=_group_changes(plan.changes, get_rank),
         kinds=kinds,
         drift=_group_drift(drifted) if drifted else (),
         counts=counts,
@@ -186,9 +205,16 @@ def _choose_group(change: Change) -> str | None:
         return "delete"
     if change.action is Action.NOOP:
         return "noted" if change.notes else None
-    if change.action is Action.UPDATE and change.impact is not None:
+    if change.action is Action.UPDATE and _loses(change):
         return "loses"
     return change.action.value
+
+
+def _loses(change: Change) -> bool:
+    """True for an update that destroys data."""
+    # What a move copies is measured, too, and is no loss.
+    measured = change.impact is not None and not change.has_risk(RiskKind.MOVE)
+    return measured or change.has_risk(RiskKind.DATA_LOSS)
 
 
 def _list_columns(change: Change) -> list[str]:
@@ -203,7 +229,9 @@ def _list_columns(change: Change) -> list[str]:
     return columns
 
 
-def _group_changes(changes: Sequence[Change]) -> tuple[Group, ...]:
+def _group_changes(
+    changes: Sequence[Change], get_rank: Callable[[Entry], tuple[int, ...]]
+) -> tuple[Group, ...]:
     members: dict[str, list[Change]] = {name: [] for name in GROUPS}
     for change in changes:
         name = _choose_group(change)
@@ -215,17 +243,32 @@ def _group_changes(changes: Sequence[Change]) -> tuple[Group, ...]:
         Group(
             name,
             title if rest else title.removesuffix(_REST),
-            tuple(
-                sorted(
-                    members[name],
-                    # Two instances can have one address, so the identity decides at last.
-                    key=lambda one: (not one.notes, one.address, str(one.identity)),
-                )
-            ),
+            tuple(sorted(make_entries(members[name]), key=get_rank)),
         )
         for name, title in GROUPS.items()
         if members[name]
     )
+
+
+def _collect_risks(
+    changes: Iterable[Change], get_rank: Callable[[Entry], tuple[int, ...]]
+) -> tuple[Entry, ...]:
+    grave = [
+        change
+        for change in changes
+        if change.risks and change.grave and (change.blocked is None or change.blocked.kind.stops)
+    ]
+    return tuple(sorted(make_entries(grave, make_risk_key), key=get_rank))
+
+
+def _rank_entry(words: Vocabulary, entry: Entry) -> tuple[int, ...]:
+    """The place of an entry among others, low first; equal ranks stay in the order of addresses."""
+    lead = entry.lead
+    kinds = words.get(lead.identity.instance, NEUTRAL).kinds
+    kind = kinds.index(lead.identity.kind) if lead.identity.kind in kinds else len(kinds)
+    # Risks are sorted, so the first one is the worst.
+    grave = lead.risks[0].kind.rank if lead.grave else len(RiskKind)
+    return grave, kind, not (lead.notes or lead.risks)
 
 
 def _count_kinds(changes: Iterable[Change]) -> tuple[KindRow, ...]:
@@ -245,10 +288,7 @@ def _group_drift(changes: Iterable[Change]) -> tuple[Drift, ...]:
     kinds: dict[str, list[Change]] = {}
     for change in changes:
         kinds.setdefault(change.identity.kind, []).append(change)
-    return tuple(
-        Drift(kind, tuple(sorted(kinds[kind], key=lambda change: change.address)))
-        for kind in sorted(kinds)
-    )
+    return tuple(Drift(kind, make_entries(kinds[kind], make_drift_key)) for kind in sorted(kinds))
 
 
 def _make_counts(plan: Plan, kinds: Sequence[KindRow]) -> Counts:

@@ -14,4 +14,15 @@ WORDS = Words(
     working="moving",
     setting="throttle",
     held="throttled",
+    kinds=(
+        "kafka_topic",
+        "kafka_topic_config",
+        "kafka_cluster_config",
+        "kafka_broker_config",
+        "kafka_user_scram_credential",
+        "kafka_acl",
+        "kafka_quota",
+        "kafka_group_config",
+        "kafka_client_metrics",
+    ),
 )

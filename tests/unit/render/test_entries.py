@@ -1,0 +1,134 @@
+"""Equal changes of several objects are one entry; nothing that differs is hidden in one."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Impact
+from kafkaform.core.risk import Risk, RiskKind
+from kafkaform.core.value import FrozenMap
+from kafkaform.render.entries import is_own, make_entries
+from kafkaform.render.view import make_view
+
+from . import plans
+from .plans import WORDS, change, frozen, path, plan
+
+LOSS = Risk(RiskKind.DATA_LOSS, "retention.ms: records older than 3 d are deleted")
+
+
+def lowered(name: str, **fields: object) -> Change:
+    shown = {
+        "before": frozen(name=name, config={"retention.ms": "604800000"}),
+        "after": frozen(name=name, config={"retention.ms": "259200000"}),
+        "paths": (path("config.retention.ms", "604800000", "259200000", unit="ms"),),
+        "risks": (LOSS,),
+    }
+    return change(f'kafka_topic.events["{name}"]', name, Action.UPDATE, **(shown | fields))
+
+
+def created(name: str, **config: str) -> Change:
+    return change(
+        f'kafka_topic.events["{name}"]',
+        name,
+        Action.CREATE,
+        after=frozen(name=name, partitions=3, config=config),
+    )
+
+
+def test_equal_changes_are_one_entry() -> None:
+    """Changes that differ only in the names of their objects become one entry, by address."""
+    (entry,) = make_entries(lowered(name) for name in "cab")
+    assert [one.identity.key for one in entry.changes] == ["a", "b", "c"]
+    assert entry.lead.identity.key == "a"
+
+
+def test_few_changes_stay_single() -> None:
+    """Two equal changes are two entries: nothing is gained by a list of two."""
+    assert [len(entry.changes) for entry in make_entries(map(lowered, "ab"))] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"paths": (path("config.retention.ms", "604800000", "1", unit="ms"),)},
+        {"notes": ("a note",)},
+        {"blocked": Blocker(BlockerKind.GUARD, "too many")},
+        {"risks": ()},
+        {"reason": "another reason"},
+        {"instance": "kafka.eu"},
+    ],
+)
+def test_differences_are_never_joined(fields: dict[str, object]) -> None:
+    """A change with another value, note, block, risk, reason or cluster is an entry of its own."""
+    entries = make_entries([*map(lowered, "abc"), lowered("d", **fields)])
+    assert sorted(len(entry.changes) for entry in entries) == [1, 3]
+
+
+def test_configs_are_no_names() -> None:
+    """A config that equals the name of its topic is a value, so it separates two creations."""
+    odd = created("compact", policy="compact")
+    entries = make_entries([created("delete", policy="delete"), odd, created("c", policy="c")])
+    assert [len(entry.changes) for entry in entries] == [1, 1, 1]
+    (same,) = make_entries([created(name, policy="x") for name in "abc"])
+    assert len(same.changes) == 3
+
+
+def test_names_can_be_maps() -> None:
+    """An attribute whose parts all stand in the key only repeats the name."""
+    quota = change("kafka_quota.web", "client-id=web", Action.CREATE)
+    assert is_own(frozen(**{"client-id": "web"}), quota) and is_own("web", quota)
+    assert not is_own(frozen(rate="web"), quota) and not is_own(FrozenMap(), quota)
+
+
+def test_figures_are_added() -> None:
+    """What the objects of an entry lose is added up, and names are listed once."""
+    losses = [
+        lowered(name, impact=Impact(f"{size} bytes", frozen(bytes=size, groups="app")))
+        for name, size in (("a", 1024), ("b", 2048), ("c", 3072))
+    ]
+    (entry,) = make_entries(losses)
+    assert entry.impact == Impact("together 6 KiB; groups: app", frozen(bytes=6144, groups="app"))
+
+
+def test_risks_with_other_figures_are_joined() -> None:
+    """Risks that differ only in their figures are one risk with the sum."""
+    moves = [
+        lowered(n, risks=(Risk(RiskKind.MOVE, f"{x} replicas move", (), frozen(replicas=x)),))
+        for n, x in (("a", 2), ("b", 3), ("c", 4))
+    ]
+    (entry,) = make_entries(moves)
+    assert entry.risks[0].text == "together 9 replicas, such as: 2 replicas move"
+
+
+def test_grave_changes_lead() -> None:
+    """The view lists grave risks of all groups, the worst first, and leaves out what is kept."""
+    cut = Risk(RiskKind.ACCESS, "User:app loses Read")
+    acl = change("kafka_acl.app", "app", Action.DELETE, risks=(cut,))
+    kept = Blocker(BlockerKind.PROTECTED, "protected")
+    seen = make_view(plan(acl, lowered("a"), lowered("b", blocked=kept), plans.CREATED), WORDS)
+    assert [entry.lead.address for entry in seen.risks] == [
+        'kafka_topic.events["a"]',
+        "kafka_acl.app",
+    ]
+
+
+def test_risks_are_grouped_more_coarsely() -> None:
+    """Changes that differ elsewhere share a line of the risks if their grave risks are equal."""
+    mild = Risk(RiskKind.ORDERING, "partitions grow")
+    odd = lowered("c", notes=("another note",), risks=(LOSS, mild))
+    (entry,) = make_view(plan(*map(lowered, "ab"), odd)).risks
+    assert entry.grave_risks == (LOSS,) and len(entry.changes) == 3
+
+
+def test_topics_come_before_acls() -> None:
+    """Inside a group the grave stand first, then what contains data, then the rest."""
+    acl = change("kafka_acl.a", "a", Action.UPDATE, notes=("a note",))
+    calm = lowered("z", risks=())
+    grave = replace(acl, address="kafka_acl.b", risks=(Risk(RiskKind.ACCESS, "User:a"),))
+    (group,) = make_view(plan(acl, calm, grave), WORDS).groups
+    assert [one.address for one in group.changes] == [
+        "kafka_acl.b",
+        'kafka_topic.events["z"]',
+        "kafka_acl.a",
+    ]
