@@ -1,4 +1,4 @@
-"""Render a plan as text, as JSON, or as the Markdown comment of a review."""
+"""Render a plan as text, as JSON, or for a review: as a Markdown comment or an HTML page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..render.text import render_json
 from .plan_files import read_words
 from .planning import render_apply_command
 
-Form = Literal["text", "json", "markdown"]
+Form = Literal["text", "json", "markdown", "html"]
 
 
 def render_plan(
@@ -21,7 +21,8 @@ def render_plan(
     """Render a plan for people or programs; every line is safe to print.
 
     form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
-    comment. colour, width (columns) and detail (False: one line per change) apply to text only.
+    comment, `html` for a page that loads nothing. colour, width (columns) and detail (False: one
+    line per change) apply to text only.
     """
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
@@ -31,6 +32,11 @@ def render_plan(
         return mask_secrets(
             render_markdown(plan, words=read_words(plan), command=render_apply_command(plan))
         )
+    if form == "html":
+        from ..render.html.page import render_html  # noqa: PLC0415  # for startup
+
+        # Secrets are masked before the page escapes them.
+        return render_html(plan, words=read_words(plan), command=render_apply_command(plan))
     return mask_secrets(
         human(plan, words=read_words(plan), colour=colour, width=width, detail=detail)
     )

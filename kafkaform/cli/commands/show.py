@@ -31,6 +31,7 @@ def show(
     comment: Annotated[
         bool, typer.Option("--markdown", help="Print a review comment in Markdown.")
     ] = False,
+    html: Annotated[bool, typer.Option("--html", help="Print an HTML page for a review.")] = False,
     no_color: NoColor = False,
     state: StateFile = None,
 ) -> None:
@@ -52,6 +53,8 @@ def show(
         console.write(render_plan(plan, "json"))
     elif comment:
         console.write(render_plan(plan, "markdown"))
+    elif html:
+        console.write(render_plan(plan, "html"))
     else:
         console.write(render_plan(plan, colour=console.colour, width=console.width))
 

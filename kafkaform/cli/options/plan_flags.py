@@ -29,6 +29,8 @@ class PlanFiles(Struct, frozen=True):
     """The saved plan."""
     comment: Path | None
     """The review comment in Markdown."""
+    page: Path | None
+    """The page for a review, in HTML."""
 
 
 def make_options(
@@ -61,9 +63,13 @@ def make_plan_files(
             "--comment", metavar="FILE", help="Write a Markdown review comment to this file."
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write the plan as an HTML page to this file."),
+    ] = None,
 ) -> PlanFiles:
     """The files that the plan is written to."""
-    return PlanFiles(out, comment)
+    return PlanFiles(out, comment, html)
 
 
 chooses_objects = take_flags("options", make_options)
