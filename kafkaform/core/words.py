@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from .value import EMPTY, FrozenMap
+
 
 class Words(Struct, frozen=True):
     """Nouns and phrases of one provider: English, in lower case. The plural of a noun adds an s."""
@@ -32,8 +34,13 @@ class Words(Struct, frozen=True):
     held: str = "held"
     """How an object is while the setting exists: "still … by run R"."""
 
-    kinds: tuple[str, ...] = ()
-    """Its resource types in the order in which people read about them: what contains data first."""
+    kinds: FrozenMap = EMPTY
+    """Resource type -> what several of its objects are called, in the order in which people read
+    about them: what contains data first."""
+
+    def name_objects(self, number: int, kind: str) -> str:
+        """`70 boxes`; objects of an unknown kind are called by its name."""
+        return f"{number:,} {self.kinds.get(kind, f'{kind} objects')}"
 
     @property
     def check_address(self) -> str:

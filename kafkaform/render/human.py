@@ -1,41 +1,30 @@
-"""Render a plan for terminals: summary and dangers first, then every value that is written."""
+"""Render a plan for terminals: risks and summary first, then every value that is written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 
-from msgspec.structs import replace
-
-from ..core.change import Action, Blocker, Change
 from ..core.diagnostics import Diagnostic
-from ..core.resource import SETTING, TASK, Output
+from ..core.resource import SETTING, TASK
 from ..core.text.cell_width import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import OutputChange, Plan, Removal, Unmanaged
-from .diagnostics import render_diagnostics
-from .jsonplan import choose_output_action
-from .lines import Line, render_brief, render_change, render_changed_names, render_impact
-from .style import Paint
-from .text import (
-    ARROW,
-    NOT_SET,
-    SENSITIVE,
-    inline,
-    quote,
-    render_count,
-    render_message,
-    render_spread,
-    render_table,
-    render_value,
+from .change_list import (
+    render_drift,
+    render_group,
+    render_line,
+    render_omissions,
+    render_risks,
 )
-from .view import COLUMNS, Drift, Group, PlanView, make_view, pending_words
+from .detail import Detail
+from .diagnostics import render_diagnostics
+from .outputs import list_output_lines
+from .style import Paint
+from .text import inline, quote, render_count, render_message, render_table, wrap_line
+from .view import COLUMNS, PlanView, make_view, pending_words
 
-DRIFT_LIMIT = 20
-"""Drifted objects of one kind that are listed."""
-SHARED_BLOCK = 3
-"""If more changes than this are blocked for one reason, the reason is given once for all."""
 DESTROYS_ALL = "This plan destroys everything that the state records."
 DESTROYS_CHOSEN = "This plan destroys part of what the state records."
 DECLARES_NOTHING = (
@@ -52,31 +41,40 @@ def human(
     words: Vocabulary = NO_WORDS,
     colour: bool = False,
     width: int = 100,
-    detail: bool = True,
+    detail: Detail = "grouped",
 ) -> str:
     """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
 
-    words: of its providers; width: in columns; detail: False renders one line per change. Every
-    line is safe to print (see `text`).
+    words: of its providers; width: in columns, no line is wider unless a single name or the last
+    line is. Every line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
     # Each section beside what it is about. An empty one is left out together with its heading.
     sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
-        (seen.drift if detail else (), partial(_render_omissions, seen.drift, paint)),
         (seen.instances, partial(_render_systems, seen, paint)),
+        (seen.risks, partial(render_risks, seen, paint, detail)),
+        (seen.drift, partial(render_omissions, seen.drift, paint, detail)),
         (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
-        (seen.kinds, partial(_render_table, seen, paint)),
+        (seen.kinds, partial(_render_table, seen, paint, width)),
         (seen.pending, partial(_render_pending, seen, paint)),
         (seen.removals, partial(_render_removals, seen, paint)),
-        *((group, partial(_render_group, group, seen, paint, detail)) for group in seen.groups),
-        (seen.drift, partial(_render_drift, seen.drift, paint, detail)),
+        *((group, partial(render_group, group, seen, paint, detail)) for group in seen.groups),
+        (seen.drift, partial(render_drift, seen, paint, detail)),
         (seen.outputs, partial(_render_outputs, seen.outputs, paint, width)),
-        (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint)),
+        (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint, detail)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
-        (True, partial(_render_closing, seen, paint)),
     )
-    texts = ("\n".join(render()) for content, render in sections if content)
+    texts = ["\n".join(_wrap(render(), width)) for content, render in sections if content]
+    texts.append(
+        "\n".join((*_wrap(_render_closing(seen, paint), width), *_render_last(seen, paint)))
+    )
     return "\n\n".join(filter(None, texts)) + "\n"
+
+
+def _wrap(lines: Iterable[str], width: int) -> Iterator[str]:
+    for line in lines:
+        # Diagnostics come wrapped, with lines of source code that must stay as they are.
+        yield from [line] if "\n" in line else wrap_line(line, width)
 
 
 def render_last_line(seen: PlanView) -> str:
@@ -101,16 +99,6 @@ def render_last_line(seen: PlanView) -> str:
 
 
 # ── sections ────────────────────────────────────────────────────────────────────────────
-
-
-def _render_omissions(drift: tuple[Drift, ...], paint: Paint) -> Iterator[str]:
-    # First of all sections: nobody looks for something that they do not know is missing.
-    for kind in drift:
-        if len(kind.changes) > DRIFT_LIMIT:
-            yield paint("warning", "Shortened: ") + (
-                f"{DRIFT_LIMIT} of {len(kind.changes):,} {inline(kind.kind)} that were changed "
-                "outside kafkaform are listed below; --json lists them all."
-            )
 
 
 def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
@@ -138,7 +126,7 @@ def _render_scope(seen: PlanView, paint: Paint) -> Iterator[str]:
         yield paint("warning", f"Partial plan ({chosen})") + f": {rest}."
 
 
-def _render_table(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_table(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     used = [
         index
         for index, name in enumerate(COLUMNS)
@@ -146,8 +134,13 @@ def _render_table(seen: PlanView, paint: Paint) -> Iterator[str]:
     ]
     several = len(seen.instances) > 1
     rows = [["", *(COLUMNS[index] for index in used)]]
+    figures = sum(len(COLUMNS[index]) + 2 for index in used)
     for row in seen.kinds:
         label = inline(f"{row.instance} {row.kind}" if several else row.kind)
+        # A name that leaves no room for the figures stands on a line of its own.
+        if cell_width(label) + figures > width:
+            rows.append([label, *("" for _ in used)])
+            label = ""
         rows.append([label, *(f"{row.counts[index] or '·'}" for index in used)])
     head, *body = render_table(rows, right=frozenset(range(1, len(used) + 1)))
     yield paint("title", head)
@@ -183,114 +176,19 @@ def render_removal(one: Removal, words: Words) -> str:
     return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
 
 
-def _render_group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
-    style = {"blocked": "error", "kept": "kept", "delete": "error", "loses": "error"}
-    title = f"{group.title} ({len(group.changes):,})"
-    yield paint(style.get(group.name, "title"), title)
-    several = len(seen.instances) > 1
-    shared = _find_shared_block(group) if len(group.changes) > SHARED_BLOCK else None
-    if shared is not None:
-        yield f"  ! blocked: {inline(shared.reason)}"
-        yield f"    to do: {inline(shared.advice)}"
-        detail = False
-    for change in group.changes:
-        if detail:
-            yield ""
-            lines = render_change(change, seen.words_of(change.identity.instance), several)
-            yield from (_render_line(line, paint) for line in lines)
-        else:
-            yield _render_short(
-                change if shared is None else replace(change, blocked=None), paint, several
-            )
-
-
-def _find_shared_block(group: Group) -> Blocker | None:
-    """The blocker of all changes of a group, or None if they differ or are not blocked."""
-    # A guard blocks hundreds of deletions for one reason: repeated, it would bury the list.
-    blocks = {change.blocked for change in group.changes}
-    return blocks.pop() if len(blocks) == 1 else None
-
-
-def _render_line(line: Line, paint: Paint) -> str:
-    indent = "  " + "    " * line.depth
-    if line.symbol == " ":
-        return indent + "  " + paint(line.style if line.style != "title" else "", line.text)
-    if line.symbol in "#!":
-        return indent + paint(line.style, f"{line.symbol} {line.text}")
-    return f"{indent}{paint(line.style, line.symbol)} {line.text}"
-
-
-def _render_short(change: Change, paint: Paint, with_instance: bool) -> str:
-    where = f" on {inline(change.identity.instance)}" if with_instance else ""
-    parts = [inline(change.address) + where]
-    if change.blocked is not None:
-        todo = f"; to do: {inline(change.blocked.advice)}" if change.blocked.advice else ""
-        parts.append(f"blocked: {inline(change.blocked.reason)}{todo}")
-    elif change.action is Action.UPDATE:
-        parts.append(f"({render_changed_names(change)})")
-    if change.impact is not None:
-        parts.append(f"! {render_impact(change)}")
-    parts += [f"! {risk.kind.label}: {inline(risk.text)}" for risk in change.risks]
-    parts += [f"! {inline(note)}" for note in change.notes]
-    return f"  {paint(change.action.value, change.action.symbol)} " + "  ".join(parts)
-
-
-def _render_drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Iterator[str]:
-    total = sum(len(kind.changes) for kind in drift)
-    yield paint("title", f"Changed outside kafkaform since the last run ({total:,})")
-    for kind in drift:
-        yield f"  {inline(kind.kind)} ({len(kind.changes):,})"
-        shown = kind.changes[: DRIFT_LIMIT if detail else 0]
-        for change in shown:
-            yield f"    {inline(change.address)}: {', '.join(map(render_brief, change.drift))}"
-        if 0 < len(shown) < len(kind.changes):
-            yield f"    … and {len(kind.changes) - len(shown):,} more (--json lists them all)"
-
-
 def _render_outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Iterator[str]:
     yield paint("title", f"Outputs ({len(outputs)})")
     for change in outputs:
-        line, style = render_output_change(change), choose_output_action(change)
-        lines = [line] if cell_width(line) + 2 <= width else _render_output_lines(change, width - 4)
-        yield from (f"  {paint(style, line)}" for line in lines)
+        lines = list_output_lines(change, width - 2)
+        yield from (render_line(line, paint) for line in lines)
 
 
-def _render_output_lines(change: OutputChange, width: int) -> Iterator[str]:
-    """`render_output_change` with each collection spread over several lines."""
-    name, _, _ = render_output_change(change).partition(" = ")
-    sides = [side for side in (change.before, change.after) if side is not None]
-    for number, side in enumerate(sides):
-        lead = f"  {ARROW} " if number else f"{name} = "
-        shown = not (side.sensitive or side.deferred)
-        first, *rest = render_spread(side.value, width) if shown else (_render_output(side),)
-        yield lead + first
-        yield from (f"  {line}" for line in rest)
-    if change.after is None:
-        yield f"  {ARROW} {NOT_SET}"
-
-
-def render_output_change(change: OutputChange) -> str:
-    """`~ names = ["a"] → ["a", "b"]`, sensitive values masked."""
-    one = change.after or change.before
-    name = inline(one.name) if one is not None else ""
-    before, after = _render_output(change.before), _render_output(change.after)
-    if change.before is None:
-        return f"+ {name} = {after}"
-    return f"{'-' if change.after is None else '~'} {name} = {before} {ARROW} {after}"
-
-
-def _render_output(output: Output | None) -> str:
-    if output is None:
-        return NOT_SET
-    if output.sensitive:
-        return SENSITIVE
-    return "(known after apply)" if output.deferred else render_value(output.value)
-
-
-def _render_unmanaged(unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint) -> Iterator[str]:
+def _render_unmanaged(
+    unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint, detail: Detail
+) -> Iterator[str]:
     yield paint("title", "Not managed by this configuration")
     for instance, kind in unmanaged:
-        names = ", ".join(quote(name) for name in kind.names)
+        names = ", ".join(quote(name) for name in kind.names) if detail == "full" else ""
         rest = kind.count - len(kind.names)
         more = f" and {rest:,} more" if rest > 0 and names else ""
         listed = f": {names}{more}" if names else ""
@@ -340,4 +238,9 @@ def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
         yield "Nothing to apply: every change is blocked."
     elif seen.token:
         yield f"Approval: {inline(seen.token)}"
-    yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")
+
+
+def _render_last(seen: PlanView, paint: Paint) -> Iterator[str]:
+    # Scripts match the last line, so it is never wrapped.
+    if not seen.empty:
+        yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

@@ -1,51 +1,23 @@
-"""Render one change as lines of symbol and text, for terminals and for Markdown comments."""
+"""Render changes as lines of symbol and text, for terminals and for Markdown comments."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
-from itertools import zip_longest
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
-from ..core.change import Action, Change, Ownership, PathChange
-from ..core.text.cell_width import cell_width
-from ..core.value import EMPTY, FrozenMap, Value
+from ..core.change import Action, Change, Ownership, Path, PathChange
+from ..core.risk import Risk
+from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL, Words
+from .body import STYLES, Line, Tree, build_tree, render_node, render_piece, render_sides
+from .entries import Entry, is_own
 from .evidence import render_evidence
-from .parts import Piece, are_long, compare_parts
-from .text import (
-    ARROW,
-    inline,
-    mask_value,
-    pad_text,
-    quote,
-    render_count,
-    render_path,
-    render_value,
-)
+from .parts import are_long, compare_parts
+from .text import ARROW, inline, quote, render_path, render_value
 
-INLINE_LIMIT = 100
-"""Characters; a list that takes more is shown element by element."""
 NAMES_LIMIT = 6
 """Changed paths that a one-line form names."""
-
-Tree: TypeAlias = "dict[str, Tree | PathChange]"
-
-
-class Line(Struct, frozen=True):
-    """One line of a change, without indentation and colour."""
-
-    depth: int
-    """0 for the change itself, 1 for its attributes, and so on."""
-    symbol: str
-    """One of `+ ~ - = . # !`, or a space."""
-    text: str
-    """Safe to print: foreign text in it has gone through `text.inline`."""
-    style: str = ""
-    """A name in `style.SGR`."""
-
 
 _WILL = {
     Action.CREATE: "be created",
@@ -57,8 +29,15 @@ _WILL = {
     Action.NOOP: "stay as it is",
 }
 
-_STYLES = {"+": "create", "~": "update", "-": "delete"}
-
+_ALL_WILL = {
+    Action.FORGET: "be forgotten (no longer managed, the objects stay)",
+    Action.NOOP: "stay as they are",
+}
+"""The verbs of several objects that differ from `_WILL`."""
+_WHOLE = (Action.CREATE, Action.DELETE, Action.ADOPT, Action.IMPORT)
+"""Actions that show the whole object."""
+_PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
+"""The labels and keys in an address."""
 _PROTECTION = {"default": "on (default)", "explicit": "on (prevent_destroy = true)", "no": "off"}
 
 
@@ -70,23 +49,136 @@ def render_change(
     words: of its provider; with_instance: name the provider instance, for plans with several.
     """
     yield Line(0, "#", render_headline(change, with_instance=with_instance), "title")
+    yield from _render_reason(change)
+    yield from _render_signs(Entry((change,)))
+    if _has_body(change):
+        yield from _render_body(change)
+        yield from render_requests((change,), words)
+
+
+def render_entry(
+    entry: Entry, words: Words = NEUTRAL, with_instance: bool = False
+) -> Iterator[Line]:
+    """Everything that people see of one entry: what is equal is rendered once.
+
+    words, with_instance: as in `render_change`.
+    """
+    lead = entry.lead
+    if not entry.several:
+        yield from render_change(lead, words, with_instance)
+        return
+    where = f" on {inline(lead.identity.instance)}" if with_instance else ""
+    yield Line(0, "#", f"{render_title(entry, words)}{where}", "title")
+    yield from _render_reason(lead)
+    yield Line(1, " ", render_names(entry))
+    yield from _render_signs(entry)
+    if _has_body(lead):
+        # One value stands in the title already.
+        if not _find_only_path(lead):
+            # What is not shown can differ between the objects, so it is not counted.
+            yield from render_node(_drop_own(lead), 1, EMPTY)
+            yield from _render_records(lead)
+        yield from render_requests(entry.changes, words)
+
+
+def render_brief_entry(entry: Entry, words: Words) -> str:
+    """One entry on one line without its signs: what is changed, not from what to what."""
+    lead = entry.lead
+    if entry.several:
+        only = _find_only_path(lead)
+        changed = f" ({render_changed_names(lead)})" if _is_update(lead) and not only else ""
+        return f"{render_title(entry, words, will=False)}{changed}"
+    return (
+        f"{inline(lead.address)}{f'  ({render_changed_names(lead)})' if _is_update(lead) else ''}"
+    )
+
+
+def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
+    """`70 boxes: keep.ms 7 d → 3 d (…)`, or `70 boxes will be created`."""
+    lead = entry.lead
+    objects = inline(words.name_objects(len(entry.changes), lead.identity.kind))
+    only = _find_only_path(lead)
+    if only is not None:
+        return f"{objects}{', adopted' if lead.adopts else ''}: {render_brief(only)}"
+    if not will:
+        return objects
+    if lead.blocked is not None and lead.action is Action.NOOP:
+        return f"{objects} cannot be planned"
+    verb = _ALL_WILL.get(lead.action) or _choose_verb(lead)
+    return f"{objects} {'would' if lead.blocked is not None else 'will'} {verb}"
+
+
+def render_names(entry: Entry) -> str:
+    """The objects of an entry, all of them: `kafka_topic.a, kafka_topic.b = "prod.b"`."""
+    return ", ".join(render_name(change) for change in entry.changes)
+
+
+def render_name(change: Change) -> str:
+    """The address, and the object's own name where the address does not contain it."""
+    address, key = inline(change.address), change.identity.key
+    return address if key in _PARTS.findall(change.address) else f"{address} = {quote(key)}"
+
+
+def render_risk(risk: Risk) -> str:
+    """`data loss: the object and all that it contains are deleted`."""
+    return f"{risk.kind.label}: {inline(risk.text)}"
+
+
+def render_requests(changes: Sequence[Change], words: Words) -> Iterator[Line]:
+    """The requests of the changes together, and how far they can be checked in advance."""
+    steps = [step for change in changes for step in change.steps]
+    if steps:
+        tally = Counter(step.request.name for step in steps)
+        names = (f"{inline(name)}{'' if n == 1 else f' x{n:,}'}" for name, n in tally.items())
+        how = render_evidence([(s.request.name, s.evidence) for s in steps], words)
+        yield Line(0, "#", f"requests: {', '.join(names)} ({how})", "dim")
+
+
+def is_plain(change: Change) -> bool:
+    """True for an object whose name says all that its attributes say, such as a grant."""
+    if change.action not in _WHOLE or change.blocked is not None or _list_records(change):
+        return False
+    values = [*(change.before or EMPTY).values(), *(change.after or EMPTY).values()]
+    return all(value is None or is_own(value, change) for value in values)
+
+
+def render_plain(change: Change, with_instance: bool = False) -> Iterator[Line]:
+    """An object of `is_plain` in one line, and its signs. Its requests are those of its group."""
+    where = f" on {inline(change.identity.instance)}" if with_instance else ""
+    symbol = change.action.symbol
+    yield Line(0, symbol, f"{render_name(change)}{where}", change.action.value)
+    yield from _render_reason(change, 1)
+    yield from _render_signs(Entry((change,)))
+
+
+def _render_reason(change: Change, depth: int = 0) -> Iterator[Line]:
     # Some reasons repeat the headline: "adopted" under "will be adopted" tells nobody anything.
     if change.reason and change.reason not in _choose_verb(change):
-        yield Line(0, "#", f"({inline(change.reason)})", "dim")
-    if change.blocked is not None:
-        yield Line(1, "!", f"blocked: {inline(change.blocked.reason)}", "blocked")
-        if change.blocked.advice:
-            yield Line(1, " ", f"to do: {inline(change.blocked.advice)}")
-    if change.impact is not None:
-        yield Line(1, "!", render_impact(change), "delete")
-    for risk in change.risks:
-        yield Line(1, "!", f"{risk.kind.label}: {inline(risk.text)}", "delete")
-    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in change.notes)
+        yield Line(depth, "#", f"({inline(change.reason)})", "dim")
+
+
+def _render_signs(entry: Entry) -> Iterator[Line]:
+    """What a reader has to know before the values: blocks, losses, risks and notes."""
+    lead, impact = entry.lead, entry.impact
+    if lead.blocked is not None:
+        yield Line(1, "!", f"blocked: {inline(lead.blocked.reason)}", "blocked")
+        if lead.blocked.advice:
+            yield Line(1, " ", f"to do: {inline(lead.blocked.advice)}")
+    if impact is not None:
+        yield Line(1, "!", inline(impact.text), "delete")
+    yield from (Line(1, "!", render_risk(risk), "delete") for risk in entry.risks)
+    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in lead.notes)
+
+
+def _has_body(change: Change) -> bool:
     # A blocked update still shows the values that were compared: they explain the block. A blocked
     # create or delete would only list a whole object to which nothing happens.
     shown = change.blocked is None or change.action is Action.UPDATE
-    if shown and change.action is not Action.NOOP:
-        yield from _render_body(change, words)
+    return shown and change.action is not Action.NOOP
+
+
+def _is_update(change: Change) -> bool:
+    return change.action is Action.UPDATE and change.blocked is None
 
 
 def render_headline(change: Change, *, with_instance: bool = False) -> str:
@@ -113,22 +205,25 @@ def render_impact(change: Change) -> str:
 
 
 def render_brief(item: PathChange) -> str:
-    """One path on one line: `config.retention.ms 1000 → 2000`, of long texts the differences."""
+    """One path on one line: `keep.ms 7 d → 3 d (…)`, of long texts the differences."""
     if not item.path:
         return "deleted" if item.after is None else "created"
     if not item.sensitive and are_long(item.before, item.after):
-        shown = (_render_piece(piece) for piece in compare_parts(item.before, item.after))
+        shown = (render_piece(piece) for piece in compare_parts(item.before, item.after))
         return (
-            f"{render_path(item.path)} "
-            f"{', '.join(f'{sign} {text}'.strip() for sign, text in shown)}"
+            f"{name_path(item.path)} {', '.join(f'{sign} {text}'.strip() for sign, text in shown)}"
         )
-    before, after = (mask_value(side, item.sensitive) for side in (item.before, item.after))
-    return f"{render_path(item.path)} {before} {ARROW} {after}"
+    return f"{name_path(item.path)} {render_sides(item, whole=True)}"
+
+
+def name_path(path: Path) -> str:
+    """A path for one line: `width`, or `keep.ms` for a key with a dot in a map."""
+    return inline(path[-1]) if len(path) == 2 and "." in path[-1] else render_path(path)
 
 
 def render_changed_names(change: Change) -> str:
     """The paths that an update touches, for one-line forms."""
-    names = [render_path(item.path) for item in change.paths]
+    names = [name_path(item.path) for item in change.paths]
     names += [label for label, _, _ in _list_records(change)]
     more = f" and {len(names) - NAMES_LIMIT} more" if len(names) > NAMES_LIMIT else ""
     return ", ".join(names[:NAMES_LIMIT]) + more
@@ -137,12 +232,11 @@ def render_changed_names(change: Change) -> str:
 # ── the block of attributes ─────────────────────────────────────────────────────────────
 
 
-def _render_body(change: Change, words: Words) -> Iterator[Line]:
-    tree = _build_tree(change)
+def _render_body(change: Change) -> Iterator[Line]:
     title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
     # Only an update leaves attributes out. All other actions list the whole object.
     whole = change.after if change.action is Action.UPDATE else None
-    lines = [*_render_node(tree, 1, whole or EMPTY), *_render_records(change)]
+    lines = [*render_node(build_tree(change), 1, whole or EMPTY), *_render_records(change)]
     symbol = change.action.symbol
     if lines:
         yield Line(0, symbol, title + " {", change.action.value)
@@ -150,197 +244,28 @@ def _render_body(change: Change, words: Words) -> Iterator[Line]:
         yield Line(0, " ", "}")
     else:
         yield Line(0, symbol, title, change.action.value)
-    if change.steps:
-        tally = Counter(step.request.name for step in change.steps)
-        names = (f"{inline(name)}{'' if n == 1 else f' x{n}'}" for name, n in tally.items())
-        how = render_evidence([(s.request.name, s.evidence) for s in change.steps], words)
-        yield Line(0, "#", f"requests: {', '.join(names)} ({how})", "dim")
 
 
-def _build_tree(change: Change) -> Tree:
-    """The values to show, nested by attribute and key."""
-    tree: Tree = {}
-    source = change.before if change.action is Action.DELETE else change.after
-    comes, goes = change.action is not Action.CREATE, change.action is not Action.DELETE
-    if change.action is not Action.UPDATE:
-        for name, item in sorted((source or EMPTY).items()):
-            _insert(tree, PathChange((name,), item if comes else None, item if goes else None))
-    # The changed paths go over the whole object because only they say which values are sensitive.
-    # Shorter paths first: a longer one refines the value that a shorter one put there.
-    for path in sorted(change.paths, key=lambda item: len(item.path)):
-        _insert(tree, path)
-    return tree
-
-
-def _insert(tree: Tree, item: PathChange) -> None:
-    node = tree
-    for name in item.path[:-1]:
-        child = node.setdefault(name, {})
-        if isinstance(child, PathChange):
-            # A value stands where this path needs a map (text before, map after): shown beside it.
-            tree[".".join(item.path)] = item
-            return
-        node = child
-    name = item.path[-1] if item.path else "object"
-    parts = _split_map(item)
-    if parts is None:
-        node[name] = item
-    else:
-        child = {}
-        node[name] = child
-        for part in parts:
-            _insert(child, part)
-
-
-def _split_map(item: PathChange) -> list[PathChange] | None:
-    """A change of a whole map as changes of its keys, or None if it is no map."""
-    sides = [side for side in (item.before, item.after) if side is not None]
-    if item.sensitive or not sides or not all(isinstance(side, FrozenMap) for side in sides):
+def _find_only_path(change: Change) -> PathChange | None:
+    """The path of an update that changes just one short value, else None."""
+    if not _is_update(change) or len(change.paths) != 1 or _list_records(change):
         return None
-    before, after = (_get_map(item.before), _get_map(item.after))
-    keys = sorted(set(before) | set(after))
-    return [
-        PathChange((key,), before.get(key), after.get(key))
-        for key in keys
-        if before.get(key) != after.get(key) or item.before == item.after
-    ]
+    (item,) = change.paths
+    short = not any(isinstance(side, tuple | FrozenMap) for side in (item.before, item.after))
+    return item if short and not are_long(item.before, item.after) else None
 
 
-def _get_map(item: Value) -> FrozenMap:
-    return item if isinstance(item, FrozenMap) else EMPTY
-
-
-def _render_node(tree: Tree, depth: int, whole: FrozenMap, quoted: bool = False) -> Iterator[Line]:
-    """The entries of an object or a map. whole: all its entries, those not in `tree` are counted;
-    quoted: keys of a map, as opposed to attributes."""
-    leaves: list[tuple[str, PathChange]] = []
-    maps: list[tuple[str, str, Tree]] = []
-    for name, child in tree.items():
-        label = inline(name) if name.isidentifier() and not quoted else quote(name)
-        if _is_nothing(child):
-            continue
-        if isinstance(child, PathChange):
-            leaves.append((label, child))
-        else:
-            maps.append((name, label, child))
-    width = max((cell_width(label) for label, _ in leaves), default=0)
-    for label, leaf in leaves:
-        yield from _render_leaf(pad_text(label, width), leaf, depth)
-    for name, label, inner in maps:
-        left = _get_map(whole.get(name))
-        # A map with unchanged entries is changed as a whole, even if all that is shown is new.
-        symbol = "~" if _count_hidden(inner, left) else _choose_common_symbol(inner)
-        yield Line(depth, symbol, f"{label} = {{", _STYLES.get(symbol, ""))
-        yield from _render_node(inner, depth + 1, left, quoted=True)
-        yield Line(depth, " ", "}")
-    hidden = _count_hidden(tree, whole) if whole else 0
-    if hidden:
-        noun = "key" if quoted else "attribute"
-        yield Line(depth, " ", f"# ({render_count(hidden, 'unchanged ' + noun)} hidden)", "dim")
-
-
-def _count_hidden(tree: Tree, whole: FrozenMap) -> int:
-    """The number of entries of the whole map that are set but not shown."""
-    left = (item for name, item in whole.items() if name not in tree)
-    return sum(item not in (None, (), EMPTY) for item in left)
-
-
-def _is_nothing(node: Tree | PathChange) -> bool:
-    """True for what is set neither before nor after, such as an omitted attribute of a create."""
-    if isinstance(node, PathChange):
-        empty = (None, ())
-        return node.before in empty and node.after in empty and node.before == node.after
-    return all(map(_is_nothing, node.values()))
-
-
-def _choose_symbol(item: PathChange) -> str:
-    if item.before == item.after:
-        return " " if item.effective is None and not item.sensitive else "~"
-    if item.before is None:
-        return "+"
-    return "-" if item.after is None else "~"
-
-
-def _choose_common_symbol(tree: Tree) -> str:
-    """The symbol that all leaves below share, or `~` if they differ."""
-    symbols = {
-        _choose_symbol(child) if isinstance(child, PathChange) else _choose_common_symbol(child)
-        for child in tree.values()
+def _drop_own(change: Change) -> Tree:
+    """The values to show without those that only repeat the object's name."""
+    return {
+        name: item
+        for name, item in build_tree(change).items()
+        if not (isinstance(item, PathChange) and _repeats_name(item, change))
     }
-    return symbols.pop() if len(symbols) == 1 else "~"
 
 
-def _render_leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
-    symbol = _choose_symbol(item)
-    style = _STYLES.get(symbol, "")
-    if not item.sensitive and are_long(item.before, item.after):
-        sizes = f"{len(item.before):,} {ARROW} {len(item.after):,} characters"  # type: ignore[arg-type]
-        yield Line(depth, symbol, f"{label} = ({sizes}, part by part)", style)
-        yield from _render_pieces(item.before, item.after, depth + 1)
-        return
-    before, after = (mask_value(side, item.sensitive) for side in (item.before, item.after))
-    if symbol in "+ ":
-        text = after if item.effective is None else f"{after}  # the default"
-    elif item.effective is not None:
-        text = (
-            f"{before} {ARROW} (not set, {mask_value(item.effective, item.sensitive)} takes effect)"
-        )
-    elif symbol == "-":
-        text = before
-    else:
-        text = f"{before} {ARROW} {after}"
-    sides = (item.before, item.after)
-    # One changed element of a list of hundreds cannot be found on one line.
-    if len(text) > INLINE_LIMIT and any(isinstance(side, tuple) for side in sides):
-        elements = _render_elements(item, depth + 1)
-        # None differ if only the order changed; then the line above is the only honest form.
-        if elements:
-            yield Line(depth, symbol, f"{label} = [", style)
-            yield from elements
-            yield Line(depth, " ", "]")
-            return
-    yield Line(depth, symbol, f"{label} = {text}", style)
-
-
-def _render_elements(item: PathChange, depth: int) -> list[Line]:
-    """The changed elements of a long list, one per line, and the number of the others."""
-    before = item.before if isinstance(item.before, tuple) else ()
-    after = item.after if isinstance(item.after, tuple) else ()
-    # In a list of lists, such as an assignment, the position is part of the meaning.
-    if not any(isinstance(element, tuple) for element in (*before, *after)):
-        return list(_render_pieces(before, after, depth))
-    lines, same = _compare_by_position(before, after, depth)
-    if lines and same:
-        lines.append(
-            Line(depth, " ", f"# ({render_count(same, 'unchanged element')} hidden)", "dim")
-        )
-    return lines
-
-
-def _compare_by_position(
-    before: tuple[Value, ...], after: tuple[Value, ...], depth: int
-) -> tuple[list[Line], int]:
-    pairs = list(enumerate(zip_longest(before, after)))
-    lines = [
-        line
-        for index, (old, new) in pairs
-        if old != new
-        for line in _render_leaf(f"[{index}]", PathChange((), old, new), depth)
-    ]
-    return lines, sum(1 for _, (old, new) in pairs if old == new)
-
-
-def _render_pieces(before: Value, after: Value, depth: int) -> Iterator[Line]:
-    for piece in compare_parts(before, after):
-        sign, text = _render_piece(piece)
-        yield Line(depth, sign, text, _STYLES.get(sign, "dim"))
-
-
-def _render_piece(piece: Piece) -> tuple[str, str]:
-    """Symbol and text of a changed part, or of a run of unchanged ones."""
-    if piece.same:
-        return " ", f"# ({render_count(piece.same, 'unchanged element')} hidden)"
-    return piece.sign, render_value(piece.part)
+def _repeats_name(item: PathChange, change: Change) -> bool:
+    return all(side is None or is_own(side, change) for side in (item.before, item.after))
 
 
 # ── bookkeeping and checks ──────────────────────────────────────────────────────────────
@@ -350,7 +275,7 @@ def _render_records(change: Change) -> Iterator[Line]:
     for label, old, new in _list_records(change):
         symbol = "+" if old is None else "-" if new is None else "~"
         text = f"{old} {ARROW} {new}" if symbol == "~" else new or old
-        yield Line(1, symbol, f"{label}: {text}", _STYLES[symbol])
+        yield Line(1, symbol, f"{label}: {text}", STYLES[symbol])
 
 
 def _list_records(change: Change) -> list[tuple[str, str | None, str | None]]:

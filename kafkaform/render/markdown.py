@@ -21,14 +21,15 @@ from ..core.change import Change
 from ..core.resource import Pending
 from ..core.words import NO_WORDS, Vocabulary, shared
 from ..plan.model import OutputChange, Plan, PlanInstance, Removal
+from .body import Line
 from .human import (
     DESTROYS_ALL,
     DESTROYS_CHOSEN,
     render_last_line,
     render_no_changes,
-    render_output_change,
 )
-from .lines import Line, render_brief, render_change, render_headline, render_impact
+from .lines import render_brief, render_change, render_headline, render_impact
+from .outputs import render_output_change
 from .text import inline, render_count
 from .view import COLUMNS, Group, KindRow, PlanView, make_view, pending_words
 

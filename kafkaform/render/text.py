@@ -7,6 +7,7 @@ renderer passes them through `inline`, `render_block` or `render_value`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -21,6 +22,13 @@ from ..core.value import FrozenMap, SecretRef, Value
 ARROW = "→"
 NOT_SET = "(not set)"
 SENSITIVE = "(sensitive)"
+_PLAIN = "\x1b[0m"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_WORDS = re.compile(r' *(?:"(?:[^"\\]|\\.)*"|[^ ])+')
+_BARE_WORDS = re.compile(r" *[^ ]+")
+_LOG_COMMAND = re.compile(r"[ \x1b\[0-9;m]*(::|##)")
+_MARKS = frozenset(f"{mark} " for mark in "+-~=.<")
+"""Signs before a value."""
 MESSAGE_LIMIT = 500
 """Characters of a server's message that people see. Some servers answer with a stack trace."""
 
@@ -122,6 +130,42 @@ def wrap_text(text: str, width: int) -> list[str]:
         lines.append(text[: good or end].rstrip(" "))
         text = text[good or end :].lstrip(" ")
     return [*lines, text]
+
+
+def wrap_line(line: str, width: int) -> list[str]:
+    """One line in lines of at most `width` columns, broken at spaces and never in a name.
+
+    line: can contain colours. Further lines are indented more than the first one. A word or quoted
+    text that is wider than the screen stays whole on a line of its own.
+    """
+    plain = _COLOUR.sub("", line)
+    if cell_width(plain) <= width:
+        return [line]
+    indent = len(plain) - len(plain.lstrip(" "))
+    # Prose goes on under its first word. Values stand further in than their names.
+    hang = " " * (indent + (4 if plain[indent : indent + 2] in _MARKS else 2))
+    lines, code, used = [" " * indent], "", indent
+    for word in _list_words(line[indent:], width - len(hang)):
+        size = cell_width(_COLOUR.sub("", word))
+        # Build systems read commands from the beginnings of lines, so none may get there.
+        if used + size > width and used > len(hang) and not _LOG_COMMAND.match(word):
+            # Each line has its own colour codes: a pager shows lines one by one.
+            lines[-1] += _PLAIN if code else ""
+            lines.append(hang + code)
+            word = word.lstrip(" ")
+            used, size = len(hang), cell_width(_COLOUR.sub("", word))
+        lines[-1] += word
+        used += size
+        for code in _COLOUR.findall(word):
+            code = "" if code == _PLAIN else code
+    return lines
+
+
+def _list_words(text: str, width: int) -> Iterator[str]:
+    """The words with the spaces before them; quoted text is one word if it fits into `width`."""
+    for word in _WORDS.findall(text):
+        fits = cell_width(_COLOUR.sub("", word)) <= width
+        yield from [word] if fits else _BARE_WORDS.findall(word)
 
 
 def render_table(rows: list[list[str]], right: frozenset[int] = frozenset()) -> list[str]:

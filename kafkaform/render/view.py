@@ -264,7 +264,7 @@ def _collect_risks(
 def _rank_entry(words: Vocabulary, entry: Entry) -> tuple[int, ...]:
     """The place of an entry among others, low first; equal ranks stay in the order of addresses."""
     lead = entry.lead
-    kinds = words.get(lead.identity.instance, NEUTRAL).kinds
+    kinds = tuple(words.get(lead.identity.instance, NEUTRAL).kinds)
     kind = kinds.index(lead.identity.kind) if lead.identity.kind in kinds else len(kinds)
     # Risks are sorted, so the first one is the worst.
     grave = lead.risks[0].kind.rank if lead.grave else len(RiskKind)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from ..core.redaction import mask_secrets
 from ..plan.model import Plan
+from ..render.detail import Detail
 from ..render.human import human
 from ..render.jsonplan import to_json
 from ..render.text import render_json
@@ -16,13 +17,19 @@ Form = Literal["text", "json", "markdown", "html"]
 
 
 def render_plan(
-    plan: Plan, form: Form = "text", *, colour: bool = False, width: int = 100, detail: bool = True
+    plan: Plan,
+    form: Form = "text",
+    *,
+    colour: bool = False,
+    width: int = 100,
+    detail: Detail = "grouped",
 ) -> str:
     """Render a plan for people or programs; every line is safe to print.
 
     form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
-    comment, `html` for a page that loads nothing. colour, width (columns) and detail (False: one
-    line per change) apply to text only.
+    comment, `html` for a page that loads nothing. colour, width (columns) and detail apply to text
+    only. detail: `concise` for one line per change, `grouped` for equal changes together, `full`
+    for each change by itself.
     """
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 
 # The engine must not know Kafka's words (tests/test_engine_words.py); its messages use these.
@@ -14,15 +15,17 @@ WORDS = Words(
     working="moving",
     setting="throttle",
     held="throttled",
-    kinds=(
-        "kafka_topic",
-        "kafka_topic_config",
-        "kafka_cluster_config",
-        "kafka_broker_config",
-        "kafka_user_scram_credential",
-        "kafka_acl",
-        "kafka_quota",
-        "kafka_group_config",
-        "kafka_client_metrics",
+    kinds=FrozenMap(
+        {
+            "kafka_topic": "topics",
+            "kafka_topic_config": "topic configs",
+            "kafka_cluster_config": "cluster configs",
+            "kafka_broker_config": "broker configs",
+            "kafka_user_scram_credential": "SCRAM credentials",
+            "kafka_acl": "ACLs",
+            "kafka_quota": "quotas",
+            "kafka_group_config": "group configs",
+            "kafka_client_metrics": "client metrics subscriptions",
+        }
     ),
 )

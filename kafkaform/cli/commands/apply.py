@@ -10,6 +10,7 @@ import typer
 
 from ...core.errors import UsageError
 from ...plan.model import Options
+from ...render.detail import Detail
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
 from ...workflow.plan_files import load_plan, load_plan_document
@@ -28,7 +29,7 @@ from ..options.flags import (
     Var,
     VarFile,
 )
-from ..options.plan_flags import chooses_objects
+from ..options.plan_flags import chooses_detail, chooses_objects
 from ..terminal.console import Console
 from ..terminal.run_command import accept, advise, show_run
 from ..terminal.screen import open_screen
@@ -55,14 +56,15 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brok
 
 
 @chooses_objects
+@chooses_detail
 def apply_command(
     options: Options,
+    detail: Detail,
     plan_file: PlanFile = None,
     expect: Expect = None,
     reviewed: Reviewed = None,
     auto_approve: AutoApprove = False,
     no_wait: NoWait = False,
-    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -86,7 +88,7 @@ def apply_command(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
     console = Console.make_standard(no_color=no_color, interactive=input)
-    with open_screen(console, json=json, quiet=quiet, detail=not concise) as shown:
+    with open_screen(console, json=json, quiet=quiet, detail=detail) as shown:
         # Read before anything connects, so that a wrong path is reported at once.
         saved = None if plan_file is None else load_plan(plan_file)
         # The log records which of the three it was, for whoever asks later who approved.

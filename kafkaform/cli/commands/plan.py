@@ -9,13 +9,14 @@ import typer
 from msgspec.structs import replace
 
 from ...plan.model import Mode, Options, Plan
+from ...render.detail import Detail
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.plan_files import save_file, save_plan
 from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
 from ..options.flags import FailOn, Input, Json, NoColor, Quiet, StateFile, Untrusted, Var, VarFile
-from ..options.plan_flags import PlanFiles, chooses_objects, writes_files
+from ..options.plan_flags import PlanFiles, chooses_detail, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
 
@@ -23,10 +24,12 @@ NEXT = "Next: `kafkaform apply` plans again and asks; with --expect APPROVAL it 
 
 
 @chooses_objects
+@chooses_detail
 @writes_files
 def plan(
     files: PlanFiles,
     options: Options,
+    detail: Detail,
     destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")] = False,
     detailed_exitcode: Annotated[
         bool,
@@ -37,7 +40,6 @@ def plan(
     validate: Annotated[
         bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
     ] = False,
-    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -57,7 +59,9 @@ def plan(
     conditions = check_fail_on(fail_on)
     if untrusted and validate:
         raise dry_run_error()
-    with open_screen(console, json=json, quiet=quiet, detail=not concise, sends=False) as shown:
+    with open_screen(
+        console, json=json, quiet=quiet, detail=detail, sends=False, pages=not quiet
+    ) as shown:
         workspace = open_workspace(
             variables=var, variable_files=var_file, state=state, untrusted=untrusted
         )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from msgspec import to_builtins
 
+from ...render.detail import Detail
 from ...render.plan_comparison import compare_plans, render_comparison
 from ...render.text import render_json
 from ...workflow.plan_files import load_plan, load_plan_document
@@ -15,6 +16,7 @@ from ...workflow.plan_rendering import render_plan
 from ...workflow.stores import open_store
 from ..options.flags import NoColor, StateFile
 from ..terminal.console import Console
+from ..terminal.pager import write_paged
 from .state import make_state_document, render_row
 
 PLAN_HELP = "A plan saved with `plan --out FILE`."
@@ -32,6 +34,9 @@ def show(
         bool, typer.Option("--markdown", help="Print a review comment in Markdown.")
     ] = False,
     html: Annotated[bool, typer.Option("--html", help="Print an HTML page for a review.")] = False,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Show each change by itself, also equal ones.")
+    ] = False,
     no_color: NoColor = False,
     state: StateFile = None,
 ) -> None:
@@ -56,7 +61,9 @@ def show(
     elif html:
         console.write(render_plan(plan, "html"))
     else:
-        console.write(render_plan(plan, colour=console.colour, width=console.width))
+        form: Detail = "full" if detail else "grouped"
+        text = render_plan(plan, colour=console.colour, width=console.width, detail=form)
+        write_paged(console, text)
 
 
 def _show_state(console: Console, state_file: str | None, *, json: bool) -> None:

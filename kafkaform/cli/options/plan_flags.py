@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
+from ...core.errors import UsageError
 from ...plan.model import Options
+from ...render.detail import Detail
 from .flag_groups import take_flags
 from .flags import (
     AcceptOpenAccess,
@@ -72,7 +74,24 @@ def make_plan_files(
     return PlanFiles(out, comment, html)
 
 
+def make_detail(
+    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
+    single: Annotated[
+        bool, typer.Option("--detail", help="Show each change by itself, also equal ones.")
+    ] = False,
+) -> Detail:
+    """How much of each change is shown. Raises UsageError for flags that exclude each other."""
+    if concise and single:
+        raise UsageError(
+            "--concise and --detail exclude each other.",
+            "Use --concise for one line per change, or --detail for each change with all values.",
+        )
+    return "concise" if concise else "full" if single else "grouped"
+
+
 chooses_objects = take_flags("options", make_options)
 """Gives a command the flags of `make_options`, and its `options` parameter."""
+chooses_detail = take_flags("detail", make_detail)
+"""Gives a command the flags of `make_detail`, and its `detail` parameter."""
 writes_files = take_flags("files", make_plan_files, first=True)
 """Gives a command the flags of `make_plan_files`, and its `files` parameter."""

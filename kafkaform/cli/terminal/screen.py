@@ -25,6 +25,7 @@ from ...core.resource import FaultClass, Output
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Plan
 from ...render import stream
+from ...render.detail import Detail
 from ...render.jsonplan import Data
 from ...render.report import ApplyReport, make_apply_report, render_apply_summary
 from ...render.text import inline, render_count
@@ -35,6 +36,7 @@ from ...workflow.plan_files import read_words
 from ...workflow.plan_rendering import render_plan
 from .console import Console
 from .outlet import outlive_output
+from .pager import write_paged
 from .progress import open_bars
 
 _WITHOUT_ASKING = {
@@ -55,12 +57,14 @@ class TextScreen(Struct):
     """Draws the progress."""
     clear: Callable[[], None] = lambda: None
     """Takes the progress from the terminal, before anything else is written there."""
-    detail: bool = True
-    """Show every path of a change, and not one line per change."""
+    detail: Detail = "grouped"
+    """How much of each change is shown."""
     command: str = "apply"
     """The command that advice is for."""
     sends: bool = False
     """The command changes something after it has shown its plan."""
+    pages: bool = False
+    """Show a plan that is longer than the screen in the user's pager."""
 
     def progress(self, event: RunEvent) -> None:
         """Show one event of a run."""
@@ -81,7 +85,11 @@ class TextScreen(Struct):
     def show_plan(self, plan: Plan) -> None:
         self.clear()
         colour, width = self.console.colour, self.console.width
-        self.console.write(render_plan(plan, colour=colour, width=width, detail=self.detail))
+        text = render_plan(plan, colour=colour, width=width, detail=self.detail)
+        if self.pages:
+            write_paged(self.console, text)
+        else:
+            self.console.write(text)
 
     def show_verdicts(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
         self.clear()
@@ -292,13 +300,14 @@ def open_screen(
     *,
     json: bool,
     quiet: bool,
-    detail: bool = True,
+    detail: Detail = "grouped",
     command: str = "apply",
     sends: bool = True,
+    pages: bool = False,
 ) -> Iterator[Screen]:
     """Open the screen of one run. Progress is drawn until the block ends.
 
-    command, sends: see `TextScreen`.
+    detail, command, sends, pages: see `TextScreen`.
     """
     if json:
         shown = JsonScreen(console, command, sends)
@@ -313,4 +322,4 @@ def open_screen(
             raise typer.Exit(exit_code(error)) from None
         return
     with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
-        yield TextScreen(console, bars, bars.clear, detail, command, sends)
+        yield TextScreen(console, bars, bars.clear, detail, command, sends, pages)

@@ -17,14 +17,15 @@ from ..human import (
     DESTROYS_CHOSEN,
     render_last_line,
     render_no_changes,
-    render_output_change,
     render_removal,
 )
+from ..lines import render_name
+from ..outputs import list_output_lines
 from ..view import COLUMNS, PlanView, make_view, pending_words
 from .rows import RowGroup, list_choices, list_drift, make_rows
 
-DIAGNOSTIC_WIDTH = 96
-"""Columns of an excerpt of the configuration."""
+LINE_WIDTH = 96
+"""Columns of an output or an excerpt of the configuration that stands on one line."""
 
 _SHORT = {
     "blocked": "Blocked",
@@ -54,7 +55,11 @@ def render_html(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") 
         {
             "number": lambda value: f"{value:,}",
             "count": render_count,
-            "output": render_output_change,
+            "name": render_name,
+            "objects": lambda entry: view.words_of(entry.lead.identity.instance).name_objects(
+                len(entry.changes), entry.lead.identity.kind
+            ),
+            "output": lambda change: list_output_lines(change, LINE_WIDTH),
             "address": _find_address,
             "since": lambda item: pending_words(item, view.words_of(item.identity.instance)),
             # Excerpts of the configuration keep their lines.
@@ -72,14 +77,13 @@ def render_html(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") 
         title=render_no_changes(view) if view.empty else render_last_line(view),
         anchors=_find_anchors(groups),
         choices=list_choices(groups),
-        risks=sum(len(entry.changes) for entry in view.risks),
         total=sum(group.total for group in groups),
         warnings=len(view.warnings) + len(view.diagnostics),
         places=tuple(_list_places(view, groups)),
         columns=_choose_columns(view),
         drift=list_drift(view.drift),
         destroys=(DESTROYS_CHOSEN if view.partial else DESTROYS_ALL) if view.destroy else "",
-        diagnostics=render_diagnostics(view.diagnostics, False, DIAGNOSTIC_WIDTH).strip("\n"),
+        diagnostics=render_diagnostics(view.diagnostics, False, LINE_WIDTH).strip("\n"),
         command=command or f"kafkaform apply --expect {view.token}",
     )
 

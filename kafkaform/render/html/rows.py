@@ -9,9 +9,10 @@ from msgspec import Struct
 from ...core.change import Action, Change
 from ...core.risk import RiskKind
 from ...core.words import Words
+from ..body import Line
 from ..entries import Entry
-from ..lines import Line, render_brief, render_change
-from ..text import quote, render_path
+from ..lines import name_path, render_brief, render_entry, render_names, render_title
+from ..text import quote
 from ..view import Drift, Group, PlanView
 
 BRIEF_LIMIT = 120
@@ -52,6 +53,8 @@ class Row(Struct, frozen=True):
     style: str
     """The action, or `blocked`, for the colour of the symbol."""
     entry: Entry
+    title: str
+    """What several objects have in common, such as `70 boxes: keep.ms 7 d → 3 d`; empty for one."""
     chips: tuple[Chip, ...]
     brief: str
     """What happens, on one line."""
@@ -129,6 +132,7 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
         FILTERS[group],
         "blocked" if lead.blocked else lead.action.value,
         entry,
+        render_title(entry, words) if entry.several else "",
         tuple(_list_chips(entry)),
         _render_brief_line(entry),
         tuple(_list_lines(entry, words, len(view.instances) > 1)),
@@ -136,9 +140,10 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
 
 
 def _list_lines(entry: Entry, words: Words, with_instance: bool) -> Iterator[Line]:
-    # The row's own line says what the first line does.
-    _, *lines = render_change(entry.lead, words, with_instance)
-    yield from lines
+    # The row's own line says what the first line does, and the objects of a row of several stand
+    # above its lines.
+    _, *lines = render_entry(entry, words, with_instance)
+    yield from lines[1:] if entry.several else lines
 
 
 def _list_chips(entry: Entry) -> Iterator[Chip]:
@@ -159,13 +164,13 @@ def _render_brief_line(entry: Entry) -> str:
     texts += [*(risk.text for risk in entry.risks), *lead.notes]
     if texts:
         return texts[0]
-    if lead.action is not Action.UPDATE:
-        return "" if entry.several else quote(lead.identity.key)
-    return _render_paths(lead)
+    if entry.several:
+        return render_names(entry)
+    return _render_paths(lead) if lead.action is Action.UPDATE else quote(lead.identity.key)
 
 
 def _render_paths(change: Change) -> str:
-    briefs = [(render_brief(item), render_path(item.path)) for item in change.paths]
+    briefs = [(render_brief(item), name_path(item.path)) for item in change.paths]
     shown = [text if len(text) <= BRIEF_LIMIT else name for text, name in briefs[:BRIEF_PATHS]]
     more = [f"{len(briefs) - BRIEF_PATHS} more"] if len(briefs) > BRIEF_PATHS else []
     return ", ".join([*shown, *more])

@@ -30,7 +30,7 @@ def _indented(text: str) -> str:
 
 RENDERERS: dict[str, Callable[[Plan], str]] = {
     "txt": lambda plan: human(plan, words=WORDS),
-    "short.txt": lambda plan: human(plan, words=WORDS, detail=False),
+    "short.txt": lambda plan: human(plan, words=WORDS, detail="concise"),
     "md": lambda plan: render_markdown(plan, words=WORDS),
     "json": lambda plan: _indented(dumps(to_json(plan))),
     "jsonl": lambda plan: "".join(

@@ -39,7 +39,7 @@ def texts(text: str, colour: bool = False) -> Iterator[str]:
     fault = Fault(text, text, FaultClass.DEFINITE, text, text)
     outcome = Outcome(text, OutcomeStatus.FAILED, fault, text)
     yield human(subject, colour=colour)
-    yield human(subject, colour=colour, detail=False)
+    yield human(subject, colour=colour, detail="concise")
     yield render_diagnostics([diagnostic(text)] * 2, colour)
     report = make_apply_report([(one, outcome) for one in subject.changes], text, "kafkaform apply")
     yield render_apply_summary(report, colour=colour)

@@ -103,7 +103,7 @@ def test_drift_shows_every_differing_part_too() -> None:
     """On its line of the plan, of the comment, and as data."""
     drifted = replace(RAISED, action=Action.NOOP, paths=(), drift=(mapped(OLD, NEW),))
     assert f'+ "{ADMIN},"' in render_brief(mapped(OLD, NEW))
-    assert f'+ "{ADMIN},"' in human(plan(drifted))
+    assert f'+ "{ADMIN},"' in " ".join(human(plan(drifted)).split())
     assert ADMIN in render_markdown(plan(drifted))
     (found,) = stream.make_resource_drift(drifted)["change"]["kafkaform"]["changes"]
     assert (found["before"], found["after"]) == (OLD, NEW)
@@ -135,12 +135,22 @@ def test_a_comment_that_is_not_whole_says_so_first() -> None:
 
 
 def test_a_plan_that_is_not_whole_says_so_first() -> None:
-    """Its only limit is the number of objects that others changed; --concise asks for less."""
-    drift = (PathChange(("config", "retention.ms"), "1", "2"),)
-    many = [change(f"kafka_topic.t{n}", f"t{n}", Action.NOOP, drift=drift) for n in range(25)]
-    first = human(plan(*many)).splitlines()[0]
-    assert "Shortened: " in first and "20 of 25 kafka_topic" in first
-    assert not human(plan(*many[:20])).startswith("Not shown")
+    """Its only limit is the number of different drifts; --concise asks for less."""
+    many = [
+        change(
+            f"kafka_topic.t{n:02}",
+            f"t{n:02}",
+            Action.NOOP,
+            drift=(PathChange(("config", "retention.ms"), "1", f"{n + 2}"),),
+        )
+        for n in range(25)
+    ]
+    text = human(plan(*many))
+    assert text.index("Shortened: 20 of 25 kafka_topic") < text.index("Changed outside")
+    assert "kafka_topic.t19" in text and "kafka_topic.t20" not in text
+    assert "Shortened: " not in human(plan(*many[:20]))
+    whole = human(plan(*many), detail="full")
+    assert "kafka_topic.t24" in whole and "Shortened: " not in whole
 
 
 def test_one_huge_piece_does_not_hide_what_comes_after_it() -> None:

@@ -1,0 +1,80 @@
+"""Show long text in a pager, as git does."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from threading import current_thread, main_thread
+
+from ...core.redaction import mask_secrets
+from .console import Console
+
+DEFAULT = "less -FRX"
+"""Ends at once if the text fits the screen, shows colours, and leaves the text on the screen."""
+VARIABLES = ("KAFKAFORM_PAGER", "PAGER")
+"""The first one that is set decides."""
+
+
+def write_paged(console: Console, text: str) -> None:
+    """Write result text; through the pager if somebody sits at a terminal and the text is longer
+    than the screen."""
+    command = choose_pager(os.environ)
+    if not command or not console.interactive or not _exceeds_screen(text):
+        console.write(text)
+        return
+    sys.stdout.flush()
+    _run_pager(command, text)
+
+
+def choose_pager(environment: Mapping[str, str]) -> list[str]:
+    """The command of the pager in words; empty if it is switched off or cannot be run."""
+    given = next((environment[name] for name in VARIABLES if name in environment), DEFAULT)
+    try:
+        words = shlex.split(given)
+    except ValueError:  # a quote without its end
+        return []
+    off = words in ([], ["cat"]) or environment.get("TERM") == "dumb"
+    return [] if off or shutil.which(words[0]) is None else words
+
+
+def _exceeds_screen(text: str) -> bool:
+    if not sys.stdout.isatty():
+        return False
+    return text.count("\n") >= os.get_terminal_size(sys.stdout.fileno()).lines
+
+
+def _run_pager(command: list[str], text: str) -> None:
+    # A pager that is called without flags gets those of the default, so that colours work.
+    environment = {"LESS": "FRX", **os.environ}
+    data = mask_secrets(text).encode(sys.stdout.encoding, "backslashreplace")
+    with (
+        _leave_interrupts(),
+        subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as pager,  # noqa: S603  # the user's own choice
+    ):
+        try:
+            # A pager that is left early closes its pipe, which is no error.
+            pager.communicate(data)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                pager.terminate()
+            raise
+
+
+@contextmanager
+def _leave_interrupts() -> Iterator[None]:
+    """Leave Ctrl-C to the pager, which uses it to stop a search."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    # A program inherits an ignored signal and would never see it, but no handler of Python's.
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

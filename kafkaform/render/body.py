@@ -1,0 +1,247 @@
+"""Render the attributes of a change as a block of lines: what is set, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ..core.change import Action, Change, PathChange
+from ..core.text.cell_width import cell_width
+from ..core.text.quantity import render_quantity, render_with_exact
+from ..core.value import EMPTY, FrozenMap, Value
+from .parts import Piece, are_long, compare_parts
+from .text import ARROW, inline, mask_value, pad_text, quote, render_count, render_value
+
+INLINE_LIMIT = 100
+"""Characters; a list that takes more is shown element by element."""
+STYLES = {"+": "create", "~": "update", "-": "delete"}
+"""Symbol -> a name in `style.SGR`."""
+
+Tree: TypeAlias = "dict[str, Tree | PathChange]"
+
+
+class Line(Struct, frozen=True):
+    """One line of a change, without indentation and colour."""
+
+    depth: int
+    """0 for the change itself, 1 for its attributes, and so on."""
+    symbol: str
+    """One of `+ ~ - = . # !`, or a space."""
+    text: str
+    """Safe to print: foreign text in it has gone through `text.inline`."""
+    style: str = ""
+    """A name in `style.SGR`."""
+
+
+def build_tree(change: Change) -> Tree:
+    """The values to show, nested by attribute and key."""
+    tree: Tree = {}
+    source = change.before if change.action is Action.DELETE else change.after
+    comes, goes = change.action is not Action.CREATE, change.action is not Action.DELETE
+    if change.action is not Action.UPDATE:
+        for name, item in sorted((source or EMPTY).items()):
+            _insert(tree, PathChange((name,), item if comes else None, item if goes else None))
+    # The changed paths go over the whole object because only they say which values are sensitive.
+    # Shorter paths first: a longer one refines the value that a shorter one put there.
+    for path in sorted(change.paths, key=lambda item: len(item.path)):
+        _insert(tree, path)
+    return tree
+
+
+def _insert(tree: Tree, item: PathChange) -> None:
+    node = tree
+    for name in item.path[:-1]:
+        child = node.setdefault(name, {})
+        if isinstance(child, PathChange):
+            # A value stands where this path needs a map (text before, map after): shown beside it.
+            tree[".".join(item.path)] = item
+            return
+        node = child
+    name = item.path[-1] if item.path else "object"
+    parts = _split_map(item)
+    if parts is None:
+        node[name] = item
+    else:
+        child = {}
+        node[name] = child
+        for part in parts:
+            _insert(child, part)
+
+
+def _split_map(item: PathChange) -> list[PathChange] | None:
+    """A change of a whole map as changes of its keys, or None if it is no map."""
+    sides = [side for side in (item.before, item.after) if side is not None]
+    if item.sensitive or not sides or not all(isinstance(side, FrozenMap) for side in sides):
+        return None
+    before, after = (_get_map(item.before), _get_map(item.after))
+    keys = sorted(set(before) | set(after))
+    return [
+        PathChange((key,), before.get(key), after.get(key))
+        for key in keys
+        if before.get(key) != after.get(key) or item.before == item.after
+    ]
+
+
+def _get_map(item: Value) -> FrozenMap:
+    return item if isinstance(item, FrozenMap) else EMPTY
+
+
+def render_node(tree: Tree, depth: int, whole: FrozenMap, quoted: bool = False) -> Iterator[Line]:
+    """The entries of an object or a map. whole: all its entries, those not in `tree` are counted;
+    quoted: keys of a map, as opposed to attributes."""
+    leaves: list[tuple[str, PathChange]] = []
+    maps: list[tuple[str, str, Tree]] = []
+    for name, child in tree.items():
+        label = inline(name) if name.isidentifier() and not quoted else quote(name)
+        if _is_nothing(child):
+            continue
+        if isinstance(child, PathChange):
+            leaves.append((label, child))
+        else:
+            maps.append((name, label, child))
+    width = max((cell_width(label) for label, _ in leaves), default=0)
+    for label, leaf in leaves:
+        yield from _render_leaf(pad_text(label, width), leaf, depth)
+    for name, label, inner in maps:
+        left = _get_map(whole.get(name))
+        # A map with unchanged entries is changed as a whole, even if all that is shown is new.
+        symbol = "~" if _count_hidden(inner, left) else _choose_common_symbol(inner)
+        yield Line(depth, symbol, f"{label} = {{", STYLES.get(symbol, ""))
+        yield from render_node(inner, depth + 1, left, quoted=True)
+        yield Line(depth, " ", "}")
+    hidden = _count_hidden(tree, whole) if whole else 0
+    if hidden:
+        noun = "key" if quoted else "attribute"
+        yield Line(depth, " ", f"# ({render_count(hidden, 'unchanged ' + noun)} hidden)", "dim")
+
+
+def _count_hidden(tree: Tree, whole: FrozenMap) -> int:
+    """The number of entries of the whole map that are set but not shown."""
+    left = (item for name, item in whole.items() if name not in tree)
+    return sum(item not in (None, (), EMPTY) for item in left)
+
+
+def _is_nothing(node: Tree | PathChange) -> bool:
+    """True for what is set neither before nor after, such as an omitted attribute of a create."""
+    if isinstance(node, PathChange):
+        empty = (None, ())
+        return node.before in empty and node.after in empty and node.before == node.after
+    return all(map(_is_nothing, node.values()))
+
+
+def _choose_symbol(item: PathChange) -> str:
+    if item.before == item.after:
+        return " " if item.effective is None and not item.sensitive else "~"
+    if item.before is None:
+        return "+"
+    return "-" if item.after is None else "~"
+
+
+def _choose_common_symbol(tree: Tree) -> str:
+    """The symbol that all leaves below share, or `~` if they differ."""
+    symbols = {
+        _choose_symbol(child) if isinstance(child, PathChange) else _choose_common_symbol(child)
+        for child in tree.values()
+    }
+    return symbols.pop() if len(symbols) == 1 else "~"
+
+
+def _render_leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
+    symbol = _choose_symbol(item)
+    style = STYLES.get(symbol, "")
+    if not item.sensitive and are_long(item.before, item.after):
+        sizes = f"{len(item.before):,} {ARROW} {len(item.after):,} characters"  # type: ignore[arg-type]
+        yield Line(depth, symbol, f"{label} = ({sizes}, part by part)", style)
+        yield from _render_pieces(item.before, item.after, depth + 1)
+        return
+    text = render_sides(item)
+    sides = (item.before, item.after)
+    # One changed element of a list of hundreds cannot be found on one line.
+    if len(text) > INLINE_LIMIT and any(isinstance(side, tuple) for side in sides):
+        elements = _render_elements(item, depth + 1)
+        # None differ if only the order changed; then the line above is the only honest form.
+        if elements:
+            yield Line(depth, symbol, f"{label} = [", style)
+            yield from elements
+            yield Line(depth, " ", "]")
+            return
+    yield Line(depth, symbol, f"{label} = {text}", style)
+
+
+def render_sides(item: PathChange, *, whole: bool = False) -> str:
+    """The values of one path: `30 d → 1 s (2592000000 → 1000)`, of a new one `7 d (604800000)`.
+
+    whole: always both sides, for a line without a symbol.
+    """
+    symbol = "~" if whole else _choose_symbol(item)
+    before, after, effective = (
+        _render_side(side, item) for side in (item.before, item.after, item.effective)
+    )
+    if symbol in "+ ":
+        return after if item.effective is None else f"{after}  # the default"
+    if item.effective is not None and not (whole and item.after is not None):
+        return f"{before} {ARROW} (not set, {effective} takes effect)"
+    if symbol == "-":
+        return before
+    if None not in (item.before, item.after) and not item.sensitive and _has_amount(item):
+        amounts = (_render_amount(side, item.unit) for side in (item.before, item.after))
+        return f"{f' {ARROW} '.join(amounts)} ({item.before} {ARROW} {item.after})"
+    return f"{before} {ARROW} {after}"
+
+
+def _render_side(value: Value, item: PathChange) -> str:
+    measured = item.unit and not item.sensitive and render_quantity(value, item.unit)
+    return render_with_exact(value, item.unit) if measured else mask_value(value, item.sensitive)
+
+
+def _has_amount(item: PathChange) -> bool:
+    return any(render_quantity(side, item.unit) for side in (item.before, item.after))
+
+
+def _render_amount(value: Value, unit: str) -> str:
+    # A value that has no short name keeps its unit, so that both sides can be compared.
+    return render_quantity(value, unit) or f"{value} {unit}"
+
+
+def _render_elements(item: PathChange, depth: int) -> list[Line]:
+    """The changed elements of a long list, one per line, and the number of the others."""
+    before = item.before if isinstance(item.before, tuple) else ()
+    after = item.after if isinstance(item.after, tuple) else ()
+    # In a list of lists, such as an assignment, the position is part of the meaning.
+    if not any(isinstance(element, tuple) for element in (*before, *after)):
+        return list(_render_pieces(before, after, depth))
+    lines, same = _compare_by_position(before, after, depth)
+    if lines and same:
+        lines.append(
+            Line(depth, " ", f"# ({render_count(same, 'unchanged element')} hidden)", "dim")
+        )
+    return lines
+
+
+def _compare_by_position(
+    before: tuple[Value, ...], after: tuple[Value, ...], depth: int
+) -> tuple[list[Line], int]:
+    pairs = list(enumerate(zip_longest(before, after)))
+    lines = [
+        line
+        for index, (old, new) in pairs
+        if old != new
+        for line in _render_leaf(f"[{index}]", PathChange((), old, new), depth)
+    ]
+    return lines, sum(1 for _, (old, new) in pairs if old == new)
+
+
+def _render_pieces(before: Value, after: Value, depth: int) -> Iterator[Line]:
+    for piece in compare_parts(before, after):
+        sign, text = render_piece(piece)
+        yield Line(depth, sign, text, STYLES.get(sign, "dim"))
+
+
+def render_piece(piece: Piece) -> tuple[str, str]:
+    """Symbol and text of a changed part, or of a run of unchanged ones."""
+    if piece.same:
+        return " ", f"# ({render_count(piece.same, 'unchanged element')} hidden)"
+    return piece.sign, render_value(piece.part)

@@ -1,0 +1,203 @@
+"""Render the changes of a plan as text: its risks, its groups of changes, and the drift."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from ..core.change import Blocker, Change
+from ..core.risk import RiskKind
+from ..core.words import Words
+from .body import Line
+from .detail import Detail
+from .entries import LEAST, Entry
+from .lines import (
+    is_plain,
+    render_brief,
+    render_brief_entry,
+    render_change,
+    render_entry,
+    render_names,
+    render_plain,
+    render_requests,
+    render_risk,
+)
+from .style import Paint
+from .text import inline
+from .view import Drift, Group, PlanView
+
+RISKS_LIMIT = 20
+"""Lines of the list of risks; more would push the summary off the screen."""
+DRIFT_LIMIT = 20
+"""Entries of drifted objects of one kind that are listed."""
+SHARED_BLOCK = 3
+"""If more changes than this are blocked for one reason, the reason is given once for all."""
+
+
+def render_risks(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
+    """What a reader with one minute has to see."""
+    yield paint("error", f"Risks ({len(seen.risks):,})")
+    shown = seen.risks if detail == "full" else seen.risks[:RISKS_LIMIT]
+    several = len(seen.instances) > 1
+    for entry in shown:
+        instance = entry.lead.identity.instance
+        where = f" on {inline(instance)}" if several else ""
+        blocked = "blocked, " if entry.lead.blocked is not None else ""
+        text = _render_grave(entry, f"{_name_objects(entry, seen.words_of(instance))}{where}")
+        yield f"  {paint('error', f'! {blocked}{text}')}"
+    if len(shown) < len(seen.risks):
+        yield f"  … and {len(seen.risks) - len(shown):,} more, each at its change below"
+
+
+def _render_grave(entry: Entry, objects: str) -> str:
+    """`data loss: ADDRESS: the object and all that it contains are deleted`."""
+    first, *others = entry.grave_risks
+    texts = [f"{first.kind.label}: {objects}: {inline(first.text)}", *map(render_risk, others)]
+    if entry.impact is not None and first.kind is RiskKind.DATA_LOSS:
+        texts.append(inline(entry.impact.text).removesuffix("."))
+    return "; ".join(texts)
+
+
+def _name_objects(entry: Entry, words: Words) -> str:
+    lead = entry.lead
+    if not entry.several:
+        return inline(lead.address)
+    objects = words.name_objects(len(entry.changes), lead.identity.kind)
+    return f"{inline(objects)} ({inline(lead.address)}, …)"
+
+
+def render_omissions(drift: tuple[Drift, ...], paint: Paint, detail: Detail) -> Iterator[str]:
+    # Before all changes: nobody looks for something that they do not know is missing.
+    for kind in drift:
+        if detail == "grouped" and len(kind.entries) > DRIFT_LIMIT:
+            listed = sum(len(entry.changes) for entry in kind.entries[:DRIFT_LIMIT])
+            yield paint("warning", "Shortened: ") + (
+                f"{listed:,} of {len(kind.changes):,} {inline(kind.kind)} that were changed "
+                "outside kafkaform are listed below; --detail lists them all."
+            )
+
+
+def render_group(group: Group, seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
+    style = {"blocked": "error", "kept": "kept", "delete": "error", "loses": "error"}
+    title = f"{group.title} ({len(group.changes):,})"
+    yield paint(style.get(group.name, "title"), title)
+    entries = group.entries
+    shared = _find_shared_block(group) if len(group.changes) > SHARED_BLOCK else None
+    if shared is not None and detail != "full":
+        yield f"  ! blocked: {inline(shared.reason)}"
+        yield f"    to do: {inline(shared.advice)}"
+        entries = tuple(map(_drop_block, entries))
+        detail = "concise"
+    render = {"concise": _render_short, "grouped": _render_entries, "full": _render_singly}
+    yield from render[detail](entries, seen, paint)
+
+
+def _drop_block(entry: Entry) -> Entry:
+    return Entry(tuple(replace(change, blocked=None) for change in entry.changes))
+
+
+def _find_shared_block(group: Group) -> Blocker | None:
+    """The blocker of all changes of a group, or None if they differ or are not blocked."""
+    # A guard blocks hundreds of deletions for one reason: repeated, it would bury the list.
+    blocks = {change.blocked for change in group.changes}
+    return blocks.pop() if len(blocks) == 1 else None
+
+
+def render_line(line: Line, paint: Paint) -> str:
+    indent = "  " + "    " * line.depth
+    if line.symbol == " ":
+        return indent + "  " + paint(line.style if line.style != "title" else "", line.text)
+    if line.symbol in "#!":
+        return indent + paint(line.style, f"{line.symbol} {line.text}")
+    return f"{indent}{paint(line.style, line.symbol)} {line.text}"
+
+
+def _render_singly(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Iterator[str]:
+    """Each change by itself."""
+    several = len(seen.instances) > 1
+    for change in (change for entry in entries for change in entry.changes):
+        yield ""
+        lines = render_change(change, seen.words_of(change.identity.instance), several)
+        yield from (render_line(line, paint) for line in lines)
+
+
+def _render_entries(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Iterator[str]:
+    """Equal changes together, and runs of objects that are no more than their names in a list."""
+    several = len(seen.instances) > 1
+    for key, run in groupby(entries, _get_plain_kind):
+        found = list(run)
+        if key is not None and len(found) >= LEAST:
+            yield from _render_plain_run([entry.lead for entry in found], seen, paint)
+            continue
+        for entry in found:
+            yield ""
+            lines = render_entry(entry, seen.words_of(entry.lead.identity.instance), several)
+            yield from (render_line(line, paint) for line in lines)
+
+
+def _get_plain_kind(entry: Entry) -> tuple[str, ...] | None:
+    lead = entry.lead
+    plain = not entry.several and is_plain(lead)
+    return (lead.identity.instance, lead.identity.kind, lead.action) if plain else None
+
+
+def _render_plain_run(changes: list[Change], seen: PlanView, paint: Paint) -> Iterator[str]:
+    several = len(seen.instances) > 1
+    words = seen.words_of(changes[0].identity.instance)
+    yield ""
+    for change in changes:
+        yield from (render_line(line, paint) for line in render_plain(change, several))
+    yield from (render_line(line, paint) for line in render_requests(changes, words))
+
+
+def _render_short(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Iterator[str]:
+    """One line per entry, with its signs on it, and the objects of an entry of several."""
+    several = len(seen.instances) > 1
+    for entry in entries:
+        lead = entry.lead
+        where = f" on {inline(lead.identity.instance)}" if several else ""
+        brief = render_brief_entry(entry, seen.words_of(lead.identity.instance))
+        parts = [f"{brief}{where}", *_list_signs(entry)]
+        yield f"  {paint(lead.action.value, lead.action.symbol)} {'  '.join(parts)}"
+        if entry.several:
+            yield f"      {render_names(entry)}"
+
+
+def _list_signs(entry: Entry) -> Iterator[str]:
+    lead = entry.lead
+    if lead.blocked is not None:
+        todo = f"; to do: {inline(lead.blocked.advice)}" if lead.blocked.advice else ""
+        yield f"blocked: {inline(lead.blocked.reason)}{todo}"
+    # Grave risks lead the plan with all that there is to say about them.
+    yield from (f"! {risk.kind.label}" for risk in entry.grave_risks)
+    if entry.impact is not None and not entry.grave_risks:
+        yield f"! {inline(entry.impact.text)}"
+    yield from (f"! {render_risk(risk)}" for risk in entry.risks if not risk.kind.grave)
+    yield from (f"! {inline(note)}" for note in lead.notes)
+
+
+def render_drift(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
+    total = sum(len(kind.changes) for kind in seen.drift)
+    yield paint("title", f"Changed outside kafkaform since the last run ({total:,})")
+    limit = {"concise": 0, "grouped": DRIFT_LIMIT}.get(detail)
+    for kind in seen.drift:
+        yield f"  {inline(kind.kind)} ({len(kind.changes):,})"
+        shown = kind.entries[:limit]
+        for entry in shown:
+            yield from _render_drifted(entry, seen, single=detail == "full")
+        rest = sum(len(entry.changes) for entry in kind.entries[len(shown) :])
+        if shown and rest:
+            yield f"    … and {rest:,} more (--detail lists them all)"
+
+
+def _render_drifted(entry: Entry, seen: PlanView, *, single: bool) -> Iterator[str]:
+    drift = ", ".join(map(render_brief, entry.lead.drift))
+    if entry.several and not single:
+        identity = entry.lead.identity
+        words = seen.words_of(identity.instance)
+        yield f"    {inline(words.name_objects(len(entry.changes), identity.kind))}: {drift}"
+        yield f"      {render_names(entry)}"
+    else:
+        yield from (f"    {inline(change.address)}: {drift}" for change in entry.changes)
