@@ -34,7 +34,7 @@ def render_plan(
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
     if form == "markdown":
-        from ..render.markdown import render_markdown  # noqa: PLC0415  # for startup
+        from ..render.markdown.comment import render_markdown  # noqa: PLC0415  # for startup
 
         return mask_secrets(
             render_markdown(plan, words=read_words(plan), command=render_apply_command(plan))

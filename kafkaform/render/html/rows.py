@@ -10,29 +10,11 @@ from ...core.change import Action, Change
 from ...core.risk import RiskKind
 from ...core.words import Words
 from ..body import Line
+from ..brief import ACTIONS, render_values
 from ..entries import Entry
-from ..lines import name_path, render_brief, render_entry, render_names, render_title
+from ..lines import render_brief, render_entry, render_names, render_title
 from ..text import quote
 from ..view import Drift, Group, PlanView
-
-BRIEF_LIMIT = 120
-"""Characters of one changed value in the line of a folded row."""
-BRIEF_PATHS = 3
-"""Changed values in the line of a folded row."""
-
-FILTERS = {
-    "blocked": "blocked",
-    "kept": "blocked",
-    "delete": "destroy",
-    "loses": "change",
-    "update": "change",
-    "create": "create",
-    "adopt": "adopt",
-    "import": "import",
-    "forget": "forget",
-    "noted": "nothing to do",
-}
-"""Group -> what the filter of actions calls it. The table of kinds has the same words."""
 
 
 class Chip(Struct, frozen=True):
@@ -49,7 +31,7 @@ class Row(Struct, frozen=True):
     id: str
     """The anchor, unique on the page."""
     action: str
-    """A value of `FILTERS`."""
+    """A value of `ACTIONS`."""
     style: str
     """The action, or `blocked`, for the colour of the symbol."""
     entry: Entry
@@ -129,7 +111,7 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
     words = view.words_of(lead.identity.instance)
     return Row(
         name,
-        FILTERS[group],
+        ACTIONS[group],
         "blocked" if lead.blocked else lead.action.value,
         entry,
         render_title(entry, words) if entry.several else "",
@@ -166,11 +148,4 @@ def _render_brief_line(entry: Entry) -> str:
         return texts[0]
     if entry.several:
         return render_names(entry)
-    return _render_paths(lead) if lead.action is Action.UPDATE else quote(lead.identity.key)
-
-
-def _render_paths(change: Change) -> str:
-    briefs = [(render_brief(item), name_path(item.path)) for item in change.paths]
-    shown = [text if len(text) <= BRIEF_LIMIT else name for text, name in briefs[:BRIEF_PATHS]]
-    more = [f"{len(briefs) - BRIEF_PATHS} more"] if len(briefs) > BRIEF_PATHS else []
-    return ", ".join([*shown, *more])
+    return render_values(lead) if lead.action is Action.UPDATE else quote(lead.identity.key)

@@ -19,7 +19,7 @@ from kafkaform.render import stream
 from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import LIMIT, render_markdown
+from kafkaform.render.markdown.comment import LIMIT, render_markdown
 from kafkaform.render.report import make_apply_report, render_apply_summary
 
 from ...kit.quick import examples

@@ -15,7 +15,7 @@ from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan
 from kafkaform.render.human import human
-from kafkaform.render.markdown import render_markdown
+from kafkaform.render.markdown.comment import render_markdown
 
 from . import plans
 from .plans import change, frozen, path, plan

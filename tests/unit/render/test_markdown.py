@@ -7,7 +7,8 @@ import re
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action
-from kafkaform.render.markdown import LIMIT, render_cell, render_code, render_fence, render_markdown
+from kafkaform.render.markdown.comment import LIMIT, render_markdown
+from kafkaform.render.markdown.text import render_cell, render_code, render_fence
 
 from . import plans
 from .plans import change, frozen, plan

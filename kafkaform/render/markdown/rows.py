@@ -1,0 +1,201 @@
+"""The rows of a comment: each change of the plan once, the dangerous ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from ...core.change import Action, Change
+from ..brief import ACTIONS, render_values
+from ..entries import Entry
+from ..lines import render_name, render_risk, render_title
+from ..text import inline
+from ..view import Group, PlanView
+from .text import render_cell, render_code, render_prose
+
+URGENT = ("risks", "blocked", "delete", "loses")
+"""Tables that a comment shows whole before it names anything else."""
+
+_RISK_HEAD = "| Risk | Change | Object | What could happen |\n|---|---|---|---|"
+_BLOCKED_HEAD = "| Object | Why | To do |\n|---|---|---|"
+_LOSS_HEAD = "| Address | Object | What is lost |\n|---|---|---|"
+_NOTE_HEAD = "| Object | Change | What to know |\n|---|---|---|"
+
+
+ROW_NAMES = 40
+"""Objects that a row names; the others stand below the table."""
+
+
+class Item(Struct, frozen=True):
+    """One entry as a row, or as no more than the names of its objects."""
+
+    changes: tuple[Change, ...]
+    row: Markup
+    """It names the first `ROW_NAMES` changes."""
+    plain: bool = False
+    """True if the row says no more than the heading and the name."""
+
+
+class Table(Struct, frozen=True):
+    """Rows under one heading."""
+
+    name: str
+    title: str
+    head: str
+    """The head of a table; empty for a list."""
+    items: tuple[Item, ...]
+
+    @property
+    def urgent(self) -> bool:
+        return self.name in URGENT
+
+
+def make_tables(view: PlanView) -> Iterator[Table]:
+    """All changes of the plan, in the order in which room is given to them.
+
+    A change stands in one table only, apart from blocked ones that would be grave.
+    """
+    yield _make_table(
+        "risks", "Risks", _RISK_HEAD, view.risks, lambda entry: _render_risks(entry, view)
+    )
+    groups = {group.name: group for group in view.groups}
+    loss, block = (lambda entry: _render_loss(entry, view)), _render_blocked
+    for name, head, render in (
+        ("blocked", _BLOCKED_HEAD, block),
+        ("delete", _LOSS_HEAD, loss),
+        ("loses", _LOSS_HEAD, loss),
+        ("kept", _BLOCKED_HEAD, block),
+    ):
+        if name in groups:
+            yield _make_group(groups[name], head, render)
+    rest = [group for group in view.groups if group.name not in (*URGENT, "kept")]
+    noted = [one for group in rest for one in group.entries if _is_noted(one)]
+    yield _make_table("noted", "Other risks and notes", _NOTE_HEAD, noted, _render_note)
+    for group in rest:
+        plain = [one for one in group.entries if not _is_noted(one) and not one.lead.grave]
+        total = sum(len(entry.changes) for entry in plain)
+        above = len(group.changes) - total
+        others = f", {above:,} of them above" if above else ""
+        title = f"{group.title} ({len(group.changes):,}{others})"
+        items = tuple(
+            Item(one.changes, _render_line(one, view), one.lead.action is not Action.UPDATE)
+            for one in plain
+        )
+        yield Table(f"list-{group.name}", title, "", items)
+
+
+def _is_noted(entry: Entry) -> bool:
+    return not entry.lead.grave and bool(entry.lead.notes or entry.lead.risks)
+
+
+def _make_table(
+    name: str, title: str, head: str, entries: Iterable[Entry], render: Callable[[Entry], Markup]
+) -> Table:
+    items = tuple(Item(entry.changes, render(entry)) for entry in entries)
+    total = sum(len(item.changes) for item in items)
+    return Table(name, f"{title} ({total:,})", head, items)
+
+
+def _make_group(group: Group, head: str, render: Callable[[Entry], Markup]) -> Table:
+    # What is grave stands among the risks with all that there is to say about it. A block says
+    # something else: what to do about it.
+    shown = [one for one in group.entries if one.lead.blocked is not None or not one.lead.grave]
+    table = _make_table(group.name, group.title, head, shown, render)
+    total = sum(len(item.changes) for item in table.items)
+    if total == len(group.changes):
+        return table
+    title = f"{group.title} ({len(group.changes):,}, {len(group.changes) - total:,} of them above)"
+    return Table(table.name, title, head, table.items)
+
+
+def list_names(
+    changes: Iterable[Change], render: Callable[[str], Markup] = render_code
+) -> Iterator[Markup]:
+    """One name for each change: `kafka_topic.t["a"]`, and only `["b"]` where the rest is the same
+    as before."""
+    last = ""
+    for change in changes:
+        base, bracket, key = change.address.partition("[")
+        yield render(f"[{key}" if bracket and base == last else change.address)
+        last = base
+
+
+def _join_names(entry: Entry, render: Callable[[str], Markup]) -> str:
+    names = ", ".join(list_names(entry.changes[:ROW_NAMES], render))
+    rest = len(entry.changes) - ROW_NAMES
+    return f"{names} and {rest:,} more, named below" if rest > 0 else names
+
+
+def _render_risks(entry: Entry, view: PlanView) -> Markup:
+    kinds = ", ".join(dict.fromkeys(risk.kind.label for risk in entry.grave_risks))
+    # Objects that share a risk can differ in what else changes.
+    verbs = dict.fromkeys(map(_choose_word, entry.changes))
+    change = ", ".join(verbs) if entry.several else _render_change(entry.lead)
+    several = len(view.instances) > 1
+    where = f" on {render_cell(entry.lead.identity.instance)}" if several else ""
+    texts = [risk.text for risk in entry.grave_risks]
+    texts += [entry.impact.text] if entry.impact else []
+    # The reason why an object goes, such as "no longer declared".
+    texts += [entry.lead.reason] if entry.lead.takes_away and entry.lead.reason else []
+    names = _join_names(entry, render_cell)
+    what = render_prose("; ".join(text.removesuffix(".") for text in texts))
+    return Markup(f"| **{kinds}** | {change} | {names}{where} | {what} |")
+
+
+def _choose_word(change: Change) -> str:
+    if change.blocked is not None:
+        return "blocked"
+    if change.action is Action.NOOP:
+        return "nothing"
+    return "destroy" if change.takes_away else ACTIONS[change.action.value]
+
+
+def _render_change(change: Change) -> str:
+    """The values of an update, else what happens to the object."""
+    values = render_values(change) if change.action is Action.UPDATE else ""
+    return render_cell(values) if values and not change.takes_away else _choose_word(change)
+
+
+def _render_blocked(entry: Entry) -> Markup:
+    block = entry.lead.blocked
+    reason, advice = (block.reason, block.advice) if block else ("", "")
+    names = _join_names(entry, render_cell)
+    return Markup(f"| {names} | {render_prose(reason)} | {render_prose(advice)} |")
+
+
+def _render_loss(entry: Entry, view: PlanView) -> Markup:
+    lead = entry.lead
+    texts = [entry.impact.text] if entry.impact else []
+    texts += [*(risk.text for risk in entry.risks), *lead.notes]
+    texts += [lead.reason] if lead.reason and not texts else []
+    key = lead.identity.key
+    if entry.several:
+        words = view.words_of(lead.identity.instance)
+        key = words.name_objects(len(entry.changes), lead.identity.kind)
+    place = f"{render_cell(key)} on {render_cell(lead.identity.instance)}"
+    names = _join_names(entry, render_cell)
+    return Markup(f"| {names} | {place} | {render_prose('; '.join(texts))} |")
+
+
+def _render_note(entry: Entry) -> Markup:
+    lead = entry.lead
+    known = render_prose("; ".join((*map(render_risk, entry.risks), *lead.notes)))
+    return Markup(f"| {_join_names(entry, render_cell)} | {_render_change(lead)} | {known} |")
+
+
+def _render_line(entry: Entry, view: PlanView) -> Markup:
+    lead = entry.lead
+    identity = lead.identity
+    several = len(view.instances) > 1
+    where = f" on {inline(identity.instance)}" if several else ""
+    if entry.several:
+        title = render_title(entry, view.words_of(identity.instance))
+        names = _join_names(entry, render_code)
+        return Markup(f"- {render_code(f'{lead.action.symbol} {title}{where}')}: {names}")
+    if lead.action is not Action.UPDATE:
+        return Markup(f"- {render_code(f'{lead.action.symbol} {render_name(lead)}{where}')}")
+    values = render_values(lead)
+    shown = f": {render_code(values)}" if values else ""
+    return Markup(f"- {render_code(f'{lead.action.symbol} {lead.address}{where}')}{shown}")
