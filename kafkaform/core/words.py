@@ -14,6 +14,15 @@ from msgspec import Struct
 from .value import EMPTY, FrozenMap
 
 
+class KindWords(Struct, frozen=True):
+    """The words for the objects of one resource type."""
+
+    plural: str
+    """What several objects are called."""
+    names: tuple[str, ...]
+    """The attributes whose values people call an object by. Equal objects differ in them."""
+
+
 class Words(Struct, frozen=True):
     """Nouns and phrases of one provider: English, in lower case. The plural of a noun adds an s."""
 
@@ -35,12 +44,12 @@ class Words(Struct, frozen=True):
     """How an object is while the setting exists: "still … by run R"."""
 
     kinds: FrozenMap = EMPTY
-    """Resource type -> what several of its objects are called, in the order in which people read
-    about them: what contains data first."""
+    """Resource type -> `KindWords`, in the order in which people read about the types: what
+    contains data first."""
 
     def name_objects(self, number: int, kind: str) -> str:
-        """`70 boxes`; objects of an unknown kind are called by its name."""
-        return f"{number:,} {self.kinds.get(kind, f'{kind} objects')}"
+        """`70 boxes`; objects of an unknown type are called by its name."""
+        return f"{number:,} {self.kinds[kind].plural if kind in self.kinds else f'{kind} objects'}"
 
     @property
     def check_address(self) -> str:

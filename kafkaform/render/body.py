@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ..core.change import Action, Change, PathChange
 from ..core.text.cell_width import cell_width
-from ..core.text.quantity import render_quantity, render_with_exact
+from ..core.text.quantity import render_quantity
 from ..core.value import EMPTY, FrozenMap, Value
 from .parts import Piece, are_long, compare_parts
 from .text import ARROW, inline, mask_value, pad_text, quote, render_count, render_value
@@ -178,7 +178,8 @@ def render_sides(item: PathChange, *, whole: bool = False) -> str:
     """
     symbol = "~" if whole else _choose_symbol(item)
     before, after, effective = (
-        _render_side(side, item) for side in (item.before, item.after, item.effective)
+        mask_value(side, item.sensitive, item.unit)
+        for side in (item.before, item.after, item.effective)
     )
     if symbol in "+ ":
         return after if item.effective is None else f"{after}  # the default"
@@ -190,11 +191,6 @@ def render_sides(item: PathChange, *, whole: bool = False) -> str:
         amounts = (_render_amount(side, item.unit) for side in (item.before, item.after))
         return f"{f' {ARROW} '.join(amounts)} ({item.before} {ARROW} {item.after})"
     return f"{before} {ARROW} {after}"
-
-
-def _render_side(value: Value, item: PathChange) -> str:
-    measured = item.unit and not item.sensitive and render_quantity(value, item.unit)
-    return render_with_exact(value, item.unit) if measured else mask_value(value, item.sensitive)
 
 
 def _has_amount(item: PathChange) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from msgspec.structs import replace
@@ -44,9 +44,9 @@ def render_risks(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
     for entry in shown:
         instance = entry.lead.identity.instance
         where = f" on {inline(instance)}" if several else ""
-        blocked = "blocked, " if entry.lead.blocked is not None else ""
-        text = _render_grave(entry, f"{_name_objects(entry, seen.words_of(instance))}{where}")
-        yield f"  {paint('error', f'! {blocked}{text}')}"
+        blocked = ", blocked" if entry.lead.blocked is not None else ""
+        objects = f"{_name_objects(entry, seen.words_of(instance))}{where}{blocked}"
+        yield f"  {paint('error', f'! {_render_grave(entry, objects)}')}"
     if len(shown) < len(seen.risks):
         yield f"  … and {len(seen.risks) - len(shown):,} more, each at its change below"
 
@@ -62,7 +62,7 @@ def _render_grave(entry: Entry, objects: str) -> str:
 
 def _name_objects(entry: Entry, words: Words) -> str:
     lead = entry.lead
-    if not entry.several:
+    if len(entry.changes) == 1:
         return inline(lead.address)
     objects = words.name_objects(len(entry.changes), lead.identity.kind)
     return f"{inline(objects)} ({inline(lead.address)}, …)"
@@ -81,10 +81,10 @@ def render_omissions(drift: tuple[Drift, ...], paint: Paint, detail: Detail) -> 
 
 def render_group(group: Group, seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
     style = {"blocked": "error", "kept": "kept", "delete": "error", "loses": "error"}
-    title = f"{group.title} ({len(group.changes):,})"
-    yield paint(style.get(group.name, "title"), title)
     entries = group.entries
-    shared = _find_shared_block(group) if len(group.changes) > SHARED_BLOCK else None
+    number = sum(len(entry.changes) for entry in entries)
+    yield paint(style.get(group.name, "title"), f"{group.title} ({number:,})")
+    shared = _find_shared_block(group) if number > SHARED_BLOCK else None
     if shared is not None and detail != "full":
         yield f"  ! blocked: {inline(shared.reason)}"
         yield f"    to do: {inline(shared.advice)}"
@@ -123,23 +123,25 @@ def _render_singly(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> It
         yield from (render_line(line, paint) for line in lines)
 
 
-def _render_entries(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_entries(entries: Sequence[Entry], seen: PlanView, paint: Paint) -> Iterator[str]:
     """Equal changes together, and runs of objects that are no more than their names in a list."""
     several = len(seen.instances) > 1
-    for key, run in groupby(entries, _get_plain_kind):
+    runs = groupby(entries, _get_plain_kind) if len(entries) >= LEAST else ((None, entries),)
+    for key, run in runs:
         found = list(run)
         if key is not None and len(found) >= LEAST:
             yield from _render_plain_run([entry.lead for entry in found], seen, paint)
             continue
         for entry in found:
             yield ""
-            lines = render_entry(entry, seen.words_of(entry.lead.identity.instance), several)
+            words = seen.words_of(entry.lead.identity.instance)
+            lines = render_entry(entry, words, several)
             yield from (render_line(line, paint) for line in lines)
 
 
 def _get_plain_kind(entry: Entry) -> tuple[str, ...] | None:
     lead = entry.lead
-    plain = not entry.several and is_plain(lead)
+    plain = len(entry.changes) == 1 and is_plain(lead)
     return (lead.identity.instance, lead.identity.kind, lead.action) if plain else None
 
 
@@ -158,24 +160,25 @@ def _render_short(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Ite
     for entry in entries:
         lead = entry.lead
         where = f" on {inline(lead.identity.instance)}" if several else ""
-        brief = render_brief_entry(entry, seen.words_of(lead.identity.instance))
+        words = seen.words_of(lead.identity.instance)
+        brief = render_brief_entry(entry, words)
         parts = [f"{brief}{where}", *_list_signs(entry)]
         yield f"  {paint(lead.action.value, lead.action.symbol)} {'  '.join(parts)}"
-        if entry.several:
-            yield f"      {render_names(entry)}"
+        if len(entry.changes) > 1:
+            yield f"      {render_names(entry, words)}"
 
 
 def _list_signs(entry: Entry) -> Iterator[str]:
-    lead = entry.lead
-    if lead.blocked is not None:
-        todo = f"; to do: {inline(lead.blocked.advice)}" if lead.blocked.advice else ""
-        yield f"blocked: {inline(lead.blocked.reason)}{todo}"
+    blocked = entry.blocked
+    if blocked is not None:
+        todo = f"; to do: {inline(blocked.advice)}" if blocked.advice else ""
+        yield f"blocked: {inline(blocked.reason)}{todo}"
     # Grave risks lead the plan with all that there is to say about them.
     yield from (f"! {risk.kind.label}" for risk in entry.grave_risks)
     if entry.impact is not None and not entry.grave_risks:
         yield f"! {inline(entry.impact.text)}"
     yield from (f"! {render_risk(risk)}" for risk in entry.risks if not risk.kind.grave)
-    yield from (f"! {inline(note)}" for note in lead.notes)
+    yield from (f"! {inline(note)}" for note in entry.notes)
 
 
 def render_drift(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
@@ -194,10 +197,10 @@ def render_drift(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
 
 def _render_drifted(entry: Entry, seen: PlanView, *, single: bool) -> Iterator[str]:
     drift = ", ".join(map(render_brief, entry.lead.drift))
-    if entry.several and not single:
+    if len(entry.changes) > 1 and not single:
         identity = entry.lead.identity
         words = seen.words_of(identity.instance)
-        yield f"    {inline(words.name_objects(len(entry.changes), identity.kind))}: {drift}"
-        yield f"      {render_names(entry)}"
+        yield f"    ~ {inline(words.name_objects(len(entry.changes), identity.kind))}: {drift}"
+        yield f"      {render_names(entry, words)}"
     else:
-        yield from (f"    {inline(change.address)}: {drift}" for change in entry.changes)
+        yield from (f"    ~ {inline(change.address)}: {drift}" for change in entry.changes)

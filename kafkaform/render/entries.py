@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ..core.change import Action, Change, Impact, Ownership, PathChange
+from ..core.change import Action, Blocker, Change, Impact, Ownership, Path, PathChange
 from ..core.risk import Risk
 from ..core.text.quantity import render_amount
 from ..core.value import EMPTY, FrozenMap, Value
+from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
 
 LEAST = 3
 """Fewer equal changes are shown one by one: two headlines are as short as one with a list."""
 
 _NUMBER = re.compile(r"\d[\d,.]*")
-_SEPARATOR = re.compile(r"[|/,=]")
+_WORD = re.compile(r"[\w.:*-]*\w")
+_NAME = "\0"
+"""Stands for the object's own name where changes are compared."""
 
 
 class Entry(Struct, frozen=True):
@@ -32,11 +37,6 @@ class Entry(Struct, frozen=True):
         return self.changes[0]
 
     @property
-    def several(self) -> bool:
-        """True for more than one object."""
-        return len(self.changes) > 1
-
-    @property
     def risks(self) -> tuple[Risk, ...]:
         """The risks of the change; figures that differ between the objects are added up."""
         return _join_risks(change.risks for change in self.changes)
@@ -48,6 +48,21 @@ class Entry(Struct, frozen=True):
         return _join_risks(_select_grave(change) for change in self.changes)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the change; of those that name their object, one as an example."""
+        return tuple(map(_join_texts, zip(*(one.notes for one in self.changes), strict=True)))
+
+    @property
+    def blocked(self) -> Blocker | None:
+        """Why the changes are not made."""
+        first = self.lead.blocked
+        if first is None:
+            return None
+        blockers = [one.blocked for one in self.changes if one.blocked is not None]
+        reasons, advices = zip(*((one.reason, one.advice) for one in blockers), strict=True)
+        return replace(first, reason=_join_texts(reasons), advice=_join_texts(advices))
+
+    @property
     def impact(self) -> Impact | None:
         """What all the changes together destroy or move."""
         found = [change.impact for change in self.changes if change.impact is not None]
@@ -57,19 +72,54 @@ class Entry(Struct, frozen=True):
         return Impact(f"together {render_figures(figures)}", figures)
 
 
-def make_entries(
-    changes: Iterable[Change], make_key: Callable[[Change], Hashable] | None = None
-) -> tuple[Entry, ...]:
-    """The changes as entries, in the order of their first changes.
+KeyMaker: TypeAlias = Callable[[Change, Words], Hashable]
 
-    make_key: changes with equal keys are equal; by default those that read the same.
+
+def make_key(change: Change, words: Words) -> Hashable:
+    """Equal for changes that read the same apart from their objects' names and their figures."""
+    own = _read_names(change, words)
+    # An update shows the paths that change, every other action the whole object.
+    whole = () if change.action is Action.UPDATE else (change.before, change.after)
+    return (
+        (change.identity.instance, change.identity.kind, change.action, change.reason),
+        (_read_block(change, own), change.adopts, change.released, change.impact is None),
+        (tuple(_mask_names(note, own) for note in change.notes), _read_risks(change.risks, own)),
+        tuple(_read_path(item, change, words) for item in change.paths),
+        tuple(_read_attributes(side or EMPTY, change, words) for side in whole),
+        (_read_row(change.row_before, change), _read_row(change.row_after, change)),
+        tuple((step.request.name, step.evidence) for step in change.steps),
+    )
+
+
+def make_drift_key(change: Change, _: Words) -> Hashable:
+    """Equal for objects of one kind that somebody changed in the same way."""
+    return change.identity.instance, change.identity.kind, change.drift
+
+
+def make_risk_key(change: Change, words: Words) -> Hashable:
+    """Equal for changes of one kind with the same grave risks, whatever else they do."""
+    identity, risks = change.identity, _select_grave(change)
+    own = _read_names(change, words)
+    return identity.instance, identity.kind, change.blocked is None, _read_risks(risks, own)
+
+
+def make_entries(
+    changes: Iterable[Change], words: Vocabulary = NO_WORDS, make_key: KeyMaker = make_key
+) -> tuple[Entry, ...]:
+    """The changes as entries, in the order of the addresses of their first changes.
+
+    words: of the providers, which say what names an object; make_key: changes with equal keys are
+    equal.
     """
-    found = sorted(changes, key=_get_place)
+    found = list(changes)
+    if len(found) > 1:
+        found.sort(key=_get_place)
     if len(found) < LEAST:
         return tuple(Entry((change,)) for change in found)
     alike: dict[Hashable, list[Change]] = {}
     for change in found:
-        alike.setdefault((make_key or _make_key)(change), []).append(change)
+        key = make_key(change, words.get(change.identity.instance, NEUTRAL))
+        alike.setdefault(key, []).append(change)
     entries = [
         entry
         for same in alike.values()
@@ -78,23 +128,19 @@ def make_entries(
     return tuple(sorted(entries, key=lambda entry: _get_place(entry.lead)))
 
 
-def make_drift_key(change: Change) -> Hashable:
-    """Equal for objects of one kind that somebody changed in the same way."""
-    return change.identity.instance, change.identity.kind, change.drift
+def is_name(attribute: str, value: Value, change: Change, words: Words) -> bool:
+    """True if the value of the attribute is what people call the object."""
+    kind = words.kinds.get(change.identity.kind)
+    return value == change.identity.key or (kind is not None and attribute in kind.names)
 
 
-def make_risk_key(change: Change) -> Hashable:
-    """Equal for changes of one kind with the same grave risks, whatever else they do."""
-    identity, blocked = change.identity, change.blocked is not None
-    return identity.instance, identity.kind, blocked, _read_risks(_select_grave(change))
-
-
-def is_own(value: Value, change: Change) -> bool:
-    """True if the value only repeats what the object is called, in whole or in part."""
-    parts = {change.identity.key, *_SEPARATOR.split(change.identity.key)}
-    if isinstance(value, FrozenMap):
-        return bool(value) and all(name in parts and value[name] in parts for name in value)
-    return isinstance(value, str) and value in parts
+def list_names(change: Change, words: Words) -> tuple[str, ...]:
+    """What people call the object: the values of the attributes that name it, or its key."""
+    kind = words.kinds.get(change.identity.kind)
+    attributes = change.after or change.before or EMPTY
+    values = [attributes.get(name) for name in kind.names] if kind is not None else []
+    named = all(isinstance(value, str) for value in values)
+    return tuple(map(str, values)) if values and named else (change.identity.key,)
 
 
 def render_figures(figures: FrozenMap) -> str:
@@ -113,42 +159,55 @@ def _get_place(change: Change) -> tuple[str, str]:
     return change.address, str(change.identity)
 
 
-def _make_key(change: Change) -> Hashable:
-    """Equal for changes that read the same apart from their names and figures."""
-    update = change.action is Action.UPDATE
+def _read_names(change: Change, words: Words) -> frozenset[str]:
+    return frozenset((*list_names(change, words), change.identity.key, change.address))
+
+
+def _mask_names(text: str, own: frozenset[str]) -> str:
+    return _WORD.sub(lambda word: _NAME if word[0] in own else word[0], text)
+
+
+def _read_block(change: Change, own: frozenset[str]) -> Hashable:
+    found = change.blocked
+    if found is None:
+        return None
     return (
-        (change.identity.instance, change.identity.kind, change.action, change.reason),
-        (change.blocked, change.adopts, change.released, change.notes),
-        tuple(_read_path(item, change) for item in change.paths),
-        # An update shows the paths that change, every other action the whole object.
-        () if update else (_read_whole(change.before, change), _read_whole(change.after, change)),
-        (_read_risks(change.risks), change.impact is None),
-        (_read_row(change.row_before, change), _read_row(change.row_after, change)),
-        tuple((step.request.name, step.evidence) for step in change.steps),
+        found.kind,
+        found.waiver,
+        *(_mask_names(text, own) for text in (found.reason, found.advice)),
     )
 
 
-def _read_path(item: PathChange, change: Change) -> Hashable:
-    sides = (item.before, item.after, item.effective)
-    # Only attributes name an object. A config that happens to equal a name is a value.
-    if len(item.path) == 1:
-        sides = tuple(_mask_own(side, change) for side in sides)  # type: ignore[assignment]
+def _read_path(item: PathChange, change: Change, words: Words) -> Hashable:
+    sides = tuple(
+        _NAME if side is not None and item.path and _names(item.path, side, change, words) else side
+        for side in (item.before, item.after, item.effective)
+    )
     return item.path, sides, item.sensitive, item.unit
 
 
-def _read_whole(attributes: FrozenMap | None, change: Change) -> Hashable:
-    found = attributes or EMPTY
-    return tuple((name, _mask_own(found[name], change)) for name in sorted(found))
+def _names(path: Path, value: Value, change: Change, words: Words) -> bool:
+    # Only attributes name an object. A config that happens to equal a name is a value.
+    kind = words.kinds.get(change.identity.kind)
+    return (
+        len(path) == 1
+        and is_name(path[0], value, change, words)
+        or (kind is not None and path[0] in kind.names)
+    )
 
 
-def _mask_own(value: Value, change: Change) -> Hashable:
-    return is_own if is_own(value, change) else value
-
-
-def _read_risks(risks: Iterable[Risk]) -> Hashable:
+def _read_attributes(found: FrozenMap, change: Change, words: Words) -> Hashable:
     return tuple(
-        (risk.kind, risk.path, _NUMBER.sub("0", risk.text) if risk.figures else risk.text)
-        for risk in risks
+        (name, _NAME if is_name(name, found[name], change, words) else found[name])
+        for name in sorted(found)
+    )
+
+
+def _read_risks(risks: Iterable[Risk], own: frozenset[str]) -> Hashable:
+    texts = ((risk, _mask_names(risk.text, own)) for risk in risks)
+    return tuple(
+        (risk.kind, risk.path, _NUMBER.sub("0", text) if risk.figures else text)
+        for risk, text in texts
     )
 
 
@@ -171,8 +230,14 @@ def _add_risks(risks: tuple[Risk, ...]) -> Risk:
     if all(risk.text == first.text for risk in risks):
         return first
     figures = _add_figures(risk.figures for risk in risks)
-    text = f"together {render_figures(figures)}, such as: {first.text}"
+    example = _join_texts(tuple(risk.text for risk in risks))
+    text = f"together {render_figures(figures)}; {example}" if figures else example
     return Risk(first.kind, text, first.path, figures)
+
+
+def _join_texts(texts: tuple[str, ...]) -> str:
+    # They differ in names and figures only.
+    return texts[0] if len(set(texts)) == 1 else f"for example, {texts[0]}"
 
 
 def _add_figures(many: Iterable[FrozenMap]) -> FrozenMap:

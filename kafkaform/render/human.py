@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 
@@ -22,9 +22,11 @@ from .detail import Detail
 from .diagnostics import render_diagnostics
 from .outputs import list_output_lines
 from .style import Paint
-from .text import inline, quote, render_count, render_message, render_table, wrap_line
+from .text import inline, quote, render_count, render_message, render_table, wrap_lines
 from .view import COLUMNS, PlanView, make_view, pending_words
 
+OUTPUT_LIMIT = 20
+"""Lines of one output."""
 DESTROYS_ALL = "This plan destroys everything that the state records."
 DESTROYS_CHOSEN = "This plan destroys part of what the state records."
 DECLARES_NOTHING = (
@@ -45,8 +47,8 @@ def human(
 ) -> str:
     """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
 
-    words: of its providers; width: in columns, no line is wider unless a single name or the last
-    line is. Every line is safe to print (see `text`).
+    words: of its providers; width: in columns. No line is wider, apart from a single name and the
+    last two lines, which scripts read. Every line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
     # Each section beside what it is about. An empty one is left out together with its heading.
@@ -60,21 +62,14 @@ def human(
         (seen.removals, partial(_render_removals, seen, paint)),
         *((group, partial(render_group, group, seen, paint, detail)) for group in seen.groups),
         (seen.drift, partial(render_drift, seen, paint, detail)),
-        (seen.outputs, partial(_render_outputs, seen.outputs, paint, width)),
+        (seen.outputs, partial(_render_outputs, seen.outputs, paint, width, detail)),
         (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint, detail)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
     )
-    texts = ["\n".join(_wrap(render(), width)) for content, render in sections if content]
-    texts.append(
-        "\n".join((*_wrap(_render_closing(seen, paint), width), *_render_last(seen, paint)))
-    )
+    texts = ["\n".join(wrap_lines(render(), width)) for content, render in sections if content]
+    # Scripts read these lines, so they are not wrapped.
+    texts.append("\n".join(_render_closing(seen, paint, width)))
     return "\n\n".join(filter(None, texts)) + "\n"
-
-
-def _wrap(lines: Iterable[str], width: int) -> Iterator[str]:
-    for line in lines:
-        # Diagnostics come wrapped, with lines of source code that must stay as they are.
-        yield from [line] if "\n" in line else wrap_line(line, width)
 
 
 def render_last_line(seen: PlanView) -> str:
@@ -108,7 +103,7 @@ def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
         address = instance.display.get(words.address)
         if address:
             names = address if isinstance(address, tuple) else (address,)
-            parts.append(f"at {','.join(inline(str(name)) for name in names)}")
+            parts.append(f"at {', '.join(inline(str(name)) for name in names)}")
         if instance.facts.principal:
             parts.append(f"as {inline(instance.facts.principal)}")
         yield paint("title", f"{words.system.capitalize()} ") + " ".join(parts)
@@ -176,11 +171,17 @@ def render_removal(one: Removal, words: Words) -> str:
     return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
 
 
-def _render_outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Iterator[str]:
+def _render_outputs(
+    outputs: tuple[OutputChange, ...], paint: Paint, width: int, detail: Detail
+) -> Iterator[str]:
     yield paint("title", f"Outputs ({len(outputs)})")
     for change in outputs:
-        lines = list_output_lines(change, width - 2)
-        yield from (render_line(line, paint) for line in lines)
+        lines = list(list_output_lines(change, width - 2))
+        shown = lines if detail == "full" else lines[:OUTPUT_LIMIT]
+        yield from (render_line(line, paint) for line in shown)
+        if len(shown) < len(lines):
+            rest = render_count(len(lines) - len(shown), "more line")
+            yield f"    … and {rest} (--detail shows them all)"
 
 
 def _render_unmanaged(
@@ -223,9 +224,9 @@ def render_no_changes(seen: PlanView) -> str:
     return f"No changes. {objects}{where} {verb} the configuration."
 
 
-def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     if seen.empty:
-        yield paint("create", render_no_changes(seen))
+        yield from wrap_lines([paint("create", render_no_changes(seen))], width)
         return
     if seen.counts.unchanged:
         yield paint("dim", f"{render_count(seen.counts.unchanged, 'object')} unchanged.")
@@ -238,9 +239,4 @@ def _render_closing(seen: PlanView, paint: Paint) -> Iterator[str]:
         yield "Nothing to apply: every change is blocked."
     elif seen.token:
         yield f"Approval: {inline(seen.token)}"
-
-
-def _render_last(seen: PlanView, paint: Paint) -> Iterator[str]:
-    # Scripts match the last line, so it is never wrapped.
-    if not seen.empty:
-        yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")
+    yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

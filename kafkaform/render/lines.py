@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from ..core.change import Action, Change, Ownership, Path, PathChange
 from ..core.risk import Risk
-from ..core.value import EMPTY, FrozenMap
+from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .body import STYLES, Line, Tree, build_tree, render_node, render_piece, render_sides
-from .entries import Entry, is_own
+from .entries import Entry, is_name, list_names
 from .evidence import render_evidence
 from .parts import are_long, compare_parts
 from .text import ARROW, inline, quote, render_path, render_value
@@ -38,6 +38,7 @@ _WHOLE = (Action.CREATE, Action.DELETE, Action.ADOPT, Action.IMPORT)
 """Actions that show the whole object."""
 _PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
 """The labels and keys in an address."""
+_SEPARATOR = re.compile(r"[|/,=]")
 _PROTECTION = {"default": "on (default)", "explicit": "on (prevent_destroy = true)", "no": "off"}
 
 
@@ -49,11 +50,8 @@ def render_change(
     words: of its provider; with_instance: name the provider instance, for plans with several.
     """
     yield Line(0, "#", render_headline(change, with_instance=with_instance), "title")
-    yield from _render_reason(change)
-    yield from _render_signs(Entry((change,)))
-    if _has_body(change):
-        yield from _render_body(change)
-        yield from render_requests((change,), words)
+    yield from _render_signs(change)
+    yield from _render_body(change, (change,), words)
 
 
 def render_entry(
@@ -64,14 +62,14 @@ def render_entry(
     words, with_instance: as in `render_change`.
     """
     lead = entry.lead
-    if not entry.several:
+    if len(entry.changes) == 1:
         yield from render_change(lead, words, with_instance)
         return
     where = f" on {inline(lead.identity.instance)}" if with_instance else ""
     yield Line(0, "#", f"{render_title(entry, words)}{where}", "title")
-    yield from _render_reason(lead)
-    yield Line(1, " ", render_names(entry))
+    yield Line(0, " ", render_names(entry, words))
     yield from _render_signs(entry)
+<<<<<<< HEAD
     if _has_body(lead):
         # One value stands in the title already.
         if not find_only_path(lead):
@@ -79,13 +77,21 @@ def render_entry(
             yield from render_node(_drop_own(lead), 1, EMPTY)
             yield from _render_records(lead)
         yield from render_requests(entry.changes, words)
+=======
+    yield from _render_body(lead, entry.changes, words)
+>>>>>>> view
 
 
 def render_brief_entry(entry: Entry, words: Words) -> str:
     """One entry on one line without its signs: what is changed, not from what to what."""
     lead = entry.lead
+<<<<<<< HEAD
     if entry.several:
         only = find_only_path(lead)
+=======
+    if len(entry.changes) > 1:
+        only = _find_only_path(lead)
+>>>>>>> view
         changed = f" ({render_changed_names(lead)})" if _is_update(lead) and not only else ""
         return f"{render_title(entry, words, will=False)}{changed}"
     return (
@@ -108,15 +114,16 @@ def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
     return f"{objects} {'would' if lead.blocked is not None else 'will'} {verb}"
 
 
-def render_names(entry: Entry) -> str:
-    """The objects of an entry, all of them: `kafka_topic.a, kafka_topic.b = "prod.b"`."""
-    return ", ".join(render_name(change) for change in entry.changes)
+def render_names(entry: Entry, words: Words) -> str:
+    """The objects of an entry, all of them: `box.a, box.b (prod.b)`."""
+    return ", ".join(render_name(change, words) for change in entry.changes)
 
 
-def render_name(change: Change) -> str:
-    """The address, and the object's own name where the address does not contain it."""
-    address, key = inline(change.address), change.identity.key
-    return address if key in _PARTS.findall(change.address) else f"{address} = {quote(key)}"
+def render_name(change: Change, words: Words) -> str:
+    """The address, and what people call the object where the address does not contain it."""
+    address, names = inline(change.address), list_names(change, words)
+    known = _PARTS.findall(change.address)
+    return address if set(names) <= set(known) else f"{address} ({', '.join(map(inline, names))})"
 
 
 def render_risk(risk: Risk) -> str:
@@ -135,46 +142,36 @@ def render_requests(changes: Sequence[Change], words: Words) -> Iterator[Line]:
 
 
 def is_plain(change: Change) -> bool:
-    """True for an object whose name says all that its attributes say, such as a grant."""
+    """True for an object whose key says all that its attributes say, such as a grant."""
     if change.action not in _WHOLE or change.blocked is not None or _list_records(change):
         return False
-    values = [*(change.before or EMPTY).values(), *(change.after or EMPTY).values()]
-    return all(value is None or is_own(value, change) for value in values)
+    parts = {*_SEPARATOR.split(change.identity.key), None}
+    sides = (change.before or EMPTY, change.after or EMPTY)
+    return all(isinstance(v, str | None) and v in parts for side in sides for v in side.values())
 
 
 def render_plain(change: Change, with_instance: bool = False) -> Iterator[Line]:
     """An object of `is_plain` in one line, and its signs. Its requests are those of its group."""
     where = f" on {inline(change.identity.instance)}" if with_instance else ""
-    symbol = change.action.symbol
-    yield Line(0, symbol, f"{render_name(change)}{where}", change.action.value)
-    yield from _render_reason(change, 1)
-    yield from _render_signs(Entry((change,)))
+    text = f"{inline(change.address)} = {quote(change.identity.key)}{where}"
+    yield Line(0, change.action.symbol, text, change.action.value)
+    yield from _render_signs(change)
 
 
-def _render_reason(change: Change, depth: int = 0) -> Iterator[Line]:
+def _render_signs(one: Change | Entry) -> Iterator[Line]:
+    """What a reader has to know before the values: reason, blocks, losses, risks and notes."""
+    lead, blocked, impact = one.lead if isinstance(one, Entry) else one, one.blocked, one.impact
     # Some reasons repeat the headline: "adopted" under "will be adopted" tells nobody anything.
-    if change.reason and change.reason not in _choose_verb(change):
-        yield Line(depth, "#", f"({inline(change.reason)})", "dim")
-
-
-def _render_signs(entry: Entry) -> Iterator[Line]:
-    """What a reader has to know before the values: blocks, losses, risks and notes."""
-    lead, impact = entry.lead, entry.impact
-    if lead.blocked is not None:
-        yield Line(1, "!", f"blocked: {inline(lead.blocked.reason)}", "blocked")
-        if lead.blocked.advice:
-            yield Line(1, " ", f"to do: {inline(lead.blocked.advice)}")
+    if lead.reason and lead.reason not in _choose_verb(lead):
+        yield Line(0, "#", f"({inline(lead.reason)})", "dim")
+    if blocked is not None:
+        yield Line(1, "!", f"blocked: {inline(blocked.reason)}", "blocked")
+        if blocked.advice:
+            yield Line(1, " ", f"to do: {inline(blocked.advice)}")
     if impact is not None:
         yield Line(1, "!", inline(impact.text), "delete")
-    yield from (Line(1, "!", render_risk(risk), "delete") for risk in entry.risks)
-    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in lead.notes)
-
-
-def _has_body(change: Change) -> bool:
-    # A blocked update still shows the values that were compared: they explain the block. A blocked
-    # create or delete would only list a whole object to which nothing happens.
-    shown = change.blocked is None or change.action is Action.UPDATE
-    return shown and change.action is not Action.NOOP
+    yield from (Line(1, "!", render_risk(risk), "delete") for risk in one.risks)
+    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in one.notes)
 
 
 def _is_update(change: Change) -> bool:
@@ -232,7 +229,24 @@ def render_changed_names(change: Change) -> str:
 # ── the block of attributes ─────────────────────────────────────────────────────────────
 
 
-def _render_body(change: Change) -> Iterator[Line]:
+def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Iterator[Line]:
+    """The values and the requests of equal changes, of which `lead` is the first."""
+    # A blocked update still shows the values that were compared: they explain the block. A blocked
+    # create or delete would only list a whole object to which nothing happens.
+    shown = lead.blocked is None or lead.action is Action.UPDATE
+    if not shown or lead.action is Action.NOOP:
+        return
+    if len(changes) == 1:
+        yield from _render_object(lead)
+    # One value stands in the title already.
+    elif not _find_only_path(lead):
+        # What is not shown can differ between the objects, so it is not counted.
+        yield from render_node(_drop_names(lead, words), 1, EMPTY)
+        yield from _render_records(lead)
+    yield from render_requests(changes, words)
+
+
+def _render_object(change: Change) -> Iterator[Line]:
     title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
     # Only an update leaves attributes out. All other actions list the whole object.
     whole = change.after if change.action is Action.UPDATE else None
@@ -248,24 +262,24 @@ def _render_body(change: Change) -> Iterator[Line]:
 
 def find_only_path(change: Change) -> PathChange | None:
     """The path of an update that changes just one short value, else None."""
-    if not _is_update(change) or len(change.paths) != 1 or _list_records(change):
+    if change.action is not Action.UPDATE or len(change.paths) != 1 or _list_records(change):
         return None
     (item,) = change.paths
     short = not any(isinstance(side, tuple | FrozenMap) for side in (item.before, item.after))
     return item if short and not are_long(item.before, item.after) else None
 
 
-def _drop_own(change: Change) -> Tree:
-    """The values to show without those that only repeat the object's name."""
+def _drop_names(change: Change, words: Words) -> Tree:
+    """The values to show without those that name the object."""
     return {
         name: item
         for name, item in build_tree(change).items()
-        if not (isinstance(item, PathChange) and _repeats_name(item, change))
+        if not is_name(name, _get_value(item), change, words)
     }
 
 
-def _repeats_name(item: PathChange, change: Change) -> bool:
-    return all(side is None or is_own(side, change) for side in (item.before, item.after))
+def _get_value(item: Tree | PathChange) -> Value:
+    return (item.after or item.before) if isinstance(item, PathChange) else None
 
 
 # ── bookkeeping and checks ──────────────────────────────────────────────────────────────

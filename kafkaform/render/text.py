@@ -8,7 +8,7 @@ renderer passes them through `inline`, `render_block` or `render_value`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from ..core.canonical import dumps, render_number
@@ -17,6 +17,7 @@ from ..core.text.foreign import escape_formula as escape_formula
 from ..core.text.foreign import escape_log_commands
 from ..core.text.foreign import inline as inline
 from ..core.text.quantity import render_count as render_count
+from ..core.text.quantity import render_quantity, render_with_exact
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"
@@ -24,11 +25,17 @@ NOT_SET = "(not set)"
 SENSITIVE = "(sensitive)"
 _PLAIN = "\x1b[0m"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_WORDS = re.compile(r' *(?:"(?:[^"\\]|\\.)*"|[^ ])+')
+_WORDS = re.compile(
+    r' *(?:"(?:[^"\\]|\\.)*"|\d (?:[KMGT]?i?B|ms|s|min|h|d)(?:/s)?\b|[^ ])+'
+    r'(?: \([^()"]{1,40}\)[^ ]*)?'
+)
+"""Words with the spaces before them: quoted text, an amount with its unit, and a word with a short
+remark in parentheses are one word."""
 _BARE_WORDS = re.compile(r" *[^ ]+")
 _LOG_COMMAND = re.compile(r"[ \x1b\[0-9;m]*(::|##)")
-_MARKS = frozenset(f"{mark} " for mark in "+-~=.<")
-"""Signs before a value."""
+_HANGS = {f"{mark} ": 4 if mark in "+-~=." else 2 for mark in "+-~=.!#?"}
+"""Sign before a text -> how much further in its next lines stand: prose goes on under its first
+word, values stand further in than their names."""
 MESSAGE_LIMIT = 500
 """Characters of a server's message that people see. Some servers answer with a stack trace."""
 
@@ -104,11 +111,14 @@ def _render_reference(ref: SecretRef) -> str:
     return f"secret_{inline(ref.source)}({quote(ref.name)})"
 
 
-def mask_value(item: Value, sensitive: bool) -> str:
-    """`render_value`. Of a sensitive value, only whether it is set, and its reference."""
-    if item is None or isinstance(item, SecretRef) or not sensitive:
-        return render_value(item)
-    return SENSITIVE
+def mask_value(item: Value, sensitive: bool, unit: str = "") -> str:
+    """`render_value`, with a unit `7 d (604800000)`. Of a sensitive value, only whether it is set,
+    and its reference."""
+    if sensitive and item is not None and not isinstance(item, SecretRef):
+        return SENSITIVE
+    if unit and render_quantity(item, unit):
+        return render_with_exact(item, unit)
+    return render_value(item)
 
 
 def render_path(path: tuple[str, ...]) -> str:
@@ -132,18 +142,25 @@ def wrap_text(text: str, width: int) -> list[str]:
     return [*lines, text]
 
 
-def wrap_line(line: str, width: int) -> list[str]:
-    """One line in lines of at most `width` columns, broken at spaces and never in a name.
+def wrap_lines(lines: Iterable[str], width: int) -> Iterator[str]:
+    """The lines in lines of at most `width` columns, broken at spaces and never in a name.
 
-    line: can contain colours. Further lines are indented more than the first one. A word or quoted
-    text that is wider than the screen stays whole on a line of its own.
+    lines: can contain colours. Further lines are indented more than the first one. A word or quoted
+    text that is wider than the screen stays whole on a line of its own. What has several lines
+    already stays as it is.
     """
-    plain = _COLOUR.sub("", line)
-    if cell_width(plain) <= width:
-        return [line]
+    for line in lines:
+        plain = _COLOUR.sub("", line)
+        if "\n" in line or cell_width(plain) <= width:
+            yield line
+        else:
+            yield from _wrap_line(line, plain, width)
+
+
+def _wrap_line(line: str, plain: str, width: int) -> list[str]:
+    """plain: the line without its colours."""
     indent = len(plain) - len(plain.lstrip(" "))
-    # Prose goes on under its first word. Values stand further in than their names.
-    hang = " " * (indent + (4 if plain[indent : indent + 2] in _MARKS else 2))
+    hang = " " * (indent + _HANGS.get(plain[indent : indent + 2], 0 if indent else 2))
     lines, code, used = [" " * indent], "", indent
     for word in _list_words(line[indent:], width - len(hang)):
         size = cell_width(_COLOUR.sub("", word))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from ..core.resource import SETTING, TASK, Pending
 from ..core.risk import RiskKind
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
-from .entries import Entry, make_drift_key, make_entries, make_risk_key
+from .entries import Entry, KeyMaker, make_drift_key, make_entries, make_key, make_risk_key
 
 
 class Counts(Struct, frozen=True):
@@ -160,14 +160,13 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
     instances = tuple(sorted(plan.instances.items()))
     chosen = (("--target", plan.options.target), ("--exclude", plan.options.exclude))
     drifted, kinds = plan.drifted, _count_kinds(plan.changes)
-    get_rank = partial(_rank_entry, words)
     counts = _make_counts(plan, kinds)
     return PlanView(
         instances=instances,
-        risks=_collect_risks(plan.changes, get_rank),
-        groups=_group_changes(plan.changes, get_rank),
+        risks=_collect_risks(plan.changes, words),
+        groups=_group_changes(plan.changes, words),
         kinds=kinds,
-        drift=_group_drift(drifted) if drifted else (),
+        drift=_group_drift(drifted, words) if drifted else (),
         counts=counts,
         outputs=plan.outputs,
         unmanaged=tuple((name, kind) for name, one in instances for kind in one.unmanaged),
@@ -229,9 +228,7 @@ def _list_columns(change: Change) -> list[str]:
     return columns
 
 
-def _group_changes(
-    changes: Sequence[Change], get_rank: Callable[[Entry], tuple[int, ...]]
-) -> tuple[Group, ...]:
+def _group_changes(changes: Sequence[Change], words: Vocabulary) -> tuple[Group, ...]:
     members: dict[str, list[Change]] = {name: [] for name in GROUPS}
     for change in changes:
         name = _choose_group(change)
@@ -243,22 +240,29 @@ def _group_changes(
         Group(
             name,
             title if rest else title.removesuffix(_REST),
-            tuple(sorted(make_entries(members[name]), key=get_rank)),
+            _make_sorted(members[name], words),
         )
         for name, title in GROUPS.items()
         if members[name]
     )
 
 
-def _collect_risks(
-    changes: Iterable[Change], get_rank: Callable[[Entry], tuple[int, ...]]
-) -> tuple[Entry, ...]:
+def _collect_risks(changes: Iterable[Change], words: Vocabulary) -> tuple[Entry, ...]:
     grave = [
         change
         for change in changes
         if change.risks and change.grave and (change.blocked is None or change.blocked.kind.stops)
     ]
-    return tuple(sorted(make_entries(grave, make_risk_key), key=get_rank))
+    return _make_sorted(grave, words, make_risk_key) if grave else ()
+
+
+def _make_sorted(
+    changes: Sequence[Change], words: Vocabulary, make_key: KeyMaker = make_key
+) -> tuple[Entry, ...]:
+    entries = make_entries(changes, words, make_key)
+    if len(entries) == 1:
+        return entries
+    return tuple(sorted(entries, key=partial(_rank_entry, words)))
 
 
 def _rank_entry(words: Vocabulary, entry: Entry) -> tuple[int, ...]:
@@ -284,11 +288,13 @@ def _count_kinds(changes: Iterable[Change]) -> tuple[KindRow, ...]:
     )
 
 
-def _group_drift(changes: Iterable[Change]) -> tuple[Drift, ...]:
+def _group_drift(changes: Iterable[Change], words: Vocabulary) -> tuple[Drift, ...]:
     kinds: dict[str, list[Change]] = {}
     for change in changes:
         kinds.setdefault(change.identity.kind, []).append(change)
-    return tuple(Drift(kind, make_entries(kinds[kind], make_drift_key)) for kind in sorted(kinds))
+    return tuple(
+        Drift(kind, make_entries(kinds[kind], words, make_drift_key)) for kind in sorted(kinds)
+    )
 
 
 def _make_counts(plan: Plan, kinds: Sequence[KindRow]) -> Counts:

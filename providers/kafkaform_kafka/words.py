@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkaform.core.value import FrozenMap
-from kafkaform.core.words import Words
+from kafkaform.core.words import KindWords, Words
 
 # The engine must not know Kafka's words (tests/test_engine_words.py); its messages use these.
 WORDS = Words(
@@ -17,15 +17,15 @@ WORDS = Words(
     held="throttled",
     kinds=FrozenMap(
         {
-            "kafka_topic": "topics",
-            "kafka_topic_config": "topic configs",
-            "kafka_cluster_config": "cluster configs",
-            "kafka_broker_config": "broker configs",
-            "kafka_user_scram_credential": "SCRAM credentials",
-            "kafka_acl": "ACLs",
-            "kafka_quota": "quotas",
-            "kafka_group_config": "group configs",
-            "kafka_client_metrics": "client metrics subscriptions",
+            "kafka_topic": KindWords("topics", ("name",)),
+            "kafka_topic_config": KindWords("topic configs", ("topic",)),
+            "kafka_cluster_config": KindWords("cluster configs", ()),
+            "kafka_broker_config": KindWords("broker configs", ("broker_id",)),
+            "kafka_user_scram_credential": KindWords("SCRAM credentials", ("username",)),
+            "kafka_acl": KindWords("ACLs", ("acl_principal", "resource_name")),
+            "kafka_quota": KindWords("quotas", ("entity",)),
+            "kafka_group_config": KindWords("group configs", ("group",)),
+            "kafka_client_metrics": KindWords("client metrics subscriptions", ("name",)),
         }
     ),
 )

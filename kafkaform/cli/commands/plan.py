@@ -60,7 +60,12 @@ def plan(
     if untrusted and validate:
         raise dry_run_error()
     with open_screen(
-        console, json=json, quiet=quiet, detail=detail, sends=False, pages=not quiet
+        console,
+        json=json,
+        quiet=quiet,
+        detail=detail,
+        sends=False,
+        pages=console.interactive and not quiet,
     ) as shown:
         workspace = open_workspace(
             variables=var, variable_files=var_file, state=state, untrusted=untrusted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -57,11 +58,9 @@ def make_tables(view: PlanView) -> Iterator[Table]:
 
     A change stands in one table only, apart from blocked ones that would be grave.
     """
-    yield _make_table(
-        "risks", "Risks", _RISK_HEAD, view.risks, lambda entry: _render_risks(entry, view)
-    )
+    yield _make_table("risks", "Risks", _RISK_HEAD, view.risks, partial(_render_risks, view=view))
     groups = {group.name: group for group in view.groups}
-    loss, block = (lambda entry: _render_loss(entry, view)), _render_blocked
+    loss, block = partial(_render_loss, view=view), partial(_render_blocked, view=view)
     for name, head, render in (
         ("blocked", _BLOCKED_HEAD, block),
         ("delete", _LOSS_HEAD, loss),
@@ -71,8 +70,9 @@ def make_tables(view: PlanView) -> Iterator[Table]:
         if name in groups:
             yield _make_group(groups[name], head, render)
     rest = [group for group in view.groups if group.name not in (*URGENT, "kept")]
+    note = partial(_render_note, view=view)
     noted = [one for group in rest for one in group.entries if _is_noted(one)]
-    yield _make_table("noted", "Other risks and notes", _NOTE_HEAD, noted, _render_note)
+    yield _make_table("noted", "Other risks and notes", _NOTE_HEAD, noted, note)
     for group in rest:
         plain = [one for one in group.entries if not _is_noted(one) and not one.lead.grave]
         total = sum(len(entry.changes) for entry in plain)
@@ -122,6 +122,16 @@ def list_names(
         last = base
 
 
+def _name_objects(entry: Entry, view: PlanView) -> str:
+    """The objects of a table's row."""
+    lead = entry.lead
+    where = f" on {render_cell(lead.identity.instance)}" if len(view.instances) > 1 else ""
+    # What an update is about stands in its values. Of a grant, the name is all that there is.
+    if not entry.several and lead.action is not Action.UPDATE:
+        return f"{render_cell(render_name(lead))}{where}"
+    return f"{_join_names(entry, render_cell)}{where}"
+
+
 def _join_names(entry: Entry, render: Callable[[str], Markup]) -> str:
     names = ", ".join(list_names(entry.changes[:ROW_NAMES], render))
     rest = len(entry.changes) - ROW_NAMES
@@ -133,15 +143,12 @@ def _render_risks(entry: Entry, view: PlanView) -> Markup:
     # Objects that share a risk can differ in what else changes.
     verbs = dict.fromkeys(map(_choose_word, entry.changes))
     change = ", ".join(verbs) if entry.several else _render_change(entry.lead)
-    several = len(view.instances) > 1
-    where = f" on {render_cell(entry.lead.identity.instance)}" if several else ""
     texts = [risk.text for risk in entry.grave_risks]
     texts += [entry.impact.text] if entry.impact else []
     # The reason why an object goes, such as "no longer declared".
     texts += [entry.lead.reason] if entry.lead.takes_away and entry.lead.reason else []
-    names = _join_names(entry, render_cell)
     what = render_prose("; ".join(text.removesuffix(".") for text in texts))
-    return Markup(f"| **{kinds}** | {change} | {names}{where} | {what} |")
+    return Markup(f"| **{kinds}** | {change} | {_name_objects(entry, view)} | {what} |")
 
 
 def _choose_word(change: Change) -> str:
@@ -158,10 +165,10 @@ def _render_change(change: Change) -> str:
     return render_cell(values) if values and not change.takes_away else _choose_word(change)
 
 
-def _render_blocked(entry: Entry) -> Markup:
+def _render_blocked(entry: Entry, view: PlanView) -> Markup:
     block = entry.lead.blocked
     reason, advice = (block.reason, block.advice) if block else ("", "")
-    names = _join_names(entry, render_cell)
+    names = _name_objects(entry, view)
     return Markup(f"| {names} | {render_prose(reason)} | {render_prose(advice)} |")
 
 
@@ -179,10 +186,10 @@ def _render_loss(entry: Entry, view: PlanView) -> Markup:
     return Markup(f"| {names} | {place} | {render_prose('; '.join(texts))} |")
 
 
-def _render_note(entry: Entry) -> Markup:
+def _render_note(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
     known = render_prose("; ".join((*map(render_risk, entry.risks), *lead.notes)))
-    return Markup(f"| {_join_names(entry, render_cell)} | {_render_change(lead)} | {known} |")
+    return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {known} |")
 
 
 def _render_line(entry: Entry, view: PlanView) -> Markup:

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Impact
 from kafkaform.core.risk import Risk, RiskKind
-from kafkaform.core.value import FrozenMap
-from kafkaform.render.entries import is_own, make_entries
+from kafkaform.render.entries import make_entries
 from kafkaform.render.view import make_view
+from kafkaform_kafka.provider import TYPES
+from kafkaform_kafka.words import WORDS as KAFKA
 
 from . import plans
 from .plans import WORDS, change, frozen, path, plan
@@ -74,11 +75,36 @@ def test_configs_are_no_names() -> None:
     assert len(same.changes) == 3
 
 
-def test_names_can_be_maps() -> None:
-    """An attribute whose parts all stand in the key only repeats the name."""
-    quota = change("kafka_quota.web", "client-id=web", Action.CREATE)
-    assert is_own(frozen(**{"client-id": "web"}), quota) and is_own("web", quota)
-    assert not is_own(frozen(rate="web"), quota) and not is_own(FrozenMap(), quota)
+def test_names_can_be_several_attributes() -> None:
+    """What the provider says names an object does not count, and texts about it are equal."""
+
+    def grant(who: str, operation: str = "Read") -> Change:
+        return change(
+            f'kafka_acl.read["{who}"]',
+            f"User:{who}|{operation}|orders",
+            Action.CREATE,
+            after=frozen(
+                acl_principal=f"User:{who}", acl_operation=operation, resource_name="orders"
+            ),
+            notes=(f"User:{who} gains {operation} on Topic orders",),
+        )
+
+    entry, other = make_entries([*map(grant, "abc"), grant("d", "Write")], WORDS)
+    assert len(entry.changes) == 3 and other.lead.identity.key == "User:d|Write|orders"
+    assert entry.notes == ("for example, User:a gains Read on Topic orders",)
+    assert other.notes == ("User:d gains Write on Topic orders",)
+
+
+def test_blocks_that_name_their_objects_are_joined() -> None:
+    """Each object has a reason of its own, and a reader needs one of them."""
+    blocks = [
+        lowered(n, blocked=Blocker(BlockerKind.GUARD, f"{n} is the last one", "keep it"))
+        for n in "abc"
+    ]
+    (entry,) = make_entries(blocks, WORDS)
+    assert entry.blocked is not None
+    assert entry.blocked.reason == "for example, a is the last one"
+    assert entry.blocked.advice == "keep it"
 
 
 def test_figures_are_added() -> None:
@@ -98,7 +124,7 @@ def test_risks_with_other_figures_are_joined() -> None:
         for n, x in (("a", 2), ("b", 3), ("c", 4))
     ]
     (entry,) = make_entries(moves)
-    assert entry.risks[0].text == "together 9 replicas, such as: 2 replicas move"
+    assert entry.risks[0].text == "together 9 replicas; for example, 2 replicas move"
 
 
 def test_grave_changes_lead() -> None:
@@ -132,3 +158,11 @@ def test_topics_come_before_acls() -> None:
         'kafka_topic.events["z"]',
         "kafka_acl.a",
     ]
+
+
+def test_the_words_fit_the_types() -> None:
+    """Each type has a plural, and each attribute that names its objects exists."""
+    for kind, words in KAFKA.kinds.items():
+        # A plan has the entity of a quota as one attribute, a block as several.
+        assert set(words.names) <= {*TYPES[kind].schema.attributes, "entity"}
+    assert {name for name, kind in TYPES.items() if kind.expand is None} == set(KAFKA.kinds)

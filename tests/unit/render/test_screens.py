@@ -1,0 +1,91 @@
+"""Plans as a reviewer sees them on a terminal: what matters first, in lines that fit.
+
+The screens are recorded in `golden/screens` (see `test_golden.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kafkaform.core.text.cell_width import cell_width
+from kafkaform.plan.model import Plan
+from kafkaform.render.detail import Detail
+from kafkaform.render.human import human
+
+from . import plans
+from .plans import WORDS
+from .screens import SCREENS, long_names, many, night
+
+FOLDER = Path(__file__).parent / "golden" / "screens"
+FORMS: dict[str, tuple[int, Detail]] = {
+    "80": (80, "grouped"),
+    "120": (120, "grouped"),
+    "concise.80": (80, "concise"),
+    "full.80": (80, "full"),
+}
+FOR_SCRIPTS = ("Approval: ", "Plan: ")
+"""Lines that are never wrapped."""
+
+
+def list_wide_lines(text: str, width: int) -> list[str]:
+    """The lines that are wider than the screen although they could be broken."""
+    return [
+        line
+        for line in text.splitlines()
+        if cell_width(line) > width
+        and not line.startswith(FOR_SCRIPTS)
+        and len(line.split(" ")) - line.count("  ") > 2
+        and " " in line.strip().lstrip("+-~=.!#? ")
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", SCREENS)
+def test_screen(name: str, form: str) -> None:
+    """The plan looks exactly as recorded, and every line fits."""
+    width, detail = FORMS[form]
+    text = human(SCREENS[name](), words=WORDS, width=width, detail=detail)
+    file = FOLDER / f"{name}.{form}.txt"
+    if os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1":
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+    assert not list_wide_lines(text, width)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_dangers_of_two_thousand_changes_lead(width: int) -> None:
+    """In the first screen a reviewer finds all three changes that could do grave harm."""
+    head = " ".join(human(many(2000), words=WORDS, width=width).splitlines()[:30])
+    for address in ("dangerous.cut", "dangerous.thin", "checkout"):
+        assert f'["{address}"]' in head
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_two_thousand_changes_are_all_named(width: int) -> None:
+    """Grouping hides no object, no line is wider than the screen, and it takes few lines."""
+    subject = many(2000)
+    text = human(subject, words=WORDS, width=width)
+    words = set(text.replace(",", " ").replace(":", " ").split())
+    assert [one.address for one in subject.changes if one.address not in words] == []
+    assert not list_wide_lines(text, width)
+    whole = human(subject, words=WORDS, width=width, detail="full")
+    assert text.count("\n") < whole.count("\n") / 5
+
+
+def test_a_usual_plan_takes_few_screens() -> None:
+    """Ninety changes at 120 columns are about two screens, and not twelve."""
+    assert human(night(), words=WORDS, width=120).count("\n") < 200
+
+
+@pytest.mark.parametrize("subject", [night(), long_names(), plans.everything()])
+def test_colours_wrap_like_text(subject: Plan) -> None:
+    """A colour changes no line break, and each line closes the colours that it opens."""
+    plain = human(subject, words=WORDS, width=80).splitlines()
+    coloured = human(subject, words=WORDS, width=80, colour=True).splitlines()
+    assert len(plain) == len(coloured)
+    for line in coloured:
+        codes = [part.split("m")[0] for part in line.split("\x1b[")[1:]]
+        assert not codes or codes[-1] == "0"
