@@ -69,29 +69,14 @@ def render_entry(
     yield Line(0, "#", f"{render_title(entry, words)}{where}", "title")
     yield Line(0, " ", render_names(entry, words))
     yield from _render_signs(entry)
-<<<<<<< HEAD
-    if _has_body(lead):
-        # One value stands in the title already.
-        if not find_only_path(lead):
-            # What is not shown can differ between the objects, so it is not counted.
-            yield from render_node(_drop_own(lead), 1, EMPTY)
-            yield from _render_records(lead)
-        yield from render_requests(entry.changes, words)
-=======
     yield from _render_body(lead, entry.changes, words)
->>>>>>> view
 
 
 def render_brief_entry(entry: Entry, words: Words) -> str:
     """One entry on one line without its signs: what is changed, not from what to what."""
     lead = entry.lead
-<<<<<<< HEAD
-    if entry.several:
-        only = find_only_path(lead)
-=======
     if len(entry.changes) > 1:
-        only = _find_only_path(lead)
->>>>>>> view
+        only = find_only_path(lead)
         changed = f" ({render_changed_names(lead)})" if _is_update(lead) and not only else ""
         return f"{render_title(entry, words, will=False)}{changed}"
     return (
@@ -239,7 +224,7 @@ def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Itera
     if len(changes) == 1:
         yield from _render_object(lead)
     # One value stands in the title already.
-    elif not _find_only_path(lead):
+    elif not find_only_path(lead):
         # What is not shown can differ between the objects, so it is not counted.
         yield from render_node(_drop_names(lead, words), 1, EMPTY)
         yield from _render_records(lead)

@@ -55,7 +55,7 @@ def render_html(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") 
         {
             "number": lambda value: f"{value:,}",
             "count": render_count,
-            "name": render_name,
+            "name": lambda one: render_name(one, view.words_of(one.identity.instance)),
             "objects": lambda entry: view.words_of(entry.lead.identity.instance).name_objects(
                 len(entry.changes), entry.lead.identity.kind
             ),

@@ -114,9 +114,9 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
         ACTIONS[group],
         "blocked" if lead.blocked else lead.action.value,
         entry,
-        render_title(entry, words) if entry.several else "",
+        render_title(entry, words) if len(entry.changes) > 1 else "",
         tuple(_list_chips(entry)),
-        _render_brief_line(entry),
+        _render_brief_line(entry, words),
         tuple(_list_lines(entry, words, len(view.instances) > 1)),
     )
 
@@ -125,7 +125,7 @@ def _list_lines(entry: Entry, words: Words, with_instance: bool) -> Iterator[Lin
     # The row's own line says what the first line does, and the objects of a row of several stand
     # above its lines.
     _, *lines = render_entry(entry, words, with_instance)
-    yield from lines[1:] if entry.several else lines
+    yield from lines[1:] if len(entry.changes) > 1 else lines
 
 
 def _list_chips(entry: Entry) -> Iterator[Chip]:
@@ -137,15 +137,15 @@ def _list_chips(entry: Entry) -> Iterator[Chip]:
         yield Chip("note", "note")
 
 
-def _render_brief_line(entry: Entry) -> str:
+def _render_brief_line(entry: Entry, words: Words) -> str:
     """The first of these: why it is blocked, what it destroys, what to know, what changes."""
     lead = entry.lead
-    if lead.blocked is not None:
-        return lead.blocked.reason
+    if entry.blocked is not None:
+        return entry.blocked.reason
     texts = [entry.impact.text] if entry.impact else []
-    texts += [*(risk.text for risk in entry.risks), *lead.notes]
+    texts += [*(risk.text for risk in entry.risks), *entry.notes]
     if texts:
         return texts[0]
-    if entry.several:
-        return render_names(entry)
+    if len(entry.changes) > 1:
+        return render_names(entry, words)
     return render_values(lead) if lead.action is Action.UPDATE else quote(lead.identity.key)

@@ -238,15 +238,14 @@ def _render_output(change: OutputChange) -> Markup:
 
 
 def _render_detail(entry: Entry, seen: PlanView) -> Markup:
-    lead, several = entry.lead, len(seen.instances) > 1
+    lead, where = entry.lead, len(seen.instances) > 1
     words = seen.words_of(lead.identity.instance)
+    found = list(render_entry(entry, words, where))
     # The first line is the summary, and the rows above name the objects of an entry of several.
-    found = list(render_entry(entry, words, several))[2 if entry.several else 1 :]
-    title = (
-        render_title(entry, words)
-        if entry.several
-        else render_headline(lead, with_instance=several)
-    )
+    if len(entry.changes) > 1:
+        title, found = render_title(entry, words), found[2:]
+    else:
+        title, found = render_headline(lead, with_instance=where), found[1:]
     lines = [_render_diff_line(line) for line in found]
     shown = [*_shorten_lines(lines)]
     head = f"<details><summary>{render_tag(title)}</summary>"

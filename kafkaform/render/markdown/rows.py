@@ -9,10 +9,11 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from ...core.change import Action, Change
+from ...core.words import Words
 from ..brief import ACTIONS, render_values
 from ..entries import Entry
-from ..lines import render_name, render_risk, render_title
-from ..text import inline
+from ..lines import is_plain, render_name, render_risk, render_title
+from ..text import inline, quote
 from ..view import Group, PlanView
 from .text import render_cell, render_code, render_prose
 
@@ -127,9 +128,17 @@ def _name_objects(entry: Entry, view: PlanView) -> str:
     lead = entry.lead
     where = f" on {render_cell(lead.identity.instance)}" if len(view.instances) > 1 else ""
     # What an update is about stands in its values. Of a grant, the name is all that there is.
-    if not entry.several and lead.action is not Action.UPDATE:
-        return f"{render_cell(render_name(lead))}{where}"
+    if len(entry.changes) == 1 and lead.action is not Action.UPDATE:
+        words = view.words_of(lead.identity.instance)
+        return f"{render_cell(_render_whole_name(lead, words))}{where}"
     return f"{_join_names(entry, render_cell)}{where}"
+
+
+def _render_whole_name(change: Change, words: Words) -> str:
+    """The address, and the key of an object that is no more than its key."""
+    if is_plain(change):
+        return f"{inline(change.address)} = {quote(change.identity.key)}"
+    return render_name(change, words)
 
 
 def _join_names(entry: Entry, render: Callable[[str], Markup]) -> str:
@@ -142,7 +151,7 @@ def _render_risks(entry: Entry, view: PlanView) -> Markup:
     kinds = ", ".join(dict.fromkeys(risk.kind.label for risk in entry.grave_risks))
     # Objects that share a risk can differ in what else changes.
     verbs = dict.fromkeys(map(_choose_word, entry.changes))
-    change = ", ".join(verbs) if entry.several else _render_change(entry.lead)
+    change = ", ".join(verbs) if len(entry.changes) > 1 else _render_change(entry.lead)
     texts = [risk.text for risk in entry.grave_risks]
     texts += [entry.impact.text] if entry.impact else []
     # The reason why an object goes, such as "no longer declared".
@@ -166,7 +175,7 @@ def _render_change(change: Change) -> str:
 
 
 def _render_blocked(entry: Entry, view: PlanView) -> Markup:
-    block = entry.lead.blocked
+    block = entry.blocked
     reason, advice = (block.reason, block.advice) if block else ("", "")
     names = _name_objects(entry, view)
     return Markup(f"| {names} | {render_prose(reason)} | {render_prose(advice)} |")
@@ -175,10 +184,10 @@ def _render_blocked(entry: Entry, view: PlanView) -> Markup:
 def _render_loss(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
     texts = [entry.impact.text] if entry.impact else []
-    texts += [*(risk.text for risk in entry.risks), *lead.notes]
+    texts += [*(risk.text for risk in entry.risks), *entry.notes]
     texts += [lead.reason] if lead.reason and not texts else []
     key = lead.identity.key
-    if entry.several:
+    if len(entry.changes) > 1:
         words = view.words_of(lead.identity.instance)
         key = words.name_objects(len(entry.changes), lead.identity.kind)
     place = f"{render_cell(key)} on {render_cell(lead.identity.instance)}"
@@ -188,7 +197,7 @@ def _render_loss(entry: Entry, view: PlanView) -> Markup:
 
 def _render_note(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
-    known = render_prose("; ".join((*map(render_risk, entry.risks), *lead.notes)))
+    known = render_prose("; ".join((*map(render_risk, entry.risks), *entry.notes)))
     return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {known} |")
 
 
@@ -197,12 +206,13 @@ def _render_line(entry: Entry, view: PlanView) -> Markup:
     identity = lead.identity
     several = len(view.instances) > 1
     where = f" on {inline(identity.instance)}" if several else ""
-    if entry.several:
+    if len(entry.changes) > 1:
         title = render_title(entry, view.words_of(identity.instance))
         names = _join_names(entry, render_code)
         return Markup(f"- {render_code(f'{lead.action.symbol} {title}{where}')}: {names}")
     if lead.action is not Action.UPDATE:
-        return Markup(f"- {render_code(f'{lead.action.symbol} {render_name(lead)}{where}')}")
+        name = _render_whole_name(lead, view.words_of(identity.instance))
+        return Markup(f"- {render_code(f'{lead.action.symbol} {name}{where}')}")
     values = render_values(lead)
     shown = f": {render_code(values)}" if values else ""
     return Markup(f"- {render_code(f'{lead.action.symbol} {lead.address}{where}')}{shown}")
