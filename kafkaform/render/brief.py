@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.change import Action, Change
 from .entries import Entry
-from .lines import find_only_path, is_plain, name_path, render_brief
+from .lines import find_only_path, is_plain, name_path, render_brief, render_changed_names
 
 BRIEF_LIMIT = 120
 """Characters of one changed value; of a longer one only the path is named."""
@@ -27,7 +27,9 @@ ACTIONS = {
 
 
 def render_values(change: Change) -> str:
-    """`keep.ms 7 d → 3 d (…), width 3 → 4, 2 more`."""
+    """`keep.ms 7 d → 3 d (…), width 3 → 4, 2 more`; without paths, what is recorded anew."""
+    if not change.paths:
+        return render_changed_names(change)
     briefs = [(render_brief(item), name_path(item.path)) for item in change.paths]
     shown = [text if len(text) <= BRIEF_LIMIT else name for text, name in briefs[:BRIEF_PATHS]]
     more = [f"{len(briefs) - BRIEF_PATHS} more"] if len(briefs) > BRIEF_PATHS else []
@@ -35,8 +37,12 @@ def render_values(change: Change) -> str:
 
 
 def is_brief(entry: Entry) -> bool:
-    """True if there is nothing to say beyond the name of the object and one short value."""
-    only = find_only_path(entry.lead)
+    """True if a row says everything: the name of the object and one short value, if any."""
+    lead = entry.lead
+    # A row about several objects or a block says why, and not from what to what.
+    if lead.blocked is not None or (lead.grave and len(entry.changes) > 1):
+        return False
+    only = find_only_path(lead)
     if only is not None:
         return len(render_brief(only)) <= BRIEF_LIMIT
-    return is_plain(entry.lead) or entry.lead.action in (Action.NOOP, Action.FORGET)
+    return is_plain(lead) or lead.action in (Action.NOOP, Action.FORGET)

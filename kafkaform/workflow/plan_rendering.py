@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from ..core.redaction import mask_secrets
@@ -23,13 +24,15 @@ def render_plan(
     colour: bool = False,
     width: int = 100,
     detail: Detail = "grouped",
+    whole: Path | None = None,
 ) -> str:
     """Render a plan for people or programs; every line is safe to print.
 
     form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
     comment, `html` for a page that loads nothing. colour, width (columns) and detail apply to text
     only. detail: `concise` for one line per change, `grouped` for equal changes together, `full`
-    for each change by itself.
+    for each change by itself. whole: a file that has the whole plan, which a shortened comment
+    names.
     """
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
@@ -37,7 +40,12 @@ def render_plan(
         from ..render.markdown.comment import render_markdown  # noqa: PLC0415  # for startup
 
         return mask_secrets(
-            render_markdown(plan, words=read_words(plan), command=render_apply_command(plan))
+            render_markdown(
+                plan,
+                words=read_words(plan),
+                command=render_apply_command(plan),
+                whole=str(whole or ""),
+            )
         )
     if form == "html":
         from ..render.html.page import render_html  # noqa: PLC0415  # for startup

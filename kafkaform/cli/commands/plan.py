@@ -86,10 +86,10 @@ def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
     out, comment, page = files.out, files.comment, files.page
     if out is not None:
         save_plan(made, out)
-    if comment is not None:
-        save_file(comment, render_plan(made, "markdown").encode(), private=False)
     if page is not None:
         save_file(page, render_plan(made, "html").encode(), private=False)
+    if comment is not None:
+        save_file(comment, render_plan(made, "markdown", whole=page or out).encode(), private=False)
     if out is not None:
         command = shlex.join(["kafkaform", "apply", str(out)])
         shown.note(f"Saved to {out}. To apply exactly this plan: {command}")

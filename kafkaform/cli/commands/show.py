@@ -57,7 +57,7 @@ def show(
     if json:
         console.write(render_plan(plan, "json"))
     elif comment:
-        console.write(render_plan(plan, "markdown"))
+        console.write(render_plan(plan, "markdown", whole=plan_file))
     elif html:
         console.write(render_plan(plan, "html"))
     else:

@@ -100,7 +100,7 @@ def test_every_change_is_named(size: int) -> None:
 def test_units_stand_beside_exact_values() -> None:
     """A duration reads as on a terminal, and the number that somebody has to type is there."""
     text = render_html(plan(plans.GRAVE[0]), words=WORDS)
-    assert "retention.ms&#34; = 30 d (2592000000) → 1 d (86400000)" in text
+    assert "retention.ms&#34; = 30 d → 1 d (2592000000 → 86400000)" in text
 
 
 def test_it_shows_how_to_apply_exactly_this() -> None:
