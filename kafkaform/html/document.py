@@ -41,7 +41,8 @@ def render_document(pages: Environment, template: str, script: str, **values: An
     """
     code = pages.get_template(script).render()
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    return pages.get_template(template).render(script=Markup(code), script_hash=digest, **values)
+    page = pages.get_template(template)
+    return page.render(script=Markup(code), script_hash=digest, **values) + "\n"
 
 
 def _make_harmless(value: Any) -> Any:

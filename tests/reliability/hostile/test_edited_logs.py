@@ -283,7 +283,7 @@ def test_logs_of_earlier_versions_are_read(here: Here) -> None:
 
 # ── saved plans ─────────────────────────────────────────────────────────────────────────
 
-SHOWS = ("show p.json", "show --json p.json", "show --markdown p.json")
+SHOWS = ("show p.json", "show --json p.json", "show --markdown p.json", "show --html p.json")
 
 
 @pytest.fixture

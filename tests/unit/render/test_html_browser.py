@@ -164,9 +164,9 @@ def test_a_risk_leads_to_its_change(review: Browser) -> None:
 
 
 def test_two_thousand_changes_stay_quick(review: Browser) -> None:
-    """A page of 2,000 different rows is ready, searched and opened well within a second or two,
-    on a slow machine too."""
-    assert review.run("document.querySelectorAll('.entry').length") > 1900
+    """A page of 2,000 changes in 1,500 rows is ready, searched and opened well within a second or
+    two; the limits are for a busy machine."""
+    assert review.run("document.querySelectorAll('.entry').length") > 1400
     loaded = review.run(LOADED)
     searched = max(review.run(f"{SEARCH}('stream {n}', {{}})") for n in range(3))
     review.run(f"{SEARCH}('', {{}})")
