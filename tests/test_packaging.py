@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 from docs.release import sbom
 from docs.release.build import release_lock
-from docs.release.lock import LOCK, read_lock
+from docs.release.lock import EXTRAS_LOCK, LOCK, read_lock
 from kafkaform.sandbox.jars import read_pinned_jars
 from kafkaform.workflow.fleet.jars import DELTA
 
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
+_UNSTATED = {"license": {"name": sbom.UNSTATED}}
 PACKAGES = (ROOT / "kafkaform", ROOT / "providers" / "kafkaform_kafka")
 
 
@@ -156,7 +158,9 @@ def test_the_bill_of_materials_is_complete(tmp_path: Path) -> None:
     assert root["purl"] == f"pkg:pypi/kafkaform@{PROJECT['project']['version']}"
     parts = {part["bom-ref"]: part for part in found["components"]}
     assert len(parts) == len(found["components"])
-    packages = {n: v for n, (v, _) in read_lock(LOCK.read_text()).items()}
+    needed, more = (read_lock(file.read_text()) for file in (LOCK, EXTRAS_LOCK))
+    assert not needed.keys() & more.keys() and "pyspark" in more
+    packages = {n: v for n, (v, _) in (needed | more).items()}
     assert {p for p in parts if p.startswith("pkg:pypi/")} == {
         f"pkg:pypi/{name}@{version}" for name, version in packages.items()
     }
@@ -169,7 +173,10 @@ def test_the_bill_of_materials_is_complete(tmp_path: Path) -> None:
         hashes = part.get("hashes") or part["externalReferences"][0]["hashes"]
         assert hashes and all(re.fullmatch("[0-9a-f]{64}", one["content"]) for one in hashes)
         (told,) = part["licenses"]
-        assert told.get("expression") or told["license"]["name"] not in ("", "unknown"), part
+        assert told.get("expression") or told["license"]["name"], part
+    # One package of an extra states none in its metadata.
+    unstated = [p["name"] for p in parts.values() if p["licenses"] == [_UNSTATED]]
+    assert [n for n in unstated if n != "hdfs-native" and find_spec(n.replace("-", "_"))] == []
     known = {root["bom-ref"], *parts}
     for node in found["dependencies"]:
         assert {node["ref"], *node["dependsOn"]} <= known

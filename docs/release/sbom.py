@@ -14,17 +14,23 @@ from packaging.utils import canonicalize_name
 from kafkaform.sandbox.jars import Jar, read_pinned_jars
 from kafkaform.workflow.fleet.jars import DELTA
 
-from .lock import project, read_lock
+from .lock import EXTRAS, EXTRAS_LOCK, list_requirements, project, read_lock
 
 Data = dict[str, Any]
+UNSTATED = "see the package"
+"""The licence of a package whose metadata does not state one."""
 
 
 def bill(lock: str) -> Data:
     """The document, equal for equal inputs: it has neither a time nor a number of its own."""
-    packages = read_lock(lock)
+    needed = read_lock(lock)
+    packages = needed | read_lock(EXTRAS_LOCK.read_text())
     own = project()
     root = _purl("pypi", str(own["name"]), str(own["version"]))
-    parts = [_package(name, *found) for name, found in sorted(packages.items())]
+    parts = [
+        _package(name, *found) | ({} if name in needed else {"scope": "optional"})
+        for name, found in sorted(packages.items())
+    ]
     jars = [_jar(jar) for jar in _jars()]
     return {
         "bomFormat": "CycloneDX",
@@ -70,12 +76,13 @@ def _license(name: str) -> Data:
     try:
         about = metadata(name)
     except PackageNotFoundError:
-        return {"license": {"name": "see the package"}}
+        return {"license": {"name": UNSTATED}}
     if about.get("License-Expression"):
         return {"expression": about["License-Expression"]}
     told = [c for c in about.get_all("Classifier", []) if c.startswith("License ::")]
     short = (about.get("License") or "").strip().splitlines()
-    return {"license": {"name": told[0].split(" :: ")[-1] if told else (short or ["unknown"])[0]}}
+    name = told[0].split(" :: ")[-1] if told else (short or [UNSTATED])[0]
+    return {"license": {"name": name}}
 
 
 def _jars() -> tuple[Jar, ...]:
@@ -104,25 +111,33 @@ def _dependencies(
     packages: Mapping[str, object], own: str, root: str, jars: Iterable[Data]
 ) -> Iterator[Data]:
     refs = {name: _purl("pypi", name, found[0]) for name, found in packages.items()}  # type: ignore[index]
-    needed = [str(one) for one in project()["dependencies"]]  # type: ignore[attr-defined]
-    direct = {canonicalize_name(Requirement(one).name) for one in needed}
+    direct = {
+        canonicalize_name(one.name): one.extras
+        for one in map(Requirement, list_requirements(EXTRAS))
+    }
     yield {
         "ref": root,
         "dependsOn": sorted({refs[n] for n in direct} | {jar["bom-ref"] for jar in jars}),
     }
     for name in sorted(packages):
         if refs[name] != root:
-            yield {"ref": refs[name], "dependsOn": sorted(_needed(name, refs))}
+            yield {
+                "ref": refs[name],
+                "dependsOn": sorted(_needed(name, direct.get(name, ()), refs)),
+            }
 
 
-def _needed(name: str, refs: Mapping[str, str]) -> Iterator[str]:
+def _needed(name: str, extras: Iterable[str], refs: Mapping[str, str]) -> Iterator[str]:
     try:
         wanted = map(Requirement, requires(name) or ())
     except PackageNotFoundError:
         return
     for one in wanted:
         key = canonicalize_name(one.name)
-        if key in refs and (one.marker is None or one.marker.evaluate({"extra": ""})):
+        marker = one.marker
+        if key in refs and (
+            marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras))
+        ):
             yield refs[key]
 
 

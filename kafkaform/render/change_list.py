@@ -11,7 +11,6 @@ from ..core.change import Blocker, Change
 from ..core.risk import RiskKind
 from ..core.words import Words
 from .body import Line
-from .detail import Detail
 from .entries import LEAST, Entry
 from .lines import (
     is_plain,
@@ -24,8 +23,8 @@ from .lines import (
     render_requests,
     render_risk,
 )
-from .style import Paint
-from .text import inline
+from .style import Detail, Paint
+from .text import inline, render_count
 from .view import Drift, Group, PlanView
 
 RISKS_LIMIT = 20
@@ -39,7 +38,8 @@ SHARED_BLOCK = 3
 def render_risks(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
     """What a reader with one minute has to see."""
     yield paint("error", f"Risks ({len(seen.risks):,})")
-    shown = seen.risks if detail == "full" else seen.risks[:RISKS_LIMIT]
+    # The concise form says nothing more about them at their changes.
+    shown = seen.risks[:RISKS_LIMIT] if detail == "grouped" else seen.risks
     several = len(seen.instances) > 1
     for entry in shown:
         instance = entry.lead.identity.instance
@@ -68,7 +68,10 @@ def _name_objects(entry: Entry, words: Words) -> str:
     return f"{inline(objects)} ({inline(lead.address)}, …)"
 
 
-def render_omissions(drift: tuple[Drift, ...], paint: Paint, detail: Detail) -> Iterator[str]:
+def render_omissions(
+    drift: tuple[Drift, ...], outputs: int, paint: Paint, detail: Detail
+) -> Iterator[str]:
+    """What the text leaves out. outputs: how many of them are too long."""
     # Before all changes: nobody looks for something that they do not know is missing.
     for kind in drift:
         if detail == "grouped" and len(kind.entries) > DRIFT_LIMIT:
@@ -77,6 +80,9 @@ def render_omissions(drift: tuple[Drift, ...], paint: Paint, detail: Detail) -> 
                 f"{listed:,} of {len(kind.changes):,} {inline(kind.kind)} that were changed "
                 "outside kafkaform are listed below; --detail lists them all."
             )
+    if outputs and detail != "full":
+        number = render_count(outputs, "long output")
+        yield paint("warning", "Shortened: ") + f"{number}; --detail shows all of it."
 
 
 def render_group(group: Group, seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
@@ -175,7 +181,7 @@ def _list_signs(entry: Entry) -> Iterator[str]:
         yield f"blocked: {inline(blocked.reason)}{todo}"
     # Grave risks lead the plan with all that there is to say about them.
     yield from (f"! {risk.kind.label}" for risk in entry.grave_risks)
-    if entry.impact is not None and not entry.grave_risks:
+    if entry.impact is not None and not entry.lead.has_risk(RiskKind.DATA_LOSS):
         yield f"! {inline(entry.impact.text)}"
     yield from (f"! {render_risk(risk)}" for risk in entry.risks if not risk.kind.grave)
     yield from (f"! {inline(note)}" for note in entry.notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ LEAST = 3
 """Fewer equal changes are shown one by one: two headlines are as short as one with a list."""
 
 _NUMBER = re.compile(r"\d[\d,.]*")
-_WORD = re.compile(r"[\w.:*-]*\w")
+_WORD = re.compile(r"[\w.:*-]+")
 _NAME = "\0"
 """Stands for the object's own name where changes are compared."""
 
@@ -38,19 +38,24 @@ class Entry(Struct, frozen=True):
 
     @property
     def risks(self) -> tuple[Risk, ...]:
-        """The risks of the change; figures that differ between the objects are added up."""
-        return _join_risks(change.risks for change in self.changes)
+        """The risks of the change; figures that differ between the objects are added up.
+
+        Entries of drift and of `PlanView.risks` can be of changes with other risks: then all.
+        """
+        return _join_risks([change.risks for change in self.changes])
 
     @property
     def grave_risks(self) -> tuple[Risk, ...]:
         """Those of `risks` that destroy data or stop clients."""
-        # Entries of `PlanView.risks` are equal in these only.
-        return _join_risks(_select_grave(change) for change in self.changes)
+        return _join_risks([_select_grave(change) for change in self.changes])
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The notes of the change; of those that name their object, one as an example."""
-        return tuple(map(_join_texts, zip(*(one.notes for one in self.changes), strict=True)))
+        rows = [change.notes for change in self.changes]
+        if len({len(row) for row in rows}) > 1:
+            return tuple(dict.fromkeys(note for row in rows for note in row))
+        return tuple(map(_join_texts, zip(*rows, strict=True)))
 
     @property
     def blocked(self) -> Blocker | None:
@@ -65,11 +70,13 @@ class Entry(Struct, frozen=True):
     @property
     def impact(self) -> Impact | None:
         """What all the changes together destroy or move."""
-        found = [change.impact for change in self.changes if change.impact is not None]
-        if len(set(found)) < 2:
-            return found[0] if found else None
-        figures = _add_figures(impact.figures for impact in found)
-        return Impact(f"together {render_figures(figures)}", figures)
+        found = [change.impact for change in self.changes]
+        known = [impact for impact in found if impact is not None]
+        if len(found) == 1 or not known:
+            return found[0]
+        rows = [EMPTY if impact is None else impact.figures for impact in found]
+        text = _render_sum(rows) or _join_texts([impact.text for impact in known])
+        return Impact(text, _add_up(rows))
 
 
 KeyMaker: TypeAlias = Callable[[Change, Words], Hashable]
@@ -164,7 +171,11 @@ def _read_names(change: Change, words: Words) -> frozenset[str]:
 
 
 def _mask_names(text: str, own: frozenset[str]) -> str:
-    return _WORD.sub(lambda word: _NAME if word[0] in own else word[0], text)
+    def mask(word: re.Match[str]) -> str:
+        name = word[0].rstrip(".:-")
+        return _NAME + word[0][len(name) :] if name in own else word[0]
+
+    return _WORD.sub(mask, text)
 
 
 def _read_block(change: Change, own: frozenset[str]) -> Hashable:
@@ -220,31 +231,45 @@ def _select_grave(change: Change) -> tuple[Risk, ...]:
     return tuple(risk for risk in change.risks if risk.kind.grave)
 
 
-def _join_risks(rows: Iterable[tuple[Risk, ...]]) -> tuple[Risk, ...]:
+def _join_risks(rows: list[tuple[Risk, ...]]) -> tuple[Risk, ...]:
     """The risks of several changes, whose rows agree up to figures, as those of one."""
-    return tuple(_add_risks(column) for column in zip(*rows, strict=True))
+    if len({tuple((risk.kind, risk.path) for risk in row) for row in rows}) > 1:
+        every = dict.fromkeys(risk for row in rows for risk in row)
+        return tuple(sorted(every, key=lambda risk: (risk.kind.rank, risk.path)))
+    return tuple(map(_add_risks, zip(*rows, strict=True)))
 
 
 def _add_risks(risks: tuple[Risk, ...]) -> Risk:
     first = risks[0]
-    if all(risk.text == first.text for risk in risks):
+    if len(risks) == 1:
         return first
-    figures = _add_figures(risk.figures for risk in risks)
-    example = _join_texts(tuple(risk.text for risk in risks))
-    text = f"together {render_figures(figures)}; {example}" if figures else example
-    return Risk(first.kind, text, first.path, figures)
+    rows = [one.figures for one in risks]
+    texts = (_render_sum(rows), _join_texts([one.text for one in risks]))
+    return replace(first, text="; ".join(filter(None, texts)), figures=_add_up(rows))
 
 
-def _join_texts(texts: tuple[str, ...]) -> str:
+def _render_sum(rows: list[FrozenMap]) -> str:
+    """`together 3 GiB` for the figures of several objects, empty if there is nothing to add up."""
+    figures = _add_up(rows)
+    if not any(isinstance(value, int) and value for value in figures.values()):
+        return ""
+    # A figure that is not known for each object is a lower bound.
+    least = "" if all(row.keys() >= figures.keys() for row in rows) else "at least "
+    return f"together {least}{render_figures(figures)}"
+
+
+def _join_texts(texts: Sequence[str]) -> str:
+    if len(texts) == 1:
+        return texts[0]
     # They differ in names and figures only.
     return texts[0] if len(set(texts)) == 1 else f"for example, {texts[0]}"
 
 
-def _add_figures(many: Iterable[FrozenMap]) -> FrozenMap:
+def _add_up(rows: Iterable[FrozenMap]) -> FrozenMap:
     """Numbers are added, texts are listed once each."""
     totals: Counter[str] = Counter()
     texts: dict[str, dict[str, None]] = {}
-    for name, value in (item for figures in many for item in figures.items()):
+    for name, value in (item for row in rows for item in row.items()):
         if isinstance(value, int):
             totals[name] += value
         else:

@@ -10,7 +10,8 @@ from ..core.diagnostics import Diagnostic
 from ..core.resource import SETTING, TASK
 from ..core.text.cell_width import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
-from ..plan.model import OutputChange, Plan, Removal, Unmanaged
+from ..plan.model import Plan, Removal, Unmanaged
+from .body import Line
 from .change_list import (
     render_drift,
     render_group,
@@ -18,10 +19,9 @@ from .change_list import (
     render_omissions,
     render_risks,
 )
-from .detail import Detail
 from .diagnostics import render_diagnostics
 from .outputs import list_output_lines
-from .style import Paint
+from .style import Detail, Paint
 from .text import inline, quote, render_count, render_message, render_table, wrap_lines
 from .view import COLUMNS, PlanView, make_view, pending_words
 
@@ -51,18 +51,20 @@ def human(
     last two lines, which scripts read. Every line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
+    outputs = [list(list_output_lines(change, width - 2)) for change in seen.outputs]
+    long = sum(len(lines) > OUTPUT_LIMIT for lines in outputs)
     # Each section beside what it is about. An empty one is left out together with its heading.
     sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
         (seen.instances, partial(_render_systems, seen, paint)),
         (seen.risks, partial(render_risks, seen, paint, detail)),
-        (seen.drift, partial(render_omissions, seen.drift, paint, detail)),
+        (seen.drift or long, partial(render_omissions, seen.drift, long, paint, detail)),
         (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
         (seen.kinds, partial(_render_table, seen, paint, width)),
         (seen.pending, partial(_render_pending, seen, paint)),
         (seen.removals, partial(_render_removals, seen, paint)),
         *((group, partial(render_group, group, seen, paint, detail)) for group in seen.groups),
         (seen.drift, partial(render_drift, seen, paint, detail)),
-        (seen.outputs, partial(_render_outputs, seen.outputs, paint, width, detail)),
+        (seen.outputs, partial(_render_outputs, outputs, paint, detail)),
         (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint, detail)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
     )
@@ -171,12 +173,9 @@ def render_removal(one: Removal, words: Words) -> str:
     return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
 
 
-def _render_outputs(
-    outputs: tuple[OutputChange, ...], paint: Paint, width: int, detail: Detail
-) -> Iterator[str]:
+def _render_outputs(outputs: list[list[Line]], paint: Paint, detail: Detail) -> Iterator[str]:
     yield paint("title", f"Outputs ({len(outputs)})")
-    for change in outputs:
-        lines = list(list_output_lines(change, width - 2))
+    for lines in outputs:
         shown = lines if detail == "full" else lines[:OUTPUT_LIMIT]
         yield from (render_line(line, paint) for line in shown)
         if len(shown) < len(lines):

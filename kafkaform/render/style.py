@@ -1,8 +1,14 @@
-"""Colour text for terminals."""
+"""How a plan looks on a terminal: its colours, and how much of each change it shows."""
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec import Struct
+
+Detail: TypeAlias = Literal["concise", "grouped", "full"]
+"""One line per change, everything with equal changes together, or everything for each change by
+itself."""
 
 # Names, so that the meaning of a colour is decided here alone. Codes 30 to 37 follow the colour
 # scheme of the terminal; exact colours would be unreadable on some backgrounds.

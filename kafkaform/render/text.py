@@ -26,11 +26,11 @@ SENSITIVE = "(sensitive)"
 _PLAIN = "\x1b[0m"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _WORDS = re.compile(
-    r' *(?:"(?:[^"\\]|\\.)*"|\d (?:[KMGT]?i?B|ms|s|min|h|d)(?:/s)?\b|[^ ])+'
-    r'(?: \([^()"]{1,40}\)[^ ]*)?'
+    r' *(?:"(?:[^"\\]|\\.){0,400}"|`[^`]{0,80}`|\d (?:[KMGT]?i?B|ms|s|min|h|d)(?:/s)?\b|[^ ])+'
+    r'(?: (?:\([^()"]{1,40}\)|\{[^{}"]{1,40}\})[^ ]*)?'
 )
-"""Words with the spaces before them: quoted text, an amount with its unit, and a word with a short
-remark in parentheses are one word."""
+"""Words with the spaces before them. Quoted text, a command, an amount with its unit, and a word
+with a short remark in parentheses or a short block are one word, so that people can copy them."""
 _BARE_WORDS = re.compile(r" *[^ ]+")
 _LOG_COMMAND = re.compile(r"[ \x1b\[0-9;m]*(::|##)")
 _HANGS = {f"{mark} ": 4 if mark in "+-~=." else 2 for mark in "+-~=.!#?"}
@@ -181,7 +181,7 @@ def _wrap_line(line: str, plain: str, width: int) -> list[str]:
 def _list_words(text: str, width: int) -> Iterator[str]:
     """The words with the spaces before them; quoted text is one word if it fits into `width`."""
     for word in _WORDS.findall(text):
-        fits = cell_width(_COLOUR.sub("", word)) <= width
+        fits = cell_width(_COLOUR.sub("", word).lstrip(" ")) <= width
         yield from [word] if fits else _BARE_WORDS.findall(word)
 
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 from ..core.redaction import mask_secrets
 from ..plan.model import Plan
-from ..render.detail import Detail
 from ..render.human import human
 from ..render.jsonplan import to_json
+from ..render.style import Detail
 from ..render.text import render_json
 from .plan_files import read_words
 from .planning import render_apply_command

@@ -19,6 +19,7 @@ WORDS = Words(
         {
             "kafka_topic": KindWords("topics", ("name",)),
             "kafka_topic_config": KindWords("topic configs", ("topic",)),
+            "kafka_topic_leaders": KindWords("topics with other leaders", ("topic",)),
             "kafka_cluster_config": KindWords("cluster configs", ()),
             "kafka_broker_config": KindWords("broker configs", ("broker_id",)),
             "kafka_user_scram_credential": KindWords("SCRAM credentials", ("username",)),

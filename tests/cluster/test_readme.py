@@ -48,6 +48,7 @@ def type_in(folder: Path, broker: Broker, *arguments: str) -> str:
         cwd=folder,
         env={
             **os.environ,
+            "COLUMNS": "100",
             "KF_VAR_bootstrap": broker.bootstrap,
             "KAFKAFORM_SANDBOX_PASSWORD": broker.admin_password,
         },

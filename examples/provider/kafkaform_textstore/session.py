@@ -34,7 +34,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import FrozenMap, freeze
-from kafkaform.core.words import Words
+from kafkaform.core.words import KindWords, Words
 from kafkaform.provider.contract import Secrets
 
 from . import file, link
@@ -42,7 +42,17 @@ from .client import Answer, Client, RequestFailed, item_fault
 
 STORE_KINDS: Mapping[str, str] = {file.KIND: "file", link.KIND: "link"}
 """Resource type -> what the store calls it."""
-WORDS = Words(system="store", node="server", address="url")
+WORDS = Words(
+    system="store",
+    node="server",
+    address="url",
+    kinds=FrozenMap(
+        {
+            "textstore_file": KindWords("files", ("name",)),
+            "textstore_link": KindWords("links", ("name",)),
+        }
+    ),
+)
 MAX_NAMES = 50
 
 

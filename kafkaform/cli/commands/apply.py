@@ -10,7 +10,7 @@ import typer
 
 from ...core.errors import UsageError
 from ...plan.model import Options
-from ...render.detail import Detail
+from ...render.style import Detail
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
 from ...workflow.plan_files import load_plan, load_plan_document

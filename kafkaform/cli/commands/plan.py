@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from ...plan.model import Mode, Options, Plan
-from ...render.detail import Detail
+from ...render.style import Detail
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.plan_files import save_file, save_plan
 from ...workflow.plan_rendering import render_plan
@@ -60,12 +60,7 @@ def plan(
     if untrusted and validate:
         raise dry_run_error()
     with open_screen(
-        console,
-        json=json,
-        quiet=quiet,
-        detail=detail,
-        sends=False,
-        pages=console.interactive and not quiet,
+        console, json=json, quiet=quiet, detail=detail, sends=False, pages=True
     ) as shown:
         workspace = open_workspace(
             variables=var, variable_files=var_file, state=state, untrusted=untrusted

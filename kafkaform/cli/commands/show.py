@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from msgspec import to_builtins
 
-from ...render.detail import Detail
 from ...render.plan_comparison import compare_plans, render_comparison
+from ...render.style import Detail
 from ...render.text import render_json
 from ...workflow.plan_files import load_plan, load_plan_document
 from ...workflow.plan_rendering import render_plan
@@ -73,8 +73,8 @@ def _show_state(console: Console, state_file: str | None, *, json: bool) -> None
     elif state is None or not state.objects:
         console.write("The state is empty.")
     else:
-        for _, row in sorted(state.objects.items()):
-            console.write_lines(render_row(row))
+        rows = (render_row(row) for _, row in sorted(state.objects.items()))
+        write_paged(console, "\n".join(line for lines in rows for line in lines))
 
 
 def _show_comparison(console: Console, first: Path, second: Path, *, json: bool) -> None:
@@ -84,5 +84,5 @@ def _show_comparison(console: Console, first: Path, second: Path, *, json: bool)
     elif not parts:
         console.write("Both plans do the same.")
     else:
-        console.write(f"What differs between {first}, the first plan, and {second}, the second:")
-        console.write_lines(render_comparison(parts))
+        title = f"What differs between {first}, the first plan, and {second}, the second:"
+        write_paged(console, "\n".join((title, *render_comparison(parts))))

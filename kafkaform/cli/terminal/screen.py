@@ -25,9 +25,9 @@ from ...core.resource import FaultClass, Output
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Plan
 from ...render import stream
-from ...render.detail import Detail
 from ...render.jsonplan import Data
 from ...render.report import ApplyReport, make_apply_report, render_apply_summary
+from ...render.style import Detail
 from ...render.text import inline, render_count
 from ...render.validation import list_validation_events, render_validation
 from ...version import VERSION
@@ -321,5 +321,7 @@ def open_screen(
             shown.show_diagnostics(error.diagnostics)
             raise typer.Exit(exit_code(error)) from None
         return
+    # --quiet is for scripts, which nobody helps out of a pager.
+    pages = pages and console.interactive and not quiet
     with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
         yield TextScreen(console, bars, bars.clear, detail, command, sends, pages)

@@ -127,7 +127,7 @@ def test_drift_is_shown_and_can_stop_a_pipeline(folder: Folder) -> None:
     said = folder.run("plan", "-fail-on=drift")
     assert said.code == 8
     assert "Changed outside kafkaform since the last run (1)" in said.out
-    assert '"5000" → "1000000"' in said.out
+    assert "5 s → 1000 s (5000 → 1000000)" in said.out
     assert "drift" in said.err
     folder.done("apply", "-auto-approve")
     assert folder.config("a")["retention.ms"] == "1000000"

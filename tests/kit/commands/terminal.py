@@ -22,8 +22,8 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """columns: its width; more: variables of its environment; everything that the process wrote is
-    in `seen`."""
+    """columns, rows: its size; more: variables of its environment, which has no pager by itself;
+    everything that the process wrote is in `seen`."""
 
     def __init__(
         self,
@@ -32,14 +32,15 @@ class Terminal:
         columns: int = 80,
         program: Sequence[str] = ("-m", "kafkaform"),
         more: Mapping[str, str] = MappingProxyType({}),
+        rows: int = 40,
     ) -> None:
         ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
             [sys.executable, *program, *arguments],
             cwd=folder,
-            env={**environment, **more, "TERM": "xterm-256color"},
+            env={**environment, "KAFKAFORM_PAGER": "", "TERM": "xterm-256color", **more},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

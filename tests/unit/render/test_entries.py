@@ -9,7 +9,7 @@ from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Impact
 from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.render.entries import make_entries
 from kafkaform.render.view import make_view
-from kafkaform_kafka.provider import TYPES
+from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.words import WORDS as KAFKA
 
 from . import plans
@@ -117,6 +117,25 @@ def test_figures_are_added() -> None:
     assert entry.impact == Impact("together 6 KiB; groups: app", frozen(bytes=6144, groups="app"))
 
 
+@pytest.mark.parametrize(
+    ("figures", "text"),
+    [
+        (({"bytes": 1024},) * 3, "together 3 KiB"),
+        (({"bytes": 0},) * 3, "loses"),
+        (({"bytes": 1024}, {"bytes": 1024}, {}), "together at least 2 KiB"),
+        (({"bytes": 1024}, {}, {}), "together at least 1 KiB"),
+    ],
+)
+def test_sums_are_those_of_all_objects(figures: tuple[dict[str, int], ...], text: str) -> None:
+    """Equal figures are added up, too, and a sum with an unknown part is a lower bound."""
+    losses = [
+        lowered(name, impact=Impact("loses", frozen(**one)))
+        for name, one in zip("abc", figures, strict=True)
+    ]
+    (entry,) = make_entries(losses)
+    assert entry.impact is not None and entry.impact.text == text
+
+
 def test_risks_with_other_figures_are_joined() -> None:
     """Risks that differ only in their figures are one risk with the sum."""
     moves = [
@@ -137,6 +156,16 @@ def test_grave_changes_lead() -> None:
         'kafka_topic.events["a"]',
         "kafka_acl.app",
     ]
+
+
+def test_drift_is_one_entry_whatever_the_change_does() -> None:
+    """Objects that drifted alike are one entry with all risks and notes of their changes."""
+    drift = (path("partitions", 3, 6),)
+    calm = [lowered(name, drift=drift, risks=()) for name in "ab"]
+    odd = lowered("c", drift=drift, notes=("a note",))
+    ((entry,),) = (kind.entries for kind in make_view(plan(*calm, odd), WORDS).drift)
+    assert len(entry.changes) == 3
+    assert entry.risks == (LOSS,) and entry.notes == ("a note",)
 
 
 def test_risks_are_grouped_more_coarsely() -> None:
@@ -162,7 +191,8 @@ def test_topics_come_before_acls() -> None:
 
 def test_the_words_fit_the_types() -> None:
     """Each type has a plural, and each attribute that names its objects exists."""
+    types = {**PROVIDER.types, **PROVIDER.commanded}
     for kind, words in KAFKA.kinds.items():
         # A plan has the entity of a quota as one attribute, a block as several.
-        assert set(words.names) <= {*TYPES[kind].schema.attributes, "entity"}
-    assert {name for name, kind in TYPES.items() if kind.expand is None} == set(KAFKA.kinds)
+        assert set(words.names) <= {*types[kind].schema.attributes, "entity"}
+    assert {name for name, kind in types.items() if kind.expand is None} == set(KAFKA.kinds)

@@ -250,6 +250,17 @@ def test_a_nested_output_shows_what_changes() -> None:
     ]
 
 
+def test_a_very_long_output_is_cut_unless_somebody_asks() -> None:
+    """A new map of hundreds of objects does not bury the plan, and its top says what is cut."""
+    value = freeze({f"topic-{n:03}": "x" * 60 for n in range(100)})
+    subject = plan(outputs=(OutputChange(None, Output("topics", value)),))
+    text = human(subject)
+    assert text.index("Shortened: 1 long output") < text.index("Outputs (1)")
+    assert "… and 82 more lines (--detail shows them all)" in text and "topic-050" not in text
+    whole = human(subject, detail="full")
+    assert "topic-099" in whole and "Shortened" not in whole
+
+
 def test_a_whole_output_is_shown_if_it_goes() -> None:
     """What is removed is listed, and what comes after it is nothing."""
     assert shown_outputs(["a" * 20, "b" * 20], None, 40)[-2:] == ["    ]", "    → (not set)"]

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.cell_width import cell_width
 from kafkaform.plan.model import Plan
-from kafkaform.render.detail import Detail
 from kafkaform.render.human import human
+from kafkaform.render.style import Detail
 
 from . import plans
 from .plans import WORDS
-from .screens import SCREENS, long_names, many, night
+from .screens import SCREENS, kept_shorter, long_names, many, night
 
 FOLDER = Path(__file__).parent / "golden" / "screens"
 FORMS: dict[str, tuple[int, Detail]] = {
@@ -73,6 +74,21 @@ def test_two_thousand_changes_are_all_named(width: int) -> None:
     assert not list_wide_lines(text, width)
     whole = human(subject, words=WORDS, width=width, detail="full")
     assert text.count("\n") < whole.count("\n") / 5
+
+
+def test_many_different_risks_leave_room_for_the_summary() -> None:
+    """The worst twenty lead, the others are counted and stand at their changes."""
+    kinds = (RiskKind.AVAILABILITY, RiskKind.DATA_LOSS)
+    risky = [
+        kept_shorter(f"t{n:02}", "2", "1", risks=(Risk(kinds[n % 2], f"harm of sort {n}"),))
+        for n in range(30)
+    ]
+    text = human(plans.plan(*risky), words=WORDS)
+    head, rest = text.split("To change, with loss")
+    assert "Risks (30)" in head and head.count("! data loss: ") == 15
+    assert "… and 10 more, each at its change below" in head and "harm of sort 28" not in head
+    assert "harm of sort 28" in rest
+    assert "… and 10 more" not in human(plans.plan(*risky), words=WORDS, detail="concise")
 
 
 def test_a_usual_plan_takes_few_screens() -> None:

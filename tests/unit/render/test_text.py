@@ -18,6 +18,7 @@ from kafkaform.render.text import (
     render_message,
     render_table,
     render_value,
+    wrap_lines,
 )
 
 
@@ -136,3 +137,49 @@ def test_any_cell_is_one_line_of_text(text: str) -> None:
     shown = escape_formula(text)
     assert shown.isprintable()
     assert shown.lstrip(' "')[:1] not in tuple("=+-@＝＋－＠")
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("  ! loss: one two three", ["  ! loss: one two", "    three"]),
+        ("  ~ key = first → second", ["  ~ key = first →", "      second"]),
+        ("    kafka_x.aa, kafka_x.b", ["    kafka_x.aa,", "    kafka_x.b"]),
+        ("Title one two three four", ["Title one two", "  three four"]),
+        ('  ! x["a b"] and y["c d"]', ['  ! x["a b"] and', '    y["c d"]']),
+        ("  ! a-name-wider-than-the-line x", ["  ! a-name-wider-than-the-line", "    x"]),
+        ("  ! or `run it --all` x", ["  ! or", "    `run it --all`", "    x"]),
+        ("  ! with x { a = true }", ["  ! with", "    x { a = true }"]),
+        ("  ~ keep = 7 days 30 d", ["  ~ keep = 7 days", "      30 d"]),
+        ("  a name (a remark) b", ["  a", "  name (a remark)", "  b"]),
+    ],
+)
+def test_lines_are_broken_between_words(line: str, lines: list[str]) -> None:
+    """Prose goes on under its first word and values further in; names and amounts stay whole."""
+    assert list(wrap_lines([line], 18)) == lines
+
+
+@given(st.text(st.characters(codec="ascii", exclude_categories=["Cc"])), st.integers(10, 60))
+def test_wrapping_loses_nothing(text: str, width: int) -> None:
+    """All words are there in order, and a line is too wide only for a word that is never broken."""
+    line = f"  ! {text}".rstrip()
+    found = list(wrap_lines([line], width))
+    assert "".join(found).replace(" ", "") == line.replace(" ", "")
+    for one in found:
+        assert len(one) <= width or " " not in one.strip("! ") or "::" in one or "##" in one
+
+
+def test_each_line_closes_its_colours() -> None:
+    """A pager shows lines one by one, so a colour never depends on the line before."""
+    red = "\x1b[31m"
+    found = list(wrap_lines([f"  {red}! one two three\x1b[0m four"], 12))
+    assert found == [
+        f"  {red}! one two\x1b[0m",
+        f"    {red}three\x1b[0m",
+        "    four",
+    ]
+
+
+def test_no_log_command_gets_to_the_beginning_of_a_line() -> None:
+    """Build systems execute `::add-mask::x` there, so a line is rather too wide."""
+    assert list(wrap_lines(["  ! a name ::add-mask::x"], 12)) == ["  ! a name ::add-mask::x"]
