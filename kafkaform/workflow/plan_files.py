@@ -61,6 +61,23 @@ def save_plan(plan: Plan, path: Path | str) -> None:
     save_file(Path(path), encode(plan), private=True)
 
 
+def save_approval(plan: Plan, path: Path) -> None:
+    """Save the approval token of a plan as a line of its own; it is not a secret.
+
+    Raises StorageError.
+    """
+    save_file(path, f"{plan.token}\n".encode(), private=False)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file that a command writes, if it exists. Raises StorageError."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        told = make_storage_error("cannot remove it", path, error)
+        raise StorageError(told.message, "Choose another place.") from None
+
+
 def load_plan(path: Path | str) -> Plan:
     """Load a plan that `save_plan` or `kafkaform plan --out FILE` saved.
 

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
+from ...core.diagnostics import has_errors
 from ...plan.model import Mode, Options, Plan
 from ...render.style import Detail
 from ...workflow.configuration.untrusted import dry_run_error
-from ...workflow.plan_files import save_file, save_plan
+from ...workflow.plan_files import remove_file, save_approval, save_file, save_plan
 from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
@@ -62,6 +63,9 @@ def plan(
     with open_screen(
         console, json=json, quiet=quiet, detail=detail, sends=False, pages=True
     ) as shown:
+        if files.approval is not None:
+            # If this plan fails, the approval of an earlier one must not stay in its place.
+            remove_file(files.approval)
         workspace = open_workspace(
             variables=var, variable_files=var_file, state=state, untrusted=untrusted
         )
@@ -69,6 +73,8 @@ def plan(
         # The errors come last: a blocked plan is shown, saved and commented on all the same.
         _save_plan(shown, made, files)
         refuse_if_blocked(made, conditions)
+        if files.approval is not None and not has_errors(made.diagnostics):
+            save_approval(made, files.approval)
         if (unmet := find_unmet(made)) is not None:
             raise unmet
     # Terraform's codes: 2 is "there are changes", and no error.

@@ -33,6 +33,8 @@ class PlanFiles(Struct, frozen=True):
     """The review comment in Markdown."""
     page: Path | None
     """The page for a review, in HTML."""
+    approval: Path | None
+    """The approval token."""
 
 
 def make_options(
@@ -69,9 +71,17 @@ def make_plan_files(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write the plan as an HTML page to this file."),
     ] = None,
+    approval_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--approval-out",
+            metavar="FILE",
+            help="Write the approval token to this file, if the plan can be applied.",
+        ),
+    ] = None,
 ) -> PlanFiles:
     """The files that the plan is written to."""
-    return PlanFiles(out, comment, html)
+    return PlanFiles(out, comment, html, approval_out)
 
 
 def make_detail(

@@ -1,0 +1,55 @@
+"""The job after a merge: apply the plan that was reviewed, and nothing else."""
+
+from __future__ import annotations
+
+from .command import run_kafkaform
+from .forge import Forge, ReviewedPlan
+from .job import Job
+from .plan import render_body
+
+LOCK_TIMEOUT = "10m"
+NEXT = {
+    4: "This is not what was approved any more, and nothing was sent. Run the pipeline by hand on "
+    "this branch, read its plan, then run it again with the approval of that plan.",
+    5: "Some changes failed: see why above, then run this job again.",
+    6: "Nobody knows yet whether some requests arrived. Run this job again: it finds out first.",
+    7: "Another run has the lock. Run this job again; `kafkaform lock show` says who has it.",
+    8: "Some of what is declared is blocked: the plan says what to do for each.",
+    9: "The state or the log cannot be written or fails its check. Do not delete anything.",
+    130: "Cancelled, and everything is recorded. Run this job again: it continues from here.",
+    143: "Cancelled, and everything is recorded. Run this job again: it continues from here.",
+}
+"""Exit code of an apply -> what to do next."""
+
+
+def apply_job(job: Job, forge: Forge) -> int:
+    """Apply the plan of the merged pull request, or the one whose approval was typed in."""
+    reviewed = ReviewedPlan(job.approval, b"") if job.approval else forge.find_reviewed_plan()
+    print(f"Approval: {reviewed.approval}", flush=True)
+    flags = ["--expect", reviewed.approval, "--lock-timeout", LOCK_TIMEOUT]
+    if reviewed.plan:
+        saved = job.out / "reviewed.kfplan"
+        saved.write_bytes(reviewed.plan)
+        flags += ["--reviewed", str(saved)]
+    with forge.mute_commands():
+        code = run_kafkaform(job, "apply", "--no-color", *flags, *job.args).code
+        # For the log of this job, which nobody who can write the store can change:
+        # `kafkaform audit verify --anchor HEAD` proves later that no record before it was changed.
+        head = run_kafkaform(job, "audit", "head", keep=True).out.strip()
+        print(f"Audit head: {head}", flush=True)
+        verified = run_kafkaform(job, "audit", "verify").code
+    code = code or (9 if verified else 0)
+    todo = NEXT.get(code, "" if code == 0 else "See the log of this job.")
+    forge.set_outputs({"exitcode": str(code), "approval": reviewed.approval})
+    forge.summarize(_render_summary(code, reviewed.approval, head, todo, forge.describe_run()))
+    if todo:
+        print(todo, flush=True)
+    return code
+
+
+def _render_summary(code: int, approval: str, head: str, todo: str, foot: str) -> str:
+    done = "applied" if code == 0 else f"apply ended with {code}"
+    lines = [f"## kafkaform: {done}", "", f"Approval: `{approval}`", "", todo]
+    if head:
+        lines += ["", f"Audit head: `{head}`"]
+    return render_body("", "\n".join(lines), foot).lstrip()

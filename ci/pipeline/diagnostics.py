@@ -1,0 +1,118 @@
+"""The faults that a plan names, for the places where forges show them: at the line of a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafkaform.core.text.foreign import inline
+
+COMMENT_LIMIT = 60_000
+"""Characters; GitHub refuses comments of more than 65,536."""
+_GITLAB_SEVERITIES = {"error": "major", "warning": "minor"}
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A fault. Its texts are foreign: a name in the configuration can be anything."""
+
+    severity: str
+    """`error` or `warning`."""
+    summary: str
+    detail: str
+    """Why, and what to do next."""
+    file: str = ""
+    """Relative to the top of the repository; empty if the fault has no place."""
+    line: int = 0
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else ""
+
+
+def read_diagnostics(events: Iterable[Mapping[str, Any]], folder: str) -> tuple[Diagnostic, ...]:
+    """The diagnostics among the events of `kafkaform plan --json`, errors first.
+
+    folder: of the configuration, relative to the top of the repository.
+    """
+    found = []
+    for event in events:
+        if event.get("type") != "diagnostic":
+            continue
+        data = event["diagnostic"]
+        place = data.get("range")
+        texts = [text for text in (data.get("detail"), data.get("advice")) if text]
+        file = posixpath.normpath(posixpath.join(folder, place["filename"])) if place else ""
+        line = place["start"]["line"] if place else 0
+        found.append(Diagnostic(data["severity"], data["summary"], "\n".join(texts), file, line))
+    return tuple(sorted(found, key=lambda one: one.severity != "error"))
+
+
+def render_text(diagnostic: Diagnostic) -> str:
+    """For a log that executes no commands."""
+    head = f"{diagnostic.severity.capitalize()}: {inline(diagnostic.summary)}"
+    lines = [inline(text) for text in (diagnostic.place, *diagnostic.detail.split("\n")) if text]
+    return "\n".join([head, *(f"  {line}" for line in lines)])
+
+
+def render_command(diagnostic: Diagnostic) -> str:
+    """A workflow command of GitHub Actions, which annotates the line of the file.
+
+    Foreign text is one line of printable characters before it is escaped for the command: data by
+    `%25 %0D %0A`, properties by these and `%3A %2C`.
+    """
+    properties = {"title": "kafkaform"}
+    if diagnostic.file:
+        properties |= {"file": inline(diagnostic.file), "line": str(diagnostic.line)}
+    joined = ",".join(f"{name}={_escape_property(text)}" for name, text in properties.items())
+    texts = [inline(text) for text in (diagnostic.summary, *diagnostic.detail.split("\n")) if text]
+    command = "error" if diagnostic.severity == "error" else "warning"
+    return f"::{command} {joined}::{_escape_data(chr(10).join(texts))}"
+
+
+def _escape_data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def render_code_quality(diagnostics: Sequence[Diagnostic]) -> str:
+    """GitLab's code quality report, which shows the faults in the changes of a merge request."""
+    report = []
+    for one in diagnostics:
+        if not one.file:
+            continue
+        identity = "\0".join((one.severity, one.summary, one.file, str(one.line)))
+        report.append(
+            {
+                "description": inline(one.summary),
+                "check_name": f"kafkaform {one.severity}",
+                "fingerprint": hashlib.sha256(identity.encode()).hexdigest(),
+                "severity": _GITLAB_SEVERITIES.get(one.severity, "info"),
+                "location": {"path": one.file, "lines": {"begin": one.line}},
+            }
+        )
+    return json.dumps(report)
+
+
+def render_failure(diagnostics: Sequence[Diagnostic]) -> str:
+    """The comment where there is no plan, in Markdown: the faults as a block that they cannot
+    close, because each line is indented."""
+    if not diagnostics:
+        return "## kafkaform: no plan\n\nThe log of the job says why.\n"
+    lines = ["## kafkaform: no plan", "", "These faults have to be corrected first:", ""]
+    room = COMMENT_LIMIT
+    for number, one in enumerate(diagnostics):
+        text = "\n".join(f"    {line}" for line in render_text(one).split("\n"))
+        room -= len(text) + 1
+        if room < 0:
+            lines += ["", f"… and {len(diagnostics) - number} more."]
+            break
+        lines.append(text)
+    return "\n".join([*lines, ""])

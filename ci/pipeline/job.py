@@ -1,0 +1,90 @@
+"""What a job is asked to do: read from the variables that `action.yml` and the component set."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+APPROVAL = re.compile(r"[0-9a-z]+\.[0-9a-z]+")
+"""An approval token."""
+
+
+class JobError(Exception):
+    """A job that cannot do its work. code: its exit code."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Mode(StrEnum):
+    PLAN = "plan"
+    APPLY = "apply"
+    DRIFT = "drift"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a job is asked to do."""
+
+    mode: Mode
+    folder: str
+    """The folder of the configuration, relative to the top of the repository."""
+    name: str
+    """Tells several pipelines of one repository apart."""
+    args: tuple[str, ...]
+    """More words for `plan` and `apply`, such as `--var region=eu`."""
+    untrusted: bool
+    """Plan a branch with `--untrusted`."""
+    state: str
+    """The address of the state; empty if the environment or the configuration names it."""
+    approval: str
+    """The approval that somebody typed in; empty for that of the merged pull request."""
+    out: Path
+    """Where the job leaves its files: a folder that no branch can prepare."""
+
+    @property
+    def key(self) -> str:
+        """The name as a part of hidden markers and of the artifact's name."""
+        return hashlib.sha256(self.name.encode()).hexdigest()[:16]
+
+    @property
+    def artifact(self) -> str:
+        return f"kafkaform-plan-{self.key}"
+
+    def mark(self, what: str) -> str:
+        """The hidden first line of what the pipeline writes: `plan` or `drift`."""
+        return f"<!-- kafkaform:{what}:{self.key} -->"
+
+
+def read_job(environ: Mapping[str, str], mode: str) -> Job:
+    """The job that `PIPELINE_…` describe. mode: if PIPELINE_MODE is empty. Raises JobError."""
+    chosen = environ.get("PIPELINE_MODE") or mode
+    if chosen not in list(Mode):
+        raise JobError(f"The mode {chosen!r} does not exist: use plan, apply or drift.")
+    folder = environ.get("PIPELINE_FOLDER") or "."
+    untrusted = environ.get("PIPELINE_UNTRUSTED") or "true"
+    if untrusted not in ("true", "false"):
+        raise JobError(f"untrusted is true or false, not {untrusted!r}.")
+    approval = environ.get("PIPELINE_APPROVAL", "").strip()
+    if approval and not APPROVAL.fullmatch(approval):
+        raise JobError("That is not an approval: it is the last but one line of a plan.", 4)
+    try:
+        args = tuple(shlex.split(environ.get("PIPELINE_ARGS", "")))
+    except ValueError as error:
+        raise JobError(f"args cannot be split into words: {error}.") from None
+    return Job(
+        mode=Mode(chosen),
+        folder=folder,
+        name=environ.get("PIPELINE_NAME") or folder,
+        args=args,
+        untrusted=untrusted == "true",
+        state=environ.get("PIPELINE_STATE", ""),
+        approval=approval,
+        out=Path(environ["PIPELINE_OUT"]).absolute(),
+    )

@@ -1,0 +1,1 @@
+"""GitHub and GitLab on this computer: runners that execute pipeline files, and their APIs."""

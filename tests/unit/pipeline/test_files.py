@@ -1,0 +1,118 @@
+"""What the files of the one-file pipeline say, beyond what they do when they run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ...kit.pipelines.github import find_commands
+from ...kit.pipelines.repository import ROOT
+from .conftest import ONE_FILE
+
+WORKFLOW = ONE_FILE / "github/.github/workflows/kafka.yml"
+GITLAB = ONE_FILE / "gitlab/.gitlab-ci.yml"
+ACTION, COMPONENT = ROOT / "action.yml", ROOT / "templates/kafkaform.yml"
+OTHERS = ROOT / "examples/pipelines/github/.github/workflows"
+DOCUMENT = ROOT / "docs/pipelines.md"
+
+
+def component() -> tuple[Any, Any]:
+    """The head and the jobs of the component."""
+    spec, jobs = yaml.safe_load_all(COMPONENT.read_text())
+    return spec["spec"], jobs
+
+
+@pytest.mark.parametrize("path", [WORKFLOW, GITLAB], ids=["github", "gitlab"])
+def test_a_team_needs_one_short_file(path: Path) -> None:
+    """The file for each forge has 25 lines at most, and the document shows it whole."""
+    text = path.read_text()
+    assert len(text.splitlines()) <= 25
+    assert f"```yaml\n{text}```\n" in DOCUMENT.read_text()
+
+
+def test_the_workflow_has_no_more_rights_than_it_uses() -> None:
+    """It can read the code and the artifacts, and write comments and issues; it never runs with
+    the rights of the target branch on the code of a stranger."""
+    file = yaml.safe_load(WORKFLOW.read_text())
+    write = {"pull-requests": "write", "issues": "write"}
+    assert file["permissions"] == {"contents": "read", "actions": "read", **write}
+    assert file["concurrency"]["cancel-in-progress"] is False
+    (job,) = file["jobs"].values()
+    assert job["timeout-minutes"] <= 60
+    assert file[True].keys() == {"pull_request", "push", "schedule", "workflow_dispatch"}
+
+
+def test_no_expression_stands_in_a_command() -> None:
+    """Values come into a command through its environment only, on both forges, and no variable
+    stands outside of quotes."""
+    steps = yaml.safe_load(ACTION.read_text())["runs"]["steps"]
+    _, jobs = component()
+    (base,) = (job for name, job in jobs.items() if name.startswith("."))
+    commands = [step["run"] for step in steps if "run" in step]
+    for command in (*commands, *base["before_script"], *base["script"]):
+        assert "${{" not in command and "$[[" not in command
+        bare = re.sub(r"\"[^\"]*\"|'[^']*'|\w+=\$\(", "", command)
+        assert "$" not in bare, bare
+        assert not re.search(r"TITLE|MESSAGE|DESCRIPTION|REF_NAME|REF_SLUG|BRANCH", command)
+
+
+def test_actions_are_pinned_by_commit() -> None:
+    """The same commits as in the other examples, with their releases beside them."""
+    text, others = ACTION.read_text(), "".join(one.read_text() for one in OTHERS.glob("*.yml"))
+    pins = re.findall(r"uses: (\S+) # (v\S+)", text)
+    assert len(pins) == text.count("uses:") == 2
+    for pin, release in pins:
+        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", pin)
+        assert f"{pin} # {release}" in others
+
+
+def test_applies_are_not_cancelled_by_others() -> None:
+    """One apply at a time, and a newer one does not end it."""
+    _, jobs = component()
+    (apply,) = (job for name, job in jobs.items() if name.endswith("-apply"))
+    assert apply["resource_group"] and apply["interruptible"] is False
+    assert apply["environment"] == "kafka-production"
+
+
+def test_each_input_is_used_and_documented() -> None:
+    """Every input of the action and of the component reaches a job and has a row in the
+    document, as the outputs have."""
+    spec, _ = component()
+    document = DOCUMENT.read_text()
+    action = yaml.safe_load(ACTION.read_text())
+    for name in action["inputs"]:
+        assert f"${{{{ inputs.{name} }}}}" in ACTION.read_text() and f"| `{name}` |" in document
+    for name in spec["inputs"]:
+        assert f"$[[ inputs.{name} ]]" in COMPONENT.read_text() and f"| `{name}` |" in document
+    assert all(f"| `{name}` |" in document for name in action["outputs"])
+
+
+def test_the_script_is_plain_shell(tmp_path: Path) -> None:
+    """`sh` finds no fault in it, and it ends with an error where nothing can be installed."""
+    script = ROOT / "ci/install.sh"
+    subprocess.run(["sh", "-n", script], check=True, timeout=60)
+    assert script.stat().st_mode & 0o111
+    (tmp_path / "file").write_text("")
+    done = subprocess.run(["sh", script, tmp_path / "file"], capture_output=True, timeout=60)
+    assert done.returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("log", "found"),
+    [
+        ("::error file=a,line=1::x%0Ay\n", [("error", {"file": "a", "line": "1"}, "x\ny")]),
+        ("  ::set-output name=a::b", [("set-output", {"name": "a"}, "b")]),
+        ("text ##[group]x", [("group", {}, "x")]),
+        ("text ::error::x", []),
+        ("::stop-commands::t\n::error::x\n::t::\n::notice::y", [("notice", {}, "y")]),
+    ],
+)
+def test_the_runner_of_the_tests_finds_commands(log: str, found: list[Any]) -> None:
+    """The tests of injection rely on this: it finds every command that GitHub's runner would
+    execute."""
+    assert find_commands(log) == found
