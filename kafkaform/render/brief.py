@@ -36,6 +36,22 @@ def render_values(change: Change) -> str:
     return ", ".join([*shown, *more])
 
 
+def says_differently(entry: Entry) -> bool:
+    """True if the risks or notes of its objects differ, so that an entry has just an example: who
+    gets access to what, and who loses it."""
+    return len({_read_texts(change) for change in entry.changes}) > 1
+
+
+def list_texts(entry: Entry) -> tuple[tuple[Change, str], ...]:
+    """Each object, with its own risks and notes."""
+    return tuple((change, "; ".join(_read_texts(change))) for change in entry.changes)
+
+
+def _read_texts(change: Change) -> tuple[str, ...]:
+    # Texts with figures are added up for all objects together.
+    return (*(risk.text for risk in change.risks if not risk.figures), *change.notes)
+
+
 def is_brief(entry: Entry) -> bool:
     """True if a row says everything: the name of the object and one short value, if any."""
     lead = entry.lead

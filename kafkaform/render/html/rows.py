@@ -10,7 +10,7 @@ from ...core.change import Action, Change
 from ...core.risk import RiskKind
 from ...core.words import Words
 from ..body import Line
-from ..brief import ACTIONS, render_values
+from ..brief import ACTIONS, list_texts, render_values, says_differently
 from ..entries import Entry
 from ..lines import render_brief, render_entry, render_names, render_title
 from ..text import quote
@@ -40,6 +40,8 @@ class Row(Struct, frozen=True):
     chips: tuple[Chip, ...]
     brief: str
     """What happens, on one line."""
+    texts: tuple[tuple[Change, str], ...]
+    """The objects with what is special about each of them; empty if nothing is."""
     lines: tuple[Line, ...]
     """All that is known of it."""
 
@@ -117,6 +119,7 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
         render_title(entry, words) if len(entry.changes) > 1 else "",
         tuple(_list_chips(entry)),
         _render_brief_line(entry, words),
+        list_texts(entry) if says_differently(entry) else (),
         tuple(_list_lines(entry, words, len(view.instances) > 1)),
     )
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ...core.change import Action, Change
 from ...core.words import Words
-from ..brief import ACTIONS, render_values
+from ..brief import ACTIONS, render_values, says_differently
 from ..entries import Entry
 from ..lines import is_plain, render_name, render_risk, render_title
 from ..text import inline, quote
@@ -94,9 +94,19 @@ def _is_noted(entry: Entry) -> bool:
 def _make_table(
     name: str, title: str, head: str, entries: Iterable[Entry], render: Callable[[Entry], Markup]
 ) -> Table:
-    items = tuple(Item(entry.changes, render(entry)) for entry in entries)
+    items = tuple(
+        Item(one.changes, render(one)) for entry in entries for one in _split_entry(entry)
+    )
     total = sum(len(item.changes) for item in items)
     return Table(name, f"{title} ({total:,})", head, items)
+
+
+def _split_entry(entry: Entry) -> Iterator[Entry]:
+    """The entry, or its objects one by one: an example would hide who gets access to what."""
+    if says_differently(entry):
+        yield from (Entry((change,)) for change in entry.changes)
+    else:
+        yield entry
 
 
 def _make_group(group: Group, head: str, render: Callable[[Entry], Markup]) -> Table:
