@@ -131,7 +131,7 @@ def fit_tables(tables: Sequence[Table], room: int) -> Fit:
     room -= sum(len(item.row) + 1 for has_row, _, item in chosen if has_row)
     filled: dict[str, Filled] = {}
     named: set[Identity] = set()
-    told: set[Identity] = set()
+    explained: set[Identity] = set()
     for table in tables:
         own = [(has_row, item) for has_row, at, item in chosen if at is table]
         rows = [item.row for has_row, item in own if has_row]
@@ -139,13 +139,13 @@ def fit_tables(tables: Sequence[Table], room: int) -> Fit:
         for has_row, item in own:
             inside = ROW_NAMES if has_row else 0
             named.update(change.identity for change in item.changes[:inside])
-            told.update(change.identity for change in item.changes if has_row or item.plain)
+            explained.update(change.identity for change in item.changes if has_row or item.plain)
             rest += item.changes[inside:]
         names, room = _fit_names(rest, room)
         named.update(change.identity for change, _ in zip(rest, names, strict=False))
         if table.items:
             filled[table.name] = _fill_table(table, rows, names, len(rest) - len(names))
-    return Fit(filled, frozenset(named), frozenset(named - told))
+    return Fit(filled, frozenset(named), frozenset(named - explained))
 
 
 def _fit_names(changes: Sequence[Change], room: int) -> tuple[list[Markup], int]:
