@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kafkaform.core.schema import AttributeSchema, ObjectSchema
 from kafkaform_kafka.data_sources import DATA
+from kafkaform_kafka.memory.simulation import SETTINGS
 from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
 from kafkaform_kafka.provider import PROVIDER
@@ -79,6 +80,18 @@ resource "kafka_topic_config" "changelog" {
 }
 """
 
+SIMULATE_EXAMPLE = """\
+simulate "kafka" {
+  brokers = 5
+}
+
+run "plan" {
+  assert {
+    condition     = plan.counts.destroy == 0
+    error_message = "Nothing is destroyed."
+  }
+}
+"""
 PROVIDER_EXAMPLE = """\
 provider "kafka" {
   bootstrap_servers = ["kafka-1:9093", "kafka-2:9093"]
@@ -573,6 +586,18 @@ PAGES: Mapping[str, Page] = {
             "[throttles](../placement.md#throttles).",
             "`sasl_aws_…`, `kafka_version` and `skip_tls_verify` are words of the Mongey provider "
             "that get an answer of their own: [from Terraform](../from-terraform.md).",
+        ),
+        resource=False,
+    ),
+    "simulate": Page(
+        title="simulate kafka",
+        schema=SETTINGS,
+        intro="A block of a [test file](../testing.md); without one, the defaults count. `alias` "
+        'names the cluster of a further provider instance: `alias = "eu"` for `kafka.eu`.',
+        example=SIMULATE_EXAMPLE,
+        rules=(
+            "The values are constants. Other settings of brokers can be given as objects, such as "
+            '`given "kafka_cluster_config" "all" { … }`.',
         ),
         resource=False,
     ),

@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 from kafkaform.apply.freshness import RULE, compute_approval
 from kafkaform.audit.event import KINDS
+from kafkaform.cli.app import run_command_line
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.options.terraform_flags import normalise_flags
 from kafkaform.core import canonical, change, diagnostics, resource
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GOLDEN_LOG = ROOT / "tests/cases/audit/golden.jsonl"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+RUN = re.compile(r'^run "', re.MULTILINE)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -45,6 +47,11 @@ def blocks(path: Path, language: str) -> list[str]:
     """The fenced blocks of one language in a document."""
     text = path.read_text(encoding="utf-8")
     return [body for kind, body in FENCE.findall(text) if kind == language]
+
+
+def configurations(path: Path) -> list[str]:
+    """The HCL blocks of a document, without its test files."""
+    return [text for text in blocks(path, "hcl") if not RUN.search(text)]
 
 
 def prose(path: Path) -> str:
@@ -85,17 +92,30 @@ def test_the_reference_is_what_the_schemas_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in DOCUMENTS if blocks(path, "hcl")], ids=lambda p: name_of(p)
+    "path", [path for path in DOCUMENTS if configurations(path)], ids=lambda p: name_of(p)
 )
 def test_every_configuration_shown_is_valid(path: Path, tmp_path: Path) -> None:
     """Each HCL block of a document passes `kafkaform validate`."""
-    for number, text in enumerate(blocks(path, "hcl")):
+    for number, text in enumerate(configurations(path)):
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "main.kf.hcl").write_text(text, encoding="utf-8")
         found = read_configuration(folder, Inputs()).evaluate(offline=True).desired
         assert not diagnostics.has_errors(found.diagnostics), found.diagnostics
         assert found.declared
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_test_files_shown_pass(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test files of docs/testing.md pass with the configuration that it shows first."""
+    main, *suites = blocks(DOCS / "testing.md", "hcl")
+    (tmp_path / "main.kf.hcl").write_text(main, encoding="utf-8")
+    (tmp_path / "main.kftest.hcl").write_text(suites[number - 1], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert len(suites) == 2
+    assert run_command_line(["test"]) == 0
 
 
 # ── commands ────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Time, as a seam: tests bring a clock of their own."""
+"""Time, as a seam: simulated systems and tests bring a clock of their own."""
 
 from __future__ import annotations
 
@@ -33,3 +33,22 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+
+class SimulatedClock:
+    """Moves only when somebody sleeps: both clocks show the same seconds, and no sleep takes
+    time."""
+
+    def __init__(self, start: float = 1_750_000_000.0) -> None:
+        self._time = start
+
+    def now(self) -> float:
+        return self._time
+
+    def monotonic(self) -> float:
+        return self._time
+
+    def sleep(self, seconds: float) -> None:
+        self._time += max(0.0, seconds)
+
+    advance = sleep

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from .commands import CommandGroup
+    from .simulation import Simulation
 
 GROUP = "kafkaform.providers"
 """The entry-point group of other packages' providers."""
@@ -81,6 +82,20 @@ class Registry:
         providers = (self.load(name) for name in self.built_in)
         places = (getattr(provider, "commands", {}).get(group) for provider in providers)
         return tuple(_import_attribute(place) for place in places if place is not None)
+
+    def load_simulation(self, name: str) -> Simulation:
+        """How this provider simulates its system. Raises ConfigurationError if it cannot, and as
+        `load` does."""
+        place = getattr(self.load(name), "simulation", None)
+        if place is None:
+            raise ConfigurationError(
+                f'provider "{name}" of {self.describe_package(name)} cannot simulate its system, '
+                "so `kafkaform test` cannot run this configuration",
+                "Test the parts of the configuration that use other providers in a folder or "
+                "module of their own.",
+            )
+        simulation: Simulation = _import_attribute(place)
+        return simulation
 
     def describe_package(self, name: str) -> str:
         """The installed package that offers this provider, with its version."""

@@ -43,6 +43,8 @@ class KafkaProvider(Struct, frozen=True):
     words: Words = WORDS
     commands: ClassVar[Mapping[str, str]] = COMMANDS
     """See `kafkaform.provider.commands.CommandProvider`."""
+    simulation: ClassVar[str] = "kafkaform_kafka.memory.simulation:SIMULATION"
+    """See `kafkaform.provider.simulation.SimulatingProvider`."""
     name: str = "kafka"
 
     check = staticmethod(provider_block.check)

@@ -8,6 +8,7 @@ COMMANDS: Mapping[str, str] = {
     "init": "commands.init:init",
     "validate": "commands.validate:validate",
     "fmt": "commands.fmt:fmt",
+    "test": "commands.test:test",
     "plan": "commands.plan:plan",
     "apply": "commands.apply:apply_command",
     "destroy": "commands.destroy:destroy",

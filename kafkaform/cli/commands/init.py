@@ -15,6 +15,7 @@ from ...render.text import inline, render_count, render_table
 from ...state.model import State
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.stores import Store, open_store, parse_duration
+from ...workflow.testing.files import list_default_files
 from ...workflow.workspace import make_lock_info, make_run_id
 from ..options.flags import LockTimeout, NoColor, StateFile, Var, VarFile
 from ..terminal.console import Console
@@ -75,7 +76,7 @@ def _check_configuration(
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     console.show_diagnostics(desired.diagnostics)
-    tree = configuration.tree
+    tree, tests = configuration.tree, list_default_files()
     parts = [render_count(len(tree.configuration), "file")]
     if tree.modules:
         parts.append(render_count(len(tree.modules), "module"))
@@ -83,6 +84,8 @@ def _check_configuration(
         "configuration",
         f"{', '.join(parts)}, {render_count(len(desired.declared), 'object')} declared",
     )
+    if tests:
+        yield "tests", f"{render_count(len(tests), 'test file')}; `kafkaform test` runs them"
     for name in configuration.registry.names:
         yield f"provider {name}", configuration.registry.describe_package(name)
 

@@ -38,8 +38,9 @@ class VariableInputs(Struct, frozen=True):
 
     environ: Mapping[str, str] = field(default_factory=dict)
     """The environment. Only KF_VAR_… is used, and TF_VAR_… for Terraform's files."""
-    given: tuple[str | VarFile, ...] = ()
-    """`name=value` texts (--var) and files (--var-file), in the order of the command line."""
+    given: tuple[str | VarFile | File, ...] = ()
+    """`name=value` texts (--var) and files (--var-file), in the order of the command line; then
+    values that were parsed already, of a test file."""
     partial: bool = False
     """Whether variables can be unset (`validate`). What needs them is then checked for names
     only."""
@@ -78,7 +79,9 @@ def gather_values(
     for file in tree.values:
         found.update(_read_file_values(file, blocks, faults, undeclared))
     for argument in inputs.given:
-        if isinstance(argument, VarFile):
+        if isinstance(argument, File):
+            found.update(_read_file_values(argument, blocks, faults, undeclared))
+        elif isinstance(argument, VarFile):
             file, problems = parse_values(argument.content, argument.name)
             faults.extend(problems)
             found.update(_read_file_values(file, blocks, faults, undeclared))

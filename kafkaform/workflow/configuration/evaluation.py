@@ -35,6 +35,7 @@ from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
+from ...syntax.nodes import File
 from . import untrusted
 from .data_answers import DataAnswers
 from .environment import complete_provider
@@ -54,7 +55,7 @@ class Inputs(PartialRepr, frozen=True):
 
     _unshown = frozenset({"environment", "variables"})
 
-    given: tuple[str | VarFile, ...] = ()
+    given: tuple[str | VarFile | File, ...] = ()
     """Values of variables as texts NAME=VALUE and as files, the weakest first."""
     untrusted: bool = False
     """Anybody may have written the files (--untrusted)."""
@@ -62,6 +63,8 @@ class Inputs(PartialRepr, frozen=True):
     """Where connections and secrets come from."""
     variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """The part of the environment that input variables may take their values from."""
+    simulated: bool = False
+    """The systems are simulated: provider blocks need no connection, and no secret is read."""
 
     @staticmethod
     def read(
@@ -69,6 +72,7 @@ class Inputs(PartialRepr, frozen=True):
         var_file: Sequence[Path] = (),
         *,
         untrusted: bool = False,
+        simulated: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> Inputs:
         """Read the inputs of a command line or a program.
@@ -89,8 +93,9 @@ class Inputs(PartialRepr, frozen=True):
                 for item in given
             ),
             untrusted,
-            environment,
+            {} if simulated else environment,
             variables,
+            simulated,
         )
 
 
@@ -164,6 +169,7 @@ class Configuration(PartialRepr, frozen=True):
         if not list_used_names(self.tree) <= words:
             found = {name: registry.load(name) for name in registry.names}
         known = collect_schemas(found)
+        unconnected = offline or self.inputs.simulated
         if self.inputs.untrusted and not offline:
             infos = {
                 n: untrusted.restrict_provider(info, environment)
@@ -171,13 +177,15 @@ class Configuration(PartialRepr, frozen=True):
             }
         else:
             infos = {
-                name: complete_provider(info, environment, offline=offline)
+                name: complete_provider(info, environment, offline=unconnected)
                 for name, info in known.providers.items()
             }
         return replace(known, providers=infos)
 
     def find_secret(self, ref: SecretRef) -> Secret | None:
         """The secret that a reference names, None if it has no value."""
+        if self.inputs.simulated:
+            return Secret(f"the simulated secret {ref}")
         # A pull request could name any variable of the CI job, and show its value in an error.
         if self.inputs.untrusted and not untrusted.is_ours(ref):
             return None
@@ -210,8 +218,12 @@ class Configuration(PartialRepr, frozen=True):
         """The same with the outputs and rules that needed attributes which servers set."""
         if not desired.settles:
             return desired
-        again = self.evaluate(computed=_read_computed(desired, sessions)).desired
+        again = self.evaluate_live(desired, sessions).desired
         return replace(desired, outputs=again.outputs, diagnostics=again.diagnostics)
+
+    def evaluate_live(self, desired: Desired, sessions: Mapping[str, Session]) -> Built:
+        """Evaluate again, with the attributes that servers have set on the declared objects."""
+        return self.evaluate(computed=_read_computed(desired, sessions))
 
 
 def _refuse_question(config: ProviderConfig) -> Session:

@@ -4,8 +4,9 @@ In: the requests that the Kafka provider's resource types make, and mishaps on a
 a real cluster would answer. Must not know: Kafka clients, sockets, real clocks, plans, state files.
 """
 
+from kafkaform.core.clock import SimulatedClock
+
 from ..kinds.topic.simulation import SimulatedTopic
-from ..simulation.clock import SimulatedClock
 from ..simulation.schedule import (
     Ending,
     Killed,

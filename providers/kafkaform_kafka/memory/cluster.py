@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from kafkaform.core.clock import Clock
+from kafkaform.core.clock import Clock, SimulatedClock
 
 from ..connection.clients import CLIENT_ID
 from ..kinds.quota.mutation_simulation import Mutations
@@ -19,7 +19,6 @@ from ..kinds.topic import resource_type as topics
 from ..kinds.topic.simulation import SimulatedTopic, Topics
 from ..provider import PROVIDER, KafkaProvider
 from ..simulation.broker import SimulatedBroker
-from ..simulation.clock import SimulatedClock
 from ..simulation.controller import AdminAnswer, AdminCall, Item
 from ..simulation.defaults import TOPIC_DEFAULTS
 from ..simulation.rights import Right, User, make_user

@@ -14,17 +14,16 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 from kafka import KafkaAdminClient
 from kafka.admin import (
-    ACLFilter,
     ACLOperation,
     ACLPermissionType,
     ACLResourcePatternType,
     ConfigResourceType,
-    ResourcePatternFilter,
 )
 from kafka.admin import ConfigResource as Described
 from kafka.admin import ResourceType as AclResource
 from kafka.errors import KafkaError as PureKafkaError
-from kafka.protocol.admin import DescribeClientQuotasRequest
+from kafka.errors import for_code
+from kafka.protocol.admin import DescribeAclsRequest, DescribeClientQuotasRequest
 
 from ..promises import Name, Thing, World
 
@@ -222,22 +221,32 @@ def _describe(client: KafkaAdminClient, kind: str, name: str) -> Any:
 
 
 def _acls(client: KafkaAdminClient, prefix: str) -> Iterator[tuple[Name, Thing]]:
-    anything = ResourcePatternFilter(AclResource.ANY, None, ACLResourcePatternType.ANY)
-    acls, _ = client.describe_acls(
-        ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, anything)
+    every = DescribeAclsRequest(
+        resource_type_filter=AclResource.ANY,
+        resource_name_filter=None,
+        pattern_type_filter=ACLResourcePatternType.ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=ACLOperation.ANY,
+        permission_type=ACLPermissionType.ANY,
     )
-    for acl in acls:
-        pattern = acl.resource_pattern
-        told = {
-            "acl_principal": acl.principal,
-            "acl_host": acl.host,
-            "acl_operation": _camel(acl.operation),
-            "acl_permission_type": _camel(acl.permission_type),
-            "resource_type": _camel(pattern.resource_type),
-            "resource_name": pattern.resource_name,
-            "resource_pattern_type_filter": _camel(pattern.pattern_type),
-        }
+    answer = client._manager.run(client._manager.send, every)
+    if answer.error_code:
+        raise for_code(answer.error_code)(answer.error_message)
+    # Only ours are decoded: others can have an operation that is newer than this client.
+    for pattern, acl in ((one, acl) for one in answer.resources for acl in one.acls):
         if acl.principal.startswith(f"User:{prefix}"):
+            told = {
+                "acl_principal": acl.principal,
+                "acl_host": acl.host,
+                "acl_operation": _camel(ACLOperation(acl.operation)),
+                "acl_permission_type": _camel(ACLPermissionType(acl.permission_type)),
+                "resource_type": _camel(AclResource(pattern.resource_type)),
+                "resource_name": pattern.resource_name,
+                "resource_pattern_type_filter": _camel(
+                    ACLResourcePatternType(pattern.pattern_type)
+                ),
+            }
             yield ("kafka_acl", "|".join(told.values())), Thing(told)
 
 

@@ -11,6 +11,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "init": (),
     "validate": ("--json",),
     "fmt": ("--diff", "--no-write"),
+    "test": ("--verbose", "--json", "--junit=results.xml"),
     "plan": ("-out=new.kfplan", "--comment=review.md"),
     "apply": ("-auto-approve",),
     "destroy": ("--confirm=simulated",),

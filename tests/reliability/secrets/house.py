@@ -87,6 +87,20 @@ cluster "one" {
 }
 state "own" { folder = "." }
 """
+SUITE = """
+given "kafka_user_scram_credential" "other" {
+  username        = "other"
+  scram_mechanism = "SCRAM-SHA-512"
+  password        = secret_env("CANARY")
+}
+run "reveals_nothing" {
+  command = "apply"
+  assert {
+    condition     = var.password == "other" || output.password == "other"
+    error_message = "It is ${var.password}."
+  }
+}
+"""
 REFERENCES = {
     "login": 'secret_env("CANARY")',
     "file": 'secret_file("canary.secret")',
@@ -191,6 +205,7 @@ class House:
         (self.folder / "main.kf.hcl").write_text(PROVIDER % filled, "utf-8")
         (self.folder / "objects.kf.hcl").write_text(OBJECTS % filled, "utf-8")
         (self.folder / "fleet.hcl").write_text(FLEET % filled, "utf-8")
+        (self.folder / "main.kftest.hcl").write_text(SUITE, "utf-8")
         (self.folder / "canary.secret").write_text(f"{secret}\n", "utf-8")
 
     @contextmanager

@@ -189,3 +189,17 @@ def test_commands_come_from_built_in_providers_that_have_some(
     (kafka,) = registry.load_commands("describe")
     assert "topics" in {command.name for command in kafka.commands}
     assert registry.load_commands("no such group") == ()
+
+
+def test_a_provider_offers_its_simulation_by_name(module: str) -> None:
+    """The built-in one has a simulation; a provider without one is refused with its package."""
+    found = Registry().load_simulation("kafka")
+    assert "brokers" in found.settings.attributes
+    refused = refusal_of_simulation(Registry([point("good", f"{module}:GOOD")]), "good")
+    assert 'provider "good" of acme-pack 1.2 cannot simulate its system' in str(refused)
+
+
+def refusal_of_simulation(registry: Registry, name: str) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as caught:
+        registry.load_simulation(name)
+    return caught.value

@@ -181,3 +181,14 @@ def test_another_store_at_the_address_is_refused(
     rewrite(applied, '"hello"', '"bye"')
     assert "another" in applied.run("apply", "-auto-approve", code=4)
     assert applied.store.files["motd"]["content"] == "hello"
+
+
+def test_a_configuration_with_it_cannot_be_tested(folder: Folder) -> None:
+    """The example has no simulated system, and `kafkaform test` says whose fault that is."""
+    folder.write(
+        folder.connect() + 'resource "textstore_file" "a" {\n  name = "a"\n  content = ""\n}\n'
+    )
+    folder.write('run "a" {\n}\n', "a.kftest.hcl")
+    told = folder.run("test", code=1)
+    assert 'provider "textstore" of kafkaform-textstore' in told
+    assert "cannot simulate its system" in told

@@ -297,7 +297,7 @@ def _look_up(scene: ReadScene, identity: Identity, depth: Depth) -> Reading:
     if topic is None:
         return Absent(identity)
     whole_topic = _make_attributes(topic)
-    details = FrozenMap({"internal": name in INTERNAL, "leaderless": 0})
+    details = FrozenMap(internal=name in INTERNAL, leaderless=0, topic_id=topic.id)
     if depth is Depth.NAMES:
         listed = whole_topic.without(["replica_assignment", "config"])
         return Observed(identity, listed, topic.id, details=details)

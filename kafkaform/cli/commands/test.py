@@ -1,0 +1,113 @@
+"""`kafkaform test`: run test files on simulated systems. It connects to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.clock import SystemClock
+from ...core.diagnostics import Diagnostic
+from ...render.stream import Stream, make_version
+from ...render.suites.events import list_run_events, list_suite_events, make_start, make_summary
+from ...render.suites.results import RunResult, SuiteResult, SuiteStart, has_failed
+from ...render.suites.text import render_run, render_start, render_suite, render_summary
+from ...version import VERSION
+from ...workflow.configuration.evaluation import Inputs, read_configuration
+from ...workflow.plan_files import save_file
+from ...workflow.plan_rendering import render_plan
+from ...workflow.testing.files import read_suite_files
+from ...workflow.testing.suites import SuiteEvent, run_suites
+from ..options.flags import Json, NoColor, Var, VarFile
+from ..terminal.console import Console
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="FILE", help="Test files, or folders with test files.", show_default=False
+    ),
+]
+
+
+def test(
+    files: Files = None,
+    filter: Annotated[
+        list[str],
+        typer.Option(
+            "--filter",
+            metavar="GLOB",
+            help="Run only the runs whose name matches, and the apply runs before them.",
+        ),
+    ] = [],
+    junit: Annotated[
+        Path | None,
+        typer.Option(
+            "--junit",
+            "--junit-xml",
+            metavar="FILE",
+            help="Write the results as JUnit XML to this file.",
+        ),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print the plan of each run.")] = False,
+    var: Var = [],
+    var_file: VarFile = [],
+    json: Json = False,
+    no_color: NoColor = False,
+) -> int:
+    """Run the tests of a configuration on a simulated cluster.
+
+    Without FILE, run *.kftest.hcl here and in the folder tests. Connects to nothing and writes no
+    state. Exits with 1 if a test does not pass.
+    """
+    console = Console.make_standard(no_color=no_color)
+    inputs = Inputs.read(var, var_file, simulated=True)
+    found = read_suite_files(files or ())
+    events = run_suites(read_configuration(Path(), inputs), found, filter)
+    show = _show_json if json else _show_text
+    results = show(console, events, verbose)
+    if junit is not None:
+        from ...render.suites.junit import render_junit  # noqa: PLC0415  # only one flag needs XML
+
+        save_file(junit, render_junit(results), private=False)
+    return int(has_failed(results))
+
+
+def _show_text(
+    console: Console, events: Iterable[SuiteEvent], verbose: bool
+) -> tuple[SuiteResult, ...]:
+    results, shown = list[SuiteResult](), set[Diagnostic]()
+    colour, width = console.colour, console.width
+    for event in events:
+        match event:
+            case SuiteStart():
+                console.write(render_start(event))
+            case RunResult():
+                console.write(render_run(event, shown, colour=colour, width=width))
+                if verbose and event.plan is not None:
+                    text = render_plan(event.plan, colour=colour, width=width)
+                    console.write(f"\n{text.rstrip()}\n\n")
+            case SuiteResult():
+                console.write(render_suite(event, colour=colour, width=width))
+                results.append(event)
+    console.write("\n" + render_summary(results, colour=console.colour))
+    return tuple(results)
+
+
+def _show_json(
+    console: Console, events: Iterable[SuiteEvent], verbose: bool
+) -> tuple[SuiteResult, ...]:
+    stream, results = Stream(SystemClock()), list[SuiteResult]()
+    console.write(stream.render_line(make_version(VERSION)))
+    for event in events:
+        match event:
+            case SuiteStart():
+                console.write(stream.render_line(make_start(event)))
+            case RunResult():
+                console.write_lines(stream.render_lines(list_run_events(event, verbose)))
+            case SuiteResult():
+                console.write_lines(stream.render_lines(list_suite_events(event)))
+                results.append(event)
+    console.write(stream.render_line(make_summary(results)))
+    return tuple(results)

@@ -1,0 +1,305 @@
+"""Test files (`*.kftest.hcl`): read their blocks. `kafkaform test` runs them.
+
+variables {
+  environment = "test"
+}
+
+given "kafka_topic" "payments" {
+  name = "payments"
+}
+
+run "adopts_payments" {
+  command = "apply"
+
+  plan_options {
+    adopt = ["kafka_topic.payments"]
+  }
+
+  assert {
+    condition     = plan.counts.adopt == 1
+    error_message = "It exists already, so it is taken over."
+  }
+}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ..core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
+from ..syntax.nodes import Attribute, Block, Body, Expression, File, Label, Lit, Root, Tuple
+from ..syntax.parse import parse
+from ..syntax.source import Source
+from .declare.blocks import RULE, Header, Shape, find_shape_faults, find_single, render_title
+from .declare.folder import Tree
+from .expectations import Expectation, read_expectations
+from .values.faults import make_error, suggest_near
+
+ENDING = ".kftest.hcl"
+"""The names of test files end so."""
+PLAN, APPLY = "plan", "apply"
+SHAPES: Mapping[str, Shape] = {
+    "variables": Shape(open=True),
+    "simulate": Shape(("the provider",), open=True),
+    "given": Shape(("the type", "the name"), open=True),
+    "run": Shape(
+        ("the name",),
+        optional=("command", "expect_failures"),
+        blocks=("variables", "given", "plan_options", "assert"),
+    ),
+}
+"""Type of a top-level block of a test file -> its shape."""
+
+
+class SuiteRun(Struct, frozen=True):
+    """A `run` block."""
+
+    name: str
+    block: Block
+    applies: bool
+    """The command is `apply`, and not `plan`."""
+    variables: Mapping[str, Attribute]
+    given: tuple[Block, ...]
+    """Live objects as somebody else leaves them before the run."""
+    options: Mapping[str, Any]
+    """What `plan_options` sets, by name."""
+    assertions: tuple[Block, ...]
+    expected: tuple[Expectation, ...]
+
+
+class Suite(Struct, frozen=True):
+    """One test file."""
+
+    file: str
+    """Its name in messages."""
+    variables: Mapping[str, Attribute]
+    systems: tuple[Block, ...]
+    """The `simulate` blocks."""
+    given: tuple[Block, ...]
+    """Live objects that exist before the first run."""
+    runs: tuple[SuiteRun, ...]
+
+
+def parse_suite(content: bytes, name: str) -> tuple[Suite, Diagnostics]:
+    """The test file, and the faults of its text. Faulty blocks are left out."""
+    parsed, problems = parse(content, name)
+    faults = list(problems)
+    for item in parsed.body.attributes.values():
+        faults.append(make_error(item, f'"{item.name}" is outside of any block'))
+    sound: dict[str, list[Block]] = {kind: [] for kind in SHAPES}
+    for block in parsed.body.blocks:
+        wrong = list(_find_block_faults(block))
+        faults += wrong
+        if not wrong:
+            sound[block.type].append(block)
+    variables, more = _read_variables(sound["variables"], "The test file")
+    faults += more
+    faults += _find_repeated(sound["simulate"], lambda one: (one.labels[0].text, _get_alias(one)))
+    faults += _find_repeated(sound["run"], lambda one: one.labels[0].text)
+    faults += _find_repeated(sound["given"], lambda one: tuple(x.text for x in one.labels))
+    runs = []
+    for block in sound["run"]:
+        run, more = _read_run(block)
+        faults += more
+        runs.append(run)
+    if not runs and not has_errors(faults):
+        faults.append(_make_empty_fault(parsed))
+    suite = Suite(name, variables, tuple(sound["simulate"]), tuple(sound["given"]), tuple(runs))
+    return suite, tuple(sorted(faults, key=_get_offset))
+
+
+def _get_offset(fault: Diagnostic) -> int:
+    return fault.range.start_byte if fault.range is not None else 0
+
+
+def _find_block_faults(block: Block) -> Iterator[Diagnostic]:
+    if block.type not in SHAPES:
+        yield make_error(
+            Header(block),
+            f'A test file has no "{block.type}" blocks',
+            f"The blocks are {', '.join(SHAPES)}.",
+            suggest_near(block.type, SHAPES),
+        )
+        return
+    yield from find_shape_faults(block, SHAPES[block.type])
+    alias = block.get_argument("alias") if block.type == "simulate" else None
+    if alias is not None and not (isinstance(alias, Lit) and isinstance(alias.value, str)):
+        yield make_error(alias, "An alias must be a plain string")
+
+
+def _make_empty_fault(parsed: File) -> Diagnostic:
+    return make_error(
+        parsed, "The test file has no run", advice='Write run "NAME" { assert { … } }.'
+    )
+
+
+def _find_repeated(blocks: Iterable[Block], key: Callable[[Block], object]) -> Iterator[Diagnostic]:
+    first: dict[object, Block] = {}
+    for block in blocks:
+        other = first.setdefault(key(block), block)
+        if other is not block:
+            yield make_error(
+                Header(block),
+                f"{render_title(block)} is in the file twice",
+                f"The first one is at {other.header_range}.",
+                "Rename or remove one of the two.",
+            )
+
+
+# ── runs ────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_run(block: Block) -> tuple[SuiteRun, Diagnostics]:
+    what = render_title(block)
+    applies, faults = _read_command(block)
+    variables, more = _read_variables(block.list_blocks("variables"), what)
+    given = block.list_blocks("given")
+    wrong = [fault for one in given for fault in find_shape_faults(one, SHAPES["given"])]
+    wrong += _find_repeated(given, lambda one: tuple(label.text for label in one.labels))
+    options, option_faults = _read_options(block)
+    assertions = block.list_blocks("assert")
+    wrong += [fault for one in assertions for fault in find_shape_faults(one, RULE)]
+    expected, missing = read_expectations(block.get_argument("expect_failures"))
+    run = SuiteRun(
+        block.labels[0].text, block, applies, variables, given, options, assertions, expected
+    )
+    return run, (*faults, *more, *wrong, *option_faults, *missing)
+
+
+def _read_command(block: Block) -> tuple[bool, Diagnostics]:
+    node = block.get_argument("command")
+    # Terraform writes the bare word.
+    word = node.name if isinstance(node, Root) else getattr(node, "value", None)
+    if node is None or word == PLAN:
+        return False, ()
+    if word == APPLY:
+        return True, ()
+    return False, (
+        make_error(
+            node,
+            f'The command of a run is "{PLAN}" or "{APPLY}"',
+            advice=suggest(str(word), (PLAN, APPLY)),
+        ),
+    )
+
+
+def _read_variables(
+    blocks: Iterable[Block], what: str
+) -> tuple[Mapping[str, Attribute], Diagnostics]:
+    found: dict[str, Attribute] = {}
+    faults: list[Diagnostic] = []
+    for number, block in enumerate(blocks):
+        faults += find_shape_faults(block, SHAPES["variables"])
+        if number:
+            faults.append(make_error(Header(block), f'{what} has a second "variables" block'))
+        for inner in block.body.blocks:
+            summary = "A variables block can only contain values"
+            faults.append(make_error(Header(inner), summary))
+        found.update(block.body.attributes)
+    return found, tuple(faults)
+
+
+# ── plan options ────────────────────────────────────────────────────────────────────────
+
+
+def _read_mode(node: Expression) -> str | None:
+    word = node.name if isinstance(node, Root) else getattr(node, "value", None)
+    return word if word in ("normal", "destroy") else None
+
+
+def _read_texts(node: Expression) -> tuple[str, ...] | None:
+    items = node.items if isinstance(node, Tuple) else ()
+    texts = [one.value for one in items if isinstance(one, Lit) and isinstance(one.value, str)]
+    return tuple(texts) if texts and len(texts) == len(items) else None
+
+
+def _read_limit(node: Expression) -> int | None:
+    value = node.value if isinstance(node, Lit) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+_GLOBS, _WAIVERS = '["kafka_topic.*"]', '["open-access"]'
+OPTIONS: Mapping[str, tuple[Callable[[Expression], Any], str, str]] = {
+    "mode": (_read_mode, 'is "normal" or "destroy"', ""),
+    "target": (_read_texts, "is a list of addresses or globs", _GLOBS),
+    "exclude": (_read_texts, "is a list of addresses or globs", _GLOBS),
+    "adopt": (_read_texts, "is a list of addresses or globs", _GLOBS),
+    "accept": (_read_texts, "is a list of the risks that --accept-… flags name", _WAIVERS),
+    "max_deletes": (_read_limit, "is a whole number", ""),
+    "max_data_loss": (_read_limit, "is a whole number", ""),
+}
+"""Name of a plan option -> what reads its constant, what it must be, and an example."""
+_OPTIONS = Shape(optional=tuple(OPTIONS))
+
+
+def _read_options(block: Block) -> tuple[Mapping[str, Any], Diagnostics]:
+    found, extra = find_single(block, "plan_options")
+    if found is None:
+        return {}, extra
+    faults = [*extra, *find_shape_faults(found, _OPTIONS)]
+    options = {}
+    for name, item in found.body.attributes.items():
+        if name not in OPTIONS:
+            continue
+        read, must, example = OPTIONS[name]
+        options[name] = read(item.value)
+        if options[name] is None:
+            advice = f"Write {name} = {example}." if example else ""
+            faults.append(make_error(item.value, f'"{name}" {must}', advice=advice))
+    return options, tuple(faults)
+
+
+# ── what the blocks of a file become ────────────────────────────────────────────────────
+
+
+def make_variable_file(suite: Suite, values: Mapping[str, Attribute]) -> File:
+    """Values of variables as a file of values."""
+    source = next((item.source for item in values.values()), Source(suite.file, ""))
+    return File(source, 0, 0, Body(source, 0, 0, values, ()))
+
+
+def make_given_tree(
+    blocks: Sequence[Block], values: Mapping[str, Attribute], instances: Iterable[str]
+) -> Tree:
+    """A configuration that declares the objects of `given` blocks.
+
+    values: the variables that their expressions see; instances: the provider instances that they
+    can name.
+    """
+    made = [
+        Block(one.source, one.start, one.end, "resource", one.labels, one.body) for one in blocks
+    ]
+    source = made[0].source
+    declared = [_declare_value(item) for item in values.values()]
+    providers = [_declare_provider(made[0], name) for name in instances]
+    body = Body(source, 0, 0, {}, (*providers, *declared, *made))
+    return Tree((File(source, 0, 0, body),), (), {})
+
+
+def _declare_value(item: Attribute) -> Block:
+    """A variable whose default is the value."""
+    place = item.source, item.start, item.end
+    default = Attribute(*place, "default", item.value)
+    label = Label(*place, item.name)
+    return Block(*place, "variable", (label,), Body(*place, {"default": default}, ()))
+
+
+def _declare_provider(near: Block, instance: str) -> Block:
+    """A provider block without a connection. near: the block to blame."""
+    place = near.source, near.start, near.end
+    name, _, alias = instance.partition(".")
+    arguments = {"alias": Attribute(*place, "alias", Lit(*place, alias))} if alias else {}
+    return Block(*place, "provider", (Label(*place, name),), Body(*place, arguments, ()))
+
+
+def _get_alias(block: Block) -> str:
+    alias = block.get_argument("alias")
+    return str(alias.value) if isinstance(alias, Lit) else ""
+
+
+def name_instance(block: Block) -> str:
+    """The provider instance that a `simulate` block is about: NAME or NAME.ALIAS."""
+    return ".".join(filter(None, (block.labels[0].text, _get_alias(block))))
