@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,8 @@ def typed(path: Path) -> Iterator[list[str]]:
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             if words and words[0] in ("kafkaform", ".venv/bin/kafkaform"):
-                yield words[1:]
+                # What a shell does with the output is none of kafkaform's business.
+                yield list(takewhile(lambda word: word not in (">", "|"), words[1:]))
 
 
 def parse(words: list[str]) -> None:

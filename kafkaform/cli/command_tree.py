@@ -6,6 +6,7 @@ A wrong flag ends with exit code 1 and not with click's 2, which means "there ar
 
 from __future__ import annotations
 
+import os
 import re
 from collections import UserDict
 from collections.abc import Sequence
@@ -21,10 +22,12 @@ from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import UsageError
 from ..workflow.configuration.places import enter_folder
 from .commands import COMMANDS
+from .options.flags import NoColor
 from .options.kafka_tools import translate_words
+from .options.tab_names import COMPLETE, mend_bash_words
 from .options.terraform_flags import find_command_path, normalise_flags
 from .options.variable_order import InOrder
-from .terminal.console import Console
+from .terminal.console import Console, forbid_colour
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -86,15 +89,19 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    context: typer.Context,
     chdir: Annotated[
         Path | None, typer.Option("--chdir", metavar="DIR", help="Run in this folder.")
     ] = None,
+    no_color: NoColor = False,
     show_version: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
     ] = False,
 ) -> None:
     """Plan and apply for Apache Kafka."""
+    if no_color:
+        context.with_resource(forbid_colour())
     if chdir is None:
         return
     try:
@@ -111,6 +118,8 @@ def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -
     kept: what a shell hands to the commands that are typed in it.
     """
     command = get_commands()
+    if COMPLETE in os.environ:
+        mend_bash_words(os.environ)
     codes = []
     # KIP-248 describes users and their quotas with one option, which two of our commands answer.
     for words in translate_words(normalise_flags(arguments, command), command):
@@ -151,15 +160,20 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
 
 
 def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | None:
-    """What to type instead of an option or a command of Kafka's own tools."""
+    """What to type instead of an option or a command of Kafka's own tools, or of Terraform."""
     # Only wrong command lines need these tables.
     from .options.kafka_advice import OPERANDS, ROOT, advise_command, advise_option  # noqa: PLC0415  # see above
+    from .options.terraform_advice import advise_terraform_command, advise_terraform_option  # noqa: PLC0415  # see above
 
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
-        return advise_option(flag, context.command, path)
+        known = advise_option(flag, context.command, path)
+        return known or advise_terraform_option(flag, path)
     if text.startswith("Got unexpected extra argument"):
         return OPERANDS.get(path)
     match = _NO_COMMAND.fullmatch(text)
-    near = match is not None and match["near"] and path != ROOT  # what typer suggests fits there
-    return None if match is None or near else advise_command(match["word"])
+    if match is None:
+        return None
+    near = match["near"] and path != ROOT  # what typer suggests fits there
+    known = None if near else advise_command(match["word"])
+    return known or advise_terraform_command(match["word"], path)

@@ -78,10 +78,11 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(item.severity is Severity.ERROR for item in diagnostics)
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
-    """`Did you mean "x"?` for the nearest known word in any case, or an empty text."""
+def suggest(word: str, known: Iterable[str], likeness: float = 0.6) -> str:
+    """`Did you mean "x"?` for the nearest known word in any case, or an empty text. likeness: the
+    share of equal characters from which a word counts as near."""
     import difflib  # noqa: PLC0415  # only a misspelt word needs it
 
     folded = {item.casefold(): item for item in known}
-    near = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=likeness)
     return f'Did you mean "{folded[near[0]]}"?' if near else ""

@@ -188,8 +188,7 @@ def render_sides(item: PathChange, *, whole: bool = False) -> str:
     if symbol == "-":
         return before
     if None not in (item.before, item.after) and not item.sensitive and _has_amount(item):
-        amounts = (_render_amount(side, item.unit) for side in (item.before, item.after))
-        return f"{f' {ARROW} '.join(amounts)} ({item.before} {ARROW} {item.after})"
+        return _render_amounts(item)
     return f"{before} {ARROW} {after}"
 
 
@@ -197,9 +196,13 @@ def _has_amount(item: PathChange) -> bool:
     return any(render_quantity(side, item.unit) for side in (item.before, item.after))
 
 
-def _render_amount(value: Value, unit: str) -> str:
+def _render_amounts(item: PathChange) -> str:
+    sides = (item.before, item.after)
     # A value that has no short name keeps its unit, so that both sides can be compared.
-    return render_quantity(value, unit) or f"{value} {unit}"
+    amounts = [render_quantity(side, item.unit) or f"{side} {item.unit}" for side in sides]
+    pair = f" {ARROW} ".join(amounts)
+    plain = all(f"{s}" == one.partition(" ")[0] for s, one in zip(sides, amounts, strict=True))
+    return pair if plain else f"{pair} ({item.before} {ARROW} {item.after})"
 
 
 def _render_elements(item: PathChange, depth: int) -> list[Line]:

@@ -21,6 +21,7 @@ from .change_list import (
 )
 from .diagnostics import render_diagnostics
 from .outputs import list_output_lines
+from .protection import describe_protection
 from .style import Detail, Paint
 from .text import inline, quote, render_count, render_message, render_table, wrap_lines
 from .view import COLUMNS, PlanView, make_view, pending_words
@@ -116,6 +117,7 @@ def _render_scope(seen: PlanView, paint: Paint) -> Iterator[str]:
     chosen = " ".join(map(inline, seen.partial))
     if seen.destroy:
         yield paint("delete", DESTROYS_CHOSEN if chosen else DESTROYS_ALL)
+        yield from describe_protection(seen)
     if chosen:
         rest = (
             "all other objects stay" if seen.destroy else "changes to other objects are not shown"

@@ -8,12 +8,13 @@ from .condition import SandboxState, SandboxStatus, read_status
 from .environment import Format, locate_properties, render
 from .lifecycle import Stopped, down, up
 from .logs import follow_logs, read_last_lines
-from .options import SandboxOptions, parse_override
+from .options import DEFAULT_NAME, SandboxOptions, parse_override
 from .record import Broker, Ports, Sandbox, list_sandboxes, load_sandbox
 from .start import Probe
 
 __all__ = [
     "Broker",
+    "DEFAULT_NAME",
     "Format",
     "SandboxOptions",
     "Ports",

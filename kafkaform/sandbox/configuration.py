@@ -7,11 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from .record import HOST, Broker, Sandbox
 
 ADMIN, CI, INTERNAL = "admin", "ci", "broker"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _LOGIN = "org.apache.kafka.common.security"
+_SUPER_USERS = "super.users"
+_ALLOW_IF_NO_ACL = "allow.everyone.if.no.acl.found"
 # A broker for some minutes on a small machine: the heap starts small, and the first compiler alone
 # and the serial collector need the least processor time until it answers.
 _JVM = (
@@ -30,6 +34,27 @@ appender.c.name=C
 appender.c.layout.type=PatternLayout
 appender.c.layout.pattern=%d{yyyy-MM-dd HH:mm:ss,SSS} %p %m (%c)%n
 """
+
+
+_ACCESS = {
+    _SUPER_USERS: f"User:{ADMIN};User:{INTERNAL}",
+    _ALLOW_IF_NO_ACL: "false",
+}
+
+
+class Access(Struct, frozen=True):
+    """What the brokers' authorizer allows without an ACL."""
+
+    super_users: tuple[str, ...]
+    allow_if_no_acl: bool
+
+
+def read_access(sandbox: Sandbox) -> Access:
+    """What the authorizer of this sandbox allows; the user can have overridden it."""
+    settings = {**_ACCESS, **dict(sandbox.config)}
+    users = (user.strip() for user in settings[_SUPER_USERS].split(";"))
+    allow = settings[_ALLOW_IF_NO_ACL].strip().lower() == "true"
+    return Access(tuple(filter(None, users)), allow)
 
 
 def render_properties(sandbox: Sandbox, broker: Broker) -> str:
@@ -145,8 +170,7 @@ def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
     own = {INTERNAL: sandbox.broker_password}
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": f"User:{ADMIN};User:{INTERNAL}",
-        "allow.everyone.if.no.acl.found": "false",
+        **_ACCESS,
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "sasl.mechanism.controller.protocol": "PLAIN",
     }

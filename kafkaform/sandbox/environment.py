@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
 
-from .configuration import ADMIN
+from .configuration import ADMIN, read_access
+from .options import DEFAULT_NAME
 from .record import Sandbox
 
 PASSWORD = "KAFKAFORM_SANDBOX_PASSWORD"
@@ -26,17 +28,38 @@ def render(sandbox: Sandbox, form: Format) -> str:
 
 
 def render_provider(sandbox: Sandbox) -> str:
-    """A provider block."""
-    servers = ", ".join(f'"{server}"' for server in sandbox.bootstrap.split(","))
+    """A configuration file with the provider block, and comments that say how to get the rest."""
+    name = "" if sandbox.name == DEFAULT_NAME else f" --name {sandbox.name}"
+    env = f"kafkaform sandbox env{name} --format"
+    # Brokers do not report the settings of their authorizer. Without them nobody can know whether
+    # deleting the last ACL of a resource opens it to everybody, and a `destroy` would be blocked.
+    access = read_access(sandbox)
     return f"""\
+# The sandbox "{sandbox.name}". Its password is in the environment after
+#   eval "$({env} {Format.SHELL})"
+# Properties for Kafka's own tools: {env} {Format.PROPERTIES}
 provider "kafka" {{
-  bootstrap_servers = [{servers}]
+  bootstrap_servers = {_render_list(sandbox.bootstrap.split(","))}
   security_protocol = "SASL_PLAINTEXT"
   sasl_mechanism    = "PLAIN"
   sasl_username     = "{ADMIN}"
   sasl_password     = secret_env("{PASSWORD}")
+
+  authorizer {{
+    super_users     = {_render_list(access.super_users)}
+    allow_if_no_acl = {str(access.allow_if_no_acl).lower()}
+  }}
 }}
 """
+
+
+def _render_list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(_quote_string, texts))}]"
+
+
+def _quote_string(text: str) -> str:
+    # JSON's escapes are HCL's, apart from those of templates.
+    return json.dumps(text).replace("${", "$${").replace("%{", "%%{")
 
 
 def render_properties(sandbox: Sandbox) -> str:

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from ..core.errors import UsageError
 
+DEFAULT_NAME = "dev"
+"""The sandbox of commands without `--name`."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -37,7 +39,7 @@ OWNED_KEYS = frozenset(
 class SandboxOptions(Struct, frozen=True):
     """The options of one `sandbox up`."""
 
-    name: str = "dev"
+    name: str = DEFAULT_NAME
     brokers: int = 1
     """1 or 3."""
     tls: bool = False

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from ..core.canonical import render_number
-from ..core.value import FrozenMap, SecretRef, Value
+from ..core.value import SecretRef, Value
 from .format import format_text
 from .tokens import KEYWORDS
 
@@ -28,7 +28,7 @@ class Code(Struct, frozen=True):
     text: str
 
 
-Writable: TypeAlias = Value | Code
+Writable: TypeAlias = "Value | Code | Mapping[str, Writable]"
 
 
 class NewBlock(Struct, frozen=True):
@@ -132,7 +132,7 @@ def _render_value(value: Writable) -> str:
             return quote_string(value)
         case tuple():
             return _render_list([_render_value(item) for item in value])
-        case FrozenMap():
+        case Mapping():
             return _render_map(value)
         case SecretRef():
             return _render_secret(value)
@@ -153,7 +153,7 @@ def _render_list(items: list[str]) -> str:
     return "[\n" + "".join(f"{item},\n" for item in items) + "]"
 
 
-def _render_map(value: Mapping[str, Value]) -> str:
+def _render_map(value: Mapping[str, Writable]) -> str:
     if not value:
         return "{}"
     items = (

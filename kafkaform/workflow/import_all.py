@@ -26,14 +26,8 @@ from ..provider.contract import ResourceType, Session
 from ..render.text import inline
 from ..syntax.parse import parse
 from .configuration.evaluation import read_configuration
-from .generated_blocks import (
-    TakenNames,
-    UndeclaredObject,
-    choose_arguments,
-    fill_defaults,
-    generate_blocks,
-    render_imports,
-)
+from .generate.arguments import choose_arguments, fill_defaults
+from .generate.blocks import TakenNames, UndeclaredObject, generate_blocks, render_imports
 from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance
 
@@ -157,11 +151,14 @@ def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing
 
 def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
     """Write the stock as one more configuration file of the folder."""
-    names = _find_taken_names(tree)
+    names, types = _find_taken_names(tree), space.types
+    if tree.terraform:
+        # Terraform, which may read the same files, has no function for a time or a size.
+        types = {name: replace(kind, unit=None) for name, kind in types.items()}
     parts = [
         _render_header(stock),
         render_imports(sorted(stock.declared)),
-        generate_blocks(stock.found, space.types, names),
+        generate_blocks(stock.found, types, names),
     ]
     return "\n".join(part for part in parts if part)
 

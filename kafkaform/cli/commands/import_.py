@@ -16,13 +16,17 @@ from ...workflow.operations import check_address, import_object
 from ...workflow.stores import parse_duration
 from ...workflow.workspace import Workspace, open_workspace
 from ..options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
+from ..options.tab_names import complete_addresses
 from ..terminal.console import Console
 from ..terminal.run_command import advise, show_run
 from ..terminal.screen import open_screen
 
 STDOUT = "-"
 
-Address = Annotated[str | None, typer.Argument(metavar="ADDRESS", show_default=False)]
+Address = Annotated[
+    str | None,
+    typer.Argument(metavar="ADDRESS", show_default=False, autocompletion=complete_addresses),
+]
 Id = Annotated[
     str | None,
     typer.Argument(

@@ -21,7 +21,9 @@ from ..options.plan_flags import PlanFiles, chooses_detail, chooses_objects, wri
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
 
-NEXT = "Next: `kafkaform apply` plans again and asks; with --expect APPROVAL it applies only this."
+NEXT = (
+    "Next: `kafkaform {command}` plans again and asks; with --expect APPROVAL it applies only this."
+)
 
 
 @chooses_objects
@@ -95,4 +97,5 @@ def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
         command = shlex.join(["kafkaform", "apply", str(out)])
         shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
     elif not made.idle and not any(made.list_blocked(stopping=True)):
-        shown.note(NEXT)
+        destroys = made.options.mode is Mode.DESTROY
+        shown.note(NEXT.format(command="destroy" if destroys else "apply"))

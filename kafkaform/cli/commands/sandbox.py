@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.filesize import decimal
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 
 from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
+from ...core.text.quantity import render_amount
+from ..terminal import console as terminal
 from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="Run a real Kafka on this computer to try things out.", no_args_is_help=True)
@@ -51,7 +52,7 @@ def count_brokers(box: sandbox.Sandbox) -> int:
 
 @app.command()
 def up(
-    name: Name = "dev",
+    name: Name = sandbox.DEFAULT_NAME,
     brokers: Annotated[int, typer.Option(help="1 broker, or 3 in racks r1 to r3.")] = 1,
     tls: Annotated[bool, typer.Option("--tls", help="Add a SASL_SSL listener.")] = False,
     config: Annotated[
@@ -76,12 +77,13 @@ def up(
     typer.echo(f"sandbox {box.name} is ready: {box.bootstrap}")
     if box.bootstrap_tls is not None:
         typer.echo(f"with TLS: {box.bootstrap_tls} (authority: {box.ca_file})")
-    typer.echo(f"`kafkaform sandbox env{_render_name_flag(name)}` prints how to connect.")
+    flag = "" if name == sandbox.DEFAULT_NAME else f" --name {name}"
+    typer.echo(f"Connect to it: kafkaform sandbox env{flag} > provider.kf.hcl")
 
 
 @app.command()
 def down(
-    name: Name = "dev",
+    name: Name = sandbox.DEFAULT_NAME,
     keep_data: Annotated[
         bool | None,
         typer.Option("--keep-data/--no-keep-data", help="Default: as chosen with `up`."),
@@ -121,35 +123,25 @@ def status(
 
 @app.command()
 def env(
-    name: Name = "dev",
+    name: Name = sandbox.DEFAULT_NAME,
     format: Annotated[
-        sandbox.Format | None, typer.Option(help="Print only this section. Default: all three.")
-    ] = None,
+        sandbox.Format, typer.Option(help="What to print.")
+    ] = sandbox.Format.PROVIDER,
 ) -> None:
     """Print connection settings.
 
-    These are the provider block, client properties and shell exports.
+    By default this is a file for a configuration folder: `kafkaform sandbox env > provider.kf.hcl`.
     """
     found = sandbox.read_status(name)
-    box = found.sandbox
+    # Standard output can be a file of the configuration, so everything else goes to stderr.
     if found.state is not sandbox.SandboxState.RUNNING:
         typer.echo(f"{name} is {found.state}: {found.explanation}", err=True)
-    if format is not None:
-        typer.echo(sandbox.render(box, format), nl=False)
-        return
-    headings = {
-        sandbox.Format.PROVIDER: "provider block for *.kf.hcl",
-        sandbox.Format.PROPERTIES: f"client properties, also in {sandbox.locate_properties(box)}",
-        sandbox.Format.SHELL: 'shell: eval "$(kafkaform sandbox env '
-        f'--format shell{_render_name_flag(name)})"',
-    }
-    sections = (f"# {heading}\n{sandbox.render(box, form)}" for form, heading in headings.items())
-    typer.echo("\n".join(sections), nl=False)
+    typer.echo(sandbox.render(found.sandbox, format), nl=False)
 
 
 @app.command()
 def logs(
-    name: Name = "dev",
+    name: Name = sandbox.DEFAULT_NAME,
     lines: Annotated[
         int, typer.Option("--lines", "-n", min=0, help="Show this many lines per broker.")
     ] = 50,
@@ -174,25 +166,22 @@ def _render_status(found: sandbox.SandboxStatus) -> str:
         "brokers": f"{len(found.alive)} of {len(box.brokers)} alive",
         "bootstrap": box.bootstrap,
         "tls": box.bootstrap_tls or "",
-        "data": f"{decimal(found.data_bytes)} in {box.data}",
+        "data": f"{render_amount(found.data_bytes, 'bytes')} in {box.data}",
         "note": found.explanation,
     }
     return "\n".join((box.name, *(f"  {key:<10} {text}" for key, text in rows.items() if text)))
-
-
-def _render_name_flag(name: str) -> str:
-    return "" if name == "dev" else f" --name {name}"
 
 
 class _Screen:
     """Draws progress on standard error while the block runs."""
 
     def __init__(self) -> None:
+        is_coloured = terminal.Console.make_standard().errors_colour
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[figures]}"),
-            console=Console(stderr=True),
+            console=Console(stderr=True, no_color=not is_coloured),
             transient=True,
         )
         self._tasks: dict[str, TaskID] = {}
@@ -212,6 +201,8 @@ class _Screen:
             self._tasks[event.task] = self._bars.add_task(event.label, figures="")
         total = event.total or 0
         in_bytes = event.unit == "bytes"
-        figures = " / ".join(decimal(n) if in_bytes else str(n) for n in (event.done, total))
+        figures = " / ".join(
+            render_amount(n, "bytes") if in_bytes else str(n) for n in (event.done, total)
+        )
         task = self._tasks[event.task]
         self._bars.update(task, completed=event.done, total=event.total, figures=figures)

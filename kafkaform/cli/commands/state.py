@@ -26,17 +26,21 @@ from ...workflow.state_transfer import push_state as push_store
 from ...workflow.stores import open_store, parse_duration
 from ...workflow.workspace import make_lock_info, make_run_id, open_journal, read_log
 from ..options.flags import LockTimeout, StateFile
+from ..options.tab_names import complete_addresses
 from ..terminal.console import Console
 from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="Inspect, edit and copy the state.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Address = Annotated[str, typer.Argument(metavar="ADDRESS")]
+Address = Annotated[str, typer.Argument(metavar="ADDRESS", autocompletion=complete_addresses)]
 
 
 @app.command("list")
 def list_(
-    pattern: Annotated[str, typer.Argument(metavar="GLOB")] = "*", state: StateFile = None
+    pattern: Annotated[
+        str, typer.Argument(metavar="GLOB", autocompletion=complete_addresses)
+    ] = "*",
+    state: StateFile = None,
 ) -> None:
     """List the addresses that own objects, one per line."""
     found = open_store(state).backend.load().state
@@ -72,7 +76,7 @@ def rm(address: Address, state: StateFile = None, lock_timeout: LockTimeout = "0
 
 @app.command()
 def mv(
-    source: Annotated[str, typer.Argument(metavar="SOURCE")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", autocompletion=complete_addresses)],
     target: Annotated[str, typer.Argument(metavar="TARGET")],
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",

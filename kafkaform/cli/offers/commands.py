@@ -11,7 +11,16 @@ import typer
 
 from ...provider.commands import Command, Complete, Operand, Option
 from ...provider.registry import Registry
+from ..options.tab_names import complete_names
 from ..options.variable_order import InOrder
+
+
+class _Offered(InOrder):
+    """A command whose usage line has operands as the documents write them."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        # typer writes `{NAME…}` for an operand that must be given, and `[NAME…]` for others.
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
 def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]]) -> typer.Typer:
@@ -21,7 +30,7 @@ def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]
     for command in (command for one in groups for command in one.commands):
         function = run(_translate_signature(command))
         function.__doc__ = command.make.__doc__
-        app.command(command.name, cls=InOrder)(function)
+        app.command(command.name, cls=_Offered)(function)
     return app
 
 
@@ -64,9 +73,19 @@ def _translate_signature(command: Command) -> Callable[..., Any]:
 
 def _translate_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
     argument, type_ = _read_argument(parameter), get_args(parameter.annotation)[0]
+    offer = None if argument.complete is None else _make_completion(argument.complete)
     meaning = (
-        typer.Option(argument.flag, metavar=argument.metavar, help=argument.help)
+        typer.Option(
+            argument.flag, metavar=argument.metavar, help=argument.help, autocompletion=offer
+        )
         if isinstance(argument, Option)
-        else typer.Argument(metavar=argument.metavar)
+        else typer.Argument(metavar=argument.metavar, autocompletion=offer)
     )
     return parameter.replace(annotation=Annotated[type_, meaning])
+
+
+def _make_completion(complete: Complete) -> Callable[[typer.Context, str], list[str]]:
+    def offer(ctx: typer.Context, incomplete: str) -> list[str]:
+        return complete_names(ctx, incomplete, complete)
+
+    return offer

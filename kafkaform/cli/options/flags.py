@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .tab_names import complete_addresses
+
 Var = Annotated[
     list[str], typer.Option("--var", metavar="NAME=VALUE", help="Set an input variable.")
 ]
@@ -28,19 +30,26 @@ Target = Annotated[
     typer.Option(
         "--target",
         metavar="ADDRESS",
+        autocompletion=complete_addresses,
         help="Include only this address or glob and its dependencies.",
     ),
 ]
 Exclude = Annotated[
     list[str],
     typer.Option(
-        "--exclude", metavar="ADDRESS", help="Leave out this address or glob and its dependents."
+        "--exclude",
+        metavar="ADDRESS",
+        autocompletion=complete_addresses,
+        help="Leave out this address or glob and its dependents.",
     ),
 ]
 Adopt = Annotated[
     list[str],
     typer.Option(
-        "--adopt", metavar="GLOB", help="Take over live objects whose address matches this glob."
+        "--adopt",
+        metavar="GLOB",
+        autocompletion=complete_addresses,
+        help="Take over live objects whose address matches this glob.",
     ),
 ]
 MaxDeletes = Annotated[

@@ -173,7 +173,9 @@ COMMANDS: Mapping[str, str] = {
     "kafka-leader-election": _ELECT,
     "list": _DESCRIBE,
     "ls": _DESCRIBE,
-    "get": _DESCRIBE,
+    # Also Terraform's, which downloads modules with it.
+    "get": f"{_DESCRIBE} Modules are folders, so nothing is downloaded; `kafkaform init` checks "
+    "them.",
     "create": _MADE,
     "delete": _MADE,
 }

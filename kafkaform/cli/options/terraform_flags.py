@@ -13,7 +13,8 @@ from typing import Any
 from typer.core import TyperGroup
 
 LONG = 4
-"""A name this long is not several short flags, so the error for it should name the long flag."""
+"""A name this long is not several short flags, so the error for it should name the long flag. A
+name with a value, such as `-get=false`, is not either."""
 
 _SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
 
@@ -31,7 +32,9 @@ def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
         if argument == "--":
             return [*result, *arguments[n:]]
         match = _SINGLE.fullmatch(argument)
-        if match and (f"--{match['name']}" in known or len(match["name"]) >= LONG):
+        if match and (
+            f"--{match['name']}" in known or match["value"] or len(match["name"]) >= LONG
+        ):
             argument = f"-{argument}"
         flag, _, value = argument.partition("=")
         opposite = f"--no-{flag[2:]}"

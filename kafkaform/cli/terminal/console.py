@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from msgspec import Struct
 
@@ -15,6 +17,18 @@ from .outlet import is_lost
 from .signals import wait_until_readable
 
 DEFAULT_WIDTH, MAX_WIDTH = 100, 120
+# Given in front of the command, --no-color holds for all consoles that the command makes.
+_PLAIN = ContextVar("plain", default=False)
+
+
+@contextmanager
+def forbid_colour() -> Iterator[None]:
+    """Make consoles without colour inside the block."""
+    before = _PLAIN.set(True)
+    try:
+        yield
+    finally:
+        _PLAIN.reset(before)
 
 
 class Console(Struct, frozen=True):
@@ -32,7 +46,9 @@ class Console(Struct, frozen=True):
     @staticmethod
     def make_standard(*, no_color: bool = False, interactive: bool = True) -> Console:
         """The console of this process. NO_COLOR (no-color.org) and pipes switch colour off."""
-        plain = no_color or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        plain = (
+            no_color or _PLAIN.get() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        )
         return Console(
             sys.stdout.isatty() and not plain,
             sys.stderr.isatty() and not plain,

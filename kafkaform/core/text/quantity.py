@@ -47,10 +47,12 @@ def render_quantity(value: object, unit: str) -> str:
 
 
 def render_with_exact(value: object, unit: str) -> str:
-    """`30 d (2592000000)`, or the value alone if there is no shorter name for it."""
+    """`30 d (2592000000)`, `5 ms`, or the value alone if it is no amount of this unit."""
     amount = render_quantity(value, unit)
     exact = f"{value}"
-    return f"{amount} ({exact})" if amount and amount != exact else exact
+    if not amount or amount.partition(" ")[0] == exact:
+        return amount or exact
+    return f"{amount} ({exact})"
 
 
 def render_amount(value: int, unit: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from math import ceil, floor
 
-from ...core.schema import AttributeSchema
+from ...core.schema import AttributeSchema, Refuses
 from ...core.value import FrozenMap, Value
-from ...syntax.nodes import Expression
-from ..values.faults import EvalError, suggest_near
+from ...syntax.nodes import Expression, Lit, Object
+from ..values.faults import EvalError, Place, suggest_near
 
 
 def check_value(
@@ -35,9 +35,27 @@ def check_value(
             raise EvalError(place, f'"{name}" cannot have this value')
         if faults:
             (summary, advice), *others = faults
-            more = " ".join(f"Also: {text}." for text, _ in others)
-            raise EvalError(place, summary, more, advice)
+            more = " ".join(f"Also: {text}. {_end_sentence(todo)}" for text, todo in others)
+            entry = _find_entry(place, value, attribute.refuses, faults[0])
+            raise EvalError(entry, summary, more, advice)
     return value
+
+
+def _find_entry(place: Expression, value: Value, refuses: Refuses, fault: tuple[str, str]) -> Place:
+    """The entry of a written map that alone has this fault; the whole expression if none has."""
+    if not isinstance(place, Object) or not isinstance(value, FrozenMap):
+        return place
+    for item in place.items:
+        key = item.key.value if isinstance(item.key, Lit) else None
+        if isinstance(key, str) and key in value:
+            alone = FrozenMap({key: value[key]})
+            if fault in refuses(alone):
+                return item
+    return place
+
+
+def _end_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
 def _check_whole(value: Value, attribute: AttributeSchema, place: Expression, hidden: bool) -> None:

@@ -19,6 +19,10 @@ _BYTES = {
     **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGTP", 1)},
 }
 _AMOUNT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
+_SIZES = tuple(
+    (f"{letter}iB", 1024**power) for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "K"))
+)
+_NUMBER = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 _FOREVER = ("forever", "unlimited", "-1")
 """Configs of retention take -1 for no limit."""
 
@@ -47,6 +51,28 @@ def _retention(text: str) -> Val:
 
 def _bytes(text: str) -> Val:
     return _parse_amounts(text, _BYTES, '"1GiB" or "500MB"')
+
+
+# The largest first. Weeks are left out, because nobody says four of them for a month.
+_CALLS: Mapping[str, tuple[str, tuple[tuple[str, int], ...]]] = {
+    "ms": ("retention", tuple((unit, _MILLISECONDS[unit]) for unit in ("d", "h", "m", "s"))),
+    "bytes": ("bytes", _SIZES),
+    "bytes/s": ("bytes", _SIZES),
+}
+"""Unit of a value (`core/text/quantity.py`) -> the function that computes it, and its units."""
+
+
+def render_call(value: object, unit: str) -> str:
+    """`retention("30d")` for 2592000000 in `ms`. Empty for a value that is no whole amount of a
+    larger unit. value: a number or its text."""
+    text = f"{value}"
+    if unit not in _CALLS or not _NUMBER.fullmatch(text):
+        return ""
+    function, units = _CALLS[unit]
+    number = int(text)
+    fits = ((number // factor, name) for name, factor in units if number % factor == 0)
+    amount = next(fits, None)
+    return "" if amount is None else f'{function}("{amount[0]}{amount[1]}")'
 
 
 FUNCTIONS = (

@@ -24,7 +24,10 @@ from .drafts import ConfigEdit, make_drafts, read_edit, read_entity_names, refus
 from .elections import elect_preferred
 from .move_cancellation import cancel_moves
 
-Names = Annotated[list[str] | None, Operand("NAME", complete_entity)]
+Names = Annotated[list[str], Operand("NAME…", complete_entity)]
+NamesOrDefault = Annotated[list[str] | None, Operand("NAME…", complete_entity)]
+Ids = Annotated[list[str] | None, Operand("ID…", complete_entity)]
+Addresses = Annotated[list[str] | None, Operand("ADDRESS…", complete_entity)]
 Add = Annotated[
     list[str] | None,
     Option("--add-config", "Set these; keep the others.", "K=V,K2=[A,B]", complete_altered_pairs),
@@ -37,7 +40,7 @@ Default = Annotated[bool, Option("--entity-default", "Use the default entity.")]
 
 
 def alter_topic(
-    names: Names = None,
+    names: Names,
     add_config: Add = None,
     delete_config: Delete = None,
     cancel_move: Annotated[bool, Option("--cancel-move", "Stop the running replica move.")] = False,
@@ -51,18 +54,18 @@ def alter_topic(
     """
     # Both are changes of a topic as a whole, with plans of their own: beside configs it would be
     # open which of them failed.
-    topics = tuple(name for name in read_entity_names("topic", names or ()) if name is not None)
+    topics = tuple(name for name in read_entity_names("topic", names) if name is not None)
     configs = bool(add_config or delete_config)
     documents = tuple(ask_document("topics", DescribeQuery(escape_glob(name))) for name in topics)
     if elect:
         return elect_preferred(topics, documents, others=configs or cancel_move)
     if cancel_move:
         return cancel_moves(topics, documents, others=configs)
-    return _alter_configs(read_edit("topic", names or (), add_config or (), delete_config or ()))
+    return _alter_configs(read_edit("topic", names, add_config or (), delete_config or ()))
 
 
 def alter_broker(
-    names: Names = None,
+    names: Ids = None,
     add_config: Add = None,
     delete_config: Delete = None,
     entity_default: Default = False,
@@ -75,7 +78,7 @@ def alter_broker(
 
 
 def alter_user(
-    names: Names = None,
+    names: NamesOrDefault = None,
     add_config: Add = None,
     delete_config: Delete = None,
     entity_default: Default = False,
@@ -98,7 +101,7 @@ def alter_user(
 
 
 def alter_client(
-    names: Names = None,
+    names: Ids = None,
     add_config: Add = None,
     delete_config: Delete = None,
     entity_default: Default = False,
@@ -108,7 +111,7 @@ def alter_client(
 
 
 def alter_ip(
-    names: Names = None,
+    names: Addresses = None,
     add_config: Add = None,
     delete_config: Delete = None,
     entity_default: Default = False,
@@ -117,15 +120,13 @@ def alter_ip(
     return _alter_entity("ip", names, add_config, delete_config, entity_default)
 
 
-def alter_group(
-    names: Names = None, add_config: Add = None, delete_config: Delete = None
-) -> Alteration:
+def alter_group(names: Names, add_config: Add = None, delete_config: Delete = None) -> Alteration:
     """Change group configs."""
     return _alter_entity("group", names, add_config, delete_config)
 
 
 def alter_client_metrics(
-    names: Names = None, add_config: Add = None, delete_config: Delete = None
+    names: Names, add_config: Add = None, delete_config: Delete = None
 ) -> Alteration:
     """Change client metrics subscriptions."""
     return _alter_entity("client-metrics", names, add_config, delete_config)

@@ -38,7 +38,7 @@ Name = Annotated[
 
 
 def ask_topics(
-    names: Annotated[list[str] | None, Operand("TOPIC", complete_entity)] = None,
+    names: Annotated[list[str] | None, Operand("TOPIC…", complete_entity)] = None,
     name: Name = "*",
     partitions: Annotated[
         bool, Option("--partitions", "Show each partition's leader and replicas.")
@@ -55,7 +55,7 @@ def ask_topics(
 
 
 def ask_configs(
-    keys: Annotated[list[str] | None, Operand("CONFIG", complete_described_configs)] = None,
+    keys: Annotated[list[str] | None, Operand("CONFIG…", complete_described_configs)] = None,
     entity_type: Annotated[
         str,
         Option(

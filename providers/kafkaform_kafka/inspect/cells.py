@@ -6,9 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafkaform.core.canonical import render_number
+from kafkaform.core.text.quantity import render_amount, render_quantity, render_with_exact
+
+from ..kinds.quota.risks import find_quota_unit
+from ..protocol.broker_keys import find_broker_key
+from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
+from ..protocol.config_values import parse_integer
 
 NOTHING = "-"
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_LIMITS = ("retention.ms", "retention.bytes")
+_COARSE: Mapping[str, int] = {".hours": 3_600_000, ".minutes": 60_000, ".seconds": 1000}
+"""How the names of brokers' times in other units end -> the milliseconds of the unit."""
 
 
 def cell(value: Any) -> str:
@@ -23,13 +31,44 @@ def cell(value: Any) -> str:
 
 
 def size(number: int | None) -> str:
-    """Bytes in the largest unit of which there is at least one."""
-    if number is None:
-        return NOTHING
-    amount, unit = float(number), 0
-    while amount >= 1024 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1024, unit + 1
-    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{number} B"
+    """Bytes that were measured, in the largest unit of which there is at least one."""
+    return NOTHING if number is None else render_amount(number, "bytes")
+
+
+def config_text(name: str, value: str) -> str:
+    """The value of a config: `30 d (2592000000)` for a time or a size, else as it is."""
+    unit = _find_unit(name)
+    # -1 stands for "no limit" only in the configs of retention: for a socket's buffer, it is the
+    # system's default.
+    if not unit or (value.startswith("-") and not name.endswith(_LIMITS)):
+        return value
+    for ending, factor in _COARSE.items():
+        if name.endswith(ending):
+            return _render_coarse(value, factor)
+    return render_with_exact(value, unit)
+
+
+def limit_text(key: str, value: Any) -> str:
+    """The value of a quota: `1 MiB/s (1048576)` for a rate of bytes, else the number."""
+    unit = find_quota_unit(("config", key))
+    return render_with_exact(value, unit) if unit and value is not None else cell(value)
+
+
+def _find_unit(name: str) -> str:
+    # A config that several kinds of objects have is the same setting, so one lookup serves all.
+    for table in (TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS):
+        if name in table:
+            return table[name].unit
+    known = find_broker_key(name)
+    if known is None or known.key.kind not in ("int", "long", "short"):
+        return ""
+    return "ms" if name.endswith(tuple(_COARSE)) else known.key.unit
+
+
+def _render_coarse(value: str, factor: int) -> str:
+    number = parse_integer(value)
+    amount = render_quantity(number * factor, "ms") if number else ""
+    return f"{amount} ({value})" if amount else value
 
 
 def count(number: int, noun: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Cells, Grid, Page, Prose
 
+from .cells import config_text
+
 SENSITIVE = "(sensitive)"
 _HEADER = ("", "SOURCE", "CONFIG", "VALUE")
 
@@ -39,6 +41,11 @@ def _mask_levels(document: FrozenMap) -> Iterator[FrozenMap]:
 def _render_row(level: FrozenMap) -> Cells:
     if not level["set"]:
         return "", level["title"], "", "-"
-    value = level["value"]
-    shown = '""' if value == "" else "null" if value is None else value
+    shown = _render_value(level["key"], level["value"])
     return "→" if level["wins"] else "", level["title"], level["key"], shown
+
+
+def _render_value(key: str, value: str | None) -> str:
+    if value is None:
+        return "null"
+    return config_text(key, value) if value else '""'

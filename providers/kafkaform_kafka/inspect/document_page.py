@@ -8,7 +8,7 @@ from typing import Any
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Grid, Page
 
-from .cells import cell, count, entity_text, size
+from .cells import cell, config_text, count, entity_text, limit_text, size
 
 Column = tuple[str, Callable[[FrozenMap], str]]
 
@@ -114,7 +114,7 @@ _CONFIG: tuple[Column, ...] = (
 def _render_config_value(row: FrozenMap) -> str:
     if row["sensitive"]:
         return "(sensitive)"
-    return "" if row["value"] is None else row["value"]
+    return "" if row["value"] is None else config_text(row["name"], row["value"])
 
 
 def _render_error(error: FrozenMap) -> str:
@@ -154,7 +154,7 @@ def _render_quotas(document: FrozenMap) -> Page:
 _QUOTA: tuple[Column, ...] = (
     ("Entity", _make_field_renderer("entity")),
     ("Name", _make_field_renderer("key")),
-    ("  Value", lambda row: f"= {cell(row['value'])}"),
+    ("  Value", lambda row: f"= {limit_text(row['key'], row['value'])}"),
     ("Source", _make_field_renderer("source")),
 )
 

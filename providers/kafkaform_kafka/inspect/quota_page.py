@@ -8,7 +8,7 @@ from typing import Any
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Cells, Grid, Page
 
-from .cells import cell, entity_text
+from .cells import cell, entity_text, limit_text
 
 WINS = "*"
 
@@ -57,12 +57,13 @@ def _render_grid(levels: list[FrozenMap], limits: list[FrozenMap]) -> Grid:
 
 
 def _render_value(level: Mapping[str, Any], limit: FrozenMap) -> str:
-    shown = cell(level["config"].get(limit["key"]))
+    shown = limit_text(limit["key"], level["config"].get(limit["key"]))
     return f"{shown} {WINS}" if limit["entity"] == level["entity"] else shown
 
 
 def _render_limit(limit: FrozenMap) -> Cells:
     if limit["value"] is None:
         return limit["key"], "no limit", ""
-    counted = f"{cell(limit['value'])} {limit['unit']} at {limit['scope']}"
-    return limit["key"], counted, f"shared by {limit['shared_by']}"
+    shown = limit_text(limit["key"], limit["value"])
+    counted = shown if limit["unit"] == "bytes/s" else f"{shown} {limit['unit']}"
+    return limit["key"], f"{counted} at {limit['scope']}", f"shared by {limit['shared_by']}"

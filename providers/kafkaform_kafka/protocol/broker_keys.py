@@ -13,7 +13,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from .config_keys import ConfigKey
+from .config_keys import THROTTLES, ConfigKey
 
 
 class UpdateMode(StrEnum):
@@ -360,9 +360,17 @@ def _parse_read_only() -> Iterator[BrokerKey]:
     yield from (BrokerKey(_parse_key(name, "string"), UpdateMode.READ_ONLY) for name in _AUTHORIZER)
 
 
+_UNITS: Mapping[str, str] = {
+    ".ms": "ms",
+    ".bytes": "bytes",
+    **dict.fromkeys(THROTTLES["broker"], "bytes/s"),
+}
+"""How a name ends -> the unit of its value."""
+
+
 def _parse_key(name: str, kind: str, default: str = "", values: str = "") -> ConfigKey:
     """values: `LOW..HIGH` or `LOW..`, with `|OTHER` for a number outside; or words."""
-    unit = "ms" if name.endswith(".ms") else "bytes" if name.endswith(".bytes") else ""
+    unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
     span, *others = values.split("|")
     low, dots, high = span.partition("..")
     if not dots:

@@ -7,7 +7,7 @@ diagnostics that point at the block in the configuration.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from kafkaform.core.change import Change
@@ -40,6 +40,12 @@ MAX_RECORDS = 10_000
 MAX_REPLICATION = 32_767
 MAX_VALUE = 32_767
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+VERSION = "4.3"
+"""The release that the tables of configs are from."""
+# Lower, and configs of other distributions would count as misspelt: retention.local.target.bytes
+# is like retention.bytes by 0.7, max.message.size is like max.message.bytes by 0.79.
+NEAR = 0.75
+"""How like a known name or word a misspelt one is (`suggest`)."""
 
 
 def diagnose(change: Change, faults: Faults, severity: Severity = Severity.ERROR) -> Diagnostics:
@@ -182,25 +188,56 @@ def _replica_faults(index: int, replicas: Sequence[int], width: int, facts: Fact
 
 
 def config_faults(config: Mapping[str, Value]) -> Faults:
-    """Unknown keys, and values of the wrong type or out of range."""
+    """Misspelt and removed keys, and values of the wrong type or out of range."""
     for key, value in config.items():
         if value is None:
             continue
         known = TOPIC_KEYS.get(key)
-        if known is None:
-            yield f"{key} is not a topic config of Kafka", _unknown_advice(key)
-            continue
-        yield from value_faults(known, key, value)
+        if known is not None:
+            yield from value_faults(known, key, value)
+        else:
+            yield from _key_faults(key)
 
 
-def misspelt_faults(config: Mapping[str, Value]) -> Faults:
-    """Unknown keys that look like a known one."""
-    # Any other unknown key can belong to a newer broker, so it is no error of the configuration:
-    # only a plan that would set it is blocked (`config_faults`).
+def unknown_warnings(config: Mapping[str, Value]) -> Faults:
+    """Keys that no topic of Kafka has, and that look like none."""
+    # A newer broker or another distribution can have it. A broker that does not know it refuses it
+    # in the dry run, before anything is sent.
     for key, value in config.items():
-        known = key in TOPIC_KEYS or key in REMOVED_KEYS
-        if value is not None and not known and suggest(key, TOPIC_KEYS):
-            yield f"{key} is not a topic config of Kafka", _unknown_advice(key)
+        if value is not None and key not in TOPIC_KEYS and not any(_key_faults(key)):
+            yield (
+                f"Kafka {VERSION} has no topic config {key}; a broker that does not know it "
+                "refuses it in the dry run",
+                "make sure that your brokers know it",
+            )
+
+
+def spelling_faults(config: Mapping[str, Value]) -> Faults:
+    """Topic configs that no version of Kafka takes, for `validate`: misspelt keys, misspelt words,
+    and texts that are no number."""
+    for key, value in config.items():
+        if value is None:
+            continue
+        known = TOPIC_KEYS.get(key)
+        if known is not None:
+            yield from word_faults(known, key, config_values.config_value(key, value))
+        elif key not in REMOVED_KEYS:
+            yield from _key_faults(key)
+
+
+def word_faults(known: ConfigKey, key: str, value: Value) -> Faults:
+    """The fault of a value that no version of Kafka takes: no number, or a word that looks like a
+    valid one. Other words and numbers can be valid for newer brokers, so only a plan that would set
+    them is blocked (`value_faults`)."""
+    text = str(value)
+    if known.choices:
+        words = config_values.parse_items(text) if known.kind == "list" else (text,)
+        certain = any(w not in known.choices and suggest(w, known.choices, NEAR) for w in words)
+    else:
+        parse = _PARSERS.get(known.kind)
+        certain = parse is not None and parse(text) is None
+    if certain:
+        yield from value_faults(known, key, value)
 
 
 def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
@@ -209,7 +246,7 @@ def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
     problem = _find_problem(known, text)
     if problem:
         more = f"… ({len(text):,} characters)" if len(text) > 80 else ""
-        yield f"{key} = {text[:80]!r}{more}: {problem}", _range_advice(known)
+        yield f"{key} = {text[:80]!r}{more}: {problem}", _value_advice(known, text)
 
 
 def config_warnings(config: Mapping[str, Value], replication_factor: Value) -> Faults:
@@ -236,8 +273,11 @@ def select_changed_configs(change: Change) -> FrozenMap:
     return FrozenMap({key: after[key] for key in keys if after.get(key) is not None})
 
 
-def _unknown_advice(key: str) -> str:
-    return REMOVED_KEYS.get(key) or suggest(key, TOPIC_KEYS) or "remove it from config"
+def _key_faults(key: str) -> Faults:
+    """The fault of a key that Kafka has removed, or that looks like one of its keys."""
+    advice = REMOVED_KEYS.get(key) or suggest(key, TOPIC_KEYS, NEAR)
+    if advice:
+        yield f"{key} is not a topic config of Kafka", advice
 
 
 def _find_problem(key: ConfigKey, text: str) -> str:
@@ -260,11 +300,30 @@ def _number_problem(key: ConfigKey, number: int | Decimal | None, kind: str) -> 
     return "" if key.allows(Decimal(number)) else "it is out of range"
 
 
-def _range_advice(key: ConfigKey) -> str:
+def _parse_boolean(text: str) -> str | None:
+    return text if text in ("true", "false") else None
+
+
+_PARSERS: Mapping[str, Callable[[str], object]] = {
+    **dict.fromkeys(("int", "long", "short"), config_values.parse_integer),
+    "double": config_values.parse_double,
+    "boolean": _parse_boolean,
+}
+"""Type of a config -> the function that reads its canonical text; None for any other text."""
+
+_CALLS: Mapping[str, str] = {"ms": 'retention("7d")', "bytes": 'bytes("10MiB")'}
+"""Unit -> an example of the language's function for it."""
+
+
+def _value_advice(key: ConfigKey, text: str) -> str:
     if key.choices:
-        return f"use one of {', '.join(key.choices)}"
+        words = config_values.parse_items(text) if key.kind == "list" else (text,)
+        wrong = next((word for word in words if word not in key.choices), "")
+        return suggest(wrong, key.choices, NEAR) or f"use one of {', '.join(key.choices)}"
     if key.kind == "boolean":
         return "write true or false"
+    if key.unit in _CALLS and _PARSERS[key.kind](text) is None:
+        return f"write the number ({key.unit}), or {_CALLS[key.unit]}, for example"
     unit = f" ({key.unit})" if key.unit else ""
     low = "" if key.low is None else f" from {key.low}"
     also = "".join(f", or {number}" for number in key.also)

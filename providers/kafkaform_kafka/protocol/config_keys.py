@@ -25,7 +25,7 @@ class ConfigKey(Struct, frozen=True):
     default: str
     """Kafka's default, which applies unless a broker config overrides it."""
     unit: str = ""
-    """ms, bytes or empty."""
+    """ms, bytes, bytes/s or empty."""
     low: int | None = None
     """The lowest number."""
     high: int | None = None

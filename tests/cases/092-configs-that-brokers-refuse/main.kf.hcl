@@ -12,20 +12,20 @@ resource "kafka_broker_config" "first" {
 
 resource "kafka_cluster_config" "all" {
   config = {
-    "listeners"          = ["CLIENT://:9092"]
-    "log.cleaner.thread" = 2
-    "message.max.bytes"  = "2 MB"
+    "listeners"         = ["CLIENT://:9092"]
+    "log.frobnicate"    = 2
+    "message.max.bytes" = -2
   }
 }
 
 resource "kafka_group_config" "payments" {
   group  = "payments"
-  config = { "consumer.session.timeout" = 50000 }
+  config = { "consumer.session.timeout.ms" = 0 }
 }
 
 resource "kafka_client_metrics" "producers" {
   name   = "producers"
-  config = { "interval.ms" = 10, match = ["client_idd=x"] }
+  config = { "interval.ms" = 10, match = ["shoe_size=x"] }
 }
 
 resource "kafka_broker_config" "down" {

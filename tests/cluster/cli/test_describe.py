@@ -70,7 +70,7 @@ def test_configs_have_the_columns_of_kip_248() -> None:
         "\n"
         "            Name    Value        Sensitive  Read-only  Source\n"
         "compression.type  = producer     false      false      Default config\n"
-        "    retention.ms  = 6000         false      false      Dynamic topic config\n"
+        "    retention.ms  = 6 s (6000)   false      false      Dynamic topic config\n"
         "               x  = (sensitive)  true       true       Unknown\n"
     )
 
@@ -123,7 +123,7 @@ def test_an_explanation_fits_a_narrow_terminal() -> None:
 
 @pytest.mark.parametrize(
     ("number", "shown"), [(None, "-"), (0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"),
-                          (3 << 40, "3.0 TiB"), (1 << 70, "1048576.0 PiB")],
+                          (3 << 40, "3 TiB"), (1 << 50, "1024 TiB")],
 )  # fmt: skip
 def test_sizes(number: int | None, shown: str) -> None:
     """In the largest unit that leaves a whole part."""
@@ -154,13 +154,15 @@ def test_quotas_for_people() -> None:
     """One line a limit, with its entity and level."""
     quota = {
         "entity": {"user": "ci", "client-id": None},
-        "config": {"producer_byte_rate": 10, "request_percentage": Decimal("12.5")},
+        "config": {"producer_byte_rate": 1048576, "request_percentage": Decimal("12.5")},
         "source": "Default client of user",
     }
     assert text({"kind": "quotas", "quotas": [quota], "hidden": None}) == (
-        "Entity                        Name                  Value  Source\n"
-        'user "ci", client-id default  producer_byte_rate  = 10     Default client of user\n'
-        'user "ci", client-id default  request_percentage  = 12.5   Default client of user\n'
+        "Entity                        Name                  Value              Source\n"
+        'user "ci", client-id default  producer_byte_rate  = 1 MiB/s (1048576)  '
+        "Default client of user\n"
+        'user "ci", client-id default  request_percentage  = 12.5               '
+        "Default client of user\n"
         "1 quota."
     )
 
@@ -233,7 +235,7 @@ def test_configs_of_a_topic(bare: Bare) -> None:
     bare.folder.connect()
     said = bare.folder.done("describe", "configs", "--entity-name", name).out
     assert f"CONFIGS FOR TOPIC {name}" in said
-    assert "retention.ms  = 6000" in said
+    assert "retention.ms  = 6 s (6000)" in said
 
 
 def test_configs_are_asked_for_by_name(bare: Bare) -> None:
@@ -248,7 +250,7 @@ def test_configs_are_asked_for_by_name(bare: Bare) -> None:
         (entity,) = bare.document("configs", *keys, one)["entities"]
         assert [item["name"] for item in entity["configs"]] == found
     said = bare.run("describe", "configs", "retention.ms", "retension.ms", one)
-    assert said.code == 1 and "retention.ms  = 604800000" in said.out
+    assert said.code == 1 and "retention.ms  = 7 d (604800000)" in said.out
     assert "no config retension.ms" in said.text and 'Did you mean "retention.ms"?' in said.text
     topic = bare.fails(1, "describe", "configs", f"{bare.folder.prefix}a")
     assert f"are named with a flag: --entity-name {bare.folder.prefix}a" in topic

@@ -82,15 +82,16 @@ def test_admin_may_and_ci_may_not(one: Sandbox, mechanism: str) -> None:
 
 
 def test_status_and_env_of_a_running_sandbox(one: Sandbox) -> None:
-    """`status` counts the broker and its data; `env` shows all three ways to connect."""
+    """`status` counts the broker and its data; `env` shows a file of a configuration,
+    or the properties and exports that are asked for."""
     shown = invoke("status", "--name", "one")
     assert "running" in shown
     assert "1 of 1 alive" in shown
     assert sandbox.read_status("one").data_bytes > 0
-    everything = invoke("env", "--name", "one")
-    for form in sandbox.Format:
-        assert invoke("env", "--name", "one", "--format", form.value) in everything
-    assert sandbox.locate_properties(one).read_text() in everything
+    shown = {form: invoke("env", "--name", "one", "--format", form) for form in sandbox.Format}
+    assert invoke("env", "--name", "one") == shown[sandbox.Format.PROVIDER]
+    assert sandbox.locate_properties(one).read_text() == shown[sandbox.Format.PROPERTIES]
+    assert f"export KAFKAFORM_SANDBOX_PASSWORD={one.admin_password}" in shown[sandbox.Format.SHELL]
 
 
 def test_up_again_finds_it_running(one: Sandbox) -> None:
@@ -125,7 +126,7 @@ def test_three_brokers_with_tls(home: Path) -> None:
         assert described.cluster_id == box.cluster_id
         create_topic(client, "replicated")
         assert replicas_of(client, "replicated") == [1, 2, 3]
-        assert "KAFKAFORM_SANDBOX_CA_FILE" in invoke("env", "--name", "three")
+        assert "KAFKAFORM_SANDBOX_CA_FILE" in invoke("env", "--name", "three", "--format", "shell")
     finally:
         stopped = sandbox.down("three")
     assert stopped is not None

@@ -74,7 +74,13 @@ EDITS = (
         expect=FaultClass.DEFINITE,
     ),
     Edit("shrink", partitions(3), partitions(2), checked=True),
-    Edit("set an unknown config", wish=config(no_such_config="1"), checked=True),
+    Edit("misspell a config", wish=config(retention_mss="1"), checked=True),
+    # Another broker could know it, so it is the broker that refuses it.
+    Edit(
+        "set an unknown config",
+        wish=config(no_such_config="1"),
+        expect=FaultClass.DEFINITE,
+    ),
     Edit("set nonsense", wish=config(retention_ms="soon"), checked=True),
     Edit("ask for too many replicas", wish=FrozenMap({"replication_factor": 20}), checked=True),
 )

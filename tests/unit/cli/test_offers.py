@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -18,6 +20,8 @@ from kafkaform.provider.commands import (
     Question,
 )
 from kafkaform.provider.registry import Registry
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def ask_boxes(
@@ -69,3 +73,21 @@ def test_all_commands_of_built_in_providers_have_help(group: str) -> None:
     for name, command in commands.items():
         assert command.help, name
         offers.find_completions(group, name)
+
+
+def read_operands() -> dict[str, str]:
+    """Command of `alter` -> its operands, as docs/commands.md lists them."""
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    table = text.partition("## alter")[2].partition("\n\nIn `--add-config")[0]
+    return dict(re.findall(r"`([a-z-]+) ([A-Z]+…)`", table))
+
+
+@pytest.mark.parametrize("name", sorted(get_commands().commands["alter"].commands))
+def test_the_usage_of_alter_is_what_its_page_says(name: str) -> None:
+    """The same word for the operand, in brackets where a flag can stand for it."""
+    command = get_commands().commands["alter"].commands[name]
+    operand = read_operands()[name]
+    flags = {flag for parameter in command.params for flag in parameter.opts}
+    usage = f"[{operand}]" if "--entity-default" in flags else operand
+    context = command.make_context(name, [], resilient_parsing=True)
+    assert command.collect_usage_pieces(context) == ["[OPTIONS]", usage]

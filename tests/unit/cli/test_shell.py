@@ -177,7 +177,7 @@ def test_an_alter_asks_in_the_shell(bare: Bare) -> None:
     terminal.type(f"alter topic {bare.folder.prefix}a --add-config retention.ms=6000\n")
     terminal.wait_for('Only "yes" is accepted: ')
     terminal.type("yes\n")
-    terminal.wait_for("retention.ms  = 6000")
+    terminal.wait_for("retention.ms  = 6 s (6000)")
     terminal.type("exit\n")
     assert terminal.end() == 0
 

@@ -48,6 +48,8 @@ def test_the_exact_value_stands_beside_it() -> None:
     """What is typed into a configuration can be read off the screen."""
     assert render_with_exact("2592000000", "ms") == "30 d (2592000000)"
     assert render_with_exact("compact", "") == "compact"
+    assert render_with_exact("5", "ms") == "5 ms"
+    assert render_with_exact("1048588", "bytes") == "1048588 B"
 
 
 @pytest.mark.parametrize("unit", sorted(SCALES))

@@ -14,6 +14,7 @@ import pytest
 
 from kafkaform.language.expressions.special_forms import FORMS
 from kafkaform.language.functions import FunctionTable, patterns
+from kafkaform.language.functions.units import render_call
 from kafkaform.language.values.faults import EvalError, LimitError
 
 from .example import evaluate, plain
@@ -118,6 +119,30 @@ RESULTS: list[tuple[str, Any]] = [
 def test_results(text: str, expected: Any) -> None:
     """Each call yields what its documentation in other tools promises."""
     assert plain(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "call"),
+    [
+        ("2592000000", "ms", 'retention("30d")'),
+        ("5400000", "ms", 'retention("90m")'),
+        (10_485_760, "bytes", 'bytes("10MiB")'),
+        ("1048576", "bytes/s", 'bytes("1MiB")'),
+        ("1048588", "bytes", ""),
+        ("1", "ms", ""),
+        ("0", "ms", ""),
+        ("-1", "ms", ""),
+        ("9223372036854775807", "ms", ""),
+        ("60", "percent", ""),
+        ("60000", "", ""),
+        (None, "ms", ""),
+    ],
+)
+def test_amounts_are_written_as_calls(value: object, unit: str, call: str) -> None:
+    """Only whole amounts of a larger unit, and what the call means is the value again."""
+    assert render_call(value, unit) == call
+    if call:
+        assert evaluate(call) == int(str(value))
 
 
 REFUSALS = [

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action
+from kafkaform.core.change import Action, Ownership
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan
 from kafkaform.render.human import human
+from kafkaform.render.lines import render_brief
 from kafkaform.render.markdown.comment import render_markdown
 
 from . import plans
@@ -275,6 +276,7 @@ def test_a_destroy_of_a_part_does_not_claim_everything() -> None:
     assert "everything" not in told
     assert (
         "This plan destroys part of what the state records.\n"
+        "It overrides the delete protection that is on by default for 1 object (kafka_topic).\n"
         "Partial plan (--target=kafka_topic.legacy): all other objects stay.\n"
     ) in told
     assert "everything" not in render_markdown(
@@ -282,8 +284,53 @@ def test_a_destroy_of_a_part_does_not_claim_everything() -> None:
     ) and "part of what the state records" in render_markdown(part)
 
 
+def test_a_destroy_names_the_protection_that_it_overrides() -> None:
+    """The protection that nobody chose counts as overridden, what prevent_destroy protects stays,
+    and a plan that is no destroy says neither."""
+    destroys = Options(mode=Mode.DESTROY)
+    kept = replace(plans.PROTECTED, row_before=Ownership(("kafka_topic.ledger",), "explicit"))
+    many = [replace(kept, address=f'kafka_topic.ledger["{n}"]') for n in range(7)]
+    said = human(plan(plans.DELETED, *many, options=destroys))
+    assert "is on by default for 1 object (kafka_topic).\n" in said
+    assert 'prevent_destroy protects 7 objects that stay: kafka_topic.ledger["0"], ' in said
+    assert ' kafka_topic.ledger["4"] and 2 more.\n' in said
+    assert "delete protection that" not in human(plan(plans.DELETED, *many))
+    free = replace(plans.DELETED, row_before=Ownership(("kafka_topic.legacy",), "no"))
+    assert "delete protection that" not in human(plan(free, options=destroys))
+
+
 def test_one_line_a_change_still_says_what_to_do() -> None:
     """Whoever reads the short form of a blocked change needs its to-do no less."""
     text = human(plan(plans.PROTECTED), detail="concise", width=200)
     (line,) = [line for line in text.splitlines() if "blocked: " in line]
     assert f"to do: {plans.REMOVED_ADVICE}" in line
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unit", "shown"),
+    [
+        ("2592000000", "1000", "ms", "30 d → 1 s (2592000000 → 1000)"),
+        ("-1", "86400000", "ms", "no limit → 1 d (-1 → 86400000)"),
+        ("1500000001", "86400000", "ms", "1500000001 ms → 1 d (1500000001 → 86400000)"),
+        (1000, 2000, "bytes/s", "1000 B/s → 2000 B/s"),
+        (None, "604800000", "ms", "(not set) → 7 d (604800000)"),
+        ("604800000", None, "ms", "7 d (604800000) → (not set)"),
+        ("odd", "even", "ms", '"odd" → "even"'),
+        ("1", "2", "", '"1" → "2"'),
+    ],
+)
+def test_amounts_are_shown_in_the_units_of_people(
+    before: Any, after: Any, unit: str, shown: str
+) -> None:
+    """With the exact values beside them, unless they are the same number."""
+    item = path("config.retention.ms", before, after, unit=unit)
+    assert render_brief(item) == f"retention.ms {shown}"
+
+
+def test_sensitive_amounts_are_masked() -> None:
+    """A unit never unmasks a value."""
+    item = path("config.retention.ms", "604800000", "1000", unit="ms", sensitive=True)
+    subject = plan(change("kafka_x.u", "u", Action.UPDATE, paths=(item,), drift=(item,)))
+    for detail in ("concise", "grouped", "full"):
+        text = human(subject, detail=detail)  # type: ignore[arg-type]  # a literal each
+        assert "604800000" not in text and "7 d" not in text

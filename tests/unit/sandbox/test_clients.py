@@ -17,6 +17,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.sandbox import certificates, download, environment, java, ports
 from kafkaform.sandbox.environment import Format
 from kafkaform.sandbox.record import Broker, Ports, Sandbox
+from kafkaform.syntax.format import format_text
 
 
 def test_ports_are_distinct() -> None:
@@ -84,18 +85,38 @@ def test_java_that_is_too_old_is_passed_over(
 
 
 def test_provider_block(box: Sandbox) -> None:
-    """The block names every broker, and the password's variable instead of the password."""
+    """The block names every broker, the password's variable instead of the password, and what
+    brokers do not report of their authorizer. All the rest is comments."""
     second = Broker(2, Ports(21001, 21002, 21003))
     two = replace(box, brokers=(*box.brokers, second))
-    assert environment.render(two, Format.PROVIDER) == (
+    text = environment.render(two, Format.PROVIDER)
+    lines = text.splitlines(keepends=True)
+    comments = [line for line in lines if line.startswith("#")]
+    assert "--name paper --format shell" in "".join(comments)
+    assert "".join(lines[len(comments) :]) == (
         'provider "kafka" {\n'
         '  bootstrap_servers = ["127.0.0.1:20001", "127.0.0.1:21001"]\n'
         '  security_protocol = "SASL_PLAINTEXT"\n'
         '  sasl_mechanism    = "PLAIN"\n'
         '  sasl_username     = "admin"\n'
         '  sasl_password     = secret_env("KAFKAFORM_SANDBOX_PASSWORD")\n'
+        "\n"
+        "  authorizer {\n"
+        '    super_users     = ["User:admin", "User:broker"]\n'
+        "    allow_if_no_acl = false\n"
+        "  }\n"
         "}\n"
     )
+    assert format_text(text) == text
+    assert box.admin_password not in text
+
+
+def test_provider_block_of_another_authorizer(box: Sandbox) -> None:
+    """The block says what the brokers were told, and a name is never a template."""
+    config = (("super.users", "User:a; User:${b}"), ("allow.everyone.if.no.acl.found", "true"))
+    text = environment.render(replace(box, config=config), Format.PROVIDER)
+    assert 'super_users     = ["User:a", "User:$${b}"]' in text
+    assert "allow_if_no_acl = true" in text
 
 
 def test_exports_can_be_evaluated_by_a_shell(box: Sandbox) -> None:

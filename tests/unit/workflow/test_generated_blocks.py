@@ -8,7 +8,7 @@ from typing import Any
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.value import FrozenMap
 from kafkaform.syntax.format import format_text
-from kafkaform.workflow.generated_blocks import TakenNames, UndeclaredObject, generate_blocks
+from kafkaform.workflow.generate.blocks import TakenNames, UndeclaredObject, generate_blocks
 from kafkaform.workflow.import_all import _make_found
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.quota import resource_type as quotas
@@ -51,6 +51,32 @@ def user(name: str, mechanism: str, rounds: int) -> Observed:
 
 def quota(entity: dict[str, str | None], **values: float) -> Observed:
     return quotas.observe_quota("kafka", entity, values)
+
+
+def test_times_and_sizes_are_written_as_people_say_them() -> None:
+    """A whole amount is a call of the language's function for it; any other value is as it is."""
+    config = {
+        "retention.ms": "2592000000",
+        "segment.bytes": "10485760",
+        "max.message.bytes": "1048588",
+        "flush.ms": "9223372036854775807",
+        "local.retention.ms": "-2",
+        "cleanup.policy": "compact",
+    }
+    written = text(topic("shop.orders", **config))
+    assert written == format_text(written)
+    for line in (
+        '"retention.ms"       = retention("30d")',
+        '"segment.bytes"      = bytes("10MiB")',
+        '"max.message.bytes"  = "1048588"',
+        '"flush.ms"           = "9223372036854775807"',
+        '"local.retention.ms" = "-2"',
+        '"cleanup.policy"     = "compact"',
+    ):
+        assert line in written
+    limits = text(quota({"user": "ci"}, producer_byte_rate=1048576.0, request_percentage=60.0))
+    assert 'producer_byte_rate = bytes("1MiB")' in limits
+    assert "request_percentage = 60" in limits
 
 
 def test_topics_that_differ_in_partitions_share_a_block() -> None:

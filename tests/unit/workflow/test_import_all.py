@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action
 from kafkaform.core.errors import ConfigurationError, KafkaformError, UsageError
@@ -19,7 +20,7 @@ from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.syntax.format import format_text
 from kafkaform.syntax.write import NewBlock, write_blocks
-from kafkaform.workflow.generated_blocks import fill_defaults
+from kafkaform.workflow.generate.arguments import fill_defaults
 from kafkaform.workflow.import_all import ImportFilter, prove_text, read_tree, render_stock
 from kafkaform_kafka.memory import refused_items
 from kafkaform_kafka.provider import TYPES
@@ -183,6 +184,17 @@ def test_every_kind_is_written(blocks: list[NewBlock]) -> None:
         assert len(plan.changes) == len(blocks)
         assert where.plan().changes == ()
         assert maker.plan().changes == ()
+
+
+def test_amounts_are_calls_only_where_the_language_is_ours(tmp_path: Path) -> None:
+    """Terraform, which may read the same files, has no function for a time."""
+    topic = {**TOPIC, "config": {"retention.ms": "3600000"}}
+    where = desk(tmp_path, cluster_of(topics={"x": topic}))
+    space, stock = where.space(), where.stock()
+    tree = read_tree(space)
+    assert '"retention.ms" = retention("1h")' in render_stock(space, tree, stock)
+    text = render_stock(space, replace(tree, terraform=True), stock)
+    assert '"retention.ms" = "3600000"' in text
 
 
 LOG_COMMANDS = ("##vso[task.setvariable variable=x]y", "##[error]x", "##teamcity[message text='x']")

@@ -348,7 +348,7 @@ TYPES: tuple[ResourceType, ...] = (
         "Dynamic configs of one broker. They override those of the cluster and of its "
         "server.properties. The import id is the broker's id.",
         AttributeSchema("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
-        replace(_CONFIG, refuses=config_rules.read_only_faults),
+        replace(_CONFIG, refuses=config_rules.refuse_broker_configs),
         _MODE,
         *_SECRETS,
     ),
@@ -356,7 +356,7 @@ TYPES: tuple[ResourceType, ...] = (
         DEFAULTS,
         "Dynamic configs of all brokers. They override those of their server.properties. "
         f'The import id is "{CLUSTER}".',
-        replace(_CONFIG, refuses=config_rules.read_only_faults),
+        replace(_CONFIG, refuses=config_rules.refuse_broker_configs),
         _MODE,
         *_SECRETS,
     ),
@@ -365,14 +365,14 @@ TYPES: tuple[ResourceType, ...] = (
         "Configs of a consumer, share or streams group (KIP-848, KIP-932, KIP-1071). The group "
         "does not have to exist yet. The import id is the group's name.",
         AttributeSchema("group", STRING, "Name of the group.", required=True),
-        replace(_CONFIG, required=True),
+        replace(_CONFIG, required=True, refuses=config_rules.refuse_group_configs),
         _MODE,
     ),
     _make_type(
         METRICS,
         "A subscription to client metrics (KIP-714). The import id is its name.",
         AttributeSchema("name", STRING, "Name of the subscription.", required=True),
-        replace(_CONFIG, required=True),
+        replace(_CONFIG, required=True, refuses=config_rules.refuse_metrics_configs),
         _MODE,
     ),
 )

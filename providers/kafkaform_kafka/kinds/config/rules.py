@@ -18,6 +18,13 @@ ConfigRule = Callable[[Change, Facts], Faults]
 MASK = "(sensitive)"
 
 
+_TABLES: Mapping[str, tuple[Mapping[str, ConfigKey], str]] = {
+    "kafka_group_config": (GROUP_KEYS, "a group"),
+    "kafka_client_metrics": (METRICS_KEYS, "client metrics"),
+}
+"""Kind -> all its configs, and whose they are."""
+
+
 def mask_config(config: Mapping[str, Value] | None) -> FrozenMap:
     """Declared configs of a broker, with MASK for each value that belongs into `secret_config`."""
     # The rules refuse such values, but the plan that says so must not show them.
@@ -44,7 +51,8 @@ def check_change(rule: ConfigRule, change: Change, facts: Facts) -> Diagnostics:
     faults = [*rule(change, facts)]
     if change.action is Action.CREATE and not _has_configs(change):
         faults.append(("the block has no config", "name at least one config, or remove the block"))
-    notes = broker_rules.diagnose(change, _secret_warnings(change), Severity.WARNING)
+    doubts = (*_secret_warnings(change), *_unknown_warnings(change))
+    notes = broker_rules.diagnose(change, doubts, Severity.WARNING)
     return (*broker_rules.diagnose(change, faults), *notes, *warnings)
 
 
@@ -70,20 +78,25 @@ def cluster_faults(change: Change, _: Facts) -> Faults:
 
 def group_faults(change: Change, _: Facts) -> Faults:
     """The rules for a group's configs."""
-    yield from _table_faults(broker_rules.select_changed_configs(change), GROUP_KEYS, "a group")
+    changed = broker_rules.select_changed_configs(change)
+    yield from _table_faults(changed, *_TABLES[change.identity.kind])
 
 
 def metrics_faults(change: Change, _: Facts) -> Faults:
     """The rules for a subscription to client metrics (KIP-714)."""
     changed = broker_rules.select_changed_configs(change)
-    yield from _table_faults(changed, METRICS_KEYS, "client metrics")
+    yield from _table_faults(changed, *_TABLES[change.identity.kind])
     for item in config_values.parse_items(str(changed.get("match") or "")):
         name, equals, _pattern = item.partition("=")
         if not equals or name.strip() not in MATCHES:
-            yield (
-                f"match has the element {item!r}; each element must be NAME=PATTERN",
-                suggest(name.strip(), MATCHES) or f"NAME is one of {', '.join(MATCHES)}",
-            )
+            yield _match_fault(item)
+
+
+def _match_fault(item: str) -> tuple[str, str]:
+    return (
+        f"match has the element {item!r}; each element must be NAME=PATTERN",
+        suggest(item.partition("=")[0].strip(), MATCHES) or f"NAME is one of {', '.join(MATCHES)}",
+    )
 
 
 PlacementRule = Callable[[str, BrokerKey], Faults]
@@ -150,12 +163,35 @@ def _dynamic_faults(key: str, known: BrokerKey) -> Faults:
         )
 
 
-def read_only_faults(config: Mapping[str, Value]) -> Faults:
-    """Configs that no broker can change while it runs; `validate` reports them, too."""
+def refuse_broker_configs(config: Mapping[str, Value]) -> Faults:
+    """What `validate` refuses: configs that no broker can change while it runs, misspelt keys, and
+    values that no version of Kafka takes."""
     for key, value in config.items():
         known = broker_keys.find_broker_key(key)
-        if value is not None and known is not None and known.mode is UpdateMode.READ_ONLY:
+        if value is None:
+            continue
+        if known is None:
+            if suggest(key, broker_keys.broker_keys(), broker_rules.NEAR):
+                yield _unknown_fault(key)
+        elif known.mode is UpdateMode.READ_ONLY:
             yield from _dynamic_faults(key, known)
+        elif not known.secret:
+            written = config_values.config_value(key, value, {key: known.key}.get)
+            yield from broker_rules.word_faults(known.key, key, written)
+
+
+def refuse_group_configs(config: Mapping[str, Value]) -> Faults:
+    """What `validate` refuses in the configs of a group."""
+    yield from _spelling_faults(config, *_TABLES["kafka_group_config"])
+
+
+def refuse_metrics_configs(config: Mapping[str, Value]) -> Faults:
+    """What `validate` refuses in a subscription to client metrics."""
+    yield from _spelling_faults(config, *_TABLES["kafka_client_metrics"])
+    for item in config_values.parse_items(str(config.get("match") or "")):
+        name = item.partition("=")[0].strip()
+        if name not in MATCHES and suggest(name, MATCHES, broker_rules.NEAR):
+            yield _match_fault(item)
 
 
 def _sharing_faults(key: str, known: BrokerKey) -> Faults:
@@ -171,11 +207,42 @@ def _sharing_faults(key: str, known: BrokerKey) -> Faults:
 
 def _table_faults(config: Mapping[str, Value], table: Mapping[str, ConfigKey], of: str) -> Faults:
     for key, value in config.items():
-        if key not in table:
-            advice = suggest(key, table) or f"use one of {', '.join(table)}"
-            yield f"{key} is not a config of {of}", advice
-        else:
+        if key in table:
             yield from broker_rules.value_faults(table[key], key, value)
+        else:
+            yield from _misspelt_fault(key, table, of)
+
+
+def _spelling_faults(
+    config: Mapping[str, Value], table: Mapping[str, ConfigKey], of: str
+) -> Faults:
+    for key, value in config.items():
+        if value is not None and key in table:
+            written = config_values.config_value(key, value, table.get)
+            yield from broker_rules.word_faults(table[key], key, written)
+        elif value is not None:
+            yield from _misspelt_fault(key, table, of)
+
+
+def _misspelt_fault(key: str, table: Mapping[str, ConfigKey], of: str) -> Faults:
+    """The fault of a key that looks like a known one. Any other can belong to newer brokers, and
+    those that do not know it refuse it in the dry run."""
+    advice = suggest(key, table, broker_rules.NEAR)
+    if advice:
+        yield f"{key} is not a config of {of}", advice
+
+
+def _unknown_warnings(change: Change) -> Faults:
+    if change.identity.kind not in _TABLES:
+        return
+    table, of = _TABLES[change.identity.kind]
+    for key in broker_rules.select_changed_configs(change):
+        if key not in table and not any(_misspelt_fault(key, table, of)):
+            yield (
+                f"Kafka {broker_rules.VERSION} has no config {key} of {of}; a broker that does not "
+                "know it refuses it in the dry run",
+                "make sure that your brokers know it",
+            )
 
 
 def _has_configs(change: Change) -> bool:

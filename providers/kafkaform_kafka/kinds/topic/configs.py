@@ -168,15 +168,12 @@ def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: 
 def _check(change: Change, _: Facts) -> Diagnostics:
     if change.action not in (Action.CREATE, Action.UPDATE):
         return ()
-    name = change.identity.key
-    faults = [
-        *broker_rules.name_faults(name),
-        *broker_rules.config_faults(broker_rules.select_changed_configs(change)),
-    ]
+    name, changed = change.identity.key, broker_rules.select_changed_configs(change)
+    faults = [*broker_rules.name_faults(name), *broker_rules.config_faults(changed)]
     # The object is its overrides: without any it could not be told from a deleted one.
     if not get_config(change.after):
         faults.append(("config is empty", "name at least one config, or remove the block"))
-    warnings = broker_rules.internal_warnings(name)
+    warnings = [*broker_rules.internal_warnings(name), *broker_rules.unknown_warnings(changed)]
     return (
         *broker_rules.diagnose(change, faults),
         *broker_rules.diagnose(change, warnings, Severity.WARNING),
@@ -218,7 +215,7 @@ TYPE = ResourceType(
             "Topic configs by name; a list is a list or text with commas. null leaves a config as "
             "it is.",
             required=True,
-            refuses=broker_rules.misspelt_faults,
+            refuses=broker_rules.spelling_faults,
         ),
     ),
     key=_key,

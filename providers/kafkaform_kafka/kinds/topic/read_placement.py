@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kafkaform.core.resource import Fault
+from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol.faults import fault_of
-from ...protocol.sizes import render_size
 from ...wire.cluster import read_log_sizes
 from ...wire.placement import Move, list_reassignments
 from ...wire.topics import TopicRow
@@ -142,7 +142,8 @@ def _describe_progress(copied: CopyProgress | None, rate: float) -> str:
     """rate: bytes a second."""
     if copied is None:
         return UNMEASURED
-    far = f"{render_size(copied.done)} of {render_size(copied.total)} copied"
+    done, total = (render_amount(size, "bytes") for size in (copied.done, copied.total))
+    far = f"{done} of {total} copied"
     if copied.done >= copied.total:
         return f"{far}, about to end"
     if rate <= 0:

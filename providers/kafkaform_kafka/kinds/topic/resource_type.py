@@ -142,7 +142,10 @@ def _check_create(change: Change, facts: Facts) -> Diagnostics:
     ]
     if assignment is not None:
         faults += broker_rules.assignment_faults(assignment, facts)
-    warnings = [*broker_rules.config_warnings(config, replicas)]
+    warnings = [
+        *broker_rules.config_warnings(config, replicas),
+        *broker_rules.unknown_warnings(config),
+    ]
     warnings += [
         (
             f"{name} is not set, and the broker's default cannot be read, so the plan cannot show "
@@ -168,6 +171,7 @@ def _check_update(change: Change, facts: Facts) -> Diagnostics:
         faults += broker_rules.internal_faults(change.identity.key, "changed")
     warnings = [
         *broker_rules.config_warnings(changed, after.get("replication_factor")),
+        *broker_rules.unknown_warnings(changed),
         *moves.find_warnings(change, facts),
     ]
     return (
@@ -328,7 +332,7 @@ TYPE = ResourceType(
             "Config overrides by name; a list is a list or text with commas. The plan shows and "
             'removes live overrides that are not in the map, unless config_mode is "additive". '
             "null leaves a config as it is.",
-            refuses=broker_rules.misspelt_faults,
+            refuses=broker_rules.spelling_faults,
         ),
         AttributeSchema(
             "config_mode",

@@ -201,7 +201,8 @@ def _check_assignment(call: AdminCall, given: Sequence[Sequence[int]], width: in
 
 
 def _validate_config(config: Mapping[str, Any]) -> FrozenMap:
-    for problem, _ in broker_rules.config_faults(config):
+    unknown = broker_rules.unknown_warnings(config)
+    for problem, _ in (*broker_rules.config_faults(config), *unknown):
         raise Refusal(40, problem)
     valid = config_map(config)
     for low, high in _ORDERED:

@@ -119,5 +119,5 @@ def test_the_table_marks_what_applies_and_nothing_foreign_moves_the_terminal() -
     client = Client("c\x1b[2Ji", "app")
     rows: Rows = (({"user": "c\x1b[2Ji"}, {PRODUCE: Decimal(5)}),)
     text = "\n".join(render_page(quota_page(told(client, rows))))
-    assert "\x1b" not in text and text.count("5 *") == 1
-    assert "no limit" in text and "5 bytes/s at each broker" in text
+    assert "\x1b" not in text and text.count("5 B/s *") == 1
+    assert "no limit" in text and "5 B/s at each broker" in text

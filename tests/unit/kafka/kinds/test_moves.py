@@ -11,7 +11,7 @@ from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Observed
 from kafkaform_kafka.kinds import request_order
 from kafkaform_kafka.kinds.topic import resource_type as topics
-from kafkaform_kafka.protocol.sizes import parse_size, render_size
+from kafkaform_kafka.protocol.sizes import parse_size
 from kafkaform_kafka.session import KafkaSession
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
@@ -110,16 +110,6 @@ def test_producers_that_would_be_refused_are_named() -> None:
 def test_sizes_are_read(text: Any, size: int | None) -> None:
     """Binary and decimal units; what is none is none."""
     assert parse_size(text) == size
-
-
-def test_sizes_are_written() -> None:
-    """In the decimal unit that leaves the fewest digits."""
-    assert [render_size(n) for n in (0, 999, 1000, 1_240_000_000)] == [
-        "0 B",
-        "999 B",
-        "1.0 kB",
-        "1.2 GB",
-    ]
 
 
 def test_without_the_right_it_is_said_that_moves_are_unknown(

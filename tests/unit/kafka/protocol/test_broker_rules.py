@@ -105,6 +105,43 @@ def test_a_mistyped_config_gets_a_suggestion() -> None:
     assert advice == 'Did you mean "retention.ms"?'
 
 
+@pytest.mark.parametrize(
+    "key", ["confluent.tier.enable", "retention.local.target.bytes", "write.caching"]
+)
+def test_a_config_of_another_distribution_is_left_to_the_broker(key: str) -> None:
+    """It is no fault, offline or in a plan, and the plan says who decides."""
+    assert not [*broker_rules.config_faults({key: "1"}), *broker_rules.spelling_faults({key: "1"})]
+    ((text, _),) = broker_rules.unknown_warnings({key: "1", "retention.ms": "1", "flush.ms": None})
+    assert f"no topic config {key}; a broker that does not know it refuses it" in text
+
+
+@pytest.mark.parametrize(
+    ("config", "certain"),
+    [
+        ({"cleanup.policy": "compct"}, True),
+        ({"cleanup.policy": "compact, DELETE"}, True),
+        ({"cleanup.policy": "tier"}, False),
+        ({"retention.ms": "7d"}, True),
+        ({"retention.ms": " +7 "}, False),
+        ({"segment.bytes": "14"}, False),
+        ({"min.cleanable.dirty.ratio": "half"}, True),
+        ({"preallocate": "TRUE"}, False),
+        ({"retention.mss": "1"}, True),
+        ({"message.format.version": "2.8"}, False),
+        ({"retention.ms": None}, False),
+    ],
+)
+def test_what_no_version_of_kafka_takes(config: dict[str, Any], certain: bool) -> None:
+    """`validate` refuses typing errors. Limits and words of other versions are left to a plan."""
+    assert bool([*broker_rules.spelling_faults(config)]) == certain
+
+
+def test_a_time_that_is_no_number_names_the_function() -> None:
+    """Whoever writes 7d learns how to write it."""
+    ((_, advice),) = broker_rules.spelling_faults({"retention.ms": "7d"})
+    assert advice == 'write the number (ms), or retention("7d"), for example'
+
+
 def test_a_config_that_newer_brokers_lost_says_what_replaced_it() -> None:
     """A key that Kafka 4 removed is explained, not just unknown."""
     ((_, advice),) = broker_rules.config_faults({"message.timestamp.difference.max.ms": "1"})

@@ -16,25 +16,32 @@ from decimal import Decimal
 
 from msgspec import Struct, field
 
-from ..core.address import Address
-from ..core.resource import Facts, Identity, Observed
-from ..core.schema import AttributeSchema, ObjectSchema
-from ..core.value import FrozenMap, SecretRef, Value
-from ..provider.contract import ResourceType
-from ..syntax.write import (
+from ...core.address import Address
+from ...core.resource import Identity
+from ...core.schema import ObjectSchema
+from ...core.value import FrozenMap, SecretRef, Value
+from ...provider.contract import ResourceType
+from ...syntax.write import (
     Code,
     NewBlock,
     Writable,
-    is_identifier,
     quote_string,
     write_blocks,
     write_value,
 )
+from .arguments import fill_defaults, write_amounts
+from .names import (
+    SEPARATORS,
+    cut_at_separator,
+    drop_types,
+    get_noun,
+    make_identifier,
+    make_unique,
+    make_variable_name,
+)
 
 SECRET = "The {attribute} cannot be read: put it into {name}. It is sent when {version} changes."
-_SEPARATORS = "._-/ "
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_FOREIGN = re.compile(r"[^A-Za-z0-9_]+")
 
 
 class UndeclaredObject(Struct, frozen=True):
@@ -56,56 +63,6 @@ class TakenNames(Struct, frozen=True):
     """The names of locals."""
     secrets: set[str] = field(default_factory=set)
     """The environment variables of secrets."""
-
-
-PLACEHOLDER = SecretRef("env", "")
-"""Stands for a secret, which nobody can read from the system."""
-
-
-def choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
-    """The fewest arguments that declare the object: no defaults, nothing that the system sets, and
-    of two arguments that exclude each other the one that leaves more to the system."""
-    live = kind.written(item.attributes) if kind.written else item.attributes
-    schema = kind.schema
-    given = {
-        name: live[name]
-        for name, attribute in schema.attributes.items()
-        if _is_needed(live.get(name), attribute)
-    }
-    for one, other in schema.conflicts:
-        if one in given and other in given:
-            del given[one]
-    secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
-    told = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **given})
-    return told.with_items(_select_own_entries(told, item, kind, facts))
-
-
-def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
-    nothing = value is None or value == attribute.default or attribute.computed
-    return not nothing and (attribute.required or value != FrozenMap())
-
-
-def _select_own_entries(
-    told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
-) -> dict[str, FrozenMap]:
-    """The maps without the entries that belong to others, because they stay if undeclared."""
-    maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
-    if not maps:
-        return {}
-    bare = fill_defaults(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
-    left = kind.target(bare, item, facts, False)
-    return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
-
-
-def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
-    """All attributes of a block as the language evaluates it, with defaults filled in."""
-    return FrozenMap(
-        {
-            name: arguments.get(name, attribute.default)
-            for name, attribute in schema.attributes.items()
-            if not attribute.computed
-        }
-    )
 
 
 def render_imports(pairs: Iterable[tuple[Address, str]]) -> str:
@@ -214,8 +171,8 @@ def _render_draft(draft: _Draft, names: TakenNames) -> str:
 def _render_single(draft: _Draft, names: TakenNames) -> str:
     (item,) = draft.items
     told = [str(item.arguments[name]) for name in draft.naming]
-    name = _make_unique(
-        _make_identifier("_".join(_drop_types(told)), _get_noun(draft.kind)),
+    name = make_unique(
+        make_identifier("_".join(drop_types(told)), get_noun(draft.kind)),
         names.blocks[draft.kind],
     )
     arguments = {n: _make_argument(draft, n, item.arguments[n], name, names) for n in draft.given}
@@ -233,12 +190,12 @@ def _make_argument(
     """A value and its comment; a secret is replaced by a reference to an environment variable."""
     if not _is_secret(draft.type.schema, argument):
         return value, ""
-    name = _make_unique(_make_variable_name(block, argument), names.secrets)
+    name = make_unique(make_variable_name(block, argument), names.secrets)
     raised = next((n for n in draft.type.schema.attributes if n.endswith("_version")), "its block")
     comment = SECRET.format(name=name, attribute=argument.replace("_", " "), version=raised)
     if isinstance(value, FrozenMap):
         return FrozenMap(
-            {key: SecretRef("env", _make_variable_name(name, key)) for key in value}
+            {key: SecretRef("env", make_variable_name(name, key)) for key in value}
         ), comment
     return SecretRef("env", name), comment
 
@@ -248,8 +205,8 @@ def _make_argument(
 
 def _render_group(draft: _Draft, names: TakenNames) -> str:
     labels = _choose_labels(draft)
-    name = _make_unique(_choose_group_name(draft, labels), names.blocks[draft.kind])
-    local = _make_unique(f"{draft.kind}_{name}", names.locals)
+    name = make_unique(_choose_group_name(draft, labels), names.blocks[draft.kind])
+    local = make_unique(f"{draft.kind}_{name}", names.locals)
     keyed = [n for n in draft.varying if _is_label(draft, n, labels)]
     rest = [n for n in draft.varying if n not in keyed]
     entries = dict(zip(labels, draft.items, strict=True))
@@ -344,7 +301,8 @@ def _make_resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) 
     provider: dict[str, Writable] = {"provider": Code(instance)} if "." in instance else {}
     adopted = any(item.id is None for item in draft.items)
     inner = (NewBlock("lifecycle", (), {"adopt": True}),) if adopted else ()
-    return NewBlock("resource", (draft.kind, name), {**provider, **arguments}, inner)
+    written = {n: write_amounts(draft.type, n, value) for n, value in arguments.items()}
+    return NewBlock("resource", (draft.kind, name), {**provider, **written}, inner)
 
 
 def _make_import(target: str, id: str, each: Code | None = None) -> NewBlock:
@@ -358,43 +316,8 @@ def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
     """A name for the group: the attribute that the type is grouped by, or the common prefix."""
     first = _find_grouping(draft.type)
     if first in draft.given:
-        (common,) = _drop_types([str(draft.items[0].arguments[first])])
-        return _make_identifier(common, _get_noun(draft.kind))
+        (common,) = drop_types([str(draft.items[0].arguments[first])])
+        return make_identifier(common, get_noun(draft.kind))
     common = os.path.commonprefix(list(labels))
-    whole = common.rstrip(_SEPARATORS) if common in labels else _cut_at_separator(common)
-    return _make_identifier(whole, f"{_get_noun(draft.kind)}s")
-
-
-def _cut_at_separator(text: str) -> str:
-    """Without the word that it breaks off in."""
-    return text[: max((text.rfind(mark) for mark in _SEPARATORS), default=-1) + 1]
-
-
-def _drop_types(texts: Iterable[str]) -> list[str]:
-    """Without the type in front: `User:ci` is ci."""
-    return [text.partition(":")[2] or text for text in texts]
-
-
-def _get_noun(kind: str) -> str:
-    """`file` for `textstore_file`: the type without the name of its provider."""
-    return kind.partition("_")[2] or kind
-
-
-def _make_identifier(text: str, otherwise: str) -> str:
-    """The text as a name: small letters, digits, single _."""
-    name = re.sub(r"_{2,}", "_", _FOREIGN.sub("_", text)).strip("_").lower() or otherwise
-    return name if is_identifier(name) else f"{otherwise}_{name}"
-
-
-def _make_variable_name(*parts: str) -> str:
-    return re.sub(r"[^A-Z0-9]", "_", "_".join(parts).upper())
-
-
-def _make_unique(name: str, taken: set[str]) -> str:
-    """The name, or the next free one with a number; taken from now on."""
-    number, result = 1, name
-    while result in taken:
-        number += 1
-        result = f"{name}_{number}"
-    taken.add(result)
-    return result
+    whole = common.rstrip(SEPARATORS) if common in labels else cut_at_separator(common)
+    return make_identifier(whole, f"{get_noun(draft.kind)}s")

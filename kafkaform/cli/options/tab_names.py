@@ -1,0 +1,164 @@
+"""Complete addresses and names of live objects in the user's own shell, within a time limit.
+
+A key press must neither hang nor fail: whatever goes wrong, nothing is offered.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+SECONDS = 2.0
+"""The longest that a key press waits for a state or a system."""
+COMPLETE, BASH = "_KAFKAFORM_COMPLETE", "complete_bash"
+"""The variable with which a shell asks for completions, and its value in bash."""
+WORDS, WORD, PREFIX = "COMP_WORDS", "COMP_CWORD", "_KAFKAFORM_COMPLETE_PREFIX"
+_QUOTED = frozenset("\"'\\ $`[]")
+"""Characters that mean something to a shell."""
+
+
+def complete_addresses(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the addresses of the state and of the configuration."""
+    return offer_within_limit(lambda: _list_addresses(context), incomplete)
+
+
+def complete_names(
+    context: typer.Context, incomplete: str, complete: Callable[..., Iterable[str]]
+) -> list[str]:
+    """Offer what a command of a provider completes, over a connection of its own.
+
+    complete: see `Complete` in `provider/commands.py`.
+    """
+    return offer_within_limit(lambda: _ask_names(context, complete), incomplete)
+
+
+def offer_within_limit(find: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+    """The names that `find` finds in time and that begin with what was typed."""
+    from threading import Thread  # noqa: PLC0415  # only completion needs it
+
+    found: list[str] = []
+
+    def collect() -> None:
+        try:
+            found.extend(find())
+        except Exception:  # noqa: BLE001  # a shell has no place for an error at a key press
+            found.clear()
+
+    # A client that waits for a system cannot be stopped from outside. Its thread ends with the
+    # process, which is over as soon as the names are printed.
+    worker = Thread(target=collect, daemon=True)
+    worker.start()
+    worker.join(SECONDS)
+    prefix = os.environ.get(PREFIX, "")
+    names = sorted({name for name in tuple(found) if name.startswith(prefix + incomplete)})
+    # A name that the shell would take apart is left out, since each shell quotes in its own way.
+    return [name[len(prefix) :] for name in names if not _QUOTED.intersection(name)]
+
+
+def mend_bash_words(environment: MutableMapping[str, str]) -> None:
+    """Join what bash takes apart at `:` and `=`: it hands `User:ci` on as three words.
+
+    The part before the last colon stays on the command line, so it is kept in PREFIX and no
+    candidate repeats it.
+    """
+    if environment.get(COMPLETE) != BASH:
+        return
+    try:
+        number = int(environment[WORD])
+    except (KeyError, ValueError):
+        return
+    words = environment.get(WORDS, "").split(" ")
+    before, current = words[:number], "".join(words[number : number + 1])
+    if current in (":", "="):
+        before, current = [*before, current], ""
+    prefix = ""
+    if before[-1:] == [":"] and len(before) > 1:
+        prefix = f"{before[-2]}:"
+        before = before[:-2]
+    if before[-1:] == ["="]:
+        before = before[:-1]
+    environment[WORDS] = " ".join((*before, current))
+    environment[WORD] = str(len(before))
+    environment[PREFIX] = prefix
+
+
+def _list_addresses(context: typer.Context) -> Iterator[str]:
+    """Addresses of blocks and of their instances. A fault of the state or of the configuration does
+    not hide what the other has."""
+    from contextlib import suppress  # noqa: PLC0415  # only completion needs these modules
+
+    from ...core.errors import KafkaformError  # noqa: PLC0415  # see above
+    from ...workflow.configuration.evaluation import Inputs, read_configuration  # noqa: PLC0415  # see above
+    from ...workflow.stores import open_store  # noqa: PLC0415  # see above
+
+    _enter_folder(context)
+    addresses: list[str] = []
+    with suppress(KafkaformError):
+        state = open_store(context.params.get("state")).backend.load().state
+        rows = state.objects.values() if state is not None else ()
+        addresses += [owner for row in rows for owner in row.owners]
+    with suppress(KafkaformError):
+        desired = read_configuration(Path(), Inputs.read(())).evaluate(offline=True).desired
+        addresses += [str(item.address) for item in desired.declared]
+    for address in addresses:
+        yield address
+        # An instance such as a["x"] needs quotes, so its block is offered, too.
+        yield address.partition("[")[0]
+
+
+def _ask_names(context: typer.Context, complete: Callable[..., Iterable[str]]) -> Iterable[str]:
+    """What can follow the words that are typed so far."""
+    from ...workflow.configuration.evaluation import Inputs  # noqa: PLC0415  # only completion needs it
+    from ...workflow.connection import ConnectionInputs, resolve_configured, resolve_direct  # noqa: PLC0415  # see above
+
+    _enter_folder(context)
+    given = context.params
+    # typer makes paths of texts only when it calls a command.
+    files = [Path(file) for file in given.get("var_file") or ()]
+    config = given.get("command_config")
+
+    def ask(listing: Callable[..., Iterable[str]]) -> Iterable[str]:
+        inputs = ConnectionInputs(
+            given.get("bootstrap_server"),
+            Path(config) if config else None,
+            tuple(given.get("client_property") or ()),
+            given.get("provider"),
+            Inputs.read(given.get("var") or (), files),
+        )
+        direct = inputs.direct
+        found = resolve_direct(inputs, os.environ)[0] if direct else resolve_configured(inputs)
+        session = found.open()
+        try:
+            return tuple(listing(session))
+        finally:
+            session.close()
+
+    return complete(_list_words(context), ask)
+
+
+def _list_words(context: typer.Context) -> Sequence[str]:
+    """The words from `describe`, `explain` or `alter` on: operands first, then the flags that
+    completions look at."""
+    group = context.parent.info_name if context.parent is not None else ""
+    words = [group or "", context.info_name or ""]
+    flags: list[str] = []
+    for parameter in context.command.params:
+        value: Any = context.params.get(parameter.name or "")
+        if parameter.param_type_name == "argument":
+            words += value or ()
+        elif isinstance(value, str) and parameter.name == "entity_type":
+            flags += [parameter.opts[0], value]
+    return (*words, *flags)
+
+
+def _enter_folder(context: typer.Context) -> None:
+    """Go to the folder of --chdir: completion does not call the function of that flag."""
+    from ...workflow.configuration.places import enter_folder  # noqa: PLC0415  # only completion needs it
+
+    chdir = context.find_root().params.get("chdir")
+    if chdir is not None:
+        enter_folder(Path(chdir))

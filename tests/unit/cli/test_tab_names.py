@@ -1,0 +1,116 @@
+"""Names at the tab key: what is offered, what bash takes apart, and that nothing hangs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkaform.cli.options import tab_names
+from kafkaform.cli.options.tab_names import PREFIX, mend_bash_words, offer_within_limit
+
+CONFIGURATION = """\
+provider "kafka" {
+  bootstrap_servers = ["localhost:9092"]
+}
+
+resource "kafka_topic" "orders" {
+  name = "orders"
+}
+
+resource "kafka_topic" "events" {
+  for_each = toset(["a", "b"])
+  name     = each.key
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "mended", "prefix"),
+    [
+        ("kafkaform describe acls --principal Us", "kafkaform describe acls --principal Us", ""),
+        ("kafkaform describe acls --principal User : c", "… --principal c", "User:"),
+        ("kafkaform describe acls --principal User :", "… --principal ", "User:"),
+        ("kafkaform plan --target = kafka_t", "kafkaform plan --target kafka_t", ""),
+        ("kafkaform plan --target =", "kafkaform plan --target ", ""),
+        ("kafkaform plan ", "kafkaform plan ", ""),
+    ],
+)
+def test_what_bash_takes_apart_is_joined(typed: str, mended: str, prefix: str) -> None:
+    """A principal has a colon, and a flag an equals sign; the last word is the one to complete."""
+    words = typed.split(" ")
+    given = {"COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
+    environment = {**given, "_KAFKAFORM_COMPLETE": "complete_bash"}
+    mend_bash_words(environment)
+    assert environment["COMP_WORDS"] == mended.replace("…", "kafkaform describe acls")
+    assert environment["COMP_CWORD"] == str(len(mended.replace("…", "a b c").split(" ")) - 1)
+    assert environment[PREFIX] == prefix
+    other = {**given, "_KAFKAFORM_COMPLETE": "complete_zsh"}
+    mend_bash_words(other)
+    assert other == {**given, "_KAFKAFORM_COMPLETE": "complete_zsh"}
+
+
+def test_names_that_begin_with_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted, once each, without those that a shell would take apart; a prefix is not repeated."""
+    names = ["User:ci", "User:app", "User:ci", "User:a b", "Group:x"]
+    assert offer_within_limit(lambda: names, "User:") == ["User:app", "User:ci"]
+    monkeypatch.setenv(PREFIX, "User:")
+    assert offer_within_limit(lambda: names, "c") == ["ci"]
+
+
+def test_a_key_press_neither_hangs_nor_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that does not answer in time, and an error, offer nothing."""
+    monkeypatch.setattr(tab_names, "SECONDS", 0.01)
+    never = threading.Event()
+
+    def wait() -> Iterator[str]:
+        never.wait(10)
+        yield "late"
+
+    def fail() -> Iterator[str]:
+        yield "early"
+        raise RuntimeError
+
+    assert offer_within_limit(wait, "") == []
+    never.set()
+    monkeypatch.setattr(tab_names, "SECONDS", 10.0)
+    assert offer_within_limit(fail, "") == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("kafkaform plan --target kafka_topic.o", ["kafka_topic.orders"]),
+        ("kafkaform apply --exclude kafka_topic.", ["kafka_topic.events", "kafka_topic.orders"]),
+        ("kafkaform state show kafka_topic.e", ["kafka_topic.events"]),
+        ("kafkaform import kafka_topic.o", ["kafka_topic.orders"]),
+        ("kafkaform --chdir . state mv kafka_topic.o", ["kafka_topic.orders"]),
+        ("kafkaform alter topic x --delete-config retention.m", ["retention.ms"]),
+        ("kafkaform describe configs --entity-type bro", ["brokers"]),
+        ("kafkaform explain config to", ["topic"]),
+        ("kafkaform explain config cluster log.retention.h", ["log.retention.hours"]),
+    ],
+)
+def test_the_tab_key_in_bash(tmp_path: Path, typed: str, offered: list[str]) -> None:
+    """Addresses of the configuration, and the fixed words of commands, without a connection."""
+    (tmp_path / "main.kf.hcl").write_text(CONFIGURATION)
+    wanted = {
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split(" ")) - 1),
+        "_KAFKAFORM_COMPLETE": "complete_bash",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkaform"],
+        env={**os.environ, **wanted},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == offered
+    assert not done.stderr
