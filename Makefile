@@ -20,9 +20,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --no-deps --config-settings=--build-option=--compression=stored pyspark 2>/dev/null & \
-	  grep -v -e '^#' -e '^pyspark=' constraints.txt | \
+	  grep -v -e '^#' -e '^pyspark=' -e '^regopy=' constraints.txt | \
 	  $(PIP) --no-deps -r /dev/stdin 2>/dev/null; wait
 	@$(PIP) -e '.[dev]'
+	@$(PIP) --only-binary=regopy regopy 2>/dev/null || \
+	  echo "There is no regopy for this computer: the test of the Rego example needs conftest."
 	@touch $@
 
 demo: $(STAMP)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from typer.core import TyperGroup
 
 from kafkaform.apply.freshness import RULE, compute_approval
@@ -24,9 +25,10 @@ from kafkaform.audit.event import KINDS
 from kafkaform.cli.app import run_command_line
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.options.terraform_flags import normalise_flags
-from kafkaform.core import canonical, change, diagnostics, resource
+from kafkaform.core import canonical, change, diagnostics, finding, resource
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.plan import codec, model
+from kafkaform.plan.approval import seal_plan
 from kafkaform.state.codec import MEMBERS
 from kafkaform.state.codec import decode as decode_state
 from kafkaform.state.codec import encode as encode_state
@@ -101,9 +103,10 @@ def test_every_configuration_shown_is_valid(path: Path, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "main.kf.hcl").write_text(text, encoding="utf-8")
-        found = read_configuration(folder, Inputs()).evaluate(offline=True).desired
+        built = read_configuration(folder, Inputs()).evaluate(offline=True)
+        found = built.desired
         assert not diagnostics.has_errors(found.diagnostics), found.diagnostics
-        assert found.declared
+        assert found.declared or built.policies
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -254,6 +257,7 @@ NOUNS = (
     model.Plan,
     model.PlanInstance,
     model.Options,
+    model.PolicyFolders,
     model.Unmanaged,
     model.OutputChange,
     resource.Facts,
@@ -267,6 +271,7 @@ NOUNS = (
     change.Request,
     change.Blocker,
     change.Impact,
+    finding.Finding,
     diagnostics.Diagnostic,
     diagnostics.Range,
 )
@@ -300,6 +305,16 @@ def test_the_plan_shown_is_a_plan(shown_plan: Path) -> None:
     plan = codec.decode(shown_plan.read_bytes(), "the example")
     assert compute_approval(plan) == plan.approval and plan.rule == RULE
     assert codec.encode(plan) == shown_plan.read_bytes()
+
+
+def test_policies_can_be_checked_without_kafkaform(shown_plan: Path, tmp_path: Path) -> None:
+    """The same program knows that the approval covers policies from outside."""
+    plan = codec.decode(shown_plan.read_bytes(), "the example")
+    judged = seal_plan(replace(plan, policies=model.PolicyFolders(("rules",), "0" * 64)))
+    file = tmp_path / "judged.kfplan"
+    file.write_bytes(codec.encode(judged))
+    told = run_shown("formats/plan.md", file)
+    assert (told.stdout, told.stderr) == (f"{judged.token}\n", "")
 
 
 def test_the_plan_can_be_checked_without_kafkaform(shown_plan: Path) -> None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from .diagnostics import Range
+from .finding import Finding
 from .resource import Fault, Identity
 from .risk import Risk, RiskKind
 from .value import EMPTY, FrozenMap, Value
@@ -254,6 +255,8 @@ class Change(Struct, frozen=True):
     risks: tuple[Risk, ...] = ()
     """What the change could harm, the worst first. It is shown and never approved, because it
     follows from the rest."""
+    findings: tuple[Finding, ...] = ()
+    """The policies that the change breaks. An apply finds them again."""
     # The state does not record these paths, so that no later plan deletes what others set.
     theirs: tuple[Path, ...] = ()
     """Paths of `after` that are kept for others."""

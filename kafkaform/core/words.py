@@ -52,6 +52,11 @@ class Words(Struct, frozen=True):
         return f"{number:,} {self.kinds[kind].plural if kind in self.kinds else f'{kind} objects'}"
 
     @property
+    def system_field(self) -> str:
+        """`system` as the name of an attribute: `message_store`."""
+        return self.system.replace(" ", "_")
+
+    @property
     def check_address(self) -> str:
         """The advice for a user who reached another system than expected."""
         return f"Check {self.address or 'the provider block'}."

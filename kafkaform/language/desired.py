@@ -37,6 +37,7 @@ from .expressions.dependencies import AllUses
 from .expressions.namespaces import Unset
 from .functions import FunctionTable
 from .functions.file_reader import Read, record_reads
+from .policy.compilation import Policy
 from .values.faults import Poisoned, make_error, suggest_near
 
 __all__ = [
@@ -76,6 +77,8 @@ class Built(Struct, frozen=True):
     """The values of everything."""
     desired: Desired
     """What the configuration declares."""
+    policies: tuple[Policy, ...] = ()
+    """Its policies, which the caller compiles: the rules of providers are part of them."""
 
 
 def build_desired(

@@ -62,8 +62,10 @@ def _drop_paths(attributes: FrozenMap | None, paths: Sequence[Path]) -> FrozenMa
 
 def compute_approval(plan: Plan) -> str:
     """SHA-256 over the changes that an apply makes, the settings of earlier runs that it removes,
-    the systems, and the waivers that the user accepted. Hexadecimal."""
+    the systems, the waivers that the user accepted, and the policies of --policy. Hexadecimal."""
     scopes = plan.scopes
+    # Left out without any, so that the approval of such a plan is as it always was.
+    policies = {"policies": plan.policies.digest} if plan.policies.digest else {}
     changes = (
         digest_change(change, scopes[change.identity.instance], plan.lineage)
         for change in plan.effective
@@ -78,6 +80,7 @@ def compute_approval(plan: Plan) -> str:
             # Digests are sorted, not changes: the order of a plan decides nothing.
             "removals": sorted(digest(to_data(removal)) for removal in plan.removals),
             "changes": sorted(changes),
+            **policies,
         }
     )
 

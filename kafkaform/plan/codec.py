@@ -7,6 +7,7 @@ A field with its default value is left out, which keeps large plans small.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -139,6 +140,8 @@ def to_data(value: Any) -> Value:
         return tuple(to_data(item) for item in value)
     if isinstance(value, Mapping):
         return FrozenMap({str(key): to_data(item) for key, item in value.items()})
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, float):
         return Decimal(repr(value))
     raise TypeError(f"a plan cannot contain {type(value).__name__}")

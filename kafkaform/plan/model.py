@@ -91,6 +91,16 @@ class Removal(Struct, frozen=True):
     """The provider's name for the setting."""
 
 
+class PolicyFolders(Struct, frozen=True):
+    """The policies from outside the configuration that judged a plan."""
+
+    folders: tuple[str, ...] = ()
+    """The folders of --policy, as they were named."""
+    # Not the paths: the same policies can be elsewhere on the computer that applies.
+    digest: str = ""
+    """Digest of the names and contents of their files; empty without any."""
+
+
 class Plan(Struct, frozen=True):
     """What an apply would do, and everything that a reviewer needs to know about it."""
 
@@ -122,6 +132,8 @@ class Plan(Struct, frozen=True):
     """The version that made it."""
     removals: tuple[Removal, ...] = ()
     """Settings of earlier runs that this apply removes."""
+    policies: PolicyFolders = PolicyFolders()
+    """The policies from outside the configuration that judged it."""
     approval: str = ""
     """Digest of what will be done (architecture §4.4)."""
     rule: int = 1
@@ -197,6 +209,7 @@ __all__ = [
     "OutputChange",
     "Plan",
     "PlanInstance",
+    "PolicyFolders",
     "Removal",
     "Unmanaged",
     "Wave",

@@ -231,6 +231,14 @@ class Provider(Protocol):
         """Pure: judge all changes of one instance together (collisions, lock-outs)."""
 
 
+class RuleProvider(Provider, Protocol):
+    """The optional part of a provider that offers rules for the policies of its users."""
+
+    def read_rules(self) -> bytes:
+        """Pure: `policy` blocks in HCL, which a `policy_set` block with the provider's name
+        switches on. Their `settings` are the usual values of what users can choose."""
+
+
 def collect_types(providers: Iterable[Provider]) -> dict[str, ResourceType]:
     """Every type that a change of these providers can have, including those of commands."""
     return {n: t for one in providers for n, t in {**one.types, **one.commanded}.items()}

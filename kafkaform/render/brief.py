@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.change import Action, Change
 from .entries import Entry
+from .findings import render_findings
 from .lines import find_only_path, is_plain, name_path, render_brief, render_changed_names
 
 BRIEF_LIMIT = 120
@@ -49,7 +50,8 @@ def list_texts(entry: Entry) -> tuple[tuple[Change, str], ...]:
 
 def _read_texts(change: Change) -> tuple[str, ...]:
     # Texts with figures are added up for all objects together.
-    return (*(risk.text for risk in change.risks if not risk.figures), *change.notes)
+    texts = (risk.text for risk in change.risks if not risk.figures)
+    return (*texts, *change.notes, *(text for text, _ in render_findings(change)))
 
 
 def is_brief(entry: Entry) -> bool:

@@ -12,6 +12,7 @@ from ..core.risk import RiskKind
 from ..core.words import Words
 from .body import Line
 from .entries import LEAST, Entry
+from .findings import render_findings
 from .lines import (
     is_plain,
     render_brief,
@@ -184,6 +185,7 @@ def _list_signs(entry: Entry) -> Iterator[str]:
     if entry.impact is not None and not entry.lead.has_risk(RiskKind.DATA_LOSS):
         yield f"! {inline(entry.impact.text)}"
     yield from (f"! {render_risk(risk)}" for risk in entry.risks if not risk.kind.grave)
+    yield from (f"! {text}" for text, _ in render_findings(entry))
     yield from (f"! {inline(note)}" for note in entry.notes)
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.change import Action, Blocker, Change, Impact, Ownership, Path, PathChange
+from ..core.finding import Finding
 from ..core.risk import Risk
 from ..core.text.quantity import render_amount
 from ..core.value import EMPTY, FrozenMap, Value
@@ -58,6 +59,18 @@ class Entry(Struct, frozen=True):
         return tuple(map(_join_texts, zip(*rows, strict=True)))
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The policies that the change breaks; of messages that name their object, one as an
+        example."""
+        rows = [change.findings for change in self.changes]
+        if len({len(row) for row in rows}) > 1:
+            return tuple(dict.fromkeys(one for row in rows for one in row))
+        return tuple(
+            replace(column[0], message=_join_texts([one.message for one in column]))
+            for column in zip(*rows, strict=True)
+        )
+
+    @property
     def blocked(self) -> Blocker | None:
         """Why the changes are not made."""
         first = self.lead.blocked
@@ -91,6 +104,7 @@ def make_key(change: Change, words: Words) -> Hashable:
         (change.identity.instance, change.identity.kind, change.action, change.reason),
         (_read_block(change, own), change.adopts, change.released, change.impact is None),
         (tuple(_mask_names(note, own) for note in change.notes), _read_risks(change.risks, own)),
+        tuple(replace(one, message=_mask_names(one.message, own)) for one in change.findings),
         tuple(_read_path(item, change, words) for item in change.paths),
         tuple(_read_attributes(side or EMPTY, change, words) for side in whole),
         (_read_row(change.row_before, change), _read_row(change.row_after, change)),

@@ -187,6 +187,7 @@ def _make_details(change: Change) -> Data:
             }
             for risk in change.risks
         ],
+        "findings": make_findings(change),
         "paths": mask_paths(change.paths),
         "drift": mask_paths(change.drift),
         "owner": change.owner,
@@ -213,6 +214,23 @@ def _make_details(change: Change) -> Data:
     return data
 
 
+def make_findings(change: Change) -> list[Data]:
+    """One entry for each policy that the change breaks."""
+    return [
+        {
+            "policy": one.policy,
+            "severity": one.severity.value,
+            "message": one.message,
+            "place": str(one.range),
+            "blocks": one.blocks,
+            "waived": one.waived,
+            "waiver": one.waiver or None,
+            "until": None if one.until is None else one.until.isoformat(),
+        }
+        for one in change.findings
+    ]
+
+
 def _make_row(row: Ownership) -> Data:
     return {
         "owners": list(row.owners),
@@ -230,6 +248,7 @@ def _make_header(plan: Plan, seen: PlanView) -> Data:
         "serial": plan.serial,
         "mode": plan.options.mode.value,
         "partial": list(seen.partial),
+        "policies": plan.policies.digest or None,
         "has_deletes": seen.counts.destroy > 0,
         "counts": asdict(seen.counts),
         "instances": {name: _make_instance(one) for name, one in seen.instances},

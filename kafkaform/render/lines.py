@@ -13,6 +13,7 @@ from ..core.words import NEUTRAL, Words
 from .body import STYLES, Line, Tree, build_tree, render_node, render_piece, render_sides
 from .entries import Entry, is_name, list_names
 from .evidence import render_evidence
+from .findings import render_findings
 from .parts import are_long, compare_parts
 from .text import ARROW, inline, quote, render_path, render_value
 
@@ -156,6 +157,8 @@ def _render_signs(one: Change | Entry) -> Iterator[Line]:
     if impact is not None:
         yield Line(1, "!", inline(impact.text), "delete")
     yield from (Line(1, "!", render_risk(risk), "delete") for risk in one.risks)
+    if lead.findings:
+        yield from (Line(1, "!", text, style) for text, style in render_findings(one))
     yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in one.notes)
 
 

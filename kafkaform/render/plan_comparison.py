@@ -19,7 +19,8 @@ from .text import ARROW, NOT_SET, inline, render_path, render_value
 Data = Mapping[str, Any]
 
 SHOWN_ONLY = frozenset(
-    ("action", "blocked", "drift", "evidence", "impact", "notes", "paths", "risks", "steps")
+    ("action", "blocked", "drift", "evidence", "findings", "impact", "notes", "paths", "risks")
+    + ("steps",)
 )
 """Details of a change that no approval covers, or that `before`, `after` or `requests` repeat."""
 
@@ -94,6 +95,7 @@ def _read_head(plan: Data) -> Data:
         "lineage": head.get("lineage"),
         "mode": head.get("mode"),
         "partial": list(head.get("partial", ())),
+        "policies": head.get("policies"),
         "scope_id": scopes,
         "removals": removals,
     }

@@ -24,7 +24,14 @@ from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
 from .diagnostics import make_diagnostic_data
 from .human import render_last_line, render_removal
-from .jsonplan import Data, choose_drift_action, choose_output_action, get_output_name, mask_paths
+from .jsonplan import (
+    Data,
+    choose_drift_action,
+    choose_output_action,
+    get_output_name,
+    make_findings,
+    mask_paths,
+)
 from .lines import render_headline
 from .report import ApplyReport, count_applied
 from .text import SENSITIVE, inline, render_json
@@ -127,6 +134,7 @@ def make_planned_change(change: Change) -> Data:
             "adopts": change.adopts or change.action is Action.ADOPT,
             "takes_away": change.takes_away,
             "blocked": blocked and {name: getattr(blocked, name) for name in _BLOCK},
+            "findings": make_findings(change),
             "paths": mask_paths(change.paths),
         },
     }

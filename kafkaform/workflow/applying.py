@@ -57,7 +57,7 @@ from .configuration.untrusted import apply_error
 from .events import Announcer, Listener
 from .interrupts import Unsent, unsent
 from .plan_choice import choose_plan, refuse_old_token
-from .planning import find_unmet, refuse_if_blocked
+from .planning import find_unmet, refuse_if_blocked, refuse_new_breaches
 from .recovery import close_earlier_runs, wait_for_earlier_run
 from .run import Applied, ApplyRequest, Chosen, Scene
 from .secrecy import clean_report, keep_secrets
@@ -173,6 +173,8 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     plan = chosen.plan
     if chosen.already:
         return Applied(plan, scene.ledger.state, run, already=chosen.already)
+    if not chosen.made_now:
+        refuse_new_breaches(plan, scene.space)
     refuse_if_blocked(plan, ask.fail_on, excludes=ask.make is None)
     if plan.idle:
         broken = _save_live_state(scene, chosen)

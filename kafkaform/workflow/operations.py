@@ -20,6 +20,7 @@ from ..core.resource import Import
 from ..core.value import FrozenMap
 from ..plan.model import Mode, Options, Plan
 from .applying import run_apply
+from .configuration.policies import NO_POLICIES
 from .events import Listener
 from .planning import check_fail_on
 from .run import Applied, ApplyRequest, Approve
@@ -138,7 +139,9 @@ def import_object(
     target = check_address(address)
     # It goes the way of an import block, so that both are checked and recorded alike.
     imports = (*workspace.desired.imports, Import(target, id, CALLER))
-    workspace = replace(workspace, desired=replace(workspace.desired, imports=imports))
+    desired = replace(workspace.desired, imports=imports)
+    # Policies judge what a plan changes, and an import only records what is there.
+    workspace = replace(workspace, desired=desired, policies=NO_POLICIES)
     ask = ApplyRequest(
         Options(target=(address,)),
         approve=_approve_record,

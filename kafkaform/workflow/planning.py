@@ -23,10 +23,12 @@ from ..plan.build import make_plan
 from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Look, read_world
+from ..plan.policies import judge_plan, list_new_breaches
 from ..provider.contract import Session
 from ..render.text import render_count
 from ..state.model import State
 from ..version import VERSION
+from .configuration.policies import NO_POLICIES, make_judge, refuse_other_policies
 from .configuration.untrusted import dry_run_error
 from .events import Announcer, DryRun, Listener, PlanChosen
 from .secrecy import keep_secrets
@@ -157,6 +159,9 @@ def plan_workspace(
         options,
         header,
     )
+    if space.policies is not NO_POLICIES:
+        judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
+        plan = judge_plan(plan, judge, space.policies.folders)
     return add_removals(plan, space, sessions, found)
 
 
@@ -219,6 +224,26 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = Tr
         )
 
 
+def refuse_new_breaches(plan: Plan, space: Workspace) -> None:
+    """Judge a reviewed plan again: a waiver can have ended since.
+
+    Raises PlanRefused if other policies from outside judged it, and Blocked for each change that
+    the policies forbid now.
+    """
+    refuse_other_policies(plan, space.policies)
+    if space.policies is NO_POLICIES:
+        return
+    judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
+    broken = list_new_breaches(plan, judge_plan(plan, judge, plan.policies))
+    if broken:
+        raise Blocked(
+            f"the policies forbid {render_count(len(broken), 'change')} of this plan now: "
+            + "; ".join(f"{c.address}: {c.blocked.reason}" for c in broken[:5] if c.blocked)
+            + (" ..." if len(broken) > 5 else ""),
+            "Plan again and look at what the policies say. Nothing was sent.",
+        )
+
+
 def find_unmet(plan: Plan) -> Blocked | None:
     """The error for changes that were asked for and that an apply of the plan leaves out; None if
     there are none. The apply makes all other changes."""
@@ -250,6 +275,7 @@ def render_apply_command(plan: Plan) -> str:
     if options.max_data_loss is not None:
         words.append(f"--max-data-loss={options.max_data_loss}")
     words += [f"--accept-{waiver}" for waiver in options.accept]
+    words += [f"--policy={folder}" for folder in plan.policies.folders]
     return shlex.join(words)
 
 

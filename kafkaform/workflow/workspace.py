@@ -42,6 +42,13 @@ from ..state.backend import Backend, Lease, LockInfo
 from ..state.codec import ADVICE
 from ..state.model import Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
+from .configuration.policies import (
+    NO_POLICIES,
+    VARIABLE,
+    Policies,
+    choose_folders,
+    load_policies,
+)
 from .secrecy import keep_secrets
 from .stores import STATE_VARIABLE, open_folder_store
 
@@ -72,6 +79,8 @@ class Workspace(PartialRepr, frozen=True):
     """Who runs this, for the lock and the log."""
     known: KnownSecrets = field(default_factory=watched)
     """The secrets that were read so far."""
+    policies: Policies = NO_POLICIES
+    """What judges its plans."""
 
     @property
     def types(self) -> dict[str, ResourceType]:
@@ -92,6 +101,7 @@ def open_workspace(
     environment: Mapping[str, str] | None = None,
     state: str | None = None,
     untrusted: bool = False,
+    policies: Sequence[Path | str] = (),
 ) -> Workspace:
     """Read and evaluate the configuration of a folder. Only data sources connect to a system.
 
@@ -100,7 +110,8 @@ def open_workspace(
     variables, weaker than `variables`. environment: where variables (KF_VAR_...), connections and
     secrets come from; by default that of the process. state: where state and log are stored,
     instead of what environment or configuration say. untrusted: anybody can have written the
-    folder, so it can be planned but not applied.
+    folder, so it can be planned but not applied. policies: folders with policies from outside the
+    configuration, by default those that the environment names (KAFKAFORM_POLICY).
 
     Raises ConfigurationError with every fault that was found, and UsageError.
     """
@@ -121,12 +132,16 @@ def open_workspace(
         configuration = read_configuration(Path(folder), inputs)
         store = open_folder_store(configuration.folder, given, configuration.tree)
         try:
-            desired = configuration.evaluate().desired
+            built = configuration.evaluate()
         finally:
             configuration.asking.close()
+        desired, judging = built.desired, NO_POLICIES
         if has_errors(desired.diagnostics):
             faults = desired.diagnostics
             raise ConfigurationError("the configuration has faults", diagnostics=faults)
+        if policies or built.policies or environment.get(VARIABLE):
+            outside = choose_folders(policies, environment)
+            judging = load_policies(configuration, built, outside)
     registry = configuration.registry
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
     if not desired.settles:
@@ -135,7 +150,9 @@ def open_workspace(
             gc.collect()  # the blocks refer to each other, so only the collector frees them
     clock, actor = SystemClock(), find_actor(environment)
     backend, sink = store.backend, store.sink
-    return Workspace(configuration, desired, providers, backend, sink, clock, actor, known)
+    return Workspace(
+        *(configuration, desired, providers, backend, sink, clock, actor, known, judging)
+    )
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from msgspec import Struct
@@ -24,6 +25,8 @@ from .words import WORDS
 COMMANDS = {
     name: f"kafkaform_kafka.commands.{name}:GROUP" for name in ("describe", "explain", "alter")
 }
+
+RULES = Path(__file__).with_name("rules.kfpolicy.hcl")
 
 
 class KafkaProvider(Struct, frozen=True):
@@ -55,6 +58,9 @@ class KafkaProvider(Struct, frozen=True):
         from .session import open_session  # noqa: PLC0415  # the clients take a quarter of a second to load
 
         return open_session(settings, self.kinds)
+
+    def read_rules(self) -> bytes:
+        return RULES.read_bytes()
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         from .review import changes as review  # noqa: PLC0415  # only plans need it

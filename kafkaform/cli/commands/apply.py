@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +11,9 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...plan.model import Options
+from ...plan.model import Options, Plan
 from ...render.style import Detail
+from ...workflow.configuration.policies import VARIABLE
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
 from ...workflow.plan_files import load_plan, load_plan_document
@@ -24,6 +27,7 @@ from ..options.flags import (
     Json,
     LockTimeout,
     NoColor,
+    Policy,
     Quiet,
     StateFile,
     Var,
@@ -69,6 +73,7 @@ def apply_command(
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
+    policy: Policy = [],
     untrusted: Untrusted = False,
     lock_timeout: LockTimeout = "0s",
     json: Json = False,
@@ -95,7 +100,12 @@ def apply_command(
         by = "plan_file" if saved else "auto_approve" if auto_approve else "terminal"
         run = partial(
             apply_changes,
-            open_workspace(variables=var, variable_files=var_file, state=state),
+            open_workspace(
+                variables=var,
+                variable_files=var_file,
+                state=state,
+                policies=_choose_policies(policy, saved),
+            ),
             saved,
             options=options,
             approve=shown.ask_approval if by == "terminal" else accept,
@@ -108,3 +118,10 @@ def apply_command(
             again=advise("apply", plan_file, expect),
         )
         show_run(shown, run)
+
+
+def _choose_policies(named: list[Path], saved: Plan | None) -> Sequence[Path | str]:
+    """The folders of policies: of a saved plan, which is judged again, if nobody names others."""
+    if saved is None or named or os.environ.get(VARIABLE):
+        return named
+    return saved.policies.folders

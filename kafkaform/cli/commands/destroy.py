@@ -20,6 +20,7 @@ from ..options.flags import (
     LockTimeout,
     MaxDeletes,
     NoColor,
+    Policy,
     Quiet,
     StateFile,
     Target,
@@ -52,6 +53,7 @@ def destroy(
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
+    policy: Policy = [],
     lock_timeout: LockTimeout = "0s",
     json: Json = False,
     no_color: NoColor = False,
@@ -74,7 +76,7 @@ def destroy(
     with open_screen(console, json=json, quiet=quiet) as shown:
         run = partial(
             destroy_objects,
-            open_workspace(variables=var, variable_files=var_file, state=state),
+            open_workspace(variables=var, variable_files=var_file, state=state, policies=policy),
             confirm=confirm,
             options=options,
             # No --auto-approve: whoever destroys without a terminal names the clusters.

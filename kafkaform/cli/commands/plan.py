@@ -16,7 +16,18 @@ from ...workflow.plan_files import remove_file, save_approval, save_file, save_p
 from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
-from ..options.flags import FailOn, Input, Json, NoColor, Quiet, StateFile, Untrusted, Var, VarFile
+from ..options.flags import (
+    FailOn,
+    Input,
+    Json,
+    NoColor,
+    Policy,
+    Quiet,
+    StateFile,
+    Untrusted,
+    Var,
+    VarFile,
+)
 from ..options.plan_flags import PlanFiles, chooses_detail, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
@@ -47,6 +58,7 @@ def plan(
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
+    policy: Policy = [],
     untrusted: Untrusted = False,
     json: Json = False,
     no_color: NoColor = False,
@@ -69,7 +81,11 @@ def plan(
             # If this plan fails, the approval of an earlier one must not stay in its place.
             remove_file(files.approval)
         workspace = open_workspace(
-            variables=var, variable_files=var_file, state=state, untrusted=untrusted
+            variables=var,
+            variable_files=var_file,
+            state=state,
+            untrusted=untrusted,
+            policies=policy,
         )
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
         # The errors come last: a blocked plan is shown, saved and commented on all the same.

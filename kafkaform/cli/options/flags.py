@@ -25,6 +25,14 @@ StateFile = Annotated[
         "prefix. Default: KAFKAFORM_STATE, the backend block, or kafkaform.state.json here.",
     ),
 ]
+Policy = Annotated[
+    list[Path],
+    typer.Option(
+        "--policy",
+        metavar="DIR",
+        help="Check the plan with the policies of this folder too. Default: KAFKAFORM_POLICY.",
+    ),
+]
 Target = Annotated[
     list[str],
     typer.Option(

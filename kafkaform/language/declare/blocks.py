@@ -61,10 +61,20 @@ SHAPES: Mapping[str, Shape] = {
     "removed": Shape(required=("from",), blocks=("lifecycle",)),
     "import": Shape(required=("to", "id"), optional=("for_each", "provider")),
     "moved": Shape(required=("from", "to")),
+    "policy": Shape(
+        ("the name",),
+        required=("condition", "message"),
+        optional=("severity", "when", "description", "settings"),
+        blocks=("waiver",),
+    ),
+    "policy_set": Shape(
+        ("the provider",), optional=("enable", "severity", "settings"), blocks=("waiver",)
+    ),
 }
 """Type of a top-level block -> its shape."""
 RULE = Shape(required=("condition", "error_message"))
 """A `validation`, `precondition`, `postcondition` or `assert` block."""
+WAIVER = Shape(required=("addresses", "reason", "until"))
 REMOVED_LIFECYCLE = Shape(optional=("destroy",))
 LIFECYCLE = Shape(
     optional=(

@@ -151,6 +151,7 @@ class Declarations(Struct):
     moved: list[MovedBlock] = field(default_factory=list)
     imports: list[ImportBlock] = field(default_factory=list)
     settings: list[Block] = field(default_factory=list)
+    policies: list[Block] = field(default_factory=list)
 
     @property
     def count(self) -> int:

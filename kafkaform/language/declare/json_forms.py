@@ -36,6 +36,7 @@ def _map_to_same(names: str) -> Mapping[str, str]:
 
 _RULES = {"precondition": "plain", "postcondition": "plain"}
 _OBJECT = JsonForm(2, _map_to_same("lifecycle dynamic"), _make_modes("provider depends_on"))
+_WAIVERS = {"waiver": "waiver"}
 _SETTINGS = _make_modes(literal="required_version")
 
 TOP: Mapping[str, JsonForm] = {
@@ -57,10 +58,13 @@ TOP: Mapping[str, JsonForm] = {
     "removed": JsonForm(0, {"lifecycle": "plain"}, _make_modes("from")),
     "import": JsonForm(0, {}, _make_modes("to provider")),
     "moved": JsonForm(0, {}, _make_modes("from to")),
+    "policy": JsonForm(1, _WAIVERS, _make_modes(literal="severity description")),
+    "policy_set": JsonForm(1, _WAIVERS, _make_modes(literal="severity enable")),
 }
 FORMS: Mapping[str, JsonForm] = {
     **TOP,
     "plain": JsonForm(),
+    "waiver": JsonForm(mode=StringMode.LITERAL),
     "lifecycle": JsonForm(
         0, _RULES, _make_modes("replace_triggered_by", path="ignore_changes ignore_changes_except")
     ),

@@ -306,3 +306,10 @@ def _find_misplaced(found: Declarations) -> Iterator[Diagnostic]:
             "A module cannot have import blocks",
             advice="Move it into the root folder, and write to = module.NAME.TYPE.NAME.",
         )
+    for block in found.policies:
+        yield make_error(
+            Header(block),
+            f"A module cannot have {block.type} blocks",
+            "Policies judge the whole plan, so they belong in one place.",
+            "Move it into the root folder, or into a folder for --policy.",
+        )

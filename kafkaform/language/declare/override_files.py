@@ -45,7 +45,7 @@ _RULES: Mapping[str, _Rule] = {
     "resource": _OBJECT,
     "data": _OBJECT,
 }
-_NEVER = ("check", "import", "moved", "removed")
+_NEVER = ("check", "import", "moved", "policy", "policy_set", "removed")
 """Types of blocks that are not allowed in override files."""
 
 

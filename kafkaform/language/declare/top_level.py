@@ -310,6 +310,11 @@ def _declare_settings(block: Block, found: Declarations) -> Iterator[Diagnostic]
     found.settings.append(block)
 
 
+def _declare_policy(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+    found.policies.append(block)
+    yield from ()
+
+
 _DECLARERS: Mapping[str, Callable[[Block, Declarations], Iterator[Diagnostic]]] = {
     "kafkaform": _declare_settings,
     "provider": _declare_provider,
@@ -323,5 +328,7 @@ _DECLARERS: Mapping[str, Callable[[Block, Declarations], Iterator[Diagnostic]]] 
     "removed": _declare_removed,
     "import": _declare_import,
     "moved": _declare_moved,
+    "policy": _declare_policy,
+    "policy_set": _declare_policy,
 }
 """Type of a block -> what adds it to the declarations; its shape has been checked."""

@@ -12,6 +12,7 @@ from ...core.words import Words
 from ..body import Line
 from ..brief import ACTIONS, list_texts, render_values, says_differently
 from ..entries import Entry
+from ..findings import render_findings
 from ..lines import render_brief, render_entry, render_names, render_title
 from ..text import quote
 from ..view import Drift, Group, PlanView
@@ -138,6 +139,8 @@ def _list_chips(entry: Entry) -> Iterator[Chip]:
         yield Chip("adopted", "note")
     if entry.lead.notes:
         yield Chip("note", "note")
+    if entry.findings:
+        yield Chip("policy", "bad" if any(one.blocks for one in entry.findings) else "warn")
 
 
 def _render_brief_line(entry: Entry, words: Words) -> str:
@@ -147,6 +150,7 @@ def _render_brief_line(entry: Entry, words: Words) -> str:
         return entry.blocked.reason
     texts = [entry.impact.text] if entry.impact else []
     texts += [*(risk.text for risk in entry.risks), *entry.notes]
+    texts += [text for text, _ in render_findings(entry)]
     if texts:
         return texts[0]
     if len(entry.changes) > 1:

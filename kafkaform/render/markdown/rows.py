@@ -12,6 +12,7 @@ from ...core.change import Action, Change
 from ...core.words import Words
 from ..brief import ACTIONS, render_values, says_differently
 from ..entries import Entry
+from ..findings import render_findings
 from ..lines import is_plain, render_name, render_risk, render_title
 from ..text import inline, quote
 from ..view import Group, PlanView
@@ -88,7 +89,8 @@ def make_tables(view: PlanView) -> Iterator[Table]:
 
 
 def _is_noted(entry: Entry) -> bool:
-    return not entry.lead.grave and bool(entry.lead.notes or entry.lead.risks)
+    lead = entry.lead
+    return not lead.grave and bool(lead.notes or lead.risks or entry.findings)
 
 
 def _make_table(
@@ -103,7 +105,8 @@ def _make_table(
 
 def _split_entry(entry: Entry) -> Iterator[Entry]:
     """The entry, or its objects one by one: an example would hide who gets access to what."""
-    if says_differently(entry):
+    grave = {tuple(r.text for r in one.risks if not r.figures) for one in entry.changes}
+    if says_differently(entry) and (len(grave) > 1 or not entry.lead.grave):
         yield from (Entry((change,)) for change in entry.changes)
     else:
         yield entry
@@ -165,6 +168,8 @@ def _render_risks(entry: Entry, view: PlanView) -> Markup:
     texts = [risk.text for risk in entry.grave_risks]
     texts += [entry.impact.text] if entry.impact else []
     # The reason why an object goes, such as "no longer declared".
+    # Objects that share a risk can differ in all else, which their details say.
+    texts += [] if says_differently(entry) else _list_remarks(entry)
     texts += [entry.lead.reason] if entry.lead.takes_away and entry.lead.reason else []
     what = render_prose("; ".join(text.removesuffix(".") for text in texts))
     return Markup(f"| **{kinds}** | {change} | {_name_objects(entry, view)} | {what} |")
@@ -184,17 +189,23 @@ def _render_change(change: Change) -> str:
     return render_cell(values) if values and not change.takes_away else _choose_word(change)
 
 
+def _list_remarks(entry: Entry) -> list[str]:
+    """Its notes, and the policies that it breaks."""
+    return [*entry.notes, *(text for text, _ in render_findings(entry))]
+
+
 def _render_blocked(entry: Entry, view: PlanView) -> Markup:
     block = entry.blocked
     reason, advice = (block.reason, block.advice) if block else ("", "")
     names = _name_objects(entry, view)
+    reason = "; ".join((reason, *(text for text, _ in render_findings(entry))))
     return Markup(f"| {names} | {render_prose(reason)} | {render_prose(advice)} |")
 
 
 def _render_loss(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
     texts = [entry.impact.text] if entry.impact else []
-    texts += [*(risk.text for risk in entry.risks), *entry.notes]
+    texts += [*(risk.text for risk in entry.risks), *_list_remarks(entry)]
     texts += [lead.reason] if lead.reason and not texts else []
     key = lead.identity.key
     if len(entry.changes) > 1:
@@ -207,7 +218,7 @@ def _render_loss(entry: Entry, view: PlanView) -> Markup:
 
 def _render_note(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
-    known = render_prose("; ".join((*map(render_risk, entry.risks), *entry.notes)))
+    known = render_prose("; ".join((*map(render_risk, entry.risks), *_list_remarks(entry))))
     return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {known} |")
 
 

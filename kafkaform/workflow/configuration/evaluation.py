@@ -33,6 +33,7 @@ from ...language.desired import VariableInputs as Values
 from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
+from ...language.policy.compilation import RuleSets, compile_policies
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
 from ...syntax.nodes import File
@@ -152,9 +153,22 @@ class Configuration(PartialRepr, frozen=True):
             computed,
             self.asking if ask and not offline else None,
         )
-        found = built.desired
+        found, policies = built.desired, built.policies
         unfit = (*find_unmet_demands(self.tree), *found.diagnostics)
-        return replace(built, desired=replace(found, diagnostics=unfit))
+        if blocks := built.run.graph.modules[()].found.policies:
+            policies, faults = compile_policies(blocks, *self.describe_rules(built))
+            unfit = (*unfit, *faults)
+        return replace(built, desired=replace(found, diagnostics=unfit), policies=policies)
+
+    def describe_rules(self, built: Built) -> tuple[RuleSets, frozenset[str]]:
+        """What reads the rules of each provider, and what its users call a system."""
+        blocks, registry = built.run.graph.modules[()].found.providers.values(), self.registry
+        others = {block.name for block in blocks}.difference(registry.built_in)
+        # Finding the names of other packages takes longer than everything else here.
+        names = (*registry.built_in, *(others.intersection(registry.names) if others else ()))
+        known = {name: registry.load(name) for name in names}
+        sets = {name: one.read_rules for name, one in known.items() if hasattr(one, "read_rules")}
+        return sets, frozenset(one.words.system_field for one in known.values())
 
     def _collect_schemas(self, offline: bool) -> Schemas:
         """What the providers offer, and where they connect as far as the environment says it.

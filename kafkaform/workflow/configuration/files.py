@@ -1,7 +1,8 @@
-"""Read the configuration files of a folder, and none from outside of the root."""
+"""Read the configuration files or policies of a folder, and none from outside of the root."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from ...language.declare.folder import is_read
@@ -15,8 +16,10 @@ def find_root(folder: Path) -> Path:
     return next((p for p in (folder, *folder.parents) if (p / ".git").exists()), folder)
 
 
-def read_folder(root: Path, folder: Path, *, links: bool = True) -> dict[str, bytes]:
-    """Read the configuration files of a folder, by name.
+def read_folder(
+    root: Path, folder: Path, *, links: bool = True, is_wanted: Callable[[str], bool] = is_read
+) -> dict[str, bytes]:
+    """Read the files of a folder, by name; without `is_wanted`, those of a configuration.
 
     links: follow links to files inside the root. Raises OSError that says which file cannot be
     read, and why.
@@ -24,7 +27,7 @@ def read_folder(root: Path, folder: Path, *, links: bool = True) -> dict[str, by
     read = make_confined_reader(root, folder)
     files: dict[str, bytes] = {}
     for path in sorted(folder.iterdir()):
-        if not is_read(path.name) or path.is_dir():
+        if not is_wanted(path.name) or path.is_dir():
             continue
         if not links and path.is_symlink():
             raise PermissionError(f'"{path.name}" is a link, and --untrusted follows none')

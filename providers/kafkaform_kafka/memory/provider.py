@@ -76,6 +76,9 @@ class MemoryProvider(Struct, frozen=True):
             self.cluster, instance, user, _make_facts(cluster, user.principal, config)
         )
 
+    def read_rules(self) -> bytes:
+        return self.cluster.provider.read_rules()
+
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return self.cluster.provider.review_needs(changes)
 

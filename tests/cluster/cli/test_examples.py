@@ -232,6 +232,19 @@ def test_every_type_has_an_example() -> None:
     assert set(PROVIDER.data) <= shown["data"]
 
 
+def test_policies(tmp_path: Path, eu: Sandbox) -> None:
+    """The plan names what is waived and what is only a warning, and a shorter retention is blocked
+    by the team's own rule and by that of the organisation."""
+    example = one("policies", tmp_path, eu)
+    said = example.run("plan", "--policy", "organisation")
+    assert "(waived until 2099-12-31: measured:" in said and "policy (warning) tiers" in said
+    example.applied("--policy", "organisation")
+    file = example.folder / "main.kf.hcl"
+    file.write_text(file.read_text("utf-8").replace('retention("7d")', 'retention("3d")'), "utf-8")
+    said = example.run("apply", "--auto-approve", "--policy", "organisation", expect=8)
+    assert "policy week:" in said and "policy no_data_loss:" in said
+
+
 def test_topics_of_others(tmp_path: Path, eu: Sandbox) -> None:
     """A topic that is missing is an error; configs are taken over and kept, one more changelog is
     one more change, and a destroy leaves the topics."""

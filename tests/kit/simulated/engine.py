@@ -48,6 +48,7 @@ from kafkaform.state.model import Row, State
 from kafkaform.workflow import planning, workspace
 from kafkaform.workflow.configuration.data_answers import DataAnswers
 from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.configuration.policies import NO_POLICIES, Policies
 from kafkaform.workflow.events import DryRun, Note, PlanChosen, RunEvent
 from kafkaform.workflow.operations import apply_changes, destroy
 from kafkaform.workflow.run import Applied
@@ -284,6 +285,7 @@ class House:
     sink: MemorySink
     screen: Screen = field(default_factory=Screen)
     providers: Mapping[str, Provider] = field(default_factory=dict)
+    policies: Policies = NO_POLICIES
 
     @property
     def state(self) -> State:
@@ -335,6 +337,7 @@ def space(where: House, said: Desired) -> workspace.Workspace:
         backend=cast(Any, where.backend),
         sink=cast(Any, where.sink),
         clock=where.clock,
+        policies=where.policies,
     )
 
 

@@ -10,6 +10,7 @@ import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from datetime import date, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import cache
@@ -32,15 +33,26 @@ from kafkaform.core.change import (
 )
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.core.errors import KafkaformError
+from kafkaform.core.finding import Finding
 from kafkaform.core.resource import Desired, Facts, Identity, Lifecycle, Output, Pending
 from kafkaform.core.risk import Risk
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import decode, encode
-from kafkaform.plan.model import Options, OutputChange, Plan, PlanInstance, Removal, Unmanaged
+from kafkaform.plan.model import (
+    Options,
+    OutputChange,
+    Plan,
+    PlanInstance,
+    PolicyFolders,
+    Removal,
+    Unmanaged,
+)
+from kafkaform.workflow.configuration.policies import Policies
 
 from ...kit.simulated.engine import House, apply, desired, house, plan, removed, topic
 from ...unit.apply.test_throttle import RATE
+from ...unit.language.policies import compiled
 
 DOC = Path(__file__).parents[3] / "docs/formats/plan.md"
 NOUNS: Mapping[str, type[Any]] = {
@@ -64,6 +76,8 @@ NOUNS: Mapping[str, type[Any]] = {
     "diagnostic": Diagnostic,
     "range": Range,
     "pending": Pending,
+    "finding": Finding,
+    "policies": PolicyFolders,
 }
 NAMES = {noun: name for name, noun in NOUNS.items()}
 CLASSES = ("approved", "recomputed", "shown")
@@ -141,6 +155,21 @@ def first() -> Desired:
     )
 
 
+POLICIES = """
+policy "never" {
+  severity  = "warning"
+  condition = change.action != "update"
+  message   = "${change.key} is updated"
+
+  waiver {
+    addresses = ["kafka_topic.*"]
+    reason    = "it only warns"
+    until     = "2099-12-31"
+  }
+}
+"""
+
+
 def built() -> House:
     """Three brokers; topics of ours and of others, drift, and a throttle whose move has ended."""
     where = house(brokers=3)
@@ -164,6 +193,8 @@ def built() -> House:
 def town() -> tuple[House, Plan]:
     """The house, and the plan that was saved there. Each apply works in a copy of it."""
     where = built()
+    folders = PolicyFolders(("policies",), "0" * 64)
+    where.policies = Policies(outside=compiled(POLICIES), folders=folders)
     return where, plan(where, SAID)
 
 
@@ -184,6 +215,7 @@ def test_the_plan_has_something_in_every_corner() -> None:
     assert any(c.theirs for c in true.changes) and any(c.blocked for c in true.changes)
     assert any(c.action.value == "noop" and c.drift for c in true.changes)
     assert any(step.owes for c in true.changes for step in c.steps)
+    assert any(c.findings for c in true.changes) and true.policies.digest
     assert decode(encode(true), "") == true == seal_plan(true)
 
 
@@ -197,6 +229,8 @@ SAMPLES: Mapping[type[Any], Any] = {
     Unmanaged: Unmanaged("kafka_topic", 1, ("u",)),
     PathChange: PathChange(("config", "x"), None, "1"),
     Output: Output("o", "1"),
+    Finding: Finding("p", Severity.ERROR, "wrong", Range("x.hcl", 1, 1, 1, 1)),
+    date: date(2030, 1, 1),
     OutputChange: OutputChange(None, Output("o", "1")),
     str: "eve",
     int: 7,
@@ -251,6 +285,8 @@ def others_than(value: Any, hint: Any) -> list[Any]:
         return [value + "x", value[:-1]] if value else ["eve"]
     if isinstance(value, int | float):
         return [value + 1]
+    if isinstance(value, date):
+        return [value + timedelta(days=1)]
     if isinstance(value, FrozenMap):
         less = [value.without([name]) for name in sorted(value)[:1]]
         return [value.with_items({"eve": "1"}), *less]
@@ -307,7 +343,7 @@ def test_many_members_are_edited() -> None:
     """Each that is classed as approved, in each place of the plan."""
     met = {(part, member) for part, member, rank, _ in all_edits() if rank == "approved"}
     nouns = {  # edited member by member
-        *(("plan", name) for name in ("instances", "options")),
+        *(("plan", name) for name in ("instances", "options", "policies")),
         *(("change", name) for name in ("identity", "row_before", "row_after")),
         *(
             ("removal", "identity"),

@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change
+from kafkaform.core.diagnostics import Range, Severity
+from kafkaform.core.finding import Finding
 from kafkaform.core.resource import Output
 from kafkaform.core.value import freeze
 from kafkaform.plan.model import OutputChange
+from kafkaform.render.html.page import render_html
 from kafkaform.render.markdown.comment import LIMIT, render_markdown
 from kafkaform.render.markdown.text import render_cell, render_code, render_fence
 
@@ -165,6 +168,19 @@ def test_grants_have_rows() -> None:
     (row,) = [line for line in comment.splitlines() if line.startswith("| `kafka_acl")]
     assert r"User:new\|*\|Read\|Allow\|Topic\|orders" in row and "| create |" in row
     assert "User:new gains Read, Describe on Topic orders" in row
+
+
+def test_broken_policies_have_rows() -> None:
+    """A policy that only warns stands in the comment and on the page, with its message."""
+    place = Range("policies.kf.hcl", 1, 1, 1, 5)
+    warned = replace(
+        plans.CREATED,
+        findings=(Finding("owners", Severity.WARNING, "payments has no owner", place),),
+    )
+    comment = render_markdown(plan(warned), words=WORDS)
+    (row,) = [line for line in comment.splitlines() if line.startswith("| `kafka_topic.payments")]
+    assert "policy (warning) owners: payments has no owner" in row
+    assert "payments has no owner" in render_html(plan(warned), words=WORDS)
 
 
 def test_outputs_show_the_paths_that_change() -> None:

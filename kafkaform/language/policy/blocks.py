@@ -1,0 +1,151 @@
+"""Read `policy` and `policy_set` blocks: their shapes, their waivers, and the faults of both.
+
+policy "no_data_loss" {
+  severity  = "error"
+  when      = change.type == "kafka_topic"
+  condition = !contains(change.risk_kinds, "data-loss")
+  message   = "${change.key} would lose data."
+
+  waiver {
+    addresses = ["kafka_topic.scratch*"]
+    reason    = "scratch data, agreed with the team"
+    until     = "2027-01-31"
+  }
+}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+from msgspec import Struct
+
+from ...core.address import matches
+from ...core.diagnostics import Diagnostic, Diagnostics, Severity
+from ...syntax.nodes import Block, Expression, File, Lit, Tuple
+from ..declare.blocks import SHAPES, WAIVER, Header, find_shape_faults
+from ..values.faults import make_error, suggest_near
+
+KINDS = ("policy", "policy_set")
+"""Types of the blocks that declare policies."""
+_SEVERITIES = tuple(severity.value for severity in Severity)
+
+
+class Waiver(Struct, frozen=True):
+    """Lets some objects break a policy until a date."""
+
+    addresses: tuple[str, ...]
+    """Globs of addresses."""
+    reason: str
+    until: date
+    """The last day on which it counts, in UTC."""
+
+    def covers(self, address: str) -> bool:
+        """Whether it is about this object, whatever the day."""
+        return any(matches(glob, address) for glob in self.addresses)
+
+
+def select_policy_blocks(files: Iterable[File]) -> tuple[tuple[Block, ...], Diagnostics]:
+    """The sound blocks of files that contain only policies, and the faults of everything else."""
+    sound: list[Block] = []
+    faults: list[Diagnostic] = []
+    for file in files:
+        for item in file.body.attributes.values():
+            faults.append(make_error(item, f'"{item.name}" is outside of any block'))
+        for block in file.body.blocks:
+            found = [_make_stray_fault(block)]
+            if block.type in KINDS:
+                found = [*find_shape_faults(block, SHAPES[block.type])]
+            faults += found
+            sound += [] if found else [block]
+    return tuple(sound), tuple(faults)
+
+
+def _make_stray_fault(block: Block) -> Diagnostic:
+    return make_error(
+        Header(block),
+        f'A file of policies has no "{block.type}" blocks',
+        f"The blocks are {' and '.join(KINDS)}.",
+        suggest_near(block.type, KINDS) or "Move it into the configuration.",
+    )
+
+
+def read_severity(block: Block) -> Severity | None:
+    """The severity that a block chooses, None if it chooses none."""
+    text = _read_text(block.get_argument("severity"))
+    return None if text is None else Severity(text)
+
+
+def read_waivers(block: Block) -> tuple[Waiver, ...]:
+    """The waivers of a block without faults."""
+    return tuple(map(_read_waiver, block.list_blocks("waiver")))
+
+
+def _read_waiver(block: Block) -> Waiver:
+    until = _read_date(block.get_argument("until"))
+    assert until is not None  # it was checked
+    return Waiver(
+        read_texts(block.get_argument("addresses")) or (),
+        _read_text(block.get_argument("reason")) or "",
+        until,
+    )
+
+
+def find_value_faults(block: Block) -> Iterator[Diagnostic]:
+    """The faults of the severity and the waivers of a block, whose shape is sound."""
+    severity = block.get_argument("severity")
+    text = _read_text(severity)
+    if severity is not None and text not in _SEVERITIES:
+        yield make_error(
+            severity,
+            f'A severity is "{Severity.ERROR}" or "{Severity.WARNING}", written as a plain string',
+            "An error blocks the change, a warning is only shown.",
+            suggest_near(text or "", _SEVERITIES),
+        )
+    for inner in block.list_blocks("waiver"):
+        faults = [*find_shape_faults(inner, WAIVER)]
+        yield from faults or _find_waiver_faults(inner)
+
+
+def _find_waiver_faults(block: Block) -> Iterator[Diagnostic]:
+    arguments = block.body.attributes
+    addresses, reason = arguments["addresses"].value, arguments["reason"].value
+    if not read_texts(addresses):
+        yield make_error(
+            addresses,
+            "A waiver lists the addresses that it covers, as plain strings",
+            advice='Write addresses = ["kafka_topic.scratch*"].',
+        )
+    if not (_read_text(reason) or "").strip():
+        yield make_error(
+            reason, "A waiver gives its reason as a plain string", advice="Write one sentence."
+        )
+    if _read_date(arguments["until"].value) is None:
+        yield make_error(
+            arguments["until"].value,
+            "A waiver ends on a date",
+            "It counts up to the end of that day, in UTC.",
+            'Write until = "2027-01-31".',
+        )
+
+
+def _read_text(node: Expression | None) -> str | None:
+    return node.value if isinstance(node, Lit) and isinstance(node.value, str) else None
+
+
+def read_texts(node: Expression | None) -> tuple[str, ...] | None:
+    """A list of plain strings; None for anything else."""
+    if not isinstance(node, Tuple):
+        return None
+    texts = [text for text in map(_read_text, node.items) if text is not None]
+    return tuple(texts) if len(texts) == len(node.items) else None
+
+
+def _read_date(node: Expression | None) -> date | None:
+    text = _read_text(node) or ""
+    try:
+        # `fromisoformat` also takes 20270131 and 2027-W04-7, which few people can read.
+        return date.fromisoformat(text) if len(text) == 10 and text[4] == text[7] == "-" else None
+    except ValueError:
+        return None

@@ -1,0 +1,295 @@
+"""Compile policies. Misspelt names are found here, before any change is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
+from ...syntax.nodes import Block, Expression
+from ...syntax.parse import parse
+from ..declare.blocks import Header
+from ..expressions.calls import SPECIAL, make_unknown_function_fault
+from ..expressions.code import Code, Context, Env
+from ..expressions.compilation import make_context
+from ..expressions.dependencies import AllUses, Reference
+from ..functions import NAMES, FunctionTable
+from ..values.conversion import convert_value
+from ..values.faults import (
+    ConvertFault,
+    EvalError,
+    make_diagnostic,
+    make_error,
+    make_sentence,
+    suggest_near,
+)
+from ..values.limits import Budget
+from ..values.value import EMPTY_OBJECT, ObjectVal, Val, type_of
+from .blocks import (
+    Waiver,
+    find_value_faults,
+    read_severity,
+    read_texts,
+    read_waivers,
+    select_policy_blocks,
+)
+
+FIELDS = (
+    *("address", "type", "module", "name", "key", "instance", "scope_id", "action"),
+    *("before", "after", "paths", "risks", "risk_kinds", "losses", "impact", "notes"),
+    *("owner", "labels", "facts"),
+)
+"""What expressions find behind `change.`"""
+FILE_FUNCTIONS = frozenset((*NAMES["files"].split(), "templatefile"))
+RuleSets = Mapping[str, Callable[[], bytes]]
+"""Provider -> what reads its rules, as the text of a file of policies."""
+
+
+class Policy(Struct, frozen=True):
+    """One compiled policy."""
+
+    name: str
+    severity: Severity
+    range: Range
+    """The block that declares it; of a rule, the block that switches it on."""
+    waivers: tuple[Waiver, ...]
+    settings: ObjectVal
+    """What its expressions find behind `setting.`"""
+    when: Code | None
+    """Chooses the changes that it judges; None for all."""
+    condition: Code
+    message: Code
+    place: Expression
+    """The condition as written."""
+
+
+class _Parts(Struct, frozen=True):
+    """What the policies of one compilation share."""
+
+    context: Context
+    fields: Collection[str]
+    sets: RuleSets
+
+
+def compile_policies(
+    blocks: Iterable[Block], sets: RuleSets, systems: Collection[str] = ()
+) -> tuple[tuple[Policy, ...], Diagnostics]:
+    """The policies that these blocks declare or switch on, and all faults. A name counts once.
+
+    blocks: of sound shape. systems: further names of `change.scope_id`, one for each provider.
+    """
+    # Without a reader, functions that read files are turned off: a policy judges the plan alone.
+    parts = _Parts(make_context(FunctionTable()), (*FIELDS, *systems), sets)
+    found: dict[str, Policy] = {}
+    faults: list[Diagnostic] = []
+    for block in blocks:
+        make = _switch_on_rules if block.type == "policy_set" else _compile_single
+        policies, wrong = make(block, parts)
+        faults += wrong
+        for policy in policies:
+            if policy.name in found:
+                faults.append(_make_twice_fault(block, found[policy.name]))
+            found.setdefault(policy.name, policy)
+    return tuple(found.values()), tuple(faults)
+
+
+def _make_twice_fault(block: Block, first: Policy) -> Diagnostic:
+    return make_error(
+        Header(block),
+        f'The policy "{first.name}" is declared twice',
+        f"The first one is at {first.range}.",
+        "Rename or remove one of the two.",
+    )
+
+
+# ── one policy ──────────────────────────────────────────────────────────────────────────
+
+
+def _compile_single(block: Block, parts: _Parts) -> tuple[tuple[Policy, ...], Diagnostics]:
+    settings, faults = _evaluate_settings(block, parts)
+    faults = (*find_value_faults(block), *faults, *_find_name_faults(block, settings, parts))
+    if faults:
+        return (), faults
+    condition, message = block.get_argument("condition"), block.get_argument("message")
+    assert condition is not None and message is not None  # the shape is sound
+    when = block.get_argument("when")
+    policy = Policy(
+        block.labels[0].text,
+        read_severity(block) or Severity.ERROR,
+        block.header_range,
+        read_waivers(block),
+        settings,
+        None if when is None else parts.context.compile_node(when),
+        parts.context.compile_node(condition),
+        parts.context.compile_node(message),
+        condition,
+    )
+    return (policy,), ()
+
+
+def _evaluate_settings(block: Block, parts: _Parts) -> tuple[ObjectVal, Diagnostics]:
+    """The settings of a block, which are constants."""
+    node = block.get_argument("settings")
+    if node is None:
+        return EMPTY_OBJECT, ()
+    faults = tuple(_find_unknown_names(node, {}, parts))
+    if faults:
+        return EMPTY_OBJECT, faults
+    try:
+        value = parts.context.compile_node(node)(Env({}, {}, Budget()))
+    except EvalError as fault:
+        return EMPTY_OBJECT, (make_diagnostic(fault),)
+    if not isinstance(value, ObjectVal):
+        return EMPTY_OBJECT, (make_error(node, "settings must be an object", advice="{ … }"),)
+    return value, ()
+
+
+def _find_name_faults(block: Block, settings: ObjectVal, parts: _Parts) -> Iterator[Diagnostic]:
+    known = {"change": parts.fields, "setting": tuple(settings.fields)}
+    for name in ("when", "condition", "message"):
+        node = block.get_argument(name)
+        if node is not None:
+            yield from _find_unknown_names(node, known, parts)
+
+
+def _find_unknown_names(
+    node: Expression, known: Mapping[str, Collection[str]], parts: _Parts
+) -> Iterator[Diagnostic]:
+    """known: first word of a reference -> its attributes."""
+    used = AllUses()[node]
+    for call in used.calls:
+        if call.name in FILE_FUNCTIONS:
+            yield make_error(
+                call,
+                f"A policy cannot call {call.name}",
+                "Policies read no files, so that the plan alone decides.",
+            )
+        elif call.name not in parts.context.functions and call.name not in SPECIAL:
+            yield make_diagnostic(make_unknown_function_fault(call, parts.context.functions))
+    for reference in used.references:
+        yield from _check_reference(reference, known)
+
+
+def _check_reference(
+    reference: Reference, known: Mapping[str, Collection[str]]
+) -> Iterator[Diagnostic]:
+    word = reference.root.name
+    if word not in known:
+        detail = f"A policy can use {' and '.join(f'{one}.…' for one in known)}." if known else ""
+        advice = suggest_near(word, known)
+        yield make_error(reference.root, f'Nothing is named "{word}" here', detail, advice)
+    elif reference.steps and reference.steps[0].attribute not in (None, *known[word]):
+        name = reference.steps[0].attribute or ""
+        names = ", ".join(known[word])
+        detail = f"It has {names}." if names else "It has no attributes."
+        advice = suggest_near(name, known[word])
+        place = reference.steps[0].node
+        yield make_error(place, f'"{word}" has no attribute "{name}"', detail, advice)
+
+
+# ── rules of a provider ─────────────────────────────────────────────────────────────────
+
+
+def _switch_on_rules(block: Block, parts: _Parts) -> tuple[tuple[Policy, ...], Diagnostics]:
+    """The rules that a `policy_set` block switches on, with its severity, settings and waivers."""
+    given, faults = _evaluate_settings(block, parts)
+    faults = (*find_value_faults(block), *faults)
+    read = parts.sets.get(block.labels[0].text)
+    if read is None:
+        return (), (*faults, _make_no_set_fault(block, parts))
+    rules, broken = _compile_rules(block.labels[0].text, read(), parts)
+    chosen, wrong = _choose_rules(block, rules)
+    faults = (*faults, *broken, *wrong)
+    settings, wrong = _override_settings(block, given, chosen)
+    faults = (*faults, *wrong)
+    if faults:
+        return (), faults
+    severity, waivers = read_severity(block), read_waivers(block)
+    return tuple(
+        replace(
+            rule,
+            severity=severity or rule.severity,
+            range=block.header_range,
+            waivers=waivers,
+            settings=settings[rule.name],
+        )
+        for rule in chosen
+    ), ()
+
+
+def _make_no_set_fault(block: Block, parts: _Parts) -> Diagnostic:
+    name, known = block.labels[0], tuple(parts.sets)
+    return make_error(
+        name,
+        f'There are no rules of a provider "{name.text}"',
+        f"Rules come from {', '.join(known)}." if known else "No installed provider has rules.",
+        suggest_near(name.text, known),
+    )
+
+
+def _compile_rules(
+    provider: str, text: bytes, parts: _Parts
+) -> tuple[tuple[Policy, ...], Diagnostics]:
+    file, faults = parse(text, f"rules of {provider}")
+    blocks, stray = select_policy_blocks([file])
+    # A set cannot switch on sets: the rules of a provider are policies.
+    compiled = [_compile_single(block, parts) for block in blocks if block.type == "policy"]
+    rules = tuple(rule for found, _ in compiled for rule in found)
+    return rules, (*faults, *stray, *(fault for _, wrong in compiled for fault in wrong))
+
+
+def _choose_rules(
+    block: Block, rules: tuple[Policy, ...]
+) -> tuple[tuple[Policy, ...], Diagnostics]:
+    """The rules that the block enables, by default all."""
+    node, by_name = block.get_argument("enable"), {rule.name: rule for rule in rules}
+    if node is None:
+        return rules, ()
+    names = read_texts(node)
+    if not names:
+        fault = make_error(
+            node,
+            '"enable" is a list of names of rules, as plain strings',
+            f"The rules are {', '.join(by_name)}.",
+            "Leave it out to switch on all of them.",
+        )
+        return (), (fault,)
+    faults = tuple(
+        make_error(
+            node,
+            f'There is no rule "{name}"',
+            f"The rules are {', '.join(by_name)}.",
+            suggest_near(name, by_name),
+        )
+        for name in names
+        if name not in by_name
+    )
+    return tuple(by_name[name] for name in dict.fromkeys(names) if name in by_name), faults
+
+
+def _override_settings(
+    block: Block, given: ObjectVal, rules: Iterable[Policy]
+) -> tuple[Mapping[str, ObjectVal], Diagnostics]:
+    """Rule -> its settings, those that the block gives in place of the usual ones."""
+    made: dict[str, ObjectVal] = {}
+    faults: list[Diagnostic] = []
+    known = {name: value for rule in rules for name, value in rule.settings.fields.items()}
+    place = block.get_argument("settings") or Header(block)
+    fitting: dict[str, Val] = {}
+    for name, value in given.fields.items():
+        if name not in known:
+            detail = f"The rules that are switched on have {', '.join(known) or 'none'}."
+            advice = suggest_near(name, known)
+            faults.append(make_error(place, f'There is no setting "{name}"', detail, advice))
+            continue
+        try:
+            fitting[name] = convert_value(value, type_of(known[name]))
+        except ConvertFault as fault:
+            summary = f'The setting "{name}" has another type'
+            faults.append(make_error(place, summary, make_sentence(fault)))
+    for rule in rules:
+        own = rule.settings.fields
+        made[rule.name] = ObjectVal({name: fitting.get(name, own[name]) for name in own})
+    return made, tuple(faults)

@@ -1,0 +1,84 @@
+"""Find the policies that a change breaks.
+
+A policy that cannot be evaluated counts as broken: a rule that nobody could check must not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+
+from ...core.finding import Finding
+from ...syntax.nodes import Expression
+from ..expressions.code import Code, Env, Namespace
+from ..expressions.namespaces import Fixed
+from ..expressions.operators import require_truth
+from ..expressions.templates import render_piece
+from ..values.faults import Deferred, EvalError, Poisoned
+from ..values.limits import Budget
+from ..values.value import ObjectVal, unmark
+from .blocks import Waiver
+from .compilation import Policy
+
+MESSAGE_LIMIT = 1_000
+"""Characters of a message; the rest is left out."""
+HIDDEN = "The message is hidden because it contains a sensitive value."
+
+
+def find_findings(
+    policies: Iterable[Policy], change: ObjectVal, address: str, today: date, budget: Budget
+) -> Iterator[Finding]:
+    """The policies that a change breaks, with the waivers that cover it.
+
+    change: what expressions find behind `change.`, with a value for each of `FIELDS`. budget: the
+    steps that all these policies have for a whole plan.
+    """
+    for policy in policies:
+        roots = {"change": Fixed(change), "setting": Fixed(policy.settings)}
+        message = _judge_change(policy, roots, budget)
+        if message is None:
+            continue
+        finding = Finding(policy.name, policy.severity, message, policy.range)
+        waiver = _choose_waiver(policy.waivers, address)
+        if waiver is not None:
+            finding = Finding(
+                *(finding.policy, finding.severity, finding.message, finding.range),
+                *(waiver.reason, waiver.until, today <= waiver.until),
+            )
+        yield finding
+
+
+def _choose_waiver(waivers: Iterable[Waiver], address: str) -> Waiver | None:
+    """The waiver that counts longest among those that cover the object."""
+    covering = (waiver for waiver in waivers if waiver.covers(address))
+    return max(covering, key=lambda waiver: waiver.until, default=None)
+
+
+def _judge_change(policy: Policy, roots: Mapping[str, Namespace], budget: Budget) -> str | None:
+    """Why the change breaks the policy; None if it does not."""
+    env, place = Env(roots, {}, budget), policy.place
+    try:
+        budget.charge(1, place)
+        if policy.when is not None and not _is_true(policy.when, env, place):
+            return None
+        if _is_true(policy.condition, env, place):
+            return None
+        text, marks = render_piece(policy.message(env), place)
+        return HIDDEN if marks else _shorten(text)
+    except EvalError as fault:
+        detail = f" {fault.detail}" if fault.detail else ""
+        return f"it cannot be evaluated ({fault.place.range}): {fault.summary}.{detail}"
+    except Deferred as error:
+        return f"it cannot be evaluated: {error} is not known yet."
+    except Poisoned:
+        return "it cannot be evaluated: the policies take too many steps."
+
+
+def _shorten(text: str) -> str:
+    # A plan has a message for each change, so long ones could fill the memory of a review.
+    return text if len(text) <= MESSAGE_LIMIT else f"{text[:MESSAGE_LIMIT]}…"
+
+
+def _is_true(code: Code, env: Env, place: Expression) -> bool:
+    # What a condition says about a hidden value can be known, but not the value itself.
+    return require_truth(unmark(code(env))[0], place)

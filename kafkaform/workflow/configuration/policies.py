@@ -1,0 +1,248 @@
+"""Policies from outside the configuration, and what policies see of a change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from ...core.address import parse_address
+from ...core.canonical import digest
+from ...core.change import Change
+from ...core.clock import Clock
+from ...core.diagnostics import Diagnostic, has_errors
+from ...core.errors import ConfigurationError, PlanRefused, UsageError
+from ...core.finding import Finding
+from ...core.resource import Facts
+from ...core.value import FrozenMap, Value
+from ...core.words import NEUTRAL, Vocabulary, Words
+from ...language.desired import Built
+from ...language.policy.blocks import select_policy_blocks
+from ...language.policy.compilation import Policy, compile_policies
+from ...language.policy.judgement import find_findings
+from ...language.values.conversion import lift_value
+from ...language.values.limits import LIMITS, Budget
+from ...language.values.value import NULL, SENSITIVE, Marked, ObjectVal, TupleVal, Val
+from ...plan.model import Plan, PolicyFolders
+from ...plan.policies import Judge
+from ...syntax.parse import parse
+from .evaluation import Configuration
+from .files import find_root, read_folder
+from .untrusted import refuse_links_to
+
+VARIABLE = "KAFKAFORM_POLICY"
+"""Names the folders of policies if no flag does, separated like the folders of PATH."""
+ENDING = ".kfpolicy.hcl"
+"""Of the files of policies. A configuration never reads such files, so that policies can be in any
+repository."""
+
+STEPS_PER_CHANGE = 200
+"""Steps in addition to those that a configuration has, so that large plans can be judged."""
+
+
+class Policies(Struct, frozen=True):
+    """Everything that judges the plans of a workspace."""
+
+    own: tuple[Policy, ...] = ()
+    """Of the configuration."""
+    outside: tuple[Policy, ...] = ()
+    """Of the folders. Only waivers in these folders count for them."""
+    folders: PolicyFolders = PolicyFolders()
+    systems: frozenset[str] = frozenset()
+    """The names that `change.scope_id` has in addition, one for each provider."""
+
+
+NO_POLICIES = Policies()
+
+
+# ── folders ─────────────────────────────────────────────────────────────────────────────
+
+
+def choose_folders(given: Sequence[Path | str], environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """The folders of policies that flags name, or else the environment."""
+    named = given or [name for name in environment.get(VARIABLE, "").split(os.pathsep) if name]
+    return tuple(map(Path, named))
+
+
+def load_policies(configuration: Configuration, built: Built, folders: Sequence[Path]) -> Policies:
+    """The policies of these folders, beside those of the configuration.
+
+    built: the evaluated configuration. Raises UsageError for a folder that cannot be used, and
+    ConfigurationError with all faults of its files.
+    """
+    checkout = configuration.root if configuration.inputs.untrusted else None
+    contents = {folder: _read_files(folder, checkout) for folder in folders}
+    files, faults = [], list[Diagnostic]()
+    for folder, texts in contents.items():
+        for name, text in texts.items():
+            file, wrong = parse(text, str(folder / name))
+            files.append(file)
+            faults += wrong
+    blocks, wrong = select_policy_blocks(files)
+    sets, systems = configuration.describe_rules(built)
+    outside, more = compile_policies(blocks, sets, systems)
+    faults += (*wrong, *more)
+    if has_errors(faults):
+        raise ConfigurationError("the policies have faults", diagnostics=tuple(faults))
+    named = PolicyFolders(tuple(map(str, folders)), _digest_files(contents.values()))
+    return Policies(built.policies, outside, named, systems)
+
+
+def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
+    """The files of a folder, by name. checkout: what anybody can have written; None if nothing."""
+    if checkout is not None:
+        refuse_links_to([folder])
+        if folder.resolve().is_relative_to(checkout.resolve()):
+            raise UsageError(
+                f"the folder of policies {folder} is part of the untrusted files, so a pull "
+                "request can change it",
+                "Name a folder outside of the checkout with --policy.",
+            )
+    try:
+        place = folder.resolve()
+        files = read_folder(find_root(place), place, is_wanted=_is_policy_file)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(
+            f"the folder of policies {folder} cannot be read: {why}",
+            f"--policy and {VARIABLE} name folders with files *{ENDING}.",
+        ) from None
+    # A wrong folder must not look like one without policies.
+    if not files:
+        raise UsageError(
+            f"the folder of policies {folder} contains no file *{ENDING}",
+            "Check the path. Files in folders below it are not read.",
+        )
+    return files
+
+
+def _is_policy_file(name: str) -> bool:
+    # Editors keep copies of a file beside it under a name with a leading dot.
+    return name.endswith(ENDING) and name[0] != "."
+
+
+def _digest_files(contents: Collection[Mapping[str, bytes]]) -> str:
+    """The digest of names and contents, whatever the folders are called. "" without any file."""
+    if not contents:
+        return ""
+    found = [
+        FrozenMap({name: digest(text.hex()) for name, text in files.items()}) for files in contents
+    ]
+    return digest(tuple(sorted(found, key=digest)))
+
+
+def refuse_other_policies(plan: Plan, policies: Policies) -> None:
+    """Raises PlanRefused if other policies from outside judged a reviewed plan."""
+    if plan.policies.digest == policies.folders.digest:
+        return
+    named = ", ".join(plan.policies.folders)
+    before = f"with the policies of {named}" if named else "without --policy"
+    now = ", ".join(policies.folders.folders)
+    raise PlanRefused(
+        f"the plan was made {before}, and now "
+        + (f"{now} contains other policies" if now else "no policies are named"),
+        "Plan again with these policies, or name those of the plan with --policy.",
+    )
+
+
+# ── what policies see ───────────────────────────────────────────────────────────────────
+
+
+def make_judge(policies: Policies, words: Vocabulary, clock: Clock, changes: int) -> Judge:
+    """What finds the policies that a change breaks. words: of the plan's providers; changes: how
+    many it will be asked about."""
+    today = datetime.fromtimestamp(clock.now(), UTC).date()
+    steps = LIMITS.steps + STEPS_PER_CHANGE * changes
+    # Budgets of their own: policies of a pull request cannot use up the steps of those outside.
+    judges = [
+        partial(find_findings, group, today=today, budget=Budget(steps))
+        for group in (policies.outside, policies.own)
+        if group
+    ]
+
+    def judge(change: Change, facts: Facts) -> Sequence[Finding]:
+        said = words.get(change.identity.instance, NEUTRAL)
+        seen = describe_change(change, facts, said, policies.systems)
+        return [finding for find in judges for finding in find(seen, change.address)]
+
+    return judge
+
+
+def describe_change(
+    change: Change, facts: Facts, words: Words, systems: Collection[str]
+) -> ObjectVal:
+    """A change as the expressions of policies see it: a value for each of `FIELDS`."""
+    hidden = frozenset(item.path for item in (*change.paths, *change.drift) if item.sensitive)
+    try:
+        address = parse_address(change.address)
+        module, name = ".".join(address.module), address.name
+    except ValueError:  # an object without a block
+        module, name = "", change.address
+    plain: dict[str, Value] = {
+        "address": change.address,
+        "type": change.identity.kind,
+        "module": module,
+        "name": name,
+        "key": change.identity.key,
+        "instance": change.identity.instance,
+        **dict.fromkeys(systems),
+        words.system_field: facts.scope_id,
+        "scope_id": facts.scope_id,
+        "action": change.action.value,
+        "risks": tuple(
+            FrozenMap(kind=risk.kind.value, text=risk.text, path=".".join(risk.path))
+            for risk in change.risks
+        ),
+        "risk_kinds": tuple(dict.fromkeys(risk.kind.value for risk in change.risks)),
+        "losses": change.losses,
+        "impact": None if change.impact is None else change.impact.figures,
+        "notes": change.notes,
+        "owner": change.owner,
+        "labels": change.labels,
+        "facts": facts.values,
+    }
+    fields = {field: lift_value(value) for field, value in plain.items()}
+    fields["before"] = _lift_object(change.before, hidden)
+    fields["after"] = _lift_object(change.after, hidden)
+    fields["paths"] = TupleVal(
+        tuple(
+            ObjectVal(
+                {
+                    "path": ".".join(item.path),
+                    "before": _mark(lift_value(item.before), item.sensitive),
+                    "after": _mark(lift_value(item.after), item.sensitive),
+                }
+            )
+            for item in change.paths
+        )
+    )
+    return ObjectVal(fields)
+
+
+def _lift_object(
+    data: FrozenMap | None, hidden: frozenset[tuple[str, ...]], at: tuple[str, ...] = ()
+) -> Val:
+    if data is None:
+        return NULL
+    if not hidden:
+        return lift_value(data)
+    return ObjectVal(
+        {
+            name: _mark(
+                _lift_object(item, hidden, (*at, name))
+                if isinstance(item, FrozenMap)
+                else lift_value(item),
+                (*at, name) in hidden,
+            )
+            for name, item in data.items()
+        }
+    )
+
+
+def _mark(value: Val, sensitive: bool) -> Val:
+    """A hidden value follows the rules of the language: no message can show it."""
+    return Marked(value, frozenset((SENSITIVE,))) if sensitive else value
