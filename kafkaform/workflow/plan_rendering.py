@@ -37,7 +37,7 @@ def render_plan(
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
     if form == "markdown":
-        from ..render.markdown.comment import render_markdown  # noqa: PLC0415  # for startup
+        from ..render.review.markdown.comment import render_markdown  # noqa: PLC0415  # for startup
 
         return mask_secrets(
             render_markdown(
@@ -48,7 +48,7 @@ def render_plan(
             )
         )
     if form == "html":
-        from ..render.html.page import render_html  # noqa: PLC0415  # for startup
+        from ..render.review.html.page import render_html  # noqa: PLC0415  # for startup
 
         # Secrets are masked before the page escapes them.
         return render_html(plan, words=read_words(plan), command=render_apply_command(plan))

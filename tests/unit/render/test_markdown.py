@@ -15,9 +15,9 @@ from kafkaform.core.finding import Finding
 from kafkaform.core.resource import Output
 from kafkaform.core.value import freeze
 from kafkaform.plan.model import OutputChange
-from kafkaform.render.html.page import render_html
-from kafkaform.render.markdown.comment import LIMIT, render_markdown
-from kafkaform.render.markdown.text import render_cell, render_code, render_fence
+from kafkaform.render.review.html.page import render_html
+from kafkaform.render.review.markdown.comment import LIMIT, render_markdown
+from kafkaform.render.review.markdown.text import render_cell, render_code, render_fence
 
 from ...kit.quick import examples
 from . import plans

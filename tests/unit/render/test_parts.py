@@ -17,8 +17,8 @@ from kafkaform.render import stream
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.lines import render_brief
-from kafkaform.render.markdown.comment import DETAIL_LIMIT, render_markdown
 from kafkaform.render.parts import MANY, compare_parts, split_text
+from kafkaform.render.review.markdown.comment import DETAIL_LIMIT, render_markdown
 
 from .plans import change, frozen, plan
 

@@ -8,14 +8,14 @@ from functools import partial
 from markupsafe import Markup
 from msgspec import Struct
 
-from ...core.change import Action, Change
-from ...core.words import Words
+from ....core.change import Action, Change
+from ....core.words import Words
+from ...entries import Entry
+from ...findings import render_findings
+from ...lines import is_plain, render_name, render_risk, render_title
+from ...text import inline, quote
+from ...view import Group, PlanView
 from ..brief import ACTIONS, render_values, says_differently
-from ..entries import Entry
-from ..findings import render_findings
-from ..lines import is_plain, render_name, render_risk, render_title
-from ..text import inline, quote
-from ..view import Group, PlanView
 from .text import render_cell, render_code, render_prose
 
 URGENT = ("risks", "blocked", "delete", "loses")

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from ...core.change import Action, Change
-from ...core.risk import RiskKind
-from ...core.words import Words
-from ..body import Line
+from ....core.change import Action, Change
+from ....core.risk import RiskKind
+from ....core.words import Words
+from ...body import Line
+from ...entries import Entry
+from ...findings import render_findings
+from ...lines import render_brief, render_entry, render_names, render_title
+from ...text import quote
+from ...view import Drift, Group, PlanView
 from ..brief import ACTIONS, list_texts, render_values, says_differently
-from ..entries import Entry
-from ..findings import render_findings
-from ..lines import render_brief, render_entry, render_names, render_title
-from ..text import quote
-from ..view import Drift, Group, PlanView
 
 
 class Chip(Struct, frozen=True):

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from ...core.redaction import mask_secrets
-from ...core.text.quantity import render_count
-from ...core.words import NO_WORDS, Vocabulary
-from ...html.document import make_environment, render_document
-from ...plan.model import Plan, PlanInstance
-from ..diagnostics import render_diagnostics
-from ..human import (
+from ....core.redaction import mask_secrets
+from ....core.text.quantity import render_count
+from ....core.words import NO_WORDS, Vocabulary
+from ....html.document import make_environment, render_document
+from ....plan.model import Plan, PlanInstance
+from ...diagnostics import render_diagnostics
+from ...human import (
     DESTROYS_ALL,
     DESTROYS_CHOSEN,
     render_last_line,
     render_no_changes,
     render_removal,
 )
-from ..lines import render_name
-from ..outputs import list_output_lines
-from ..view import COLUMNS, PlanView, make_view, pending_words
+from ...lines import render_name
+from ...outputs import list_output_lines
+from ...view import COLUMNS, PlanView, make_view, pending_words
 from .rows import RowGroup, list_choices, list_drift, make_rows
 
 LINE_WIDTH = 96
@@ -51,7 +51,7 @@ def render_html(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") 
     view = make_view(plan, words)
     groups = make_rows(view)
     pages = make_environment(
-        "kafkaform.render.html",
+        "kafkaform.render.review.html",
         {
             "number": lambda value: f"{value:,}",
             "count": render_count,

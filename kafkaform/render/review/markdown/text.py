@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from ..text import inline
+from ...text import inline
 
 _ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$]|:(?=//)|(?<=www)\.|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _JOINER = "\u200d"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..core.change import Action, Change
-from .entries import Entry
-from .findings import render_findings
-from .lines import find_only_path, is_plain, name_path, render_brief, render_changed_names
+from ...core.change import Action, Change
+from ..entries import Entry
+from ..findings import render_findings
+from ..lines import find_only_path, is_plain, name_path, render_brief, render_changed_names
 
 BRIEF_LIMIT = 120
 """Characters of one changed value; of a longer one only the path is named."""

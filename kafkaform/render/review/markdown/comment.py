@@ -13,18 +13,18 @@ from functools import partial
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...core.change import Change
-from ...core.resource import Pending
-from ...core.words import NO_WORDS, Vocabulary, shared
-from ...plan.model import OutputChange, Plan, PlanInstance, Removal
-from ..body import Line
+from ....core.change import Change
+from ....core.resource import Pending
+from ....core.words import NO_WORDS, Vocabulary, shared
+from ....plan.model import OutputChange, Plan, PlanInstance, Removal
+from ...body import Line
+from ...entries import Entry
+from ...human import DESTROYS_ALL, DESTROYS_CHOSEN, render_last_line, render_no_changes
+from ...lines import render_brief, render_entry, render_headline, render_title
+from ...outputs import list_output_lines
+from ...text import ARROW, inline, render_count
+from ...view import COLUMNS, KindRow, PlanView, make_view, pending_words
 from ..brief import is_brief
-from ..entries import Entry
-from ..human import DESTROYS_ALL, DESTROYS_CHOSEN, render_last_line, render_no_changes
-from ..lines import render_brief, render_entry, render_headline, render_title
-from ..outputs import list_output_lines
-from ..text import ARROW, inline, render_count
-from ..view import COLUMNS, KindRow, PlanView, make_view, pending_words
 from .fit import Filled, Fit, Section, Shortened, fill_sections, fit_tables, make_section
 from .rows import make_tables
 from .text import render_cell, render_code, render_fence, render_prose, render_tag
@@ -274,7 +274,7 @@ def _shorten_lines(lines: list[str]) -> Iterator[str]:
 def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled], str], str]:
     """The template with everything but the sections and the first line filled in."""
     environment = Environment(
-        loader=PackageLoader("kafkaform.render.markdown"),
+        loader=PackageLoader("kafkaform.render.review.markdown"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

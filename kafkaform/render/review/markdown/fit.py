@@ -8,9 +8,9 @@ from typing import TypeVar
 from markupsafe import Markup
 from msgspec import Struct
 
-from ...core.change import Change
-from ...core.resource import Identity
-from ..text import render_count
+from ....core.change import Change
+from ....core.resource import Identity
+from ...text import render_count
 from .rows import ROW_NAMES, Item, Table, list_names
 
 LEAST = 200
