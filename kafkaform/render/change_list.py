@@ -57,7 +57,8 @@ def _render_grave(entry: Entry, objects: str) -> str:
     first, *others = entry.grave_risks
     texts = [f"{first.kind.label}: {objects}: {inline(first.text)}", *map(render_risk, others)]
     if entry.impact is not None and first.kind is RiskKind.DATA_LOSS:
-        texts.append(inline(entry.impact.text).removesuffix("."))
+        impact = inline(entry.impact.text).removesuffix(".")
+        texts.append(impact[:1].lower() + impact[1:])
     return "; ".join(texts)
 
 
