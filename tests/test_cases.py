@@ -36,7 +36,7 @@ from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import render_markdown
+from kafkaform.render.review.markdown.comment import render_markdown
 from kafkaform.workflow import planning
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.workspace import Workspace

@@ -78,7 +78,7 @@ def render_brief_entry(entry: Entry, words: Words) -> str:
     """One entry on one line without its signs: what is changed, not from what to what."""
     lead = entry.lead
     if len(entry.changes) > 1:
-        only = _find_only_path(lead)
+        only = find_only_path(lead)
         changed = f" ({render_changed_names(lead)})" if _is_update(lead) and not only else ""
         return f"{render_title(entry, words, will=False)}{changed}"
     return (
@@ -90,7 +90,7 @@ def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
     """`70 boxes: keep.ms 7 d → 3 d (…)`, or `70 boxes will be created`."""
     lead = entry.lead
     objects = inline(words.name_objects(len(entry.changes), lead.identity.kind))
-    only = _find_only_path(lead)
+    only = find_only_path(lead)
     if only is not None:
         return f"{objects}{', adopted' if lead.adopts else ''}: {render_brief(only)}"
     if not will:
@@ -228,7 +228,7 @@ def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Itera
     if len(changes) == 1:
         yield from _render_object(lead)
     # One value stands in the title already.
-    elif not _find_only_path(lead):
+    elif not find_only_path(lead):
         # What is not shown can differ between the objects, so it is not counted.
         yield from render_node(_drop_names(lead, words), 1, EMPTY)
         yield from _render_records(lead)
@@ -249,7 +249,7 @@ def _render_object(change: Change) -> Iterator[Line]:
         yield Line(0, symbol, title, change.action.value)
 
 
-def _find_only_path(change: Change) -> PathChange | None:
+def find_only_path(change: Change) -> PathChange | None:
     """The path of an update that changes just one short value, else None."""
     if change.action is not Action.UPDATE or len(change.paths) != 1 or _list_records(change):
         return None

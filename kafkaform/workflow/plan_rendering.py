@@ -1,7 +1,8 @@
-"""Render a plan as text, as JSON, or as the Markdown comment of a review."""
+"""Render a plan as text, as JSON, or for a review: as a Markdown comment or an HTML page."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from ..core.redaction import mask_secrets
@@ -13,7 +14,7 @@ from ..render.text import render_json
 from .plan_files import read_words
 from .planning import render_apply_command
 
-Form = Literal["text", "json", "markdown"]
+Form = Literal["text", "json", "markdown", "html"]
 
 
 def render_plan(
@@ -23,21 +24,34 @@ def render_plan(
     colour: bool = False,
     width: int = 100,
     detail: Detail = "grouped",
+    whole: Path | None = None,
 ) -> str:
     """Render a plan for people or programs; every line is safe to print.
 
     form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
-    comment. colour, width (columns) and detail apply to text only. detail: `concise` for one line
-    per change, `grouped` for equal changes together, `full` for each change by itself.
+    comment, `html` for a page that loads nothing. colour, width (columns) and detail apply to text
+    only. detail: `concise` for one line per change, `grouped` for equal changes together, `full`
+    for each change by itself. whole: a file that has the whole plan, which a shortened comment
+    names.
     """
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
     if form == "markdown":
-        from ..render.markdown import render_markdown  # noqa: PLC0415  # for startup
+        from ..render.review.markdown.comment import render_markdown  # noqa: PLC0415  # for startup
 
         return mask_secrets(
-            render_markdown(plan, words=read_words(plan), command=render_apply_command(plan))
+            render_markdown(
+                plan,
+                words=read_words(plan),
+                command=render_apply_command(plan),
+                whole=str(whole or ""),
+            )
         )
+    if form == "html":
+        from ..render.review.html.page import render_html  # noqa: PLC0415  # for startup
+
+        # Secrets are masked before the page escapes them.
+        return render_html(plan, words=read_words(plan), command=render_apply_command(plan))
     return mask_secrets(
         human(plan, words=read_words(plan), colour=colour, width=width, detail=detail)
     )

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from .fleet.browser import NAMES
+from .browser import NAMES
 from .needs import is_pure
 
 PROGRAMS = frozenset({"java", "spark-submit", "spark-class", *NAMES})

@@ -128,10 +128,12 @@ def _show_next(shown: Screen, made: Plan, files: PlanFiles, typed: TypedFlags) -
 
 def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
     """Write the plan to the files that flags name."""
-    out, comment = files.out, files.comment
+    out, comment, page = files.out, files.comment, files.page
     if out is not None:
         save_plan(made, out)
+    if page is not None:
+        save_file(page, render_plan(made, "html").encode(), private=False)
     if comment is not None:
-        save_file(comment, render_plan(made, "markdown").encode(), private=False)
+        save_file(comment, render_plan(made, "markdown", whole=page or out).encode(), private=False)
     if out is not None:
         shown.note(f"Saved to {out}.")

@@ -33,6 +33,7 @@ def show(
     comment: Annotated[
         bool, typer.Option("--markdown", help="Print a review comment in Markdown.")
     ] = False,
+    html: Annotated[bool, typer.Option("--html", help="Print an HTML page for a review.")] = False,
     detail: Annotated[
         bool, typer.Option("--detail", help="Show each change by itself, also equal ones.")
     ] = False,
@@ -56,7 +57,9 @@ def show(
     if json:
         console.write(render_plan(plan, "json"))
     elif comment:
-        console.write(render_plan(plan, "markdown"))
+        console.write(render_plan(plan, "markdown", whole=plan_file))
+    elif html:
+        console.write(render_plan(plan, "html"))
     else:
         form: Detail = "full" if detail else "grouped"
         text = render_plan(plan, colour=console.colour, width=console.width, detail=form)

@@ -31,6 +31,8 @@ class PlanFiles(Struct, frozen=True):
     """The saved plan."""
     comment: Path | None
     """The review comment in Markdown."""
+    page: Path | None
+    """The page for a review, in HTML."""
     approval: Path | None
     """The approval token."""
 
@@ -72,6 +74,10 @@ def make_plan_files(
             "--comment", metavar="FILE", help="Write a Markdown review comment to this file."
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write the plan as an HTML page to this file."),
+    ] = None,
     approval_out: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +88,7 @@ def make_plan_files(
     ] = None,
 ) -> PlanFiles:
     """The files that the plan is written to."""
-    return PlanFiles(out, comment, approval_out)
+    return PlanFiles(out, comment, html, approval_out)
 
 
 def make_detail(

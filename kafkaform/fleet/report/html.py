@@ -1,22 +1,18 @@
 """Render the report as one HTML file that loads nothing: no address, no image, no font.
 
-Names in it are foreign text. Every value is written by `inline` and then escaped; only our own
-markup is not escaped. The page's security policy allows a single script, ours, which is named by
-its hash and sorts tables. Everything else works without it.
+Names in it are foreign text, which `html/document.py` makes harmless. The script sorts tables;
+everything else works without it.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...core.text.foreign import inline
+from ...html.document import make_environment, render_document
 from ..exports.rows import render_utc
 from .charts import HEIGHT, ROW, render_tip
 from .grids import GridColumn, render_moment, render_value, sort_key
@@ -65,52 +61,30 @@ STATUSES: Mapping[str, str] = {
 
 def render_html(report: FleetReport) -> str:
     """Render the page. The same report gives the same bytes."""
-    pages = _make_environment()
-    script = pages.get_template("sort.js.j2").render()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return pages.get_template("report.html.j2").render(
-        report=report, script=Markup(script), script_hash=digest
+    assert __package__ is not None
+    pages = make_environment(
+        __package__,
+        {
+            "cell": _render_cell,
+            "change": _render_change,
+            "figure": _render_figure,
+            "moment": render_moment,
+            "number": lambda value: f"{value:,}",
+            "order": sort_key,
+            "tip": render_tip,
+            "utc": render_utc,
+        },
     )
-
-
-def _make_environment() -> Environment:
-    pages = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_make_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    pages.filters |= {
-        "cell": _render_cell,
-        "change": _render_change,
-        "figure": _render_figure,
-        "moment": render_moment,
-        "number": lambda value: f"{value:,}",
-        "order": sort_key,
-        "tip": render_tip,
-        "utc": render_utc,
-    }
     patterns = {**PATTERNS, **{key: PATTERNS[like] for key, like in SAME.items()}}
-    colours = {key: SAME.get(key, key) for key in patterns}
     pages.globals |= {
         "series": patterns,
-        "colours": colours,
+        "colours": {key: SAME.get(key, key) for key in patterns},
         "statuses": STATUSES,
         "limit": LIMIT,
         "row": ROW,
         "field": HEIGHT,
     }
-    return pages
-
-
-def _make_visible(value: Any) -> Any:
-    """Every expression of a template passes through this: invisible characters of foreign text
-    become visible."""
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return inline(value)
+    return render_document(pages, "report.html.j2", "sort.js.j2", report=report)
 
 
 def _render_cell(value: Any, column: GridColumn) -> str:

@@ -163,7 +163,7 @@ def _typed(words: Sequence[str], run: Any) -> int:
     from kafkaform.render.diagnostics import render_diagnostics
     from kafkaform.render.human import human
     from kafkaform.render.jsonplan import to_json
-    from kafkaform.render.markdown import render_markdown
+    from kafkaform.render.review.markdown.comment import render_markdown
 
     from ...test_cases import plan_of, workspace_of
 

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from kafkaform.core.change import Action
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
-from kafkaform.render.markdown import render_markdown
+from kafkaform.render.review.markdown.comment import render_markdown
 
 from ...kit.commands.folder import Folder
 from ...unit.render.hostile import HOSTILE
@@ -46,9 +46,10 @@ def assert_inert(shown: str) -> None:
 
 SHOWING = (
     *("plan", "plan --concise", "plan --json", "state list", "output", "output --json", "graph"),
-    *("show", "show p.json", "show p.json --json", "show p.json --markdown", "describe quotas"),
-    *("describe acls", "describe acls --json", "explain access", "import --all", "audit show"),
-    *("audit verify", "lock show", "providers", "validate", "validate --json", "fmt --check"),
+    *("show", "show p.json", "show p.json --json", "show p.json --markdown", "show p.json --html"),
+    *("describe quotas", "describe acls", "describe acls --json", "explain access"),
+    *("import --all", "audit show", "audit verify", "lock show", "providers"),
+    *("validate", "validate --json", "fmt --check"),
     "explain quota --user ci --client-id x",
 )
 """Every command that shows what is in a configuration, a plan, a state, a log or a cluster."""

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date, timedelta
-from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,6 +38,7 @@ from kafkaform.fleet.tables.reader import Build, Gold
 
 from ...kit.fleet import sample
 from ...kit.fleet.lake import NOW, publish
+from ...kit.markup import Page
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = "</table><script>alert(1)</script><a href=https://evil.test>=cmd|'x'!A0\x1b[31m\u202e`|*_"
@@ -49,39 +49,6 @@ ELEMENTS = """
 html head meta title style body header h1 h2 p time code nav ul li a main section dl div dt dd
 strong span b figure figcaption svg defs pattern rect path text line desc details summary
 table caption thead tbody tr th td footer script"""
-
-
-class Page(HTMLParser):
-    """What a test wants to know of a page. trails: elements around each other, outermost first."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.trail: list[str] = []
-        self.texts: list[tuple[tuple[str, ...], str]] = []
-        self.feed(text)
-        assert self.trail == [], "every element is closed"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "rect", "line", "path"):
-            self.trail.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in ("meta", "rect", "line", "path"):
-            assert self.trail.pop() == tag
-
-    def handle_data(self, text: str) -> None:
-        self.texts.append((tuple(self.trail), text))
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attrs for name, attrs in self.tags if name == tag]
-
-    def within(self, tag: str) -> str:
-        return "".join(text for trail, text in self.texts if tag in trail)
 
 
 @pytest.fixture(scope="module")
@@ -393,9 +360,11 @@ def test_series_differ_in_more_than_colour(found: FleetReport) -> None:
         assert len(set(lines)) == len(chart.series), chart.id
 
 
-def colours(block: str) -> dict[str, tuple[int, ...]]:
-    found = re.findall(r"--([a-z-]+): #([0-9a-f]{6});", block)
-    return {name: tuple(bytes.fromhex(value)) for name, value in found}
+def colours(blocks: list[str]) -> dict[str, tuple[int, ...]]:
+    """The colours that later blocks leave of the earlier ones, names of others resolved."""
+    found = re.findall(r"--([a-z-]+): (?:#([0-9a-f]{6})|var\(--([a-z]+)\));", " ".join(blocks))
+    values = {name: value or like for name, value, like in found}
+    return {name: tuple(bytes.fromhex(values.get(value, value))) for name, value in values.items()}
 
 
 def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
@@ -420,8 +389,9 @@ PAIRS = (
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_contrast(page: str, scheme: int) -> None:
     """Every text against every ground that it stands on: at least 4.5 to 1."""
-    block = re.findall(r":root \{(.*?)\}", page, re.DOTALL)[scheme]
-    known = colours(block)
+    # The light ones and the dark ones of all pages, then those of this one.
+    blocks = re.findall(r":root \{(.*?)\}", page, re.DOTALL)
+    known = colours(blocks[::2] + blocks[1::2] * scheme)
     for ink, paper in PAIRS:
         assert contrast(known[ink], known[paper]) >= 4.5, (ink, paper)
 

@@ -449,8 +449,9 @@ def test_no_secret_is_in_a_repr(folder: Path) -> None:
 
 
 def test_a_plan_is_rendered(folder: Path) -> None:
-    """As on a terminal, as data, and as a review comment."""
+    """As on a terminal, as data, and as a comment or a page for its review."""
     plan = kafkaform.plan_changes(opened(folder))
     assert kafkaform.render_plan(plan).endswith("Plan: 2 to add, 0 to change, 0 to destroy.\n")
     assert len(json.loads(kafkaform.render_plan(plan, "json"))["resource_changes"]) == 2
     assert f"--expect {plan.token}" in kafkaform.render_plan(plan, "markdown")
+    assert f"--expect {plan.token}" in kafkaform.render_plan(plan, "html")

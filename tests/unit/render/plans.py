@@ -20,6 +20,7 @@ from kafkaform.core.change import (
 )
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.core.resource import Facts, Identity, Output, Pending
+from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged
 from kafkaform_kafka.words import WORDS as KAFKA
@@ -356,3 +357,117 @@ def large(size: int) -> Plan:
         fields = {name: getattr(base, name) for name in ("before", "after", "paths", "steps")}
         changes.append(Change(identity, f'kafka_topic.t["{number}"]', base.action, **fields))
     return plan(*changes)
+
+
+GRAVE = (
+    change(
+        'kafka_topic.events["audit"]',
+        "shop.audit",
+        Action.UPDATE,
+        ("IncrementalAlterConfigs", Evidence.REMOTE),
+        before=frozen(name="shop.audit", config={"retention.ms": "2592000000"}),
+        after=frozen(name="shop.audit", config={"retention.ms": "86400000"}),
+        paths=(path("config.retention.ms", "2592000000", "86400000", unit="ms"),),
+        impact=Impact(
+            "Deletes up to 1.2 TiB: 8,123,456,789 records are older than 1 d",
+            frozen(bytes=1_319_413_953_331, offsets=8_123_456_789),
+        ),
+        risks=(
+            Risk(
+                RiskKind.DATA_LOSS,
+                "retention.ms falls from 30 d to 1 d: older records are deleted at once",
+                ("config", "retention.ms"),
+            ),
+        ),
+    ),
+    change(
+        "kafka_topic.invoices",
+        "billing.invoices",
+        Action.DELETE,
+        ("DeleteTopics", Evidence.LOCAL),
+        before=frozen(name="billing.invoices", partitions=24, config={"retention.ms": "-1"}),
+        row_before=Ownership(("kafka_topic.invoices",), "no"),
+        reason="no longer declared",
+        impact=Impact(
+            "Deletes up to 5,000,000 records (14.3 GiB); 2 consumer groups read it",
+            frozen(bytes=15_354_508_083, groups=2),
+        ),
+        risks=(Risk(RiskKind.DATA_LOSS, "the topic and all its records are deleted"),),
+    ),
+    change(
+        "kafka_acl.checkout_reads",
+        "User:checkout|*|Read|Allow|Topic|shop.payments|Literal",
+        Action.DELETE,
+        ("DeleteAcls", Evidence.LOCAL),
+        before=frozen(acl_principal="User:checkout", acl_operation="Read"),
+        row_before=Ownership(("kafka_acl.checkout_reads",)),
+        reason="no longer declared",
+        risks=(Risk(RiskKind.ACCESS, "User:checkout loses Read on Topic shop.payments"),),
+    ),
+)
+"""Three changes that reviewers must not overlook."""
+
+_TEAMS = ("shop", "billing", "search", "fraud", "logistics")
+
+
+def _make_harmless(number: int) -> Change:
+    """One of many changes, each different from all others."""
+    team = _TEAMS[number % len(_TEAMS)]
+    name = f"{team}.stream-{number:04}"
+    if number % 4 == 0:
+        return change(
+            f'kafka_acl.reads["{number}"]',
+            f"User:{team}-{number}|*|Read|Allow|Topic|{name}|Literal",
+            Action.CREATE,
+            ("CreateAcls", Evidence.LOCAL),
+            after=frozen(
+                acl_principal=f"User:{team}-{number}", acl_operation="Read", resource_name=name
+            ),
+            notes=(f"User:{team}-{number} gains Read, Describe on Topic {name}",),
+        )
+    address = f'kafka_topic.streams["{name}"]'
+    if number % 4 == 1:
+        return change(
+            address,
+            name,
+            Action.CREATE,
+            ("CreateTopics", Evidence.REMOTE),
+            after=frozen(name=name, partitions=number, config={"cleanup.policy": "compact"}),
+            row_after=Ownership((address,), "default"),
+        )
+    days, fewer = str((number + 1) * 3_600_000), str(number * 3_600_000)
+    more = number % 4 == 3
+    return change(
+        address,
+        name,
+        Action.UPDATE,
+        ("IncrementalAlterConfigs", Evidence.REMOTE),
+        before=frozen(name=name, partitions=12, config={"retention.ms": fewer}),
+        after=frozen(name=name, partitions=24 if more else 12, config={"retention.ms": days}),
+        paths=(
+            path("config.retention.ms", fewer, days, unit="ms"),
+            *((path("partitions", 12, 24),) if more else ()),
+        ),
+        risks=(Risk(RiskKind.ORDERING, "partitions grow from 12 to 24: keys move"),)
+        if more
+        else (),
+    )
+
+
+def review(size: int) -> Plan:
+    """A plan of this many changes, no two of them equal, with `GRAVE` among them."""
+    alike = tuple(
+        change(
+            f'kafka_topic.logs["{number}"]',
+            f"logs.{number}",
+            Action.UPDATE,
+            ("IncrementalAlterConfigs", Evidence.REMOTE),
+            before=frozen(name=f"logs.{number}", config={"max.message.bytes": "1048576"}),
+            after=frozen(name=f"logs.{number}", config={"max.message.bytes": "4194304"}),
+            paths=(path("config.max.message.bytes", "1048576", "4194304", unit="bytes"),),
+        )
+        for number in range(12)
+    )
+    rest = size - len(GRAVE) - len(alike)
+    many = [*alike, *(_make_harmless(number) for number in range(1, rest + 1))]
+    return plan(*many[: rest // 2], *GRAVE, *many[rest // 2 :])

@@ -17,7 +17,7 @@ from kafkaform.plan.model import Plan
 from kafkaform.render import stream
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import render_markdown
+from kafkaform.render.review.markdown.comment import render_markdown
 
 from .plans import GOLDEN, WORDS
 

@@ -19,8 +19,8 @@ from kafkaform.render import stream
 from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import LIMIT, render_markdown
 from kafkaform.render.report import make_apply_report, render_apply_summary
+from kafkaform.render.review.markdown.comment import LIMIT, render_markdown
 
 from ...kit.quick import examples
 from .hostile import HOSTILE, diagnostic, hostile

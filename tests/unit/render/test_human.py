@@ -16,7 +16,7 @@ from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan
 from kafkaform.render.human import human
 from kafkaform.render.lines import render_brief
-from kafkaform.render.markdown import render_markdown
+from kafkaform.render.review.markdown.comment import render_markdown
 
 from . import plans
 from .plans import change, frozen, path, plan

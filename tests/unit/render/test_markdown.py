@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import re
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action
-from kafkaform.render.markdown import LIMIT, render_cell, render_code, render_fence, render_markdown
+from kafkaform.core.change import Action, Change
+from kafkaform.core.diagnostics import Range, Severity
+from kafkaform.core.finding import Finding
+from kafkaform.core.resource import Output
+from kafkaform.core.value import freeze
+from kafkaform.plan.model import OutputChange
+from kafkaform.render.review.html.page import render_html
+from kafkaform.render.review.markdown.comment import LIMIT, render_markdown
+from kafkaform.render.review.markdown.text import render_cell, render_code, render_fence
 
+from ...kit.quick import examples
 from . import plans
-from .plans import change, frozen, plan
+from .plans import WORDS, change, frozen, plan
 
 
 def test_the_title_counts() -> None:
@@ -22,7 +33,7 @@ def test_the_title_counts() -> None:
 def test_blocked_and_deletes_come_before_details() -> None:
     """The tables of what needs thought are above the folded differences."""
     text = render_markdown(plans.everything())
-    heads = ["**Blocked", "**To destroy", "**To change, with loss", "**Changes in detail"]
+    heads = ["**To destroy", "**To change, with loss", "**Blocked", "**Changes in detail"]
     places = [text.index(head) for head in heads]
     assert places == sorted(places)
 
@@ -51,17 +62,136 @@ def test_nothing_to_do_is_short() -> None:
     assert "no changes" in text and len(text.splitlines()) < 8
 
 
-def test_a_huge_plan_is_cut_and_counts_what_it_cut() -> None:
-    """Shown and counted changes add up, and the command is still there."""
-    text = render_markdown(plans.large(10_000))
-    assert len(text) <= LIMIT
-    tables, details = text.split("**Changes in detail (10,000)**")
-    rows = len(re.findall(r"^\| `kafka_topic", tables, re.M))
-    shown = len(re.findall(r"^<details>", details, re.M))
-    tails = [int(tail.replace(",", "")) for tail in re.findall(r"… and ([\d,]+) more", text)]
-    assert rows > 10 and shown > 10
-    assert [rows + tails[0], shown + tails[1]] == [3333, 10_000]
-    assert "kafkaform apply --expect" in text
+def find_names(comment: str) -> set[str]:
+    """The addresses in a comment: `kafka_x.a["b"]` whole, and `["c"]` with what stood before."""
+    names, base = set(), ""
+    for span in re.findall(r"``? ?(.*?) ?``?", comment.replace(r"\|", "|")):
+        text = re.sub(r"^[~+=.-] ", "", span).partition(" ")[0]
+        if text.startswith("["):
+            names.add(base + text)
+        else:
+            base = text.partition("[")[0]
+            names.add(text)
+    return names
+
+
+def count_missing(comment: str) -> int:
+    """What the first line says."""
+    found = re.search(r"does not name ([\d,]+) change", comment.splitlines()[0])
+    return int(found[1].replace(",", "")) if found else 0
+
+
+@pytest.mark.parametrize("size", [3, 40, 333, 2_000, 5_000])
+def test_no_change_is_missing_unless_the_first_line_says_so(size: int) -> None:
+    """Every address is there, or it is counted; the command is there in any case."""
+    subject = plans.review(size) if size > 15 else plan(*plans.GRAVE)
+    comment = render_markdown(subject, words=WORDS)
+    assert len(comment) <= LIMIT
+    names = find_names(comment)
+    missing = [one for one in subject.changes if one.address not in names]
+    assert len(missing) == count_missing(comment)
+    assert (comment.startswith("**This comment is shortened.**")) is (size > 100)
+    assert f"kafkaform apply --expect {subject.token}" in comment
+
+
+@pytest.mark.parametrize("size", [333, 2_000])
+def test_all_names_of_many_changes_fit(size: int) -> None:
+    """Two thousand different changes are all named."""
+    assert count_missing(render_markdown(plans.review(size), words=WORDS)) == 0
+
+
+@pytest.mark.parametrize("size", [40, 333, 2_000, 10_000])
+def test_what_is_dangerous_leads(size: int) -> None:
+    """The first rows are the three grave changes, the worst first, with what they destroy."""
+    comment = render_markdown(plans.review(size), words=WORDS)
+    rows = [line for line in comment.splitlines() if line.startswith("| ")][1:4]
+    for row, words in zip(
+        rows,
+        (
+            ("**data loss**", 'kafka_topic.events["audit"]', "30 d → 1 d", "1.2 TiB"),
+            ("**data loss**", "kafka_topic.invoices", "destroy", "14.3 GiB"),
+            ("**clients cut off**", "kafka_acl.checkout_reads", "loses Read"),
+        ),
+        strict=True,
+    ):
+        assert all(word in row for word in words), row
+
+
+@given(
+    st.lists(st.sampled_from((*plans.GRAVE, plans.CREATED, plans.UPDATED)), max_size=60),
+    st.integers(1_500, 12_000),
+    st.integers(0, 200),
+)
+@settings(max_examples=examples(60), deadline=None)
+def test_danger_is_never_cut_before_anything_else(
+    kinds: list[Change], limit: int, length: int
+) -> None:
+    """Whatever the limit is: what is missing is counted, and if a grave change is not named, then
+    no harmless one is."""
+    changes = [
+        replace(
+            one,
+            address=f'kafka_topic.t["{number}{"x" * length}"]',
+            identity=replace(one.identity, key=f"{number}"),
+        )
+        for number, one in enumerate(kinds)
+    ]
+    comment = render_markdown(plan(*changes), words=WORDS, limit=limit)
+    names = find_names(comment)
+    named = [one for one in changes if one.address in names]
+    assert len(changes) - len(named) == count_missing(comment)
+    if any(one.grave and one not in named for one in changes):
+        assert all(one.grave for one in named)
+        assert "with a grave risk" in comment.splitlines()[0]
+
+
+def test_the_first_line_counts_by_kind_and_by_danger() -> None:
+    """What is not named is counted, and the file that has everything is named."""
+    comment = render_markdown(plans.review(10_000), words=WORDS, whole="out/plan `1`.html")
+    first = comment.splitlines()[0]
+    assert re.search(r"does not name [\d,]+ changes: ([\d,]+ to (change|create)(, |;))+", first)
+    assert "another risk" in first or "none of them has a risk" in first
+    assert first.endswith("The whole plan is in ``out/plan `1`.html``.")
+    assert render_markdown(plans.review(10_000)).splitlines()[0].endswith("to see everything.")
+
+
+def test_grants_have_rows() -> None:
+    """Who gets access to what stands in a table, as losses do, with the very grant."""
+    grant = change(
+        "kafka_acl.reads",
+        "User:new|*|Read|Allow|Topic|orders|Literal",
+        Action.CREATE,
+        after=frozen(acl_principal="User:new", acl_operation="Read", resource_name="orders"),
+        notes=("User:new gains Read, Describe on Topic orders",),
+    )
+    comment = render_markdown(plan(grant), words=WORDS)
+    (row,) = [line for line in comment.splitlines() if line.startswith("| `kafka_acl")]
+    assert r"User:new\|*\|Read\|Allow\|Topic\|orders" in row and "| create |" in row
+    assert "User:new gains Read, Describe on Topic orders" in row
+
+
+def test_broken_policies_have_rows() -> None:
+    """A policy that only warns stands in the comment and on the page, with its message."""
+    place = Range("policies.kf.hcl", 1, 1, 1, 5)
+    warned = replace(
+        plans.CREATED,
+        findings=(Finding("owners", Severity.WARNING, "payments has no owner", place),),
+    )
+    comment = render_markdown(plan(warned), words=WORDS)
+    (row,) = [line for line in comment.splitlines() if line.startswith("| `kafka_topic.payments")]
+    assert "policy (warning) owners: payments has no owner" in row
+    assert "payments has no owner" in render_html(plan(warned), words=WORDS)
+
+
+def test_outputs_show_the_paths_that_change() -> None:
+    """A large map is not repeated for one value."""
+    before = {f"region-{n}": {"size": n, "name": f"orders.{n}"} for n in range(30)}
+    after = {**before, "region-3": {"size": 99, "name": "orders.3"}}
+    shown = plan(
+        outputs=(OutputChange(Output("regions", freeze(before)), Output("regions", freeze(after))),)
+    )
+    (line,) = [one for one in render_markdown(shown).splitlines() if "regions" in one]
+    assert "size = 3 → 99" in line and "region-4" not in line and len(line) < 100
 
 
 def test_the_table_of_losses_says_who_loses_what() -> None:

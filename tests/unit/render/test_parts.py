@@ -17,8 +17,8 @@ from kafkaform.render import stream
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.lines import render_brief
-from kafkaform.render.markdown import DETAIL_LIMIT, render_markdown
 from kafkaform.render.parts import MANY, compare_parts, split_text
+from kafkaform.render.review.markdown.comment import DETAIL_LIMIT, render_markdown
 
 from .plans import change, frozen, plan
 
@@ -125,12 +125,17 @@ def test_a_secret_is_in_no_part() -> None:
 
 
 def test_a_comment_that_is_not_whole_says_so_first() -> None:
-    """Right below its title: how much is missing, and where it is."""
+    """In its first line: how much is missing, and where it is."""
     long = ",".join(f"rule-{n}-{'x' * 40}" for n in range(2 * DETAIL_LIMIT // 40))
     cut = render_markdown(plan(replace(RAISED, paths=(mapped("y" * 300, long),))))
-    assert "**This comment is shortened. It leaves out parts of 1 change.**" in cut[:300]
-    many = [replace(RAISED, address=f"kafka_broker_config.b{n}") for n in range(400)]
-    assert "**This comment is shortened." in render_markdown(plan(*many))[:300]
+    assert cut.startswith(
+        "**This comment is shortened.** It names every change. It leaves out parts of"
+    )
+    many = [
+        replace(RAISED, address=f"kafka_broker_config.b{n}", paths=(mapped(OLD, f"{NEW}{n}"),))
+        for n in range(400)
+    ]
+    assert render_markdown(plan(*many)).startswith("**This comment is shortened.**")
     assert "shortened" not in render_markdown(plan(RAISED))
 
 

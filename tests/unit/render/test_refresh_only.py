@@ -9,7 +9,7 @@ from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.render.change_list import DRIFT_LIMIT
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.markdown import render_markdown
+from kafkaform.render.review.markdown.comment import render_markdown
 from kafkaform.render.style import Detail
 
 from ...kit.simulated.engine import desired, topic

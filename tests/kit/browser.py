@@ -105,6 +105,10 @@ class Browser:
         shot = self.ask("Page.captureScreenshot", captureBeyondViewport=True)
         return base64.b64decode(shot["data"])
 
+    def screen(self) -> bytes:
+        """What the window shows as PNG."""
+        return base64.b64decode(self.ask("Page.captureScreenshot")["data"])
+
     def paper(self) -> bytes:
         """The page as PDF, on A4."""
         size = {"paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": True}

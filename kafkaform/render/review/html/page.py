@@ -1,0 +1,129 @@
+"""Render a plan as one HTML page for its review, which loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from markupsafe import Markup
+
+from ....core.redaction import mask_secrets
+from ....core.text.quantity import render_count
+from ....core.words import NO_WORDS, Vocabulary
+from ....html.document import make_environment, render_document
+from ....plan.model import Plan, PlanInstance
+from ...diagnostics import render_diagnostics
+from ...human import (
+    DESTROYS_ALL,
+    DESTROYS_CHOSEN,
+    render_last_line,
+    render_no_changes,
+    render_removal,
+)
+from ...lines import render_name
+from ...outputs import list_output_lines
+from ...view import COLUMNS, PlanView, make_view, pending_words
+from .rows import RowGroup, list_choices, list_drift, make_rows
+
+LINE_WIDTH = 96
+"""Columns of an output or an excerpt of the configuration that stands on one line."""
+
+_SHORT = {
+    "blocked": "Blocked",
+    "kept": "Blocked, stay",
+    "delete": "To destroy",
+    "loses": "With loss",
+    "update": "To change",
+    "create": "To create",
+    "adopt": "To adopt",
+    "import": "To import",
+    "forget": "To forget",
+    "noted": "Worth knowing",
+}
+"""Group -> the text of the link to it."""
+
+
+def render_html(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") -> str:
+    """The page. The same plan gives the same bytes.
+
+    words: of the plan's providers; command: applies exactly this plan, by default
+    `kafkaform apply --expect TOKEN`.
+    """
+    view = make_view(plan, words)
+    groups = make_rows(view)
+    pages = make_environment(
+        "kafkaform.render.review.html",
+        {
+            "number": lambda value: f"{value:,}",
+            "count": render_count,
+            "name": lambda one: render_name(one, view.words_of(one.identity.instance)),
+            "objects": lambda entry: view.words_of(entry.lead.identity.instance).name_objects(
+                len(entry.changes), entry.lead.identity.kind
+            ),
+            "output": lambda change: list_output_lines(change, LINE_WIDTH),
+            "address": _find_address,
+            "since": lambda item: pending_words(item, view.words_of(item.identity.instance)),
+            # Excerpts of the configuration keep their lines.
+            "block": lambda text: Markup("\n").join(map(mask_secrets, text.split("\n"))),
+            "removal": lambda one: render_removal(one, view.words_of(one.identity.instance)),
+        },
+    )
+    return render_document(
+        pages,
+        "plan.html.j2",
+        "filter.js.j2",
+        plan=plan,
+        view=view,
+        groups=groups,
+        title=render_no_changes(view) if view.empty else render_last_line(view),
+        anchors=_find_anchors(groups),
+        choices=list_choices(groups),
+        total=sum(group.total for group in groups),
+        warnings=len(view.warnings) + len(view.diagnostics),
+        places=tuple(_list_places(view, groups)),
+        columns=_choose_columns(view),
+        drift=list_drift(view.drift),
+        destroys=(DESTROYS_CHOSEN if view.partial else DESTROYS_ALL) if view.destroy else "",
+        diagnostics=render_diagnostics(view.diagnostics, False, LINE_WIDTH).strip("\n"),
+        command=command or f"kafkaform apply --expect {view.token}",
+    )
+
+
+def _list_places(view: PlanView, groups: tuple[RowGroup, ...]) -> Iterator[tuple[str, str, int]]:
+    """The sections to which links at the top lead: id, name, how many."""
+    yield from ((group.name, _SHORT[group.name], group.total) for group in groups)
+    yield from (
+        (name, title, number)
+        for name, title, number in (
+            ("drift", "Changed outside", view.counts.drift),
+            ("outputs", "Outputs", len(view.outputs)),
+            ("warnings", "Warnings", len(view.warnings) + len(view.diagnostics)),
+        )
+        if number
+    )
+    if view.applicable and view.token:
+        yield "apply", "Apply", 0
+
+
+def _find_anchors(groups: tuple[RowGroup, ...]) -> dict[str, str]:
+    """Identity of an object -> the id of its row."""
+    return {
+        str(change.identity): row.id
+        for group in groups
+        for row in group.rows
+        for change in row.entry.changes
+    }
+
+
+def _choose_columns(view: PlanView) -> tuple[tuple[int, str], ...]:
+    """The columns of the table of kinds that are not empty, with their places."""
+    return tuple(
+        (place, name)
+        for place, name in enumerate(COLUMNS)
+        if any(row.counts[place] for row in view.kinds)
+    )
+
+
+def _find_address(instance: PlanInstance, setting: str) -> str:
+    """Where the system is. setting: what the provider calls it."""
+    found = instance.display.get(setting)
+    return ", ".join(map(str, found if isinstance(found, tuple) else (found,))) if found else ""

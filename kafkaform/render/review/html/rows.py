@@ -1,0 +1,158 @@
+"""The rows of the page: one for each entry, with what filters and readers need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from ....core.change import Action, Change
+from ....core.risk import RiskKind
+from ....core.words import Words
+from ...body import Line
+from ...entries import Entry
+from ...findings import render_findings
+from ...lines import render_brief, render_entry, render_names, render_title
+from ...text import quote
+from ...view import Drift, Group, PlanView
+from ..brief import ACTIONS, list_texts, render_values, says_differently
+
+
+class Chip(Struct, frozen=True):
+    """A short coloured word."""
+
+    text: str
+    style: str
+    """`bad`, `warn` or `note`."""
+
+
+class Row(Struct, frozen=True):
+    """One entry on the page."""
+
+    id: str
+    """The anchor, unique on the page."""
+    action: str
+    """A value of `ACTIONS`."""
+    style: str
+    """The action, or `blocked`, for the colour of the symbol."""
+    entry: Entry
+    title: str
+    """What several objects have in common, such as `70 boxes: keep.ms 7 d → 3 d`; empty for one."""
+    chips: tuple[Chip, ...]
+    brief: str
+    """What happens, on one line."""
+    texts: tuple[tuple[Change, str], ...]
+    """The objects with what is special about each of them; empty if nothing is."""
+    lines: tuple[Line, ...]
+    """All that is known of it."""
+
+    @property
+    def lead(self) -> Change:
+        return self.entry.lead
+
+    @property
+    def kinds(self) -> str:
+        """The kinds of its risks, for the filter."""
+        return " ".join(risk.kind.value for risk in self.entry.risks)
+
+    @property
+    def symbol(self) -> str:
+        return "!" if self.lead.blocked else self.lead.action.symbol
+
+
+class RowGroup(Struct, frozen=True):
+    """Rows under one heading."""
+
+    name: str
+    title: str
+    total: int
+    """The objects of all rows."""
+    rows: tuple[Row, ...]
+
+
+def make_rows(view: PlanView) -> tuple[RowGroup, ...]:
+    """The groups of a plan, in reading order."""
+    return tuple(_make_group(group, view) for group in view.groups)
+
+
+def list_choices(groups: Iterable[RowGroup]) -> dict[str, dict[str, str]]:
+    """Filter -> its choices, as value and text; a filter with one choice is left out."""
+    rows = [row for group in groups for row in group.rows]
+    risks = {risk.kind for row in rows for risk in row.entry.risks}
+    found = {
+        "action": _name_same(row.action for row in rows),
+        "kind": _name_same(sorted({row.lead.identity.kind for row in rows})),
+        "risk": {"any": "any risk"} | {k.value: k.label for k in RiskKind if k in risks},
+        "instance": _name_same(sorted({row.lead.identity.instance for row in rows})),
+    }
+    return {name: choices for name, choices in found.items() if len(choices) > 1}
+
+
+def list_drift(drift: Iterable[Drift]) -> tuple[tuple[Entry, str], ...]:
+    """What changed outside kafkaform: objects, and how they differ."""
+    return tuple(
+        (entry, ", ".join(map(render_brief, entry.lead.drift)))
+        for kind in drift
+        for entry in kind.entries
+    )
+
+
+def _name_same(values: Iterable[str]) -> dict[str, str]:
+    return {value: value for value in values}
+
+
+def _make_group(group: Group, view: PlanView) -> RowGroup:
+    rows = tuple(
+        _make_row(f"{group.name}-{number}", group.name, entry, view)
+        for number, entry in enumerate(group.entries, 1)
+    )
+    return RowGroup(group.name, group.title, len(group.changes), rows)
+
+
+def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
+    lead = entry.lead
+    words = view.words_of(lead.identity.instance)
+    return Row(
+        name,
+        ACTIONS[group],
+        "blocked" if lead.blocked else lead.action.value,
+        entry,
+        render_title(entry, words) if len(entry.changes) > 1 else "",
+        tuple(_list_chips(entry)),
+        _render_brief_line(entry, words),
+        list_texts(entry) if says_differently(entry) else (),
+        tuple(_list_lines(entry, words, len(view.instances) > 1)),
+    )
+
+
+def _list_lines(entry: Entry, words: Words, with_instance: bool) -> Iterator[Line]:
+    # The row's own line says what the first line does, and the objects of a row of several stand
+    # above its lines.
+    _, *lines = render_entry(entry, words, with_instance)
+    yield from lines[1:] if len(entry.changes) > 1 else lines
+
+
+def _list_chips(entry: Entry) -> Iterator[Chip]:
+    kinds = dict.fromkeys(risk.kind for risk in entry.risks)
+    yield from (Chip(kind.label, "bad" if kind.grave else "warn") for kind in kinds)
+    if entry.lead.adopts and entry.lead.action is Action.UPDATE:
+        yield Chip("adopted", "note")
+    if entry.lead.notes:
+        yield Chip("note", "note")
+    if entry.findings:
+        yield Chip("policy", "bad" if any(one.blocks for one in entry.findings) else "warn")
+
+
+def _render_brief_line(entry: Entry, words: Words) -> str:
+    """The first of these: why it is blocked, what it destroys, what to know, what changes."""
+    lead = entry.lead
+    if entry.blocked is not None:
+        return entry.blocked.reason
+    texts = [entry.impact.text] if entry.impact else []
+    texts += [*(risk.text for risk in entry.risks), *entry.notes]
+    texts += [text for text, _ in render_findings(entry)]
+    if texts:
+        return texts[0]
+    if len(entry.changes) > 1:
+        return render_names(entry, words)
+    return render_values(lead) if lead.action is Action.UPDATE else quote(lead.identity.key)

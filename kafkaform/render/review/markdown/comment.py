@@ -1,0 +1,320 @@
+"""Render a plan as a review comment in Markdown that foreign text cannot break out of.
+
+Every change is named. What does not fit under the limit is counted in the first line, so that no
+shortened comment looks complete.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ....core.change import Change
+from ....core.resource import Pending
+from ....core.words import NO_WORDS, Vocabulary, shared
+from ....plan.model import OutputChange, Plan, PlanInstance, Removal
+from ...body import Line
+from ...entries import Entry
+from ...human import (
+    DESTROYS_ALL,
+    DESTROYS_CHOSEN,
+    REFRESHES,
+    render_last_line,
+    render_no_changes,
+)
+from ...lines import render_brief, render_entry, render_headline, render_title
+from ...outputs import list_output_lines
+from ...text import ARROW, inline, render_count
+from ...view import COLUMNS, KindRow, PlanView, make_view, pending_words
+from ..brief import is_brief
+from .fit import Filled, Fit, Section, Shortened, fill_sections, fit_tables, make_section
+from .rows import make_tables
+from .text import render_cell, render_code, render_fence, render_prose, render_tag
+
+# GitHub refuses comments of more than 65,536 characters.
+LIMIT = 60_000
+"""Characters of the whole comment."""
+DETAIL_LIMIT = 6_000
+"""Characters of one change, so that one huge object cannot take the room of all others."""
+OUTPUT_WIDTH = 100
+"""Columns; of an output that takes more, only the paths that change are shown."""
+_TAILS = 100
+"""Characters reserved in each section for what says that it is cut."""
+_FIRST_LINE = 800
+"""Characters reserved for the first line of a shortened comment, without the name of a file."""
+
+_DIFF = {"~": "!", "=": " ", ".": " ", "!": "#"}
+_MISSING = {
+    "blocked": "blocked",
+    "kept": "blocked",
+    "delete": "to destroy",
+    "loses": "to change with loss",
+    "update": "to change",
+    "create": "to create",
+    "adopt": "to adopt",
+    "import": "to import",
+    "forget": "to forget",
+    "noted": "with nothing to do",
+}
+
+
+def render_markdown(
+    plan: Plan,
+    *,
+    words: Vocabulary = NO_WORDS,
+    command: str = "",
+    whole: str = "",
+    limit: int = LIMIT,
+) -> str:
+    """The comment, at most `limit` characters.
+
+    words: of the plan's providers; command: applies exactly this plan, by default
+    `kafkaform apply --expect TOKEN`; whole: a file that has the whole plan, for comments that have
+    not.
+    """
+    seen = make_view(plan, words)
+    render = _make_page(seen, command or f"kafkaform apply --expect {inline(seen.token)}")
+    first, tables, last = _make_first(seen), tuple(make_tables(seen)), _make_last(seen)
+    empty = fill_sections((*first, *last), 0) | fit_tables(tables, 0).filled
+    # The page without pieces shows how much of the limit is left for them.
+    room = limit - _FIRST_LINE - 2 * len(whole) - _TAILS * len(empty) - len(render(empty, ""))
+    filled = fill_sections(first, room)
+    fit = fit_tables(tables, room - _measure(filled))
+    filled |= fit.filled
+    filled |= fill_sections(last, room - _measure(filled))
+    return render(filled, _render_shortened(seen, filled, fit, whole))
+
+
+def _measure(filled: dict[str, Filled]) -> int:
+    return sum(section.size for section in filled.values())
+
+
+# ── the first line ──────────────────────────────────────────────────────────────────────
+
+
+def _render_shortened(seen: PlanView, filled: dict[str, Filled], fit: Fit, whole: str) -> Markup:
+    """What the comment leaves out, and where all of it is; empty for a whole comment."""
+    missing = [
+        (group.name, change)
+        for group in seen.groups
+        for change in group.changes
+        if change.identity not in fit.named
+    ]
+    omitted = ", ".join(_list_omissions(filled.values()))
+    if not (missing or fit.bare or omitted):
+        return Markup()
+    text = "**This comment is shortened.** "
+    text += _count_missing(missing) if missing else "It names every change."
+    if fit.bare:
+        text += f" Of {render_count(len(fit.bare), 'change')} it gives only the names."
+    text += f" It leaves out {omitted}." if omitted else ""
+    if whole:
+        return Markup(f"{text} The whole plan is in {render_code(whole)}.")
+    return Markup(f"{text} Run `kafkaform plan` with the same flags to see everything.")
+
+
+def _count_missing(missing: list[tuple[str, Change]]) -> str:
+    """`It does not name 12 changes: 2 to change, 10 to create; none of them has a risk.`"""
+    kinds = Counter(_MISSING[name] for name, _ in missing)
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
+    grave = sum(change.grave for _, change in missing)
+    others = sum(bool(change.risks) for _, change in missing) - grave
+    dangers = [f"{grave:,} with a grave risk"] * bool(grave)
+    dangers += [f"{others:,} with another risk"] * bool(others)
+    danger = f"{' and '.join(dangers)} among them" if dangers else "none of them has a risk"
+    return f"It does not name {render_count(len(missing), 'change')}: {counts}; {danger}."
+
+
+def _list_omissions(sections: Iterable[Filled]) -> Iterator[str]:
+    for section in sections:
+        short = sum(isinstance(piece, Shortened) for piece in section.pieces)
+        if section.omitted:
+            yield section.omitted
+        if short:
+            yield f"parts of {render_count(short, 'change')}"
+
+
+# ── sections before and after the changes ───────────────────────────────────────────────
+
+
+def _make_first(seen: PlanView) -> tuple[Section, ...]:
+    system = shared(seen.words_of(name) for name, _ in seen.instances).system
+    setting = seen.removal_words().setting
+    head = f"| | {' | '.join(COLUMNS)} |\n|---|{'--:|' * len(COLUMNS)}"
+    removal, pending = partial(_render_removal, seen), partial(_render_pending, seen)
+    title = f"{setting.capitalize()}s to remove"
+    warnings = _list_warnings(seen)
+    kinds = () if seen.refresh else seen.kinds
+    return (
+        make_section("instances", "", seen.instances, _render_instance, system, share=0.1),
+        make_section("kinds", "", kinds, _render_kind, "kind", head, share=0.1),
+        make_section("pending", "", seen.pending, pending, "intent", share=0.1),
+        make_section("removals", title, seen.removals, removal, setting, share=0.1),
+        make_section("warnings", "", warnings, _render_warning, "warning", share=0.1),
+    )
+
+
+def _make_last(seen: PlanView) -> tuple[Section, ...]:
+    drift = [change for kind in seen.drift for change in kind.changes]
+    # The rows above say everything about changes that stay blocked and about notes.
+    entries = [
+        entry
+        for group in seen.groups
+        if group.name not in ("kept", "noted")
+        for entry in group.entries
+        if not is_brief(entry)
+    ]
+    detail = partial(_render_detail, seen=seen)
+    outside, details = "Changed outside kafkaform", "Changes in detail"
+    return (
+        make_section(
+            "drift", outside, drift, partial(_render_drift, seen), "drifted object", share=0.8
+        ),
+        make_section("outputs", "Outputs", seen.outputs, _render_output, "output", share=0.8),
+        make_section(
+            "details",
+            details,
+            entries,
+            detail,
+            "change",
+            before="the details of ",
+            weights=tuple(len(entry.changes) for entry in entries),
+        ),
+    )
+
+
+def _render_instance(named: tuple[str, PlanInstance]) -> Markup:
+    name, instance = named
+    principal = instance.facts.principal
+    planner = f", planned as {render_code(principal)}" if principal else ""
+    return Markup(f"- {render_code(name)} is {render_code(instance.facts.scope_id)}{planner}")
+
+
+def _render_kind(row: KindRow) -> Markup:
+    numbers = " | ".join(f"{number:,}" if number else "·" for number in row.counts)
+    return Markup(f"| {render_cell(row.instance)} {render_cell(row.kind)} | {numbers} |")
+
+
+def _render_pending(seen: PlanView, item: Pending) -> Markup:
+    name, since = pending_words(item, seen.words_of(item.identity.instance))
+    what = f"{render_code(name)} {render_code(str(item.identity))}"
+    far = Markup(f": {render_prose(item.note)}") if item.note else ""
+    return Markup(f"- **{since.capitalize()} run** {render_code(item.run)}: {what}{far}")
+
+
+def _render_removal(seen: PlanView, one: Removal) -> Markup:
+    words = seen.words_of(one.identity.instance)
+    return Markup(
+        f"- {render_code(one.address)}: once its {words.task} has ended, this removes the "
+        f"{words.setting} that run {render_code(one.run)} set for it ({render_code(one.ticket)})"
+    )
+
+
+def _list_warnings(seen: PlanView) -> list[str]:
+    texts = [f"{name}: {text}" for name, text in seen.warnings]
+    for item in seen.diagnostics:
+        where = f" ({item.range})" if item.range else ""
+        texts.append(f"{item.severity.value}: {item.summary}{where}. {item.detail}")
+    return texts
+
+
+def _render_warning(text: str) -> Markup:
+    return Markup(f"- **Note** {render_prose(text)}")
+
+
+def _render_drift(seen: PlanView, change: Change) -> Markup:
+    # A refresh-only plan has no other place for its notes.
+    said = (change.last_set, *(change.notes if seen.refresh else ()))
+    since = Markup("").join(Markup(f"; {render_prose(text)}") for text in said if text)
+    what = render_code(", ".join(map(render_brief, change.drift)))
+    return Markup(f"- {render_code(change.address)} {what}{since}")
+
+
+def _render_output(change: OutputChange) -> Markup:
+    """The output on one line; of a large one, the paths that change."""
+    lines = list_output_lines(change, OUTPUT_WIDTH)
+    first, *rest = (f"{line.symbol} {line.text}".strip() for line in lines)
+    # Values that have no paths in common are shown whole, one after the other.
+    if any(text.startswith(ARROW) for text in rest):
+        return Markup(f"- {render_code(' '.join((first, *rest)))}")
+    paths = f": {', '.join(rest)}" if rest else ""
+    return Markup(f"- {render_code(first + paths)}")
+
+
+# ── details ─────────────────────────────────────────────────────────────────────────────
+
+
+def _render_detail(entry: Entry, seen: PlanView) -> Markup:
+    lead, where = entry.lead, len(seen.instances) > 1
+    words = seen.words_of(lead.identity.instance)
+    found = list(render_entry(entry, words, where))
+    # The first line is the summary, and the rows above name the objects of an entry of several.
+    if len(entry.changes) > 1:
+        title, found = render_title(entry, words), found[2:]
+    else:
+        title, found = render_headline(lead, with_instance=where), found[1:]
+    lines = [_render_diff_line(line) for line in found]
+    shown = [*_shorten_lines(lines)]
+    head = f"<details><summary>{render_tag(title)}</summary>"
+    text = f"{head}\n\n{render_fence(shown, 'diff')}\n\n</details>"
+    return Markup(text) if shown == lines else Shortened(text)
+
+
+def _render_diff_line(line: Line) -> str:
+    symbol = _DIFF.get(line.symbol, line.symbol)
+    return f"{symbol} {'    ' * line.depth}{line.text}".rstrip()
+
+
+def _shorten_lines(lines: list[str]) -> Iterator[str]:
+    room = DETAIL_LIMIT
+    for index, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            yield f"  … and {render_count(len(lines) - index, 'more line')}"
+            return
+        yield line
+
+
+# ── the page ────────────────────────────────────────────────────────────────────────────
+
+
+def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled], str], str]:
+    """The template with everything but the sections and the first line filled in."""
+    environment = Environment(
+        loader=PackageLoader("kafkaform.render.review.markdown"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        # A misspelt name in the template must fail a test instead of leaving a gap in a review.
+        undefined=StrictUndefined,
+    )
+    template = environment.get_template("comment.md.j2")
+    context = {
+        "title": _render_title(seen),
+        "refresh": seen.refresh,
+        "refreshes": REFRESHES if seen.refresh and seen.applicable else "",
+        "destroys": (DESTROYS_CHOSEN if seen.partial else DESTROYS_ALL) if seen.destroy else "",
+        "partial": render_code(" ".join(seen.partial)) if seen.partial else "",
+        "destroy": seen.destroy,
+        "applicable": seen.applicable,
+        "stopped": seen.errored or seen.counts.stopping > 0,
+        "no_changes": render_prose(render_no_changes(seen)) if seen.empty else "",
+        "unchanged": render_count(seen.counts.unchanged, "object"),
+        "token": render_code(seen.token),
+        "command": render_fence([inline(command)], "sh"),
+        "lists": [f"list-{group.name}" for group in seen.groups],
+    }
+    return lambda sections, cut: template.render(**context, sections=sections, cut=cut)
+
+
+def _render_title(seen: PlanView) -> str:
+    if seen.empty:
+        return "no changes"
+    if seen.refresh and seen.drift:
+        return f"drift of {render_count(seen.counts.drift, 'object')}"
+    return render_last_line(seen)[len("Plan: ") : -1]
