@@ -34,8 +34,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.render.diagnostics import render_diagnostics
-from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import render_markdown
 from kafkaform.workflow import planning
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
@@ -226,7 +226,7 @@ def pictures(plan: Plan) -> dict[str, str]:
     data = json.loads(dumps(to_json(plan))) | {"kafkaform_version": "VERSION"}
     return {
         "plan.json": json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n",
-        "plan.txt": human(plan, words=words),
+        "plan.txt": render_plan_text(plan, words=words),
         "plan.md": render_markdown(plan, words=words, command=planning.render_apply_command(plan)),
     }
 

@@ -23,7 +23,6 @@ from ..core.value import FrozenMap, Value
 from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
 from .diagnostics import make_diagnostic_data
-from .human import render_last_line, render_removal
 from .jsonplan import (
     Data,
     choose_drift_action,
@@ -33,6 +32,7 @@ from .jsonplan import (
     mask_paths,
 )
 from .lines import render_headline
+from .plan_text import render_last_line, render_removal
 from .report import ApplyReport, count_applied
 from .text import SENSITIVE, inline, render_json
 from .view import PlanView, make_view

@@ -7,8 +7,8 @@ from typing import Literal
 
 from ..core.redaction import mask_secrets
 from ..plan.model import Plan
-from ..render.human import human
 from ..render.jsonplan import to_json
+from ..render.plan_text import render_plan_text
 from ..render.style import Detail
 from ..render.text import render_json
 from .plan_files import read_words
@@ -53,5 +53,5 @@ def render_plan(
         # Secrets are masked before the page escapes them.
         return render_html(plan, words=read_words(plan), command=render_apply_command(plan))
     return mask_secrets(
-        human(plan, words=read_words(plan), colour=colour, width=width, detail=detail)
+        render_plan_text(plan, words=read_words(plan), colour=colour, width=width, detail=detail)
     )

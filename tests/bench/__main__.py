@@ -23,7 +23,7 @@ from kafkaform.core.progress import ignore_event
 from kafkaform.core.resource import Depth
 from kafkaform.plan.model import Options
 from kafkaform.provider.contract import Session
-from kafkaform.render.human import human
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.state.model import State
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.planning import plan_workspace
@@ -104,7 +104,7 @@ def planning(space: Workspace, session: Session, state: State) -> tuple[float, f
     def ours() -> str:
         plan = plan_workspace(space, {"kafka": session}, state, LogIndex(), Options(), ignore_event)
         assert len(plan.effective) == TOPICS  # otherwise less was measured than is claimed
-        return human(plan)
+        return render_plan_text(plan)
 
     return seconds(ours), seconds(lambda: session.sweep(KIND, Depth.FULL))
 

@@ -24,7 +24,7 @@ from kafkaform.audit.index import list_pending
 from kafkaform.cli import GARBAGE
 from kafkaform.plan.model import Options
 from kafkaform.plan.observe import Look, read_world
-from kafkaform.render.human import human
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.planning import _make_header, make_plan
 from kafkaform.workflow.workspace import make_first_state, open_sessions, open_workspace, read_log
 
@@ -129,7 +129,7 @@ def stages(folder: str) -> dict[str, float]:
                 ),
             )
             assert not plan.effective, "the plan has changes, so something else was measured"
-            timed("render", lambda: human(plan))
+            timed("render", lambda: render_plan_text(plan))
     return times
 
 

@@ -119,7 +119,8 @@ def _warm() -> None:
     from kafkaform.cli import command_tree  # noqa: F401
     from kafkaform.cli.commands import console, fmt, graph, output, plan, validate  # noqa: F401
     from kafkaform.provider.registry import Registry
-    from kafkaform.render import diagnostics, dot, human, markdown  # noqa: F401
+    from kafkaform.render import diagnostics, dot, plan_text  # noqa: F401
+    from kafkaform.render.review.markdown import comment  # noqa: F401
     from kafkaform.workflow import applying, planning  # noqa: F401
 
     registry = Registry()
@@ -161,8 +162,8 @@ def _typed(words: Sequence[str], run: Any) -> int:
     from kafkaform.core.canonical import dumps
     from kafkaform.core.errors import KafkaformError
     from kafkaform.render.diagnostics import render_diagnostics
-    from kafkaform.render.human import human
     from kafkaform.render.jsonplan import to_json
+    from kafkaform.render.plan_text import render_plan_text
     from kafkaform.render.review.markdown.comment import render_markdown
 
     from ...test_cases import plan_of, workspace_of
@@ -172,7 +173,9 @@ def _typed(words: Sequence[str], run: Any) -> int:
     except KafkaformError as error:
         sys.stderr.write(render_diagnostics(error.diagnostics))
         return 1
-    sys.stdout.write("\n".join((human(plan), render_markdown(plan), dumps(to_json(plan)))))
+    sys.stdout.write(
+        "\n".join((render_plan_text(plan), render_markdown(plan), dumps(to_json(plan))))
+    )
     return 0
 
 

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 
 from kafkaform.core.change import Action
 from kafkaform.plan.model import Plan
-from kafkaform.render.human import human
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import render_markdown
 
 from ...kit.commands.folder import Folder
@@ -188,7 +188,7 @@ def assert_not_computed(texts: list[str]) -> None:
     some = [text.replace("##", "#") for text in texts]  # which is a command of build logs
     subject = of(some)
     shown = words(MarkdownIt("commonmark").enable("table").parse(render_markdown(subject)))
-    terminal = human(subject, colour=False)
+    terminal = render_plan_text(subject, colour=False)
     for text in some:
         assert text in shown and text.replace("\\", "\\\\") in terminal
     assert "49" not in shown and "<class" not in shown

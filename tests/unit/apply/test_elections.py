@@ -14,7 +14,7 @@ from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Blocked, DryRunRefused, PlanRefused, UsageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
-from kafkaform.render.human import human
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.alter.planning import plan_alteration
 from kafkaform.workflow.applying import run_apply
 from kafkaform.workflow.connection import Connection
@@ -94,7 +94,7 @@ def test_an_election_is_shown_logged_and_owned_by_nobody() -> None:
     before, after = leaders(where), first(where)
     done = elect(where)
     (shown,) = where.screen.plans
-    text = " ".join(human(shown).split())
+    text = " ".join(render_plan_text(shown).split())
     assert "preferred leaders of 2 partitions" in text
     assert all(f'"{n}" = {before[n]} → {after[n]}' in text for n in (1, 2))
     assert leaders(where) == after and done.report is not None and done.report.complete
@@ -124,7 +124,9 @@ def test_who_cannot_lead_is_left_out_and_told() -> None:
     where.cluster.stop(down)
     elect(where)
     (shown,) = where.screen.plans
-    assert f"1 (broker {down})" in human(shown) and "cannot lead" in human(shown)
+    assert f"1 (broker {down})" in render_plan_text(shown) and "cannot lead" in render_plan_text(
+        shown
+    )
     assert leaders(where)[2] == first(where)[2] and leaders(where)[1] != down
 
 
@@ -195,7 +197,7 @@ def test_no_advice_of_another_command() -> None:
     assert "--exclude" not in caught.value.advice
     where.cluster.faults.clear()
     elect(where)
-    assert "Approval:" not in human(where.screen.plans[0])
+    assert "Approval:" not in render_plan_text(where.screen.plans[0])
     console = Console(colour=False, errors_colour=False, interactive=False, width=80)
     for shown in (TextScreen(console, command="alter"), JsonScreen(console, command="alter")):
         with pytest.raises(UsageError) as refused_:

@@ -15,8 +15,8 @@ from kafkaform.audit.journal import Journal
 from kafkaform.core.errors import AppliedInPart, KafkaformError, PlanRefused
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
-from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import render_markdown
 from kafkaform_kafka.kinds.topic.throttles import RATES, ThrottlePlace
 from kafkaform_kafka.memory import Killed, killed_before, lost_reply
@@ -63,7 +63,7 @@ def test_a_plan_lists_the_removal_in_every_form() -> None:
     shown = plan(where, wanted(3))
     (one,) = shown.removals
     assert (one.address, one.run) == ("kafka_topic.t", where.records("run_begin")[-1].run)
-    text = human(shown, words={KAFKA: WORDS}, width=300)
+    text = render_plan_text(shown, words={KAFKA: WORDS}, width=300)
     assert f"kafka_topic.t: the throttle that run {one.run} set for the move" in text
     assert "No changes" not in text and text.rstrip().endswith("1 throttle to remove.")
     assert "its move has ended: this apply removes it" in text and "Approval: " in text

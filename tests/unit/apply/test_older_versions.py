@@ -12,7 +12,7 @@ from kafkaform.core.errors import PlanRefused
 from kafkaform.plan.approval import RULE
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Plan
-from kafkaform.render.human import human
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform_kafka.memory import Killed, killed_after
 
 from ...kit.simulated.engine import House, apply, desired, house, plan, topic
@@ -28,7 +28,7 @@ def test_a_plan_of_the_first_rules_is_shown_and_not_applied(tmp_path: Path) -> N
     old = older(plan(where, SAID))
     data = encode(old)
     assert b'"rule"' not in data and decode(data, "plan.json") == old
-    assert "1 to add" in human(old)
+    assert "1 to add" in render_plan_text(old)
     with pytest.raises(PlanRefused, match="rules of another version") as refused:
         apply(where, SAID, saved=old)
     assert "Plan again" in refused.value.advice and writes(where) == {}

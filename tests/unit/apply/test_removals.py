@@ -15,8 +15,8 @@ from kafkaform.core.errors import Blocked, PlanRefused
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options, Plan
-from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.report import make_apply_report, render_apply_summary
 from kafkaform.render.view import make_view
 from kafkaform.state.codec import encode
@@ -235,7 +235,7 @@ def test_the_plan_and_the_summary_say_so(town: Simulated) -> None:
     """Among what is destroyed, in words, in the counts, in JSON and after the apply."""
     shared(town, 1)
     plan = planned(town)
-    text = human(plan)
+    text = render_plan_text(plan)
     assert "kafka_quota.q0 will be released: what kafkaform set is removed" in text
     assert text.index("To destroy (1)") < text.index("kafka_quota.q0 will")
     assert text.rstrip().endswith("0 to add, 0 to change, 1 to destroy.")

@@ -15,8 +15,8 @@ import pytest
 from kafkaform.core.canonical import dumps
 from kafkaform.plan.model import Plan
 from kafkaform.render import stream
-from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import render_markdown
 
 from .plans import GOLDEN, WORDS
@@ -29,8 +29,8 @@ def _indented(text: str) -> str:
 
 
 RENDERERS: dict[str, Callable[[Plan], str]] = {
-    "txt": lambda plan: human(plan, words=WORDS),
-    "short.txt": lambda plan: human(plan, words=WORDS, detail="concise"),
+    "txt": lambda plan: render_plan_text(plan, words=WORDS),
+    "short.txt": lambda plan: render_plan_text(plan, words=WORDS, detail="concise"),
     "md": lambda plan: render_markdown(plan, words=WORDS),
     "json": lambda plan: _indented(dumps(to_json(plan))),
     "jsonl": lambda plan: "".join(

@@ -17,8 +17,8 @@ from kafkaform.core.change import Action, Outcome, OutcomeStatus
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.render import stream
 from kafkaform.render.diagnostics import render_diagnostics
-from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.report import make_apply_report, render_apply_summary
 from kafkaform.render.review.markdown.comment import LIMIT, render_markdown
 
@@ -38,8 +38,8 @@ def texts(text: str, colour: bool = False) -> Iterator[str]:
     subject = hostile(text)
     fault = Fault(text, text, FaultClass.DEFINITE, text, text)
     outcome = Outcome(text, OutcomeStatus.FAILED, fault, text)
-    yield human(subject, colour=colour)
-    yield human(subject, colour=colour, detail="concise")
+    yield render_plan_text(subject, colour=colour)
+    yield render_plan_text(subject, colour=colour, detail="concise")
     yield render_diagnostics([diagnostic(text)] * 2, colour)
     report = make_apply_report([(one, outcome) for one in subject.changes], text, "kafkaform apply")
     yield render_apply_summary(report, colour=colour)

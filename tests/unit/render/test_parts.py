@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, PathChange
 from kafkaform.core.value import FrozenMap
 from kafkaform.render import stream
-from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.lines import render_brief
 from kafkaform.render.parts import MANY, compare_parts, split_text
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import DETAIL_LIMIT, render_markdown
 
 from .plans import change, frozen, plan
@@ -81,7 +81,7 @@ RAISED = change(
 def test_a_rule_that_stands_far_behind_the_first_difference_is_shown() -> None:
     """In the plan, in the comment, and in both forms of JSON; what stays is counted."""
     assert OLD.index("payments") < 240 < NEW.index(ADMIN)
-    text = human(plan(RAISED))
+    text = render_plan_text(plan(RAISED))
     assert f'+ "{ADMIN},"' in text
     assert '- "OU=payments,"' in text and '+ "OU=billing,"' in text
     assert "unchanged elements hidden" in text
@@ -95,7 +95,7 @@ def test_a_new_long_value_is_shown_whole() -> None:
     """Also one that goes, and one that another value takes the place of."""
     for before, after in ((None, NEW), (NEW, None), ("short", NEW), (NEW, "short")):
         moved = replace(RAISED, paths=(mapped(before, after),))
-        shown = human(plan(moved)).replace('"\n', "").replace('"', "")
+        shown = render_plan_text(plan(moved)).replace('"\n', "").replace('"', "")
         assert all(part.rstrip(",") in shown for part in split_text(NEW))
 
 
@@ -103,7 +103,7 @@ def test_drift_shows_every_differing_part_too() -> None:
     """On its line of the plan, of the comment, and as data."""
     drifted = replace(RAISED, action=Action.NOOP, paths=(), drift=(mapped(OLD, NEW),))
     assert f'+ "{ADMIN},"' in render_brief(mapped(OLD, NEW))
-    assert f'+ "{ADMIN},"' in " ".join(human(plan(drifted)).split())
+    assert f'+ "{ADMIN},"' in " ".join(render_plan_text(plan(drifted)).split())
     assert ADMIN in render_markdown(plan(drifted))
     (found,) = stream.make_resource_drift(drifted)["change"]["kafkaform"]["changes"]
     assert (found["before"], found["after"]) == (OLD, NEW)
@@ -113,7 +113,7 @@ def test_a_list_in_another_order_shows_what_moved() -> None:
     """Elements that changed places differ, beside one that is new."""
     hosts = tuple(f"broker-{n}.example.com:9092" for n in range(8))
     moved = (hosts[1], hosts[0], *hosts[2:], "new.example.com:9092")
-    text = human(plan(replace(RAISED, paths=(PathChange(("hosts",), hosts, moved),))))
+    text = render_plan_text(plan(replace(RAISED, paths=(PathChange(("hosts",), hosts, moved),))))
     assert f'- "{hosts[0]}"' in text or f'- "{hosts[1]}"' in text
     assert '+ "new.example.com:9092"' in text
 
@@ -121,7 +121,7 @@ def test_a_list_in_another_order_shows_what_moved() -> None:
 def test_a_secret_is_in_no_part() -> None:
     """A sensitive value is masked before anything is compared."""
     hidden = replace(RAISED, paths=(replace(mapped(OLD, NEW), sensitive=True),))
-    assert "RULE" not in human(plan(hidden)) + render_markdown(plan(hidden))
+    assert "RULE" not in render_plan_text(plan(hidden)) + render_markdown(plan(hidden))
 
 
 def test_a_comment_that_is_not_whole_says_so_first() -> None:
@@ -150,11 +150,11 @@ def test_a_plan_that_is_not_whole_says_so_first() -> None:
         )
         for n in range(25)
     ]
-    text = human(plan(*many))
+    text = render_plan_text(plan(*many))
     assert text.index("Shortened: 20 of 25 kafka_topic") < text.index("Changed outside")
     assert "kafka_topic.t19" in text and "kafka_topic.t20" not in text
-    assert "Shortened: " not in human(plan(*many[:20]))
-    whole = human(plan(*many), detail="full")
+    assert "Shortened: " not in render_plan_text(plan(*many[:20]))
+    whole = render_plan_text(plan(*many), detail="full")
     assert "kafka_topic.t24" in whole and "Shortened: " not in whole
 
 

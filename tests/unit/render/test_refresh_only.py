@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.render.change_list import DRIFT_LIMIT
-from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import render_markdown
 from kafkaform.render.style import Detail
 
@@ -35,7 +35,7 @@ def plan() -> Plan:
 @pytest.mark.parametrize("detail", ["concise", "grouped", "full"])
 def test_text_lists_all_of_it(plan: Plan, detail: Detail) -> None:
     """Each object has its values and who set it last, and nothing is shortened."""
-    said = human(plan, detail=detail)
+    said = render_plan_text(plan, detail=detail)
     assert said.count("retention.ms (not set) → 5 ms") == said.count(SINCE) == MANY
     assert "Shortened" not in said
     assert said.endswith(f"Plan: 0 to add, 0 to change, 0 to destroy, {MANY} to refresh.\n")

@@ -13,7 +13,7 @@ import pytest
 from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.cell_width import cell_width
 from kafkaform.plan.model import Plan
-from kafkaform.render.human import human
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.style import Detail
 
 from . import plans
@@ -48,7 +48,7 @@ def list_wide_lines(text: str, width: int) -> list[str]:
 def test_screen(name: str, form: str) -> None:
     """The plan looks exactly as recorded, and every line fits."""
     width, detail = FORMS[form]
-    text = human(SCREENS[name](), words=WORDS, width=width, detail=detail)
+    text = render_plan_text(SCREENS[name](), words=WORDS, width=width, detail=detail)
     file = FOLDER / f"{name}.{form}.txt"
     if os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1":
         file.write_text(text, encoding="utf-8")
@@ -59,7 +59,7 @@ def test_screen(name: str, form: str) -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_dangers_of_two_thousand_changes_lead(width: int) -> None:
     """In the first screen a reviewer finds all three changes that could do grave harm."""
-    head = " ".join(human(many(2000), words=WORDS, width=width).splitlines()[:30])
+    head = " ".join(render_plan_text(many(2000), words=WORDS, width=width).splitlines()[:30])
     for address in ("dangerous.cut", "dangerous.thin", "checkout"):
         assert f'["{address}"]' in head
 
@@ -68,11 +68,11 @@ def test_dangers_of_two_thousand_changes_lead(width: int) -> None:
 def test_two_thousand_changes_are_all_named(width: int) -> None:
     """Grouping hides no object, no line is wider than the screen, and it takes few lines."""
     subject = many(2000)
-    text = human(subject, words=WORDS, width=width)
+    text = render_plan_text(subject, words=WORDS, width=width)
     words = set(text.replace(",", " ").replace(":", " ").split())
     assert [one.address for one in subject.changes if one.address not in words] == []
     assert not list_wide_lines(text, width)
-    whole = human(subject, words=WORDS, width=width, detail="full")
+    whole = render_plan_text(subject, words=WORDS, width=width, detail="full")
     assert text.count("\n") < whole.count("\n") / 5
 
 
@@ -83,24 +83,26 @@ def test_many_different_risks_leave_room_for_the_summary() -> None:
         kept_shorter(f"t{n:02}", "2", "1", risks=(Risk(kinds[n % 2], f"harm of sort {n}"),))
         for n in range(30)
     ]
-    text = human(plans.plan(*risky), words=WORDS)
+    text = render_plan_text(plans.plan(*risky), words=WORDS)
     head, rest = text.split("To change, with loss")
     assert "Risks (30)" in head and head.count("! data loss: ") == 15
     assert "… and 10 more, each at its change below" in head and "harm of sort 28" not in head
     assert "harm of sort 28" in rest
-    assert "… and 10 more" not in human(plans.plan(*risky), words=WORDS, detail="concise")
+    assert "… and 10 more" not in render_plan_text(
+        plans.plan(*risky), words=WORDS, detail="concise"
+    )
 
 
 def test_a_usual_plan_takes_few_screens() -> None:
     """Ninety changes at 120 columns are about two screens, and not twelve."""
-    assert human(night(), words=WORDS, width=120).count("\n") < 200
+    assert render_plan_text(night(), words=WORDS, width=120).count("\n") < 200
 
 
 @pytest.mark.parametrize("subject", [night(), long_names(), plans.everything()])
 def test_colours_wrap_like_text(subject: Plan) -> None:
     """A colour changes no line break, and each line closes the colours that it opens."""
-    plain = human(subject, words=WORDS, width=80).splitlines()
-    coloured = human(subject, words=WORDS, width=80, colour=True).splitlines()
+    plain = render_plan_text(subject, words=WORDS, width=80).splitlines()
+    coloured = render_plan_text(subject, words=WORDS, width=80, colour=True).splitlines()
     assert len(plain) == len(coloured)
     for line in coloured:
         codes = [part.split("m")[0] for part in line.split("\x1b[")[1:]]

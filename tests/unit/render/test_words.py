@@ -15,7 +15,7 @@ from kafkaform.core.resource import SETTING, TASK, Facts, Identity, Pending
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import NEUTRAL, Vocabulary, Words, shared
 from kafkaform.plan.model import PlanInstance, Removal
-from kafkaform.render.human import human
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.report import make_apply_report, render_apply_summary
 from kafkaform.render.review.markdown.comment import render_markdown
 from kafkaform.render.stream import list_plan_events
@@ -54,7 +54,7 @@ def texts(words: Vocabulary) -> list[str]:
     )
     events = [event["@message"] for event in list_plan_events(shown, words)]
     return [
-        human(shown, words=words),
+        render_plan_text(shown, words=words),
         render_markdown(shown, words=words),
         *events,
         render_apply_summary(report),

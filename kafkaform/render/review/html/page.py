@@ -12,15 +12,15 @@ from ....core.words import NO_WORDS, Vocabulary
 from ....html.document import make_environment, render_document
 from ....plan.model import Plan, PlanInstance
 from ...diagnostics import render_diagnostics
-from ...human import (
+from ...lines import render_name
+from ...outputs import list_output_lines
+from ...plan_text import (
     DESTROYS_ALL,
     DESTROYS_CHOSEN,
     render_last_line,
     render_no_changes,
     render_removal,
 )
-from ...lines import render_name
-from ...outputs import list_output_lines
 from ...view import COLUMNS, PlanView, make_view, pending_words
 from .rows import RowGroup, list_choices, list_drift, make_rows
 

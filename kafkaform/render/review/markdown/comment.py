@@ -19,15 +19,15 @@ from ....core.words import NO_WORDS, Vocabulary, shared
 from ....plan.model import OutputChange, Plan, PlanInstance, Removal
 from ...body import Line
 from ...entries import Entry
-from ...human import (
+from ...lines import render_brief, render_entry, render_headline, render_title
+from ...outputs import list_output_lines
+from ...plan_text import (
     DESTROYS_ALL,
     DESTROYS_CHOSEN,
     REFRESHES,
     render_last_line,
     render_no_changes,
 )
-from ...lines import render_brief, render_entry, render_headline, render_title
-from ...outputs import list_output_lines
 from ...text import ARROW, inline, render_count
 from ...view import COLUMNS, KindRow, PlanView, make_view, pending_words
 from ..brief import is_brief

@@ -18,8 +18,8 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.model import Options, Plan
 from kafkaform.provider.fixture import INSTANCE
 from kafkaform.provider.workbench import Bench
-from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import render_markdown
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.quota.keys import MUTATION_RATE
@@ -167,7 +167,7 @@ def test_every_form_of_a_plan_shows_the_warning() -> None:
     made = plan(limited(5), many(40))
     text = warning(made)
     assert text.startswith("The dry run and the apply together spend 80 controller mutations")
-    assert text in " ".join(human(made).split())
+    assert text in " ".join(render_plan_text(made).split())
     assert text in html.unescape(render_markdown(made, command="kafkaform apply"))
     data = json.loads(dumps(to_json(made)))
     assert data["kafkaform"]["instances"][KAFKA]["warnings"] == [text]

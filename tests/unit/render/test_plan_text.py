@@ -14,8 +14,8 @@ from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan
-from kafkaform.render.human import human
 from kafkaform.render.lines import render_brief
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import render_markdown
 
 from . import plans
@@ -28,7 +28,7 @@ LAST = re.compile(
 
 
 def last(subject: Plan) -> str:
-    return human(subject).splitlines()[-1]
+    return render_plan_text(subject).splitlines()[-1]
 
 
 def test_the_last_line_is_terraforms() -> None:
@@ -52,7 +52,7 @@ def test_the_last_line_has_one_shape(name: str) -> None:
 
 def test_nothing_to_do_says_so() -> None:
     """An empty plan ends with `No changes.` and offers no approval."""
-    text = human(plans.unchanged())
+    text = render_plan_text(plans.unchanged())
     assert text.splitlines()[-1].startswith("No changes.") and "Approval" not in text
 
 
@@ -72,13 +72,13 @@ def test_nothing_to_do_names_what_was_compared(
 ) -> None:
     """Nobody takes the result of an empty folder, or of a part, for that of the whole system."""
     idle = plan(unchanged=unchanged, options=options)
-    assert f"No changes. {sentence}" in human(idle, width=300).splitlines()[-1]
+    assert f"No changes. {sentence}" in render_plan_text(idle, width=300).splitlines()[-1]
     assert sentence in render_markdown(idle)
 
 
 def test_deletes_come_before_everything_that_is_not_blocked() -> None:
     """A reader finds what is destroyed before what is created or changed."""
-    text = human(plans.everything())
+    text = render_plan_text(plans.everything())
     heads = ["To destroy", "To change, with loss", "Blocked:", "To change (", "To create"]
     places = [text.index(head) for head in heads]
     assert places == sorted(places)
@@ -87,46 +87,46 @@ def test_deletes_come_before_everything_that_is_not_blocked() -> None:
 def test_a_changed_line_that_carries_a_warning_comes_first() -> None:
     """Updates with notes are listed before updates without."""
     quiet = change("kafka_topic.a", "a", Action.UPDATE, paths=(path("partitions", 1, 2),))
-    text = human(plan(quiet, plans.UPDATED))
+    text = render_plan_text(plan(quiet, plans.UPDATED))
     assert text.index('kafka_topic.orders["eu"]') < text.index("kafka_topic.a will")
 
 
 def test_a_removed_override_shows_what_takes_effect() -> None:
     """The reader learns the value that the broker falls back to."""
-    text = human(plan(plans.UPDATED))
+    text = render_plan_text(plan(plans.UPDATED))
     assert '"retention.ms"      = "1000" → (not set, "604800000" takes effect)' in text
 
 
 def test_untouched_attributes_are_counted_not_shown() -> None:
     """Keys and attributes that stay are hidden behind a number."""
-    text = human(plan(plans.UPDATED))
+    text = render_plan_text(plan(plans.UPDATED))
     assert "# (1 unchanged key hidden)" in text and "# (2 unchanged attributes hidden)" in text
     assert "segment.bytes" not in text
 
 
 def test_a_blocked_plan_offers_no_approval() -> None:
     """Nobody can approve a plan that an apply would refuse."""
-    text = human(plans.impossible())
+    text = render_plan_text(plans.impossible())
     assert "Approval:" not in text
     assert "cannot be applied until 1 blocked change is resolved." in text
 
 
 def test_a_protected_object_does_not_stop_the_rest() -> None:
     """With only protected objects blocked the approval is there."""
-    text = human(plan(plans.PROTECTED, plans.CREATED))
+    text = render_plan_text(plan(plans.PROTECTED, plans.CREATED))
     assert f"Approval: {plan().token}" in text
 
 
 def test_a_plan_with_errors_cannot_be_approved() -> None:
     """An error in the plan is shown and takes the approval away."""
     broken = plan(plans.CREATED, diagnostics=(Diagnostic(Severity.ERROR, "Topic not readable"),))
-    text = human(broken)
+    text = render_plan_text(broken)
     assert "Error: Topic not readable" in text and "Approval:" not in text
 
 
 def test_only_output_changes_can_be_approved() -> None:
     """A plan that changes outputs alone is not empty."""
-    text = human(plan(outputs=plans.everything().outputs))
+    text = render_plan_text(plan(outputs=plans.everything().outputs))
     assert text.splitlines()[-1] == "Plan: 0 to add, 0 to change, 0 to destroy."
     assert "Approval:" in text
 
@@ -144,19 +144,19 @@ def test_sensitive_values_do_not_appear() -> None:
     )
     update = change("kafka_x.u", "u", Action.UPDATE, before=whole, after=whole, paths=(hidden,))
     drift = change("kafka_x.d", "d", Action.NOOP, drift=(hidden,))
-    assert "hunter2" not in human(plan(create, update, drift))
+    assert "hunter2" not in render_plan_text(plan(create, update, drift))
 
 
 def test_an_adopted_object_is_shown_whole() -> None:
     """What comes under management is listed although nothing is written."""
-    text = human(plan(plans.ADOPTED))
+    text = render_plan_text(plan(plans.ADOPTED))
     assert "kafka_topic.metrics will be adopted" in text and "        partitions = 3" in text
 
 
 def test_a_whole_map_is_compared_key_by_key() -> None:
     """A path that holds a map shows only the keys that differ."""
     before, after = FrozenMap({"a": "1", "b": "2"}), FrozenMap({"a": "1", "b": "3"})
-    text = human(
+    text = render_plan_text(
         plan(change("kafka_x.m", "m", Action.UPDATE, paths=(path("config", before, after),)))
     )
     assert '~ "b" = "2" → "3"' in text and '"a"' not in text
@@ -166,34 +166,34 @@ def test_a_reordered_list_is_shown_in_full() -> None:
     """Where only the order differs there is no shorter truth."""
     items = [f"element-{number}" for number in range(12)]
     reordered = path("names", items, items[::-1])
-    text = human(plan(change("kafka_x.r", "r", Action.UPDATE, paths=(reordered,))))
+    text = render_plan_text(plan(change("kafka_x.r", "r", Action.UPDATE, paths=(reordered,))))
     assert text.count('"element-11"') == 2
 
 
 def test_several_clusters_are_told_apart() -> None:
     """With two provider instances each change says which one it is on."""
-    text = human(plans.destroy())
+    text = render_plan_text(plans.destroy())
     assert "# kafka_topic.legacy will be destroyed on kafka.eu\n" in text
     assert "This plan destroys everything" in text
 
 
 def test_colour_adds_nothing_but_colour() -> None:
     """Without its colour codes the coloured text is the plain text."""
-    coloured = human(plans.everything(), colour=True)
-    assert coloured != human(plans.everything())
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == human(plans.everything())
+    coloured = render_plan_text(plans.everything(), colour=True)
+    assert coloured != render_plan_text(plans.everything())
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render_plan_text(plans.everything())
 
 
 def test_short_form_has_one_line_a_change() -> None:
     """Without detail a change takes one line, with its warning on it."""
-    text = human(plan(plans.UPDATED, plans.DELETED), detail="concise")
+    text = render_plan_text(plan(plans.UPDATED, plans.DELETED), detail="concise")
     assert sum("kafka_topic." in line for line in text.splitlines()) == 2
     assert "more partitions move keys" in " ".join(text.split())
 
 
 def test_short_form_names_what_only_the_state_keeps() -> None:
     """A new secret version changes no attribute that could be shown, and is named all the same."""
-    text = human(plan(replace(plans.CREDENTIAL, paths=())), detail="concise")
+    text = render_plan_text(plan(replace(plans.CREDENTIAL, paths=())), detail="concise")
     assert "kafka_user_scram_credential.app  (recorded secret version)" in text
 
 
@@ -209,7 +209,7 @@ def shown_outputs(before: Any, after: Any, width: int) -> list[str]:
     """The lines about one output that changes. None: it is not there."""
     sides = [None if v is None else Output("names", freeze(v)) for v in (before, after)]
     plan = Plan("l", 0, "", {}, (), outputs=(OutputChange(*sides),))
-    lines = human(plan, width=width).splitlines()
+    lines = render_plan_text(plan, width=width).splitlines()
     start = lines.index("Outputs (1)") + 1
     return lines[start : lines.index("", start)]
 
@@ -255,10 +255,10 @@ def test_a_very_long_output_is_cut_unless_somebody_asks() -> None:
     """A new map of hundreds of objects does not bury the plan, and its top says what is cut."""
     value = freeze({f"topic-{n:03}": "x" * 60 for n in range(100)})
     subject = plan(outputs=(OutputChange(None, Output("topics", value)),))
-    text = human(subject)
+    text = render_plan_text(subject)
     assert text.index("Shortened: 1 long output") < text.index("Outputs (1)")
     assert "… and 82 more lines (--detail shows them all)" in text and "topic-050" not in text
-    whole = human(subject, detail="full")
+    whole = render_plan_text(subject, detail="full")
     assert "topic-099" in whole and "Shortened" not in whole
 
 
@@ -271,8 +271,8 @@ def test_a_destroy_of_a_part_does_not_claim_everything() -> None:
     """With --target the head names what was chosen and says that the rest stays."""
     whole = plan(plans.DELETED, options=Options(mode=Mode.DESTROY))
     part = plan(plans.DELETED, options=Options(mode=Mode.DESTROY, target=("kafka_topic.legacy",)))
-    assert "destroys everything that the state records" in human(whole)
-    told = human(part)
+    assert "destroys everything that the state records" in render_plan_text(whole)
+    told = render_plan_text(part)
     assert "everything" not in told
     assert (
         "This plan destroys part of what the state records.\n"
@@ -290,18 +290,18 @@ def test_a_destroy_names_the_protection_that_it_overrides() -> None:
     destroys = Options(mode=Mode.DESTROY)
     kept = replace(plans.PROTECTED, row_before=Ownership(("kafka_topic.ledger",), "explicit"))
     many = [replace(kept, address=f'kafka_topic.ledger["{n}"]') for n in range(7)]
-    said = human(plan(plans.DELETED, *many, options=destroys))
+    said = render_plan_text(plan(plans.DELETED, *many, options=destroys))
     assert "is on by default for 1 object (kafka_topic).\n" in said
     assert 'prevent_destroy protects 7 objects that stay: kafka_topic.ledger["0"], ' in said
     assert ' kafka_topic.ledger["4"] and 2 more.\n' in said
-    assert "delete protection that" not in human(plan(plans.DELETED, *many))
+    assert "delete protection that" not in render_plan_text(plan(plans.DELETED, *many))
     free = replace(plans.DELETED, row_before=Ownership(("kafka_topic.legacy",), "no"))
-    assert "delete protection that" not in human(plan(free, options=destroys))
+    assert "delete protection that" not in render_plan_text(plan(free, options=destroys))
 
 
 def test_one_line_a_change_still_says_what_to_do() -> None:
     """Whoever reads the short form of a blocked change needs its to-do no less."""
-    text = human(plan(plans.PROTECTED), detail="concise", width=200)
+    text = render_plan_text(plan(plans.PROTECTED), detail="concise", width=200)
     (line,) = [line for line in text.splitlines() if "blocked: " in line]
     assert f"to do: {plans.REMOVED_ADVICE}" in line
 
@@ -332,5 +332,5 @@ def test_sensitive_amounts_are_masked() -> None:
     item = path("config.retention.ms", "604800000", "1000", unit="ms", sensitive=True)
     subject = plan(change("kafka_x.u", "u", Action.UPDATE, paths=(item,), drift=(item,)))
     for detail in ("concise", "grouped", "full"):
-        text = human(subject, detail=detail)  # type: ignore[arg-type]  # a literal each
+        text = render_plan_text(subject, detail=detail)  # type: ignore[arg-type]  # a literal each
         assert "604800000" not in text and "7 d" not in text

@@ -44,7 +44,7 @@ _ALWAYS = frozenset({"destroy", "change", "create"})
 """Columns that stand in every table, as their counts stand in every last line."""
 
 
-def human(
+def render_plan_text(
     plan: Plan,
     *,
     words: Vocabulary = NO_WORDS,
