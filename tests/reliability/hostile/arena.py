@@ -119,7 +119,8 @@ def _warm() -> None:
     from kafkaform.cli import command_tree  # noqa: F401
     from kafkaform.cli.commands import console, fmt, graph, output, plan, validate  # noqa: F401
     from kafkaform.provider.registry import Registry
-    from kafkaform.render import diagnostics, dot, human, markdown  # noqa: F401
+    from kafkaform.render import diagnostics, dot, human  # noqa: F401
+    from kafkaform.render.review.markdown import comment  # noqa: F401
     from kafkaform.workflow import applying, planning  # noqa: F401
 
     registry = Registry()
