@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 
@@ -85,13 +86,15 @@ class Flags:
     adopt: Sequence[str] = ()
     max_deletes: int | None = None
     destroy: bool = False
+    refresh_only: bool = False
     fail_on: Sequence[str] = ()
     accept: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def options(self) -> Options:
-        mode = Mode.DESTROY if self.destroy else Mode.NORMAL
+        chosen = Mode.REFRESH if self.refresh_only else Mode.NORMAL
+        mode = Mode.DESTROY if self.destroy else chosen
         globs = (tuple(self.target), tuple(self.exclude), tuple(self.adopt))
         return Options(mode, *globs, self.max_deletes, tuple(self.accept))
 
@@ -207,7 +210,14 @@ def workspace_of(folder: Path) -> Workspace:
 
 
 def plan_of(space: Workspace, folder: Path) -> Plan:
-    return planning.plan_changes(space, flags_of(folder).options)
+    with patch.dict(os.environ, secrets_of(folder)):
+        return planning.plan_changes(space, flags_of(folder).options)
+
+
+def secrets_of(folder: Path) -> dict[str, str]:
+    """The environment variables that contain secrets of this case."""
+    path = folder / "secrets.json"
+    return dict(json.loads(path.read_bytes())) if path.exists() else {}
 
 
 def pictures(plan: Plan) -> dict[str, str]:

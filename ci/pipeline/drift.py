@@ -17,7 +17,11 @@ def drift_job(job: Job, forge: Forge) -> int:
 
     Exit code: 8 for drift or blocked changes, 2 for a merged change that was never applied.
     """
-    planned = make_plan(job, forge)
+    # The comment of a refresh-only plan is about drift alone. Without any, the report is about what
+    # was merged and never applied; like the plan of a branch, this job has no secrets for that.
+    planned = make_plan(job, forge, "--refresh-only")
+    if not planned.drifted:
+        planned = make_plan(job, forge, *(["--untrusted"] if job.untrusted else []))
     code = DRIFT if planned.drifted else planned.code
     mark = job.mark("drift")
     body = render_body(mark, planned.comment, forge.describe_run())

@@ -16,7 +16,7 @@ from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observ
 from ..core.value import EMPTY
 from ..plan.approval import RULE, compute_approval
 from ..plan.diff import flatten, render_path
-from ..plan.model import Plan
+from ..plan.model import Mode, Plan
 from ..plan.observe import resolve_absence
 from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..state.model import State
@@ -82,6 +82,7 @@ def _is_consistent(plan: Plan, providers: Mapping[str, Provider]) -> bool:
         kept = all(flatten(c.after).keys() >= {*c.theirs} for c in plan.effective)
         return (
             kept
+            and _fits_mode(plan)
             and compute_approval(plan) == plan.approval
             and not _has_altered_steps(plan, providers)
         )
@@ -89,11 +90,26 @@ def _is_consistent(plan: Plan, providers: Mapping[str, Provider]) -> bool:
         return False
 
 
+def _fits_mode(plan: Plan) -> bool:
+    """True if only a refresh-only plan refreshes, and if it does nothing else."""
+    if plan.options.mode is Mode.REFRESH:
+        allowed = (Action.REFRESH, Action.FORGET)
+        return not plan.removals and all(change.action in allowed for change in plan.effective)
+    return not any(change.action is Action.REFRESH for change in plan.effective)
+
+
 def _has_altered_steps(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     types = collect_types(providers.values())
+    # A refresh is a matter of the state alone, which no provider is asked about.
     return any(
         change.steps
-        != types[change.identity.kind].steps(change, plan.instances[change.identity.instance].facts)
+        != (
+            ()
+            if change.action is Action.REFRESH
+            else types[change.identity.kind].steps(
+                change, plan.instances[change.identity.instance].facts
+            )
+        )
         for change in plan.effective
     )
 

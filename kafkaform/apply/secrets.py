@@ -1,4 +1,4 @@
-"""Secrets: resolved after the approval, kept in memory only, never stored or shown."""
+"""Secrets: looked up by a plan, resolved after the approval, never stored or shown."""
 
 from __future__ import annotations
 
@@ -41,29 +41,64 @@ def find_references(value: Any) -> Iterator[SecretRef]:
             yield from find_references(item)
 
 
-def find_plan_secrets(plan: Plan, done: Container[str] = ()) -> frozenset[SecretRef]:
-    """The secrets that the requests of a plan need. done: ids of steps that are not sent again."""
-    steps = (step for change in plan.effective for step in change.steps if step.id not in done)
-    return frozenset(ref for step in steps for ref in find_references(step.payload))
+def find_plan_secrets(plan: Plan, done: Container[str] = ()) -> Mapping[SecretRef, Change]:
+    """Each secret that the requests of a plan need -> the first change that needs it.
+
+    done: ids of steps that are not sent again.
+    """
+    found: dict[SecretRef, Change] = {}
+    for change in plan.effective:
+        for step in change.steps:
+            if step.id not in done:
+                for ref in find_references(step.payload):
+                    found.setdefault(ref, change)
+    return found
 
 
 def resolve_secrets(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
     """str(ref) -> secret. Raises ConfigurationError naming every missing or empty one."""
     found = {ref: lookup(ref) for ref in set(refs)}
-    missing = sorted(ref for ref, secret in found.items() if not secret)
+    missing = {ref: None for ref, secret in found.items() if not secret}
     if missing:
-        raise ConfigurationError(
-            "secrets are missing",
-            diagnostics=tuple(
-                Diagnostic(
-                    Severity.ERROR,
-                    f"The secret {ref} is missing or empty",
-                    advice=f"{_advise_source(ref)} Nothing was sent.",
-                )
-                for ref in missing
-            ),
-        )
+        raise make_missing_error(missing)
     return {str(ref): secret for ref, secret in found.items() if secret}
+
+
+def resolve_plan_secrets(plan: Plan, lookup: Lookup, done: Container[str] = ()) -> Secrets:
+    """What `resolve_secrets` does, for the requests of a plan; its error names their blocks."""
+    needed = find_plan_secrets(plan, done)
+    missing = find_missing(needed, lookup)
+    if missing:
+        raise make_missing_error(missing)
+    return resolve_secrets(needed, lookup)
+
+
+def find_missing(needed: Mapping[SecretRef, Change], lookup: Lookup) -> Mapping[SecretRef, Change]:
+    """Those of the secrets that are missing or empty. The values of the others are dropped at
+    once, but are masked from now on in everything that is written."""
+    return {ref: change for ref, change in needed.items() if not lookup(ref)}
+
+
+def make_missing_error(
+    missing: Mapping[SecretRef, Change | None], advice: str = ""
+) -> ConfigurationError:
+    """The error that names every missing secret, where it is needed and how to give it.
+
+    missing: each with the change that needs it; advice: what else the user can do.
+    """
+    return ConfigurationError(
+        "secrets are missing",
+        diagnostics=tuple(
+            Diagnostic(
+                Severity.ERROR,
+                f"The secret {ref} is missing or empty"
+                + (f": {change.address} needs it" if change else ""),
+                range=change.range if change else None,
+                advice=f"{_advise_source(ref)} {advice or 'Nothing was sent.'}",
+            )
+            for ref, change in sorted(missing.items(), key=lambda item: item[0])
+        ),
+    )
 
 
 def _advise_source(ref: SecretRef) -> str:

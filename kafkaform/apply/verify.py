@@ -110,6 +110,7 @@ def _wait_for_nodes(
     while left:
         for node, missing in left.items():
             left[node] = asker.look(node, [c for c in changes if c.identity in missing])
+            _show_progress(report, noun, nodes, left, len(changes))
         quiet = {node for node, missing in left.items() if missing and all(missing.values())}
         live = session.live_nodes() if quiet else nodes
         left = {node: missing for node, missing in left.items() if missing and node in live}
@@ -119,7 +120,6 @@ def _wait_for_nodes(
             give_up = give_up if silent else min(deadline, clock.monotonic() + patience)
             silent |= new
             say_silent(report, new, give_up - clock.monotonic(), noun)
-        _show_progress(report, noun, nodes, left, len(changes))
         until = give_up if left.keys() <= quiet else deadline
         if not left or clock.monotonic() >= until:
             break
@@ -137,14 +137,18 @@ def _show_progress(
     report: Reporter,
     noun: str,
     nodes: Collection[str],
-    left: Collection[str],
+    left: Mapping[str, Collection[Identity]],
     objects: int,
     *,
     finished: bool = False,
 ) -> None:
-    label = f"Verifying {objects:,} object" + ("" if objects == 1 else "s")
-    done = len(nodes) - len(left)
-    report(Progress("verify", label, done, len(nodes), f"{noun}s", finished=finished))
+    """Each node is asked about each object, and the answers that are as planned count up."""
+    what = f"{objects:,} object" + ("" if objects == 1 else "s")
+    label = f"Verifying {what} on {len(nodes):,} {noun}" + ("" if len(nodes) == 1 else "s")
+    total = objects * len(nodes)
+    done = total - sum(len(missing) for missing in left.values())
+    unit = "objects" if len(nodes) == 1 else "answers"
+    report(Progress("verify", label, done, total, unit, finished=finished, even=False))
 
 
 def _get_failure(reading: Reading) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..core.change import Path
+from ..core.change import Action, Path
 from ..core.resource import Identity
 from .event import Glance, RecordKind
 from .index import SUCCEEDED, Seen
@@ -53,6 +53,8 @@ def _compute_after(
     """What is ours after a step that succeeded."""
     if outcome["action"] in ENDING:
         return frozenset()
+    if outcome["action"] == Action.REFRESH.value:
+        return before  # the state took in what is live: nothing was written
     made = outcome["action"] in MAKING or outcome["adopts"]
     listed = [(_parse_path(item["path"]), item) for item in outcome["paths"]]
     gone = {p for p, item in listed if item["after"] is None and not item["sensitive"]}

@@ -28,6 +28,8 @@ class Action(StrEnum):
     ADOPT = "adopt"
     FORGET = "forget"
     IMPORT = "import"
+    REFRESH = "refresh"
+    """Only the state changes: it takes in the live values."""
     NOOP = "noop"
 
     @property
@@ -43,6 +45,7 @@ _SYMBOLS = {
     "adopt": "=",
     "forget": ".",
     "import": "=",
+    "refresh": "=",
     "noop": " ",
 }
 
@@ -227,6 +230,9 @@ class Change(Struct, frozen=True):
     """What is written or removed, including the bookkeeping (`owner`, `labels.*`)."""
     drift: tuple[PathChange, ...] = ()
     """How the live object differs from what the state recorded."""
+    last_set: str = ""
+    """Of a drifted object: when, by whom and in which run this state's log last set it, and who
+    changed it since, as far as that is known. Text for people."""
     adopts: bool = False
     """A live object that kafkaform did not manage is taken over."""
     incarnation: str | None = None

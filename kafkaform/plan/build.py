@@ -20,7 +20,7 @@ from .case import open_cases
 from .guards import apply_guards
 from .instances import PlanHeader, collect_known_types, describe_instances, refuse_other_scopes
 from .lifecycle import decide
-from .model import Options, Plan
+from .model import Mode, Options, Plan
 from .observe import Look, note_progress
 from .outputs import compare_outputs
 from .ownership import make_claims
@@ -56,10 +56,18 @@ def make_plan(
     # The selection comes before everything that judges, so that --exclude can go around an object
     # that nobody can read, and a guard counts only what the plan would do.
     changes = narrow_changes(changes, options)
-    changes = [add_risks(check_change(change, types, facts), types, facts) for change in changes]
-    changes = apply_guards(changes, desired, state, options)
-    changes, warnings = review_changes(changes, providers, look, facts, options.accept)
-    changes = add_impacts([add_steps(change, types, facts) for change in changes], look)
+    # A refresh sends nothing that has to be judged, and its outputs are those of the last apply:
+    # what the configuration says today is not applied by it.
+    refreshes = options.mode is Mode.REFRESH
+    warnings: Mapping[str, tuple[str, ...]] = {}
+    if refreshes:
+        # Values without requests have units, and no risks.
+        changes = [add_risks(change, types, facts) for change in changes]
+    else:
+        changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
+        changes = apply_guards(changes, desired, state, options)
+        changes, warnings = review_changes(changes, providers, look, facts, options.accept)
+        changes = add_impacts([add_steps(change, types, facts) for change in changes], look)
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
         Plan(
@@ -70,7 +78,7 @@ def make_plan(
             changes=listed,
             unchanged=len(changes) - len(listed),
             options=options,
-            outputs=compare_outputs(desired, state),
+            outputs=() if refreshes else compare_outputs(desired, state),
             diagnostics=desired.diagnostics,
             pending=tuple(note_progress(item, world) for item in pending),
             audit_head=header.audit_head,

@@ -9,6 +9,8 @@ yes       yes       other incarnation  blocked: recreated outside (adopt to take
 no        yes       absent             forget
 no        yes       there              delete; blocked while protected; forget if asked for
 any       any       hidden, failed     blocked: unreadable (forgetting needs no read)
+
+A refresh-only plan does not ask what is declared: see `drift.refresh_object`.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from .diff import (
     lay_over,
     select_managed,
 )
+from .drift import compute_drift, refresh_object
+from .model import Mode
 from .observe import compute_destination, resolve_absence
 from .release import release_object
 
@@ -48,7 +52,10 @@ def decide(case: Case) -> Change:
         # start the same task again, and one that wants another place replaces it (§4.7).
         reading = replace(reading, attributes=compute_destination(reading))
     settled = case if reading is case.reading else replace(case, reading=reading)
-    change = _decide_declared(settled) if claim.declared else release_object(settled)
+    if case.mode is Mode.REFRESH:
+        change = refresh_object(settled)
+    else:
+        change = _decide_declared(settled) if claim.declared else release_object(settled)
     if case.pending is None and moving is None:
         return change
     return replace(change, notes=(*change.notes, *_describe_unfinished(settled, change)))
@@ -208,7 +215,7 @@ def _make_noop(case: Case, found: _Meeting) -> Change | None:
 
 def _make_update(case: Case, found: _Meeting) -> Change:
     paths = found.paths + compare_bookkeeping(case)
-    drift = _compute_drift(case, found)
+    drift = compute_drift(case, found.before, found.after)
     change = start_change(case, Action.UPDATE)
     row_before, row_after = change.row_before, compute_row_after(case, adopted=False)
     said = any(d.lifecycle.prevent_destroy is not None for d in case.claim.declared)
@@ -275,26 +282,4 @@ def _block_unmanaged(case: Case) -> Blocker:
         BlockerKind.UNMANAGED,
         "it was deleted and recreated outside kafkaform, so it is another object",
         f"Check the new object. To manage it, adopt it with --adopt='{address}'.",
-    )
-
-
-def _compute_drift(case: Case, found: _Meeting) -> tuple[PathChange, ...]:
-    """Recorded against live, without what is ignored and what the target leaves alone."""
-    row, item = case.claim.row, case.claim.declared[0]
-    if row is None or agrees(row.attributes, found.before):
-        return ()
-    wanted, said = flatten(found.after), flatten(item.attributes)
-
-    def is_left_alone(change: PathChange) -> bool:
-        """Somebody's addition, which the declaration does not mention and the target keeps. One
-        that it does mention has to be recorded, or nobody would ever remove it."""
-        added = change.before is None and wanted.get(change.path) == change.after
-        return added and change.path not in said
-
-    return tuple(
-        change
-        for change in compare(
-            row.attributes, select_managed(found.before, row.attributes), schema=case.kind.schema
-        )
-        if not is_ignored(change.path, item.lifecycle) and not is_left_alone(change)
     )

@@ -21,13 +21,15 @@ class Mode(StrEnum):
 
     NORMAL = "normal"
     DESTROY = "destroy"
+    REFRESH = "refresh"
 
 
 class Options(Struct, frozen=True):
     """What the user asked of a plan."""
 
     mode: Mode = Mode.NORMAL
-    """Bring the world to the configuration, or destroy all that the state records."""
+    """Bring the world to the configuration, destroy all that the state records, or only record the
+    live values in the state."""
     target: tuple[str, ...] = ()
     """Address globs of --target."""
     exclude: tuple[str, ...] = ()

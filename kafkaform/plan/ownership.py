@@ -63,14 +63,17 @@ def make_claims(
     """One claim for each declared or recorded identity, sorted by address; and faults of import
     blocks."""
     declared: dict[Identity, list[Declared]] = {}
-    if options.mode is Mode.NORMAL:
+    if options.mode is not Mode.DESTROY:
         for item in desired.declared:
             declared.setdefault(item.identity, []).append(item)
     standing = {item.identity for item in desired.declared}
     blocks = {str(item.address) for items in declared.values() for item in items}
-    imports = _resolve_imports(desired, types) if desired.imports else _Imports()
+    # What is only declared has nothing to refresh, and an import block asks for more than that.
+    refreshes = options.mode is Mode.REFRESH
+    asked = desired.imports and not refreshes
+    imports = _resolve_imports(desired, types) if asked else _Imports()
     claims = []
-    for identity in declared.keys() | state.objects.keys():
+    for identity in state.objects.keys() | (set() if refreshes else declared.keys()):
         claim = _make_claim(identity, tuple(declared.get(identity, ())), state, desired, options)
         if claim.lost:
             renamed = tuple(owner for owner in claim.lost if owner in blocks)

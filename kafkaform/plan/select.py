@@ -11,7 +11,7 @@ from ..core.change import BOOKKEEPING, Action, Change
 from ..core.diagnostics import suggest
 from ..core.errors import UsageError
 from .approval import seal_plan
-from .model import Options, Plan
+from .model import Mode, Options, Plan
 
 
 def record_only(plan: Plan) -> Plan:
@@ -41,8 +41,9 @@ def narrow_changes(changes: Sequence[Change], options: Options) -> tuple[Change,
     for flag, globs in (("--target", options.target), ("--exclude", options.exclude)):
         for glob in globs:
             if not _find_hits(changes, (glob,)):
+                known = "recorded" if options.mode is Mode.REFRESH else "declared or recorded"
                 raise UsageError(
-                    f"{flag} {glob!r} matches no declared or recorded object",
+                    f"{flag} {glob!r} matches no {known} object",
                     suggest(glob, (change.address for change in changes))
                     or "`kafkaform state list` and `kafkaform plan` show the addresses.",
                 )

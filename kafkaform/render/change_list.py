@@ -211,5 +211,16 @@ def _render_drifted(entry: Entry, seen: PlanView, *, single: bool) -> Iterator[s
         words = seen.words_of(identity.instance)
         yield f"    ~ {inline(words.name_objects(len(entry.changes), identity.kind))}: {drift}"
         yield f"      {render_names(entry, words)}"
-    else:
-        yield from (f"    ~ {inline(change.address)}: {drift}" for change in entry.changes)
+        if len({change.last_set for change in entry.changes}) == 1:
+            yield from _render_last_set(entry.lead)
+        return
+    for change in entry.changes:
+        yield f"    ~ {inline(change.address)}: {drift}"
+        yield from _render_last_set(change)
+        if seen.refresh:
+            yield from (f"      ! {inline(note)}" for note in change.notes)
+
+
+def _render_last_set(change: Change) -> Iterator[str]:
+    if change.last_set:
+        yield f"      {inline(change.last_set)}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 
+from ..core.change import Change
 from ..core.diagnostics import Diagnostic
 from ..core.resource import SETTING, TASK
 from ..core.text.cell_width import cell_width
@@ -21,11 +22,12 @@ from .change_list import (
 )
 from .diagnostics import render_diagnostics
 from .outputs import list_output_lines
-from .protection import describe_protection
 from .style import Detail, Paint
 from .text import inline, quote, render_count, render_message, render_table, wrap_lines
 from .view import COLUMNS, PlanView, make_view, pending_words
 
+PROTECTED_LIMIT = 5
+"""Protected objects that stay and are named."""
 OUTPUT_LIMIT = 20
 """Lines of one output."""
 DESTROYS_ALL = "This plan destroys everything that the state records."
@@ -33,6 +35,10 @@ DESTROYS_CHOSEN = "This plan destroys part of what the state records."
 DECLARES_NOTHING = (
     "The configuration declares nothing, and the state records nothing. Write a resource block, or "
     "generate blocks for existing objects with `kafkaform import --all`."
+)
+REFRESHES = (
+    "This is a refresh-only plan: an apply records these live values in the state, and takes out "
+    "what is gone. It changes nothing else."
 )
 _ALWAYS = frozenset({"destroy", "change", "create"})
 """Columns that stand in every table, as their counts stand in every last line."""
@@ -54,17 +60,21 @@ def human(
     seen, paint = make_view(plan, words), Paint(colour)
     outputs = [list(list_output_lines(change, width - 2)) for change in seen.outputs]
     long = sum(len(lines) > OUTPUT_LIMIT for lines in outputs)
+    # What a refresh-only plan records is approved, so all of it is listed.
+    drift = partial(render_drift, seen, paint, "full" if seen.refresh else detail)
+    cut = () if seen.refresh else seen.drift
     # Each section beside what it is about. An empty one is left out together with its heading.
     sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
         (seen.instances, partial(_render_systems, seen, paint)),
         (seen.risks, partial(render_risks, seen, paint, detail)),
-        (seen.drift or long, partial(render_omissions, seen.drift, long, paint, detail)),
+        (cut or long, partial(render_omissions, cut, long, paint, detail)),
         (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
-        (seen.kinds, partial(_render_table, seen, paint, width)),
+        (() if seen.refresh else seen.kinds, partial(_render_table, seen, paint, width)),
+        (seen.drift if seen.refresh else (), drift),
         (seen.pending, partial(_render_pending, seen, paint)),
         (seen.removals, partial(_render_removals, seen, paint)),
         *((group, partial(render_group, group, seen, paint, detail)) for group in seen.groups),
-        (seen.drift, partial(render_drift, seen, paint, detail)),
+        (() if seen.refresh else seen.drift, drift),
         (seen.outputs, partial(_render_outputs, outputs, paint, detail)),
         (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint, detail)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
@@ -83,7 +93,11 @@ def render_last_line(seen: PlanView) -> str:
     first = f"{counts.imports} to import, " if counts.imports else ""
     rest = "".join(
         f", {number} to {what}"
-        for number, what in ((counts.adopt, "adopt"), (counts.forget, "forget"))
+        for number, what in (
+            (counts.adopt, "adopt"),
+            (counts.forget, "forget"),
+            (counts.refresh, "refresh"),
+        )
         if number
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
@@ -117,12 +131,34 @@ def _render_scope(seen: PlanView, paint: Paint) -> Iterator[str]:
     chosen = " ".join(map(inline, seen.partial))
     if seen.destroy:
         yield paint("delete", DESTROYS_CHOSEN if chosen else DESTROYS_ALL)
-        yield from describe_protection(seen)
+        yield from _describe_protection(seen)
     if chosen:
         rest = (
             "all other objects stay" if seen.destroy else "changes to other objects are not shown"
         )
         yield paint("warning", f"Partial plan ({chosen})") + f": {rest}."
+
+
+def _describe_protection(seen: PlanView) -> Iterator[str]:
+    """The sentences about protection in a plan that destroys; none if nothing is protected."""
+    listed = {group.name: group.changes for group in seen.groups}
+    # `destroy` asks for its deletions, so the protection that nobody chose does not stop it. The
+    # reader must learn of it, because a plan of a removed block is blocked for the same object.
+    overridden = _select_protected(listed.get("delete", ()), "default")
+    if overridden:
+        kinds = ", ".join(sorted({inline(change.identity.kind) for change in overridden}))
+        objects = render_count(len(overridden), "object")
+        yield f"It overrides the delete protection that is on by default for {objects} ({kinds})."
+    kept = _select_protected(listed.get("kept", ()), "explicit")
+    if kept:
+        objects = render_count(len(kept), "object that stays", "objects that stay")
+        names = ", ".join(inline(change.address) for change in kept[:PROTECTED_LIMIT])
+        more = f" and {len(kept) - PROTECTED_LIMIT:,} more" if len(kept) > PROTECTED_LIMIT else ""
+        yield f"prevent_destroy protects {objects}: {names}{more}."
+
+
+def _select_protected(changes: tuple[Change, ...], protection: str) -> list[Change]:
+    return [change for change in changes if change.row_before.protected == protection]
 
 
 def _render_table(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
@@ -220,6 +256,9 @@ def render_no_changes(seen: PlanView) -> str:
             return "No changes. The state records nothing, so there is nothing to destroy."
         return f"No changes. {DECLARES_NOTHING}"
     objects = render_count(number, "managed object")
+    if seen.refresh:
+        verb = "is" if number == 1 else "are"
+        return f"No changes. {objects} {verb} as the state records."
     where = " in this partial plan" if seen.partial else ""
     verb = "matches" if number == 1 else "match"
     return f"No changes. {objects}{where} {verb} the configuration."
@@ -239,5 +278,7 @@ def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     elif not seen.applicable:
         yield "Nothing to apply: every change is blocked."
     elif seen.token:
+        if seen.refresh:
+            yield REFRESHES
         yield f"Approval: {inline(seen.token)}"
     yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

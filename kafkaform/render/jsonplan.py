@@ -34,6 +34,7 @@ ACTIONS = {
     Action.ADOPT: "no-op",
     Action.IMPORT: "no-op",
     Action.FORGET: "forget",
+    Action.REFRESH: "no-op",
     Action.NOOP: "no-op",
 }
 
@@ -96,7 +97,7 @@ def make_resource_drift(change: Change) -> Data:
             "actions": [choose_drift_action(change)],
             **_make_sides(before, after, _find_sensitive(change)),
         },
-    )
+    ) | {"kafkaform": {"last_set": change.last_set}}
 
 
 def choose_drift_action(change: Change) -> str:

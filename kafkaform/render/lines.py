@@ -27,6 +27,7 @@ _WILL = {
     Action.ADOPT: "be adopted",
     Action.FORGET: "be forgotten (no longer managed, the object stays)",
     Action.IMPORT: "be imported",
+    Action.REFRESH: "be recorded as it is",
     Action.NOOP: "stay as it is",
 }
 

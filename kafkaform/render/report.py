@@ -50,6 +50,8 @@ class ApplyReport(Struct, frozen=True):
     """The command that continues, if any."""
     blocked: int = 0
     """How many blocked changes of the plan were left out."""
+    complete: bool = True
+    """The command ends without an error: all that was asked for is done, visible and recorded."""
 
 
 # Worst first, which is also the reading order. Unknown is worse than failed: nobody knows yet
@@ -77,6 +79,7 @@ _DONE_TOO = (
     ("adopted", Action.ADOPT),
     ("imported", Action.IMPORT),
     ("forgotten", Action.FORGET),
+    ("refreshed", Action.REFRESH),
 )
 
 
@@ -86,10 +89,12 @@ def make_apply_report(
     next_command: str = "",
     blocked: int = 0,
     words: Vocabulary = NO_WORDS,
+    complete: bool = True,
 ) -> ApplyReport:
     """Collect outcomes into a report.
 
-    results: a change with several steps appears once for each of them; words: of the providers.
+    results: a change with several steps appears once for each of them; words: of the providers;
+    complete: the command ends without an error.
     """
     changes: dict[object, tuple[Change, list[Outcome]]] = {}
     for change, outcome in results:
@@ -98,7 +103,7 @@ def make_apply_report(
         _make_row(change, outcomes, words.get(change.identity.instance, NEUTRAL))
         for change, outcomes in changes.values()
     )
-    return ApplyReport(rows, run, next_command, blocked)
+    return ApplyReport(rows, run, next_command, blocked, complete)
 
 
 def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
@@ -115,7 +120,7 @@ def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
     if rest:
         table.append(f"  … and {len(rest):,} more skipped")
     left = f" {report.blocked} blocked." if report.blocked else ""
-    lines = [*table, *([""] if listed else []), _render_last_line(rows, tally, paint) + left]
+    lines = [*table, *([""] if listed else []), _render_last_line(report, tally, paint) + left]
     if report.run:
         lines.insert(-1, f"Run: {inline(report.run)}")
     if report.next:
@@ -163,14 +168,15 @@ def _render_table(rows: Sequence[ResultRow], paint: Paint) -> list[str]:
     return lines
 
 
-def _render_last_line(
-    rows: Sequence[ResultRow], tally: Counter[OutcomeStatus], paint: Paint
-) -> str:
+def _render_last_line(report: ApplyReport, tally: Counter[OutcomeStatus], paint: Paint) -> str:
+    rows = report.rows
     if set(tally) <= {OutcomeStatus.APPLIED}:
         done = count_applied(rows)
         parts = [f"{done[action]} {word}" for word, action in _DONE]
         parts += [f"{done[action]} {word}" for word, action in _DONE_TOO if done[action]]
-        return paint("applied", "Apply complete: ") + ", ".join(parts) + "."
+        # An error that follows must not contradict this line.
+        title = "Apply complete: " if report.complete else "Applied: "
+        return paint("applied", title) + ", ".join(parts) + "."
     order = sorted(rows, key=lambda row: (-STATUSES.index(row.status), row.word))
     parts = [f"{number} {word}" for word, number in Counter(row.ended for row in order).items()]
     worst = next(status for status in STATUSES if tally[status])

@@ -48,6 +48,7 @@ _ACTIONS = {
     Action.ADOPT: "noop",
     Action.IMPORT: "import",
     Action.FORGET: "forget",
+    Action.REFRESH: "noop",
     Action.NOOP: "noop",
 }
 
@@ -114,7 +115,7 @@ def list_plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]
     for instance in plan.instances.values():
         yield from (make_log(text, "warn") for text in instance.warnings)
     yield from map(make_resource_drift, plan.drifted)
-    yield from map(make_planned_change, (one for one in plan.changes if _is_planned(one)))
+    yield from (make_planned_change(one) for one in plan.changes if _is_planned(one, seen))
     for one in plan.removals:
         line = render_removal(one, seen.words_of(one.identity.instance))
         yield make_log(f"to remove: {line}")
@@ -152,7 +153,11 @@ def make_resource_drift(change: Change) -> Data:
     body = {
         "resource": make_resource(change),
         "action": choose_drift_action(change),
-        "kafkaform": {"paths": paths, "changes": mask_paths(change.drift)},
+        "kafkaform": {
+            "paths": paths,
+            "changes": mask_paths(change.drift),
+            "last_set": change.last_set,
+        },
     }
     verb = "deleted" if body["action"] == "delete" else "changed"
     text = f"{inline(change.address)}: {verb} outside kafkaform"
@@ -171,6 +176,7 @@ def make_change_summary(seen: PlanView, token: str) -> Data:
         "kafkaform": {
             "adopt": counts.adopt,
             "forget": counts.forget,
+            "refresh": counts.refresh,
             "blocked": counts.blocked,
             "removals": counts.removals,
             "applicable": seen.applicable,
@@ -296,8 +302,9 @@ def _make_hook(kind: str, change: Change, what: str, elapsed: float | None = Non
     return _make_event(kind, f"{change.address}: {change.action.value} {what}", hook=body)
 
 
-def _is_planned(change: Change) -> bool:
-    return change.effective or change.blocked is not None
+def _is_planned(change: Change, seen: PlanView) -> bool:
+    # What a refresh-only plan records stands in its drift, as in Terraform.
+    return change.blocked is not None or (change.effective and not seen.refresh)
 
 
 def _make_progress(event: Progress) -> Data:

@@ -19,6 +19,7 @@ SGR = {
     "adopt": "36",
     "import": "36",
     "forget": "35",
+    "refresh": "36",
     "noop": "",
     "blocked": "1;31",
     "kept": "35",

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..core.change import Change, Evidence, Verdict
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ..plan.model import Plan
-from .evidence import STRENGTH, render_evidence
+from .evidence import CHECKED, STRENGTH, render_evidence
 from .jsonplan import Data
 from .stream import make_resource
 from .text import inline
@@ -55,7 +55,7 @@ def list_checked(
             weakest = max((v.evidence for v in found), key=STRENGTH.index)
             names = (step.request.name for step in asked)
             pairs = list(zip(names, (v.evidence for v in found), strict=True))
-            how = render_evidence(pairs, words.get(change.identity.instance, NEUTRAL))
+            how = render_evidence(pairs, words.get(change.identity.instance, NEUTRAL), CHECKED)
             yield CheckedChange(change, weakest, how=how)
 
 

@@ -31,6 +31,8 @@ class Counts(Struct, frozen=True):
     adopt: int = 0
     """Adoptions, those that also update the object among them."""
     forget: int = 0
+    refresh: int = 0
+    """Objects whose live values are only recorded."""
     blocked: int = 0
     """Blocked changes, those of `stopping` among them."""
     stopping: int = 0
@@ -100,6 +102,9 @@ class PlanView(Struct, frozen=True):
     partial: tuple[str, ...]
     """The flags that make the plan partial; empty for a whole plan."""
     destroy: bool
+    refresh: bool
+    """The plan only records what is live. Its changes stand in `drift`, in `groups` only blocked
+    ones."""
     errored: bool
     token: str
     """The approval token. Empty for the plan of a command such as `alter`, which is approved in
@@ -160,11 +165,12 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
     instances = tuple(sorted(plan.instances.items()))
     chosen = (("--target", plan.options.target), ("--exclude", plan.options.exclude))
     drifted, kinds = plan.drifted, _count_kinds(plan.changes)
+    refresh = plan.options.mode is Mode.REFRESH
     counts = _make_counts(plan, kinds)
     return PlanView(
         instances=instances,
         risks=_collect_risks(plan.changes, words),
-        groups=_group_changes(plan.changes, words),
+        groups=_group_changes(plan, words),
         kinds=kinds,
         drift=_group_drift(drifted, words) if drifted else (),
         counts=counts,
@@ -176,6 +182,7 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
         diagnostics=plan.diagnostics,
         partial=tuple(f"{flag}={glob}" for flag, globs in chosen for glob in globs),
         destroy=plan.options.mode is Mode.DESTROY,
+        refresh=refresh,
         errored=has_errors(plan.diagnostics),
         # The plan of `alter` has no configuration, so no later apply could match its token.
         token=plan.token if plan.configuration else "",
@@ -202,6 +209,8 @@ def _choose_group(change: Change) -> str | None:
     # must find it among the deletions.
     if change.takes_away:
         return "delete"
+    if change.action is Action.REFRESH:
+        return None
     if change.action is Action.NOOP:
         return "noted" if change.notes else None
     if change.action is Action.UPDATE and _loses(change):
@@ -228,10 +237,13 @@ def _list_columns(change: Change) -> list[str]:
     return columns
 
 
-def _group_changes(changes: Sequence[Change], words: Vocabulary) -> tuple[Group, ...]:
+def _group_changes(plan: Plan, words: Vocabulary) -> tuple[Group, ...]:
+    changes = plan.changes
     members: dict[str, list[Change]] = {name: [] for name in GROUPS}
     for change in changes:
-        name = _choose_group(change)
+        # What a refresh-only plan records is its drift, and stands there.
+        refreshes = plan.options.mode is Mode.REFRESH and change.blocked is None
+        name = None if refreshes else _choose_group(change)
         if name is not None:
             members[name].append(change)
     # The heading must not promise a rest where all that is left is blocked.
@@ -309,6 +321,7 @@ def _make_counts(plan: Plan, kinds: Sequence[KindRow]) -> Counts:
         imports=totals["import"],
         adopt=totals["adopt"],
         forget=totals["forget"],
+        refresh=plan.count(Action.REFRESH),
         blocked=totals["blocked"],
         stopping=sum(1 for _ in plan.list_blocked(stopping=True)),
         # The plan lists an unchanged object only if it has drifted; the others it just counts.

@@ -17,7 +17,7 @@ from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.report import Report
-from ..apply.secrets import find_plan_secrets, refuse_exposed, resolve_secrets
+from ..apply.secrets import refuse_exposed, resolve_plan_secrets
 from ..apply.stop import Stop
 from ..apply.verify import verify_applied
 from ..audit.event import RecordKind, render_time
@@ -47,7 +47,7 @@ from ..core.value import FrozenMap
 from ..core.words import Words, shared
 from ..plan.approval import digest_change
 from ..plan.codec import to_data
-from ..plan.model import Plan
+from ..plan.model import Mode, Plan
 from ..plan.observe import Look
 from ..plan.review import review_changes
 from ..state.edit import set_outputs
@@ -56,7 +56,7 @@ from .configuration.evaluation import record_outputs
 from .configuration.untrusted import apply_error
 from .events import Announcer, Listener
 from .interrupts import Unsent, unsent
-from .plan_choice import choose_plan, refuse_old_token
+from .plan_choice import choose_plan, refuse_old_token, refuse_outdated_refresh
 from .planning import find_unmet, refuse_if_blocked, refuse_new_breaches
 from .recovery import close_earlier_runs, wait_for_earlier_run
 from .run import Applied, ApplyRequest, Chosen, Scene
@@ -182,9 +182,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     # Only after the approval, which can take hours, so that nothing stale is sent.
     how = _get_approval(scene, plan)
     _look_again(scene, plan, chosen.done)
-    secrets = resolve_secrets(
-        find_plan_secrets(plan, chosen.done), scene.space.configuration.find_secret
-    )
+    secrets = resolve_plan_secrets(plan, scene.space.configuration.find_secret, chosen.done)
     refuse_exposed(plan)
     verdicts = _dry_run(scene, plan, chosen.done)
     _record_begin(scene, plan, how, verdicts)
@@ -241,6 +239,9 @@ def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> No
 def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     """Read the touched objects again, and check freshness, the proof of ownership for deletes, and
     the provider's review."""
+    if plan.options.mode is Mode.REFRESH:
+        refuse_outdated_refresh(scene, plan, done)
+        return
     state, sessions = scene.ledger.state, scene.sessions
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
@@ -376,7 +377,9 @@ def _record_end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, D
 
 def _save_live_state(scene: Scene, chosen: Chosen) -> Diagnostics:
     """Save the rows of unchanged objects as they are live, and the outputs. Returns the rules that
-    do not hold."""
+    do not hold. A refresh-only plan saves nothing but what it lists."""
+    if chosen.plan.options.mode is Mode.REFRESH:
+        return ()
     if chosen.made_now:
         scene.ledger.refresh_rows(chosen.plan.changes)
     return _save_outputs(scene, chosen.plan)

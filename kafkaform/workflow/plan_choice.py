@@ -4,11 +4,12 @@ differs from the approved one (architecture §4.4)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from ..apply.freshness import AGAIN, refuse_if_altered, refuse_if_foreign
+from ..apply.ledger import make_bookkeeping_step
 from ..apply.owed import drop_removals
 from ..apply.replay import index_steps, read_outcome
 from ..apply.report import GOOD
@@ -18,18 +19,23 @@ from ..audit.event import RecordKind
 from ..audit.index import LogIndex
 from ..core.change import Action, Change, Outcome, Step
 from ..core.errors import PlanRefused
-from ..core.resource import Identity, Reading
+from ..core.resource import Identity, Observed, Reading
 from ..core.value import FrozenMap
-from ..plan.approval import RULE
+from ..plan.approval import RULE, digest_change
 from ..plan.codec import read_recorded_plan
+from ..plan.diff import agrees
 from ..plan.model import Plan
+from ..plan.observe import compute_destination, resolve_absence
 from ..plan.select import record_only
 from ..render.jsonplan import to_json
 from ..render.plan_comparison import compare_plans, render_comparison
+from ..state.model import Row
 from .events import Note, PlanChosen
 from .planning import add_removals, plan_workspace
 from .run import ApplyRequest, Chosen, Scene
 
+NAMED = 5
+"""How many objects an error names."""
 NOT_REVIEWED = (
     "What earlier runs left to remove is left to the next apply, because it was not reviewed."
 )
@@ -181,10 +187,10 @@ def _is_all_there(scene: Scene, plan: Plan) -> bool:
 
 
 def _read_changes(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, Reading]:
-    """Read every object that these changes write, in one read per provider instance."""
+    """Read every object that these changes write or refresh, in one read per provider instance."""
     asked: dict[str, set[Identity]] = {}
     for change in changes:
-        if change.steps:
+        if change.steps or change.action is Action.REFRESH:
             asked.setdefault(change.identity.instance, set()).add(change.identity)
     return {
         identity: reading
@@ -196,6 +202,8 @@ def _read_changes(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, 
 def _is_shown(scene: Scene, change: Change, readings: Mapping[Identity, Reading]) -> bool:
     """Whether the state and the live object are as the change wanted them."""
     row = scene.ledger.state.objects.get(change.identity)
+    if change.action is Action.REFRESH:
+        return row is not None and row.attributes == change.after and _is_live(scene, row, readings)
     if not change.steps or row is None:
         gone = change.action in (Action.DELETE, Action.FORGET)
         books = row is None if gone else row is not None and row.ownership == change.row_after
@@ -205,3 +213,43 @@ def _is_shown(scene: Scene, change: Change, readings: Mapping[Identity, Reading]
     facts = scene.sessions[change.identity.instance].facts
     incarnation = row.incarnation if row else change.incarnation
     return is_visible(change, readings[change.identity], kind, facts, incarnation)
+
+
+def _is_live(scene: Scene, row: Row, readings: Mapping[Identity, Reading]) -> bool:
+    """Whether the live object still is as the state has taken it in."""
+    reading = resolve_absence(readings[row.identity], row.attributes)
+    if not isinstance(reading, Observed) or row.incarnation not in (None, reading.incarnation):
+        return False
+    kind = scene.space.types[row.identity.kind]
+    facts = scene.sessions[row.identity.instance].facts
+    return agrees(row.attributes, kind.canonical(compute_destination(reading), facts))
+
+
+def refuse_outdated_refresh(scene: Scene, plan: Plan, done: Collection[str]) -> None:
+    """Raises PlanRefused unless a new plan has every change of this one, with the same values.
+
+    done: ids of the steps that an interrupted run has recorded. The new plan proves each absence
+    again (`plan.observe.confirm_absent`), and finds out again what can be taken in.
+    """
+    # Compared are whole changes and not only values: nothing that an edited file adds to them gets
+    # into the state.
+    # Without the selection: a resumed run has recorded some of its objects already.
+    everything = replace(plan.options, target=(), exclude=())
+    new = plan_workspace(
+        scene.space, scene.sessions, scene.planned, scene.found, everything, scene.announce
+    )
+    scopes = new.scopes
+    live = {digest_change(c, scopes[c.identity.instance], plan.lineage) for c in new.effective}
+    stale = [
+        change.address
+        for change in plan.effective
+        if make_bookkeeping_step(change).id not in done
+        and digest_change(change, plan.scopes[change.identity.instance], plan.lineage) not in live
+    ]
+    if stale:
+        more = f" and {len(stale) - NAMED} more" if stale[NAMED:] else ""
+        raise PlanRefused(
+            "the plan is stale: the object or its record in the state changed: "
+            f"{', '.join(stale[:NAMED])}{more}",
+            scene.ask.again.anew,
+        )

@@ -9,17 +9,25 @@ from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.replay import replay_log
-from ..apply.secrets import find_plan_secrets, refuse_exposed, resolve_secrets
+from ..apply.secrets import (
+    find_missing,
+    find_plan_secrets,
+    make_missing_error,
+    refuse_exposed,
+    resolve_plan_secrets,
+)
 from ..audit.event import parse_time, render_time
 from ..audit.index import LogIndex, list_pending
 from ..core.address import matches
-from ..core.change import BlockerKind, Verdict
+from ..core.change import BlockerKind, Change, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Reporter, ignore_event
 from ..core.resource import Desired
 from ..core.risk import RiskKind
+from ..core.value import SecretRef
 from ..plan.build import make_plan
+from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Look, read_world
@@ -30,6 +38,7 @@ from ..state.model import State
 from ..version import VERSION
 from .configuration.policies import NO_POLICIES, make_judge, refuse_other_policies
 from .configuration.untrusted import dry_run_error
+from .drift.last_writes import add_last_writes
 from .events import Announcer, DryRun, Listener, PlanChosen
 from .secrecy import keep_secrets
 from .workspace import (
@@ -53,6 +62,9 @@ FAIL_ON = {
 _RISKS = frozenset(RiskKind)
 _ROUNDS = 3
 """How often a plan is made, if an apply that runs at the same time seems to block it."""
+NO_SECRETS = (
+    "An apply of this plan needs it. A job that has no secrets on purpose plans with --untrusted."
+)
 ROUND = " --exclude leaves out objects that cannot be read."
 
 
@@ -68,12 +80,17 @@ def plan_changes(
     validate: also do the dry run that an apply does first. progress: called with events; the last
     ones are a `PlanChosen` and, after a dry run, a `DryRun`.
 
-    Raises DryRunRefused with every step that the dry run refuses, ConfigurationError for faults
-    and for a plan that contains a secret, UsageError for an option that matches nothing,
-    ConnectError, PlanRefused, StorageError.
+    Raises DryRunRefused with every step that the dry run refuses, ConfigurationError for faults,
+    for a plan that contains a secret and for secrets that an apply would not find, UsageError for
+    an option that matches nothing, ConnectError, PlanRefused, StorageError.
     """
     if validate and workspace.configuration.inputs.untrusted:
         raise dry_run_error()
+    if validate and options.mode is Mode.REFRESH:
+        raise UsageError(
+            "--validate cannot be combined with --refresh-only",
+            "A refresh-only plan sends nothing, so there is nothing to try out.",
+        )
     announce = Announcer(progress)
     with keep_secrets(workspace.known):
         for left in reversed(range(_ROUNDS)):
@@ -98,12 +115,26 @@ def plan_changes(
                     else {}
                 )
                 break
+        # Before the plan is shown: what is found is masked in it, and what is missing is an error
+        # here instead of in the apply, when the change is merged already.
+        missing = _find_missing_secrets(workspace, plan)
         announce(PlanChosen(plan))
+        if missing:
+            raise make_missing_error(missing, NO_SECRETS)
         if validate:
             refuse_dry_run(workspace, plan, verdicts, announce)
         else:
             refuse_exposed(plan)
     return plan
+
+
+def _find_missing_secrets(workspace: Workspace, plan: Plan) -> Mapping[SecretRef, Change]:
+    """The secrets that an apply of the plan needs and that are not here. A plan of files that are
+    not trusted looks up none, because it could be made to show them."""
+    if workspace.configuration.inputs.untrusted:
+        return {}
+    needed = find_plan_secrets(plan)
+    return find_missing(needed, workspace.configuration.find_secret) if needed else {}
 
 
 def refuse_dry_run(
@@ -112,7 +143,7 @@ def refuse_dry_run(
     """Announce the result of the dry run. Raises ConfigurationError for missing secrets,
     DryRunRefused with every refused step."""
     announce(DryRun(plan, verdicts))
-    resolve_secrets(find_plan_secrets(plan), workspace.configuration.find_secret)
+    resolve_plan_secrets(plan, workspace.configuration.find_secret)
     refuse_exposed(plan)
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
 
@@ -126,6 +157,8 @@ def plan_workspace(
     report: Reporter,
 ) -> Plan:
     """Read the live objects and make the plan."""
+    if options.mode is Mode.REFRESH:
+        refuse_idle_options(options)
     desired = space.desired
     if options.adopt:
         _refuse_idle_adopt(desired, options)
@@ -159,6 +192,12 @@ def plan_workspace(
         options,
         header,
     )
+    if plan.drifted:
+        plan = add_last_writes(plan, space.sink)
+    # A refresh-only plan changes nothing on a system: no policy judges it, and what is to be
+    # removed there stays.
+    if options.mode is Mode.REFRESH:
+        return plan
     if space.policies is not NO_POLICIES:
         judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
         plan = judge_plan(plan, judge, space.policies.folders)
@@ -261,22 +300,33 @@ def find_unmet(plan: Plan) -> Blocked | None:
 
 def render_apply_command(plan: Plan) -> str:
     """The command that applies exactly this plan after its review, with its planning flags."""
-    options = plan.options
-    words = ["kafkaform", "destroy" if options.mode is Mode.DESTROY else "apply"]
-    words += ["--expect", plan.token]
+    return shlex.join(["kafkaform", *list_apply_words(plan)])
+
+
+def list_apply_words(plan: Plan) -> list[str]:
+    """The command and its planning flags, which apply exactly this plan after its review."""
+    command = "destroy" if plan.options.mode is Mode.DESTROY else "apply"
+    policies = [f"--policy={folder}" for folder in plan.policies.folders]
+    return [command, "--expect", plan.token, *list_option_words(plan.options), *policies]
+
+
+def list_option_words(options: Options) -> list[str]:
+    """The flags of an apply, or of a destroy, that mean these options."""
+    words = ["--refresh-only"] if options.mode is Mode.REFRESH else []
+    # A destroy takes nothing over and has no limit for other losses, so it has no such flags.
+    destroys = options.mode is Mode.DESTROY
     for flag, globs in (
         ("--target", options.target),
         ("--exclude", options.exclude),
-        ("--adopt", options.adopt),
+        ("--adopt", () if destroys else options.adopt),
     ):
         words += [f"{flag}={glob}" for glob in globs]
     if options.max_deletes is not None:
         words.append(f"--max-deletes={options.max_deletes}")
-    if options.max_data_loss is not None:
+    if options.max_data_loss is not None and not destroys:
         words.append(f"--max-data-loss={options.max_data_loss}")
     words += [f"--accept-{waiver}" for waiver in options.accept]
-    words += [f"--policy={folder}" for folder in plan.policies.folders]
-    return shlex.join(words)
+    return words
 
 
 def check_fail_on(names: Sequence[str]) -> tuple[str, ...]:

@@ -65,7 +65,8 @@ def close_earlier_runs(
     wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
     declared = {item.identity: item for item in wished}
     again = find_resumed_runs(ask, found)
-    world = RecoveryScope(sessions, space.types, declared, space.clock, announce, again)
+    repeats = ask.options.mode is not Mode.REFRESH
+    world = RecoveryScope(sessions, space.types, declared, space.clock, announce, again, repeats)
     recovered = recover(found, ledger, world)
     ledger.discharge_ended(end_never_sent(owed.never_sent))
     announce(recovered)

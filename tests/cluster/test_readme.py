@@ -21,6 +21,7 @@ DEADLINE_SECONDS = 60.0
 DIFFERENT = (
     (r"^Cluster kafka: .*", "Cluster kafka: …"),
     (r"^Approval: .*", "Approval: …"),
+    (r"last set here .*", "last set here …"),
     (r'customers_id = "[^"]+"', 'customers_id = "…"'),
     (r"(?:no|up to [\d,]+) records \([\d.]+ \w*B\)", "… records (…)"),
     (r"^Not managed by this configuration\n(?:  .*\n)+\n", ""),

@@ -30,7 +30,7 @@ def test_a_delete_without_proof_would_be_seen(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_there_is_no_replacement() -> None:
-    """The actions are these seven: none deletes an object to make it again."""
+    """The actions are these eight: none deletes an object to make it again."""
     assert {action.value for action in Action} == {
-        *("create", "update", "delete", "adopt", "forget", "import", "noop")
+        *("create", "update", "delete", "adopt", "forget", "import", "refresh", "noop")
     }

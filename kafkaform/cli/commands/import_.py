@@ -97,6 +97,7 @@ def import_command(
         show_run(
             shown,
             partial(import_object, workspace, address, id, lock_timeout=seconds, again=again),
+            outputs=json,
         )
 
 

@@ -14,13 +14,12 @@ from ...core.canonical import render_number
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.value import EMPTY, FrozenMap, Value
-from ...render.text import SENSITIVE, inline, render_block, render_json
-from ...render.text import render_value as plainly
-from ...syntax.write import write_value
+from ...render.text import SENSITIVE, inline, render_json
 from ...workflow.stores import open_store
 from ...workflow.terraform_json import infer_type
 from ..options.flags import StateFile
 from ..terminal.console import Console
+from ..terminal.output_values import render_output_value
 
 _HALVES = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which UTF-8 cannot encode."""
@@ -49,7 +48,7 @@ def output(
     if raw:
         console.write_bytes(_render_plain(name, value).encode())
     else:
-        console.write(render_json(value) if json else _render_value(value))
+        console.write(render_json(value) if json else render_output_value(value))
     return 0
 
 
@@ -60,21 +59,13 @@ def _print_all(console: Console, outputs: FrozenMap, *, json: bool, raw: bool) -
         console.write(render_json({name: _make_typed(item) for name, item in outputs.items()}))
         return
     for name, item in sorted(outputs.items()):
-        text = SENSITIVE if item["sensitive"] else _render_value(item["value"])
+        text = SENSITIVE if item["sensitive"] else render_output_value(item["value"])
         console.write(f"{inline(name)} = {text}")
     missing = {name: why for name, why in _find_declared().items() if name not in outputs}
     if not outputs and not missing:
         console.note("No outputs are recorded.")
     for name, why in sorted(missing.items()):
         console.note(f"{inline(name)} is declared but not recorded: {why}")
-
-
-def _render_value(value: Value) -> str:
-    """The value as HCL, or as in a plan if HCL cannot express it."""
-    try:
-        return render_block(write_value(value))
-    except ValueError:  # half of a surrogate pair, which older versions let in
-        return plainly(value)
 
 
 def _make_typed(item: FrozenMap) -> dict[str, object]:

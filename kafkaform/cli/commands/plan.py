@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
 from ...core.diagnostics import has_errors
+from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
 from ...render.style import Detail
 from ...workflow.configuration.untrusted import dry_run_error
@@ -28,19 +29,17 @@ from ..options.flags import (
     Var,
     VarFile,
 )
+from ..options.next_command import TypedFlags, render_next_command
 from ..options.plan_flags import PlanFiles, chooses_detail, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
-
-NEXT = (
-    "Next: `kafkaform {command}` plans again and asks; with --expect APPROVAL it applies only this."
-)
 
 
 @chooses_objects
 @chooses_detail
 @writes_files
 def plan(
+    context: typer.Context,
     files: PlanFiles,
     options: Options,
     detail: Detail,
@@ -70,16 +69,15 @@ def plan(
     Changes neither the cluster nor the state.
     """
     console = Console.make_standard(no_color=no_color, interactive=input)
-    options = replace(options, mode=Mode.DESTROY if destroy else Mode.NORMAL)
+    if destroy:
+        options = _choose_destroy(options)
     conditions = check_fail_on(fail_on)
     if untrusted and validate:
         raise dry_run_error()
     with open_screen(
         console, json=json, quiet=quiet, detail=detail, sends=False, pages=True
     ) as shown:
-        if files.approval is not None:
-            # If this plan fails, the approval of an earlier one must not stay in its place.
-            remove_file(files.approval)
+        _remove_approval(files.approval)
         workspace = open_workspace(
             variables=var,
             variable_files=var_file,
@@ -88,11 +86,12 @@ def plan(
             policies=policy,
         )
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
-        # The errors come last: a blocked plan is shown, saved and commented on all the same.
+        # Errors come last: a blocked plan is shown, saved and commented on all the same.
         _save_plan(shown, made, files)
+        hidden = workspace.configuration.list_sensitive_variables() if var else ()
+        _show_next(shown, made, files, TypedFlags(context, state, (*var_file, *var), hidden))
         refuse_if_blocked(made, conditions)
-        if files.approval is not None and not has_errors(made.diagnostics):
-            save_approval(made, files.approval)
+        _save_approval(made, files.approval)
         if (unmet := find_unmet(made)) is not None:
             raise unmet
     # Terraform's codes: 2 is "there are changes", and no error.
@@ -100,8 +99,35 @@ def plan(
         raise typer.Exit(2)
 
 
+def _choose_destroy(options: Options) -> Options:
+    """The options of a plan of a destroy. Raises UsageError."""
+    if options.mode is Mode.REFRESH:
+        raise UsageError(
+            "--destroy cannot be combined with --refresh-only", "Leave one of them out."
+        )
+    return replace(options, mode=Mode.DESTROY)
+
+
+def _remove_approval(path: Path | None) -> None:
+    # If this plan fails, the approval of an earlier one must not stay in its place.
+    if path is not None:
+        remove_file(path)
+
+
+def _save_approval(made: Plan, path: Path | None) -> None:
+    """Write the approval of a plan that can be applied to the file that a flag names."""
+    if path is not None and not has_errors(made.diagnostics):
+        save_approval(made, path)
+
+
+def _show_next(shown: Screen, made: Plan, files: PlanFiles, typed: TypedFlags) -> None:
+    """Name the command that applies the plan, if it can be applied and does something."""
+    if (made.outputs or not made.idle) and not any(made.list_blocked(stopping=True)):
+        shown.show_next(render_next_command(made, files.out, typed))
+
+
 def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
-    """Write the plan to the files that flags name, and name the next command."""
+    """Write the plan to the files that flags name."""
     out, comment, page = files.out, files.comment, files.page
     if out is not None:
         save_plan(made, out)
@@ -110,8 +136,4 @@ def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
     if comment is not None:
         save_file(comment, render_plan(made, "markdown", whole=page or out).encode(), private=False)
     if out is not None:
-        command = shlex.join(["kafkaform", "apply", str(out)])
-        shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
-    elif not made.idle and not any(made.list_blocked(stopping=True)):
-        destroys = made.options.mode is Mode.DESTROY
-        shown.note(NEXT.format(command="destroy" if destroys else "apply"))
+        shown.note(f"Saved to {out}.")

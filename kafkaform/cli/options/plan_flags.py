@@ -9,7 +9,7 @@ import typer
 from msgspec import Struct
 
 from ...core.errors import UsageError
-from ...plan.model import Options
+from ...plan.model import Mode, Options
 from ...render.style import Detail
 from .flag_groups import take_flags
 from .flags import (
@@ -45,9 +45,16 @@ def make_options(
     max_data_loss: MaxDataLoss = None,
     accept_open_access: AcceptOpenAccess = False,
     accept_unproven_access: AcceptUnprovenAccess = False,
+    refresh_only: Annotated[
+        bool,
+        typer.Option(
+            "--refresh-only", help="Only record in the state what was changed outside kafkaform."
+        ),
+    ] = False,
 ) -> Options:
-    """What is planned; the command chooses the mode."""
+    """What is planned."""
     return Options(
+        Mode.REFRESH if refresh_only else Mode.NORMAL,
         target=tuple(target),
         exclude=tuple(exclude),
         adopt=tuple(adopt),

@@ -17,7 +17,7 @@ from ...render.text import inline
 
 
 class Terminal:
-    """Bars of the work in progress. A bar goes when its task is done, and all go before anything is
+    """The bar of the work in progress. It goes when its task is done, and before anything is
     written to the terminal or asked there (`clear`)."""
 
     def __init__(self, stream: TextIO, clock: Clock) -> None:
@@ -62,11 +62,20 @@ class Terminal:
             self._tasks[event.task] = task
             self._progress.start()
         self._progress.update(task, description=label, total=total, completed=done, amount=text)
+        self._show_newest()
+
+    def _show_newest(self) -> None:
+        """Show one bar: that of the task that began last, which is a part of the others."""
+        if self._progress is not None:
+            newest = next(reversed(self._tasks.values()), None)
+            for task in self._tasks.values():
+                self._progress.update(task, visible=task == newest)
 
     def _end(self, name: str) -> None:
         task = self._tasks.pop(name, None)
         if self._progress is not None and task is not None:
             self._progress.remove_task(task)
+            self._show_newest()
         if not self._tasks:
             self._take_away()
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ...apply.again import Again
 from ...core.errors import KafkaformError
-from ...plan.model import Plan
+from ...plan.model import Mode, Options, Plan
+from ...workflow.planning import list_option_words
 from ...workflow.run import Applied
 from .outlet import ELSEWHERE, Unwritable
 from .screen import Screen
@@ -28,17 +29,18 @@ def show_run(shown: Screen, run: Callable[..., Applied], *, outputs: bool = True
         raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
     except KafkaformError as error:
         if error.applied is not None:
-            _show_applied(shown, error.applied, outputs)
+            _show_applied(shown, error.applied, outputs, complete=False)
         raise
-    _show_applied(shown, applied, outputs)
+    _show_applied(shown, applied, outputs, complete=True)
     return applied
 
 
-def _show_applied(shown: Screen, applied: Applied, outputs: bool) -> None:
+def _show_applied(shown: Screen, applied: Applied, outputs: bool, *, complete: bool) -> None:
     if applied.report is not None:
-        shown.show_result(applied.report, applied.run, applied.plan)
-        if outputs:
-            shown.show_outputs(applied.outputs)
+        shown.show_result(applied.report, applied.run, applied.plan, complete=complete)
+    stays = applied.plan.options.mode is not Mode.DESTROY
+    if outputs and stays and (applied.report is not None or applied.outputs):
+        shown.show_outputs(applied.outputs)
     shown.show_diagnostics(applied.diagnostics)
 
 
@@ -47,10 +49,19 @@ def accept(plan: Plan) -> bool:
     return True
 
 
-def advise(command: str, plan_file: Path | None = None, expect: str | None = None) -> Again:
-    """How the user continues if this command line is refused or ends in part."""
+def advise(
+    command: str,
+    plan_file: Path | None = None,
+    expect: str | None = None,
+    options: Options = Options(),  # noqa: B008  # it is frozen
+) -> Again:
+    """How the user continues if this command line is refused or ends in part.
+
+    options: those of an `apply` that plans, so that the advice has its flags.
+    """
     plan = [shlex.quote(str(plan_file))] if plan_file else []
     token = ["--expect", expect] if expect else []
-    words = " ".join(("kafkaform", command, *plan, *token))
+    flags = map(shlex.quote, list_option_words(options))
+    words = " ".join(("kafkaform", command, *plan, *token, *flags))
     same = f"`{words}`" if command == "apply" else f"the same `{words}`"
     return Again(command, same, reviewed=bool(plan or token))

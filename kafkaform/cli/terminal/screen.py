@@ -36,11 +36,14 @@ from ...workflow.plan_files import read_words
 from ...workflow.plan_rendering import render_plan
 from .console import Console
 from .outlet import outlive_output
+from .output_values import render_output
 from .pager import write_paged
 from .progress import open_bars
 
 _WITHOUT_ASKING = {
     Mode.NORMAL: "Use --auto-approve, or review a plan and give its approval with --expect.",
+    Mode.REFRESH: "Use --auto-approve, or review `plan --refresh-only` and give its approval with "
+    "--expect.",
     Mode.DESTROY: "Name the clusters with --confirm CLUSTER, or review `plan --destroy` and give "
     "its approval with --expect.",
 }
@@ -65,6 +68,8 @@ class TextScreen(Struct):
     """The command changes something after it has shown its plan."""
     pages: bool = False
     """Show a plan that is longer than the screen in the user's pager."""
+    quiet: bool = False
+    """Show results and errors only."""
 
     def progress(self, event: RunEvent) -> None:
         """Show one event of a run."""
@@ -105,7 +110,9 @@ class TextScreen(Struct):
         if plan.options.mode is Mode.DESTROY:
             return all(self._type_cluster(name, plan) for name in sorted(plan.instances))
         # As in Terraform, "y" is not enough: too many fingers type it without reading.
-        answer = self.console.ask('\nApply these changes? Only "yes" is accepted: ')
+        refreshes = plan.options.mode is Mode.REFRESH
+        what = "Record this in the state" if refreshes else "Apply these changes"
+        answer = self.console.ask(f'\n{what}? Only "yes" is accepted: ')
         return answer == "yes"
 
     def _type_cluster(self, instance: str, plan: Plan) -> bool:
@@ -135,12 +142,19 @@ class TextScreen(Struct):
         self.clear()
         self.console.note(text)
 
+    def show_next(self, command: str) -> None:
+        """Name the command that goes on from here, after the plan."""
+        if not self.quiet:
+            self.clear()
+            self.console.write(f"\nNext: {inline(command)}")
+
     def show_work(self, work: Work) -> None:
         self.note(inline(describe_work(work)))
 
-    def show_result(self, report: Report, run: str, plan: Plan) -> None:
+    def show_result(self, report: Report, run: str, plan: Plan, *, complete: bool) -> None:
+        """Show how every change ended. complete: the command ends without an error."""
         self.clear()
-        told = _make_report(report, run, plan)
+        told = _make_report(report, run, plan, complete=complete)
         self.console.write("\n" + render_apply_summary(told, colour=self.console.colour))
         self._show_late(report.invisible)
 
@@ -155,7 +169,10 @@ class TextScreen(Struct):
                 self.note(f"{name}: applied, not yet visible on {noun} {node}{silent}.")
 
     def show_outputs(self, outputs: tuple[Output, ...]) -> None:
-        pass
+        if outputs:
+            self.clear()
+            self.console.write("\nOutputs:\n\n")
+            self.console.write_lines(map(render_output, outputs))
 
     def show_diagnostics(self, diagnostics: Diagnostics) -> None:
         self.console.show_diagnostics(diagnostics)
@@ -212,16 +229,20 @@ class JsonScreen(Struct):
     def note(self, text: str) -> None:
         self._put(stream.make_log(text))
 
+    def show_next(self, command: str) -> None:
+        self.note(f"Next: {command}")
+
     def show_work(self, work: Work) -> None:
         ticket = work.obligation.body["ticket"]
         self._put(stream.make_log(inline(describe_work(work))) | {"kafkaform": {"ticket": ticket}})
 
-    def show_result(self, report: Report, run: str, plan: Plan) -> None:
+    def show_result(self, report: Report, run: str, plan: Plan, *, complete: bool) -> None:
         for result in report.results:
             self._put(
                 stream.make_apply_result(result.change, result.outcome, result.duration_ms / 1000)
             )
-        self._put(stream.make_apply_summary(_make_report(report, run, plan)))
+        summary = _make_report(report, run, plan, complete=complete)
+        self._put(stream.make_apply_summary(summary))
 
     def show_outputs(self, outputs: tuple[Output, ...]) -> None:
         self._put(stream.make_outputs(outputs))
@@ -256,10 +277,10 @@ def _count_deletions(instance: str, plan: Plan) -> str:
     return f"{'all ' if whole else ''}{render_count(len(deleted), 'object')}"
 
 
-def _make_report(report: Report, run: str, plan: Plan) -> ApplyReport:
+def _make_report(report: Report, run: str, plan: Plan, *, complete: bool) -> ApplyReport:
     pairs = ((r.change, r.outcome) for r in report.results)
     blocked = sum(1 for change in plan.changes if change.blocked is not None)
-    return make_apply_report(pairs, run, blocked=blocked, words=read_words(plan))
+    return make_apply_report(pairs, run, blocked=blocked, words=read_words(plan), complete=complete)
 
 
 def _render_recovered(found: Recovered) -> Iterator[str]:
@@ -324,4 +345,4 @@ def open_screen(
     # --quiet is for scripts, which nobody helps out of a pager.
     pages = pages and console.interactive and not quiet
     with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
-        yield TextScreen(console, bars, bars.clear, detail, command, sends, pages)
+        yield TextScreen(console, bars, bars.clear, detail, command, sends, pages, quiet)

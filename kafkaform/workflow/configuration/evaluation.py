@@ -218,6 +218,11 @@ class Configuration(PartialRepr, frozen=True):
             self.texts.update(resolved.secrets)
         return self.texts.get(name)
 
+    def list_sensitive_variables(self) -> frozenset[str]:
+        """The names of the input variables whose values are never shown."""
+        found, _ = declare_blocks(self.tree)
+        return frozenset(name for name, item in found.variables.items() if item.sensitive)
+
     def keep_variables(self) -> Configuration:
         """The configuration without its blocks, except those of variables, whose secrets are
         looked up later. The blocks of ten thousand objects take more memory than the objects."""

@@ -33,6 +33,8 @@ WINDOW = 1_000
 _PAUSE = 0.1
 PATIENCE = 30.0
 """Seconds without progress after which publishing ends."""
+CAUSE_PATIENCE = 5.0
+"""Seconds to wait for the cause of a failure that is known already."""
 QUEUED, QUEUED_KILOBYTES = 10_000, 65_536
 # max.message.bytes of a topic limits a whole batch, not one record. Larger batches of small records
 # would be refused by a topic whose limit fits its records.
@@ -273,6 +275,7 @@ def _send_records(
         if done.refused is not None:
             break
     left = _flush_records(writer, done)
+    _wait_for_cause(writer, done)
     if done.refused is not None:
         raise _make_refusal(topic, done.refused)
     if left:
@@ -316,6 +319,19 @@ def _flush_records(writer: Producer, done: DeliveryState) -> int:
         with _catch_fatal(done):
             left = writer.flush(PATIENCE)
     return left
+
+
+def _wait_for_cause(writer: Producer, done: DeliveryState) -> None:
+    """Serve callbacks until one of them names the cause of a failure."""
+    # `produce` can meet the end of the producer before the callback that says why it ended.
+    deadline = time.monotonic() + CAUSE_PATIENCE
+    while (
+        done.refused is not None
+        and done.refused.code() in _AFTERMATH
+        and time.monotonic() < deadline
+    ):
+        with _catch_fatal(done):
+            writer.poll(_PAUSE)
 
 
 @contextmanager

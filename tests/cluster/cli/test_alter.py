@@ -270,7 +270,7 @@ def test_a_dry_run_shows_the_plan_and_how_it_was_checked(orders: tuple[Bare, str
     line = ["alter", "topic", name, "--add-config", "retention.ms=6000", "--validate"]
     for more in ([], [APPROVED]):
         said = bare.done(*line, *more)
-        assert "IncrementalAlterConfigs (checked by the broker)" in said.out
+        assert "IncrementalAlterConfigs (the broker will check)" in said.out
         assert f'Dry run:\n  kafka_topic.alter["{name}"]: checked by the broker' in said.out
         assert "Nothing was sent." in said.err and "CONFIGS FOR" not in said.out
     assert not bare.home.exists()

@@ -32,7 +32,7 @@ def test_a_declared_object_that_is_not_applied_ends_with_8(taken: Folder) -> Non
         assert "1 object is blocked and left as it is: kafka_topic.a" in said
     said = taken.run("apply", "-auto-approve")
     assert said.code == 8
-    assert "Apply complete: 1 added, 0 changed, 0 destroyed. 1 blocked." in said.out
+    assert "Applied: 1 added, 0 changed, 0 destroyed. 1 blocked." in said.out
     assert taken.topics() == {"a": 1, "b": 1}
     again = taken.fails(8, "apply", "-auto-approve")
     assert "Blocked: these stay as they are (1)" in again

@@ -85,7 +85,7 @@ def test_from_a_block_to_a_login_and_to_another_password(users: Users) -> None:
     users.export(SECOND)
     said += [folder.done("plan", "--json"), folder.done("plan")]
     assert 'recorded secret version: "1" → "2"' in said[-1].text
-    assert "AlterUserScramCredentials (checked locally)" in said[-1].text
+    assert "AlterUserScramCredentials (will be checked locally)" in said[-1].text
     said += [folder.done("apply", "-auto-approve"), folder.done("state", "list")]
     folder.until(lambda: users.lets_in(SECOND) == (True, True))
     assert users.lets_in(FIRST) == (False, False)

@@ -71,7 +71,8 @@ def test_from_a_pull_request_to_drift(world: World) -> None:
     _by_hand(world, "retention.ms", "1000")
     drift = github(runner, "kafka-drift", "drift", world.context("schedule"), merged, "-")
     assert drift is not None and drift.code == 8, drift
-    assert "checkout.orders" in drift.summary and "Drift:" in drift.said
+    assert "kafka_topic.orders" in drift.summary and "Drift:" in drift.said
+    assert drift.summary.startswith("### kafkaform plan: drift of 1 object\n")
 
     merged = forge.merge(2)
     before = len(world.records())

@@ -10,6 +10,7 @@ from kafkaform.apply.again import Again
 from kafkaform.cli.terminal.run_command import advise
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, KafkaformError, PlanRefused, exit_code
+from kafkaform.plan.model import Mode, Options
 from kafkaform_kafka.memory import lost_request, not_sent, refused_items
 
 from ...kit.simulated.engine import apply, desired, topic
@@ -29,6 +30,12 @@ REVIEWED = "Plan again and have the new plan reviewed."
             advise("apply", Path("p"), "12.34"),
             "`kafkaform apply p --expect 12.34`",
             REVIEWED,
+        ),
+        (
+            advise("apply", options=Options(Mode.REFRESH, target=("kafka_topic.a[*]",))),
+            "`kafkaform apply --refresh-only '--target=kafka_topic.a[*]'`",
+            "Run `kafkaform apply --refresh-only '--target=kafka_topic.a[*]'` again: it makes a "
+            "new plan.",
         ),
         (
             advise("alter"),

@@ -61,7 +61,7 @@ def test_each_system_is_called_what_its_users_call_it(
     for said in (planned, both.run("show", "saved")):
         assert f"Cluster kafka: {cluster.id} at simulated:9092" in said
         assert f"Store textstore: {both.store.id} at {both.server.url}" in said
-        assert said.count("(checked by the broker)") == said.count("(checked by the server)") == 1
+        assert said.count("(the broker will check)") == said.count("(the server will check)") == 1
 
 
 def test_a_change_of_one_sends_nothing_to_the_other(

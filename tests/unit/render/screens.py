@@ -14,7 +14,7 @@ from .plans import change, frozen, path, plan
 
 DAY = 86_400_000
 RULES = ("acl_principal", "acl_host", "acl_operation", "resource_name")
-ACTIONS = tuple(Action)
+ACTIONS = tuple(action for action in Action if action is not Action.REFRESH)
 
 
 def retention(days: int) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change, Evidence, Verdict
 from kafkaform.core.words import Words
 from kafkaform.plan.model import Plan
-from kafkaform.render.evidence import render_evidence
+from kafkaform.render.evidence import CHECKED, render_evidence
 from kafkaform.render.jsonplan import find_weakest_evidence
 from kafkaform.render.lines import render_change
 from kafkaform.render.validation import list_checked
@@ -32,12 +32,13 @@ def moving(config: dict[str, str]) -> Change:
 
 def test_a_topic_change_that_moves_replicas_tells_one_evidence() -> None:
     """Brokers check the configs and not the move: the change as a whole is checked locally, and
-    the request that is the reason is named; plan, dry run and JSON agree."""
+    the request that is the reason is named; plan, dry run and JSON agree. A plan says what will be
+    checked, and only a dry run what was."""
     item = moving({"retention.ms": "1000"})
     names = [step.request.name for step in item.steps]
     assert names == ["IncrementalAlterConfigs", "AlterPartitionReassignments"]
     (line,) = [line.text for line in render_change(item) if "requests" in line.text]
-    assert line == f"requests: {', '.join(names)} ({ONE})"
+    assert line == f"requests: {', '.join(names)} (will be {ONE})"
     verdicts = {step.id: Verdict(step.id, step.evidence) for step in item.steps}
     plan = cast(Plan, cast(Any, SimpleNamespace(effective=(item,))))
     (row,) = list_checked(plan, verdicts)
@@ -64,4 +65,17 @@ def test_the_weakest_request_speaks_for_the_change(
     found: list[tuple[str, Evidence]], told: str
 ) -> None:
     """It is named only where the others are checked better."""
-    assert render_evidence(found, Words(node="broker")) == told
+    assert render_evidence(found, Words(node="broker"), CHECKED) == told
+
+
+@pytest.mark.parametrize(
+    ("evidence", "told"),
+    [
+        (Evidence.REMOTE, "the broker will check"),
+        (Evidence.LOCAL, "will be checked locally"),
+        (Evidence.NONE, "cannot be checked in advance"),
+    ],
+)
+def test_nothing_is_called_checked_before_a_dry_run(evidence: Evidence, told: str) -> None:
+    """A plan has only read what is there."""
+    assert render_evidence([("A", evidence)], Words(node="broker")) == told

@@ -77,7 +77,7 @@ def test_a_plan_is_told_in_the_words_of_its_provider() -> None:
         "pause connect_connector jdbc (connect): paused since run R",
         "Pauses to remove once their restarts have ended (1)",
         "the pause that run R set for the restart of it (t)",
-        "checked by the worker",
+        "the worker will check",
         "1 pause to remove.",
     ):
         assert part in seen

@@ -19,7 +19,13 @@ from ....core.words import NO_WORDS, Vocabulary, shared
 from ....plan.model import OutputChange, Plan, PlanInstance, Removal
 from ...body import Line
 from ...entries import Entry
-from ...human import DESTROYS_ALL, DESTROYS_CHOSEN, render_last_line, render_no_changes
+from ...human import (
+    DESTROYS_ALL,
+    DESTROYS_CHOSEN,
+    REFRESHES,
+    render_last_line,
+    render_no_changes,
+)
 from ...lines import render_brief, render_entry, render_headline, render_title
 from ...outputs import list_output_lines
 from ...text import ARROW, inline, render_count
@@ -142,9 +148,10 @@ def _make_first(seen: PlanView) -> tuple[Section, ...]:
     removal, pending = partial(_render_removal, seen), partial(_render_pending, seen)
     title = f"{setting.capitalize()}s to remove"
     warnings = _list_warnings(seen)
+    kinds = () if seen.refresh else seen.kinds
     return (
         make_section("instances", "", seen.instances, _render_instance, system, share=0.1),
-        make_section("kinds", "", seen.kinds, _render_kind, "kind", head, share=0.1),
+        make_section("kinds", "", kinds, _render_kind, "kind", head, share=0.1),
         make_section("pending", "", seen.pending, pending, "intent", share=0.1),
         make_section("removals", title, seen.removals, removal, setting, share=0.1),
         make_section("warnings", "", warnings, _render_warning, "warning", share=0.1),
@@ -164,7 +171,9 @@ def _make_last(seen: PlanView) -> tuple[Section, ...]:
     detail = partial(_render_detail, seen=seen)
     outside, details = "Changed outside kafkaform", "Changes in detail"
     return (
-        make_section("drift", outside, drift, _render_drift, "drifted object", share=0.8),
+        make_section(
+            "drift", outside, drift, partial(_render_drift, seen), "drifted object", share=0.8
+        ),
         make_section("outputs", "Outputs", seen.outputs, _render_output, "output", share=0.8),
         make_section(
             "details",
@@ -217,10 +226,12 @@ def _render_warning(text: str) -> Markup:
     return Markup(f"- **Note** {render_prose(text)}")
 
 
-def _render_drift(change: Change) -> Markup:
-    return Markup(
-        f"- {render_code(change.address)} {render_code(', '.join(map(render_brief, change.drift)))}"
-    )
+def _render_drift(seen: PlanView, change: Change) -> Markup:
+    # A refresh-only plan has no other place for its notes.
+    said = (change.last_set, *(change.notes if seen.refresh else ()))
+    since = Markup("").join(Markup(f"; {render_prose(text)}") for text in said if text)
+    what = render_code(", ".join(map(render_brief, change.drift)))
+    return Markup(f"- {render_code(change.address)} {what}{since}")
 
 
 def _render_output(change: OutputChange) -> Markup:
@@ -284,7 +295,9 @@ def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled], str
     )
     template = environment.get_template("comment.md.j2")
     context = {
-        "title": "no changes" if seen.empty else render_last_line(seen)[len("Plan: ") : -1],
+        "title": _render_title(seen),
+        "refresh": seen.refresh,
+        "refreshes": REFRESHES if seen.refresh and seen.applicable else "",
         "destroys": (DESTROYS_CHOSEN if seen.partial else DESTROYS_ALL) if seen.destroy else "",
         "partial": render_code(" ".join(seen.partial)) if seen.partial else "",
         "destroy": seen.destroy,
@@ -297,3 +310,11 @@ def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled], str
         "lists": [f"list-{group.name}" for group in seen.groups],
     }
     return lambda sections, cut: template.render(**context, sections=sections, cut=cut)
+
+
+def _render_title(seen: PlanView) -> str:
+    if seen.empty:
+        return "no changes"
+    if seen.refresh and seen.drift:
+        return f"drift of {render_count(seen.counts.drift, 'object')}"
+    return render_last_line(seen)[len("Plan: ") : -1]
