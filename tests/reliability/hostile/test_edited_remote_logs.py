@@ -59,6 +59,7 @@ def is_found(objects: Objects, record: int | None, anchor: Any) -> bool:
     return verdict.seq == record and verdict.records == record - 1
 
 
+@pytest.mark.slow("runs commands against a store for each edit")
 def test_edits_of_records_and_bytes_are_found(tmp_path: Path) -> None:
     """Dropped, swapped, doubled, forged and cut records, flipped bits and lost bytes."""
     lines = log_edits.log()
@@ -148,6 +149,7 @@ def run_all(here: Here, past: Past, bucket: s3.Bucket, log: bytes, state: bytes 
     return codes, " ".join(said.replace("│", " ").split())
 
 
+@pytest.mark.slow("runs commands against a store for each edit")
 @pytest.mark.parametrize(("kind", "path", "value"), REFUSED[::4], ids=lambda item: str(item))
 def test_a_record_in_a_store_that_cannot_be_is_named(
     here: Here, past: Past, bucket: s3.Bucket, kind: str, path: str, value: Any
@@ -163,6 +165,7 @@ def test_a_record_in_a_store_that_cannot_be_is_named(
     assert f"{FOLDER}/" in said and f"record {number + 1}" in said and member in said, said
 
 
+@pytest.mark.slow("runs commands against a store for each edit")
 @pytest.mark.parametrize("wrong", [b"", b"null", b"\xff", b"[]", b"[" * 100_000, b"{}"])
 def test_a_state_in_a_store_that_is_none_is_named(
     here: Here, past: Past, bucket: s3.Bucket, wrong: bytes

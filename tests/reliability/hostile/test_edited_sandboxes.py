@@ -66,6 +66,7 @@ def naming(process: Process, started: str) -> dict[str, Any]:
     return {**SANDBOX, "brokers": [{**SANDBOX["brokers"][0], "process": told}]}
 
 
+@pytest.mark.slow("runs every command on hundreds of records")
 def test_no_command_fails_unexpectedly_or_ends_a_stranger(
     here: Here, file: Path, stranger: Process
 ) -> None:

@@ -41,6 +41,7 @@ def test_a_page_is_written_and_printed(folder: Here) -> None:
     assert folder.done("show", "saved", "--html").out == page
 
 
+@pytest.mark.slow("plans thousands of objects")
 @pytest.mark.parametrize(
     ("flags", "place"),
     [
@@ -59,6 +60,7 @@ def test_a_shortened_comment_names_the_file_that_has_everything(
     assert first.startswith("**This comment is shortened.**") and first.endswith(place)
 
 
+@pytest.mark.slow("plans thousands of objects")
 def test_a_comment_of_a_saved_plan_names_it(folder: Here) -> None:
     """`show --markdown` knows only the plan."""
     write(folder, 4_000)

@@ -127,6 +127,7 @@ def test_a_secret_can_be_looked_for_and_not_read() -> None:
     assert "cannot be evaluated" in finding.message
 
 
+@pytest.mark.slow("evaluates up to the limits")
 def test_policies_share_their_steps() -> None:
     """Those that take too many count as broken, and so do all after them."""
     loop = (

@@ -83,7 +83,9 @@ def test_the_first_section_is_the_risks() -> None:
         assert one.address.replace('"', "&#34;") in part
 
 
-@pytest.mark.parametrize("size", [333, 2000])
+@pytest.mark.parametrize(
+    "size", [333, pytest.param(2000, marks=pytest.mark.slow("renders thousands of changes"))]
+)
 def test_every_change_is_named(size: int) -> None:
     """All addresses are in it, and all links lead to something."""
     subject = plans.review(size)

@@ -23,6 +23,11 @@ from ...kit.quick import examples
 from . import plans
 from .plans import WORDS, change, frozen, plan
 
+LARGE = [
+    pytest.param(size, marks=pytest.mark.slow("renders thousands of changes"))
+    for size in (2_000, 10_000)
+]
+
 
 def test_the_title_counts() -> None:
     """The first line says how much happens."""
@@ -100,7 +105,7 @@ def test_all_names_of_many_changes_fit(size: int) -> None:
     assert count_missing(render_markdown(plans.review(size), words=WORDS)) == 0
 
 
-@pytest.mark.parametrize("size", [40, 333, 2_000, 10_000])
+@pytest.mark.parametrize("size", [40, 333, *LARGE])
 def test_what_is_dangerous_leads(size: int) -> None:
     """The first rows are the three grave changes, the worst first, with what they destroy."""
     comment = render_markdown(plans.review(size), words=WORDS)
@@ -145,6 +150,7 @@ def test_danger_is_never_cut_before_anything_else(
         assert "with a grave risk" in comment.splitlines()[0]
 
 
+@pytest.mark.slow("renders thousands of changes")
 def test_the_first_line_counts_by_kind_and_by_danger() -> None:
     """What is not named is counted, and the file that has everything is named."""
     comment = render_markdown(plans.review(10_000), words=WORDS, whole="out/plan `1`.html")
