@@ -299,11 +299,6 @@ class Change(Struct, frozen=True):
         return any(risk.kind is kind for risk in self.risks)
 
     @property
-    def loses_data(self) -> bool:
-        """True if it could destroy data: a deletion, or a change with that risk."""
-        return self.action is Action.DELETE or self.has_risk(RiskKind.DATA_LOSS)
-
-    @property
     def released(self) -> bool:
         """True for an update after which nobody owns the object.
 

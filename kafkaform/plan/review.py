@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Blocker, BlockerKind, Change, Review
+from ..core.change import Action, Blocker, BlockerKind, Change, Review
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Facts, Identity
 from ..core.risk import RiskKind
 from ..provider.contract import Provider, ResourceType
 from .observe import Look
 from .risks import join_risks
+
+MEASURED = (RiskKind.DATA_LOSS, RiskKind.MOVE)
+"""Risks of which it is worth knowing how much data they are about."""
 
 
 def check_change(
@@ -104,7 +107,7 @@ def add_impacts(changes: Sequence[Change], look: Look) -> Sequence[Change]:
     """The changes, with how much data those would destroy or move that could do so."""
     endangered: dict[str, list[Change]] = {}
     for change in changes:
-        if change.loses_data or change.has_risk(RiskKind.MOVE):
+        if change.action is Action.DELETE or any(risk.kind in MEASURED for risk in change.risks):
             endangered.setdefault(change.identity.instance, []).append(change)
     impacts = {
         identity: impact

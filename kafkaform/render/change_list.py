@@ -142,8 +142,14 @@ def _render_entries(entries: Sequence[Entry], seen: PlanView, paint: Paint) -> I
             continue
         for entry in found:
             yield ""
-            words = seen.words_of(entry.lead.identity.instance)
-            lines = render_entry(entry, words, several)
+            lead = entry.changes[0]
+            words = seen.words_of(lead.identity.instance)
+            alone = len(entry.changes) == 1
+            lines = (
+                render_change(lead, words, several)
+                if alone
+                else render_entry(entry, words, several)
+            )
             yield from (render_line(line, paint) for line in lines)
 
 

@@ -167,9 +167,10 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
     drifted, kinds = plan.drifted, _count_kinds(plan.changes)
     refresh = plan.options.mode is Mode.REFRESH
     counts = _make_counts(plan, kinds)
+    endangered = any(change.risks for change in plan.changes)
     return PlanView(
         instances=instances,
-        risks=_collect_risks(plan.changes, words),
+        risks=_collect_risks(plan.changes, words) if endangered else (),
         groups=_group_changes(plan, words),
         kinds=kinds,
         drift=_group_drift(drifted, words) if drifted else (),
@@ -321,7 +322,7 @@ def _make_counts(plan: Plan, kinds: Sequence[KindRow]) -> Counts:
         imports=totals["import"],
         adopt=totals["adopt"],
         forget=totals["forget"],
-        refresh=plan.count(Action.REFRESH),
+        refresh=sum(one.action is Action.REFRESH for one in plan.changes),
         blocked=totals["blocked"],
         stopping=sum(1 for _ in plan.list_blocked(stopping=True)),
         # The plan lists an unchanged object only if it has drifted; the others it just counts.

@@ -19,13 +19,12 @@ from ..apply.secrets import (
 from ..audit.event import parse_time, render_time
 from ..audit.index import LogIndex, list_pending
 from ..core.address import matches
-from ..core.change import BlockerKind, Change, Verdict
+from ..core.change import BlockerKind, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Reporter, ignore_event
 from ..core.resource import Desired
 from ..core.risk import RiskKind
-from ..core.value import SecretRef
 from ..plan.build import make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
@@ -117,7 +116,9 @@ def plan_changes(
                 break
         # Before the plan is shown: what is found is masked in it, and what is missing is an error
         # here instead of in the apply, when the change is merged already.
-        missing = _find_missing_secrets(workspace, plan)
+        # A plan of files that are not trusted looks up none: it could be made to show them.
+        needed = {} if workspace.configuration.inputs.untrusted else find_plan_secrets(plan)
+        missing = find_missing(needed, workspace.configuration.find_secret) if needed else {}
         announce(PlanChosen(plan))
         if missing:
             raise make_missing_error(missing, NO_SECRETS)
@@ -126,15 +127,6 @@ def plan_changes(
         else:
             refuse_exposed(plan)
     return plan
-
-
-def _find_missing_secrets(workspace: Workspace, plan: Plan) -> Mapping[SecretRef, Change]:
-    """The secrets that an apply of the plan needs and that are not here. A plan of files that are
-    not trusted looks up none, because it could be made to show them."""
-    if workspace.configuration.inputs.untrusted:
-        return {}
-    needed = find_plan_secrets(plan)
-    return find_missing(needed, workspace.configuration.find_secret) if needed else {}
 
 
 def refuse_dry_run(
@@ -307,7 +299,8 @@ def list_apply_words(plan: Plan) -> list[str]:
     """The command and its planning flags, which apply exactly this plan after its review."""
     command = "destroy" if plan.options.mode is Mode.DESTROY else "apply"
     policies = [f"--policy={folder}" for folder in plan.policies.folders]
-    return [command, "--expect", plan.token, *list_option_words(plan.options), *policies]
+    flags = list_option_words(plan.options) if plan.options != Options() else []
+    return [command, "--expect", plan.token, *flags, *policies]
 
 
 def list_option_words(options: Options) -> list[str]:

@@ -161,7 +161,8 @@ def open_sessions(
 ) -> Iterator[Mapping[str, Session]]:
     """Open a session for every provider instance that is declared, recorded, or open in the log,
     and for `also`."""
-    _refuse_impossible_rows(space, space.backend.location, state.objects)
+    if state.objects:
+        _refuse_impossible_rows(space, space.backend.location, state.objects)
     # Edits that the log has and the state lacks are taken over next, so they are checked as well.
     for record in found.unsaved:
         if record.kind == RecordKind.STATE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,9 +29,18 @@ from ..options.flags import (
     VarFile,
 )
 from ..options.next_command import TypedFlags, render_next_command
-from ..options.plan_flags import PlanFiles, chooses_detail, chooses_objects, writes_files
+from ..options.plan_flags import NO_FILES, PlanFiles, chooses_detail, chooses_objects, writes_files
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
+
+Destroy = Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")]
+DetailedExitcode = Annotated[
+    bool,
+    typer.Option("--detailed-exitcode", help="Exit with 0: no changes, 2: changes, 8: blocked."),
+]
+Validate = Annotated[
+    bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
+]
 
 
 @chooses_objects
@@ -43,16 +51,9 @@ def plan(
     files: PlanFiles,
     options: Options,
     detail: Detail,
-    destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")] = False,
-    detailed_exitcode: Annotated[
-        bool,
-        typer.Option(
-            "--detailed-exitcode", help="Exit with 0: no changes, 2: changes, 8: blocked."
-        ),
-    ] = False,
-    validate: Annotated[
-        bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
-    ] = False,
+    destroy: Destroy = False,
+    detailed_exitcode: DetailedExitcode = False,
+    validate: Validate = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -77,7 +78,9 @@ def plan(
     with open_screen(
         console, json=json, quiet=quiet, detail=detail, sends=False, pages=True
     ) as shown:
-        _remove_approval(files.approval)
+        if files.approval is not None:
+            # If this plan fails, the approval of an earlier one must not stay in its place.
+            remove_file(files.approval)
         workspace = open_workspace(
             variables=var,
             variable_files=var_file,
@@ -87,11 +90,15 @@ def plan(
         )
         made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
         # Errors come last: a blocked plan is shown, saved and commented on all the same.
-        _save_plan(shown, made, files)
-        hidden = workspace.configuration.list_sensitive_variables() if var else ()
-        _show_next(shown, made, files, TypedFlags(context, state, (*var_file, *var), hidden))
+        if files != NO_FILES:
+            _save_plan(shown, made, files)
+        if (made.outputs or not made.idle) and not any(made.list_blocked(stopping=True)):
+            hidden = workspace.configuration.list_sensitive_variables() if var else ()
+            typed = TypedFlags(context, state, (*var_file, *var), hidden)
+            shown.show_next(render_next_command(made, files.out, typed))
         refuse_if_blocked(made, conditions)
-        _save_approval(made, files.approval)
+        if files.approval is not None and not has_errors(made.diagnostics):
+            save_approval(made, files.approval)
         if (unmet := find_unmet(made)) is not None:
             raise unmet
     # Terraform's codes: 2 is "there are changes", and no error.
@@ -106,24 +113,6 @@ def _choose_destroy(options: Options) -> Options:
             "--destroy cannot be combined with --refresh-only", "Leave one of them out."
         )
     return replace(options, mode=Mode.DESTROY)
-
-
-def _remove_approval(path: Path | None) -> None:
-    # If this plan fails, the approval of an earlier one must not stay in its place.
-    if path is not None:
-        remove_file(path)
-
-
-def _save_approval(made: Plan, path: Path | None) -> None:
-    """Write the approval of a plan that can be applied to the file that a flag names."""
-    if path is not None and not has_errors(made.diagnostics):
-        save_approval(made, path)
-
-
-def _show_next(shown: Screen, made: Plan, files: PlanFiles, typed: TypedFlags) -> None:
-    """Name the command that applies the plan, if it can be applied and does something."""
-    if (made.outputs or not made.idle) and not any(made.list_blocked(stopping=True)):
-        shown.show_next(render_next_command(made, files.out, typed))
 
 
 def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:

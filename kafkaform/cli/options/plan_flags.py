@@ -27,14 +27,17 @@ from .flags import (
 class PlanFiles(Struct, frozen=True):
     """The files that a plan is written to; None for those that nobody asked for."""
 
-    out: Path | None
+    out: Path | None = None
     """The saved plan."""
-    comment: Path | None
+    comment: Path | None = None
     """The review comment in Markdown."""
-    page: Path | None
+    page: Path | None = None
     """The page for a review, in HTML."""
-    approval: Path | None
+    approval: Path | None = None
     """The approval token."""
+
+
+NO_FILES = PlanFiles()
 
 
 def make_options(

@@ -138,7 +138,8 @@ def test_quotas_and_who_has_which(tmp_path: Path, eu: Sandbox) -> None:
     said = example.run("explain", "quota", *asked, "--ip", "192.0.2.7")
     applies = [" ".join(line.split()) for line in said.partition("What applies")[2].splitlines()]
     assert applies[1:] == [
-        "producer_byte_rate 20971520 bytes/s at each broker shared by any client of user billing",
+        "producer_byte_rate 20 MiB/s (20971520) at each broker shared by any client of user "
+        "billing",
         "consumer_byte_rate 52428800 bytes/s at each broker shared by user billing with "
         "client-id export",
         "request_percentage 50 % of one thread at each broker shared by user billing with "
