@@ -52,7 +52,7 @@ check: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy & types=$$!; \
-	  $(BIN)/python -m pytest -q -n 2 --quick; tests=$$?; \
+	  $(BIN)/python -m pytest -q -n 3 --quick; tests=$$?; \
 	  wait $$types || { echo "mypy has found faults, see above"; exit 1; }; exit $$tests
 
 lint: $(STAMP)

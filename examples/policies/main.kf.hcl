@@ -14,7 +14,7 @@ variable "bootstrap" {
 }
 
 resource "kafka_topic" "orders" {
-  name       = "store.orders"
+  name       = "shop.sales"
   partitions = 12
   owner      = "team-shop"
   labels     = { tier = "1" }
@@ -22,7 +22,7 @@ resource "kafka_topic" "orders" {
 }
 
 resource "kafka_topic" "clicks" {
-  name       = "store.clicks"
+  name       = "web.views"
   partitions = 60
   owner      = "team-web"
   config     = { "retention.ms" = retention("1d") }

@@ -9,7 +9,7 @@ policy "week" {
   description = "Orders are kept for at least a week, because billing reads them again."
   settings    = { least = 7 * 24 * 60 * 60 * 1000 }
 
-  when      = change.key == "store.orders" && change.after != null
+  when      = change.key == "shop.sales" && change.after != null
   condition = try(tonumber(change.after.config["retention.ms"]) >= setting.least, false)
   message   = "billing needs the orders of the last week"
 }
