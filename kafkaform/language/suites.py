@@ -207,7 +207,7 @@ def _read_variables(
 
 def _read_mode(node: Expression) -> str | None:
     word = node.name if isinstance(node, Root) else getattr(node, "value", None)
-    return word if word in ("normal", "destroy") else None
+    return word if word in MODES else None
 
 
 def _read_texts(node: Expression) -> tuple[str, ...] | None:
@@ -221,9 +221,11 @@ def _read_limit(node: Expression) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+MODES = ("normal", "destroy", "refresh")
+"""What a run can plan."""
 _GLOBS, _WAIVERS = '["kafka_topic.*"]', '["open-access"]'
 OPTIONS: Mapping[str, tuple[Callable[[Expression], Any], str, str]] = {
-    "mode": (_read_mode, 'is "normal" or "destroy"', ""),
+    "mode": (_read_mode, 'is "normal", "destroy" or "refresh"', ""),
     "target": (_read_texts, "is a list of addresses or globs", _GLOBS),
     "exclude": (_read_texts, "is a list of addresses or globs", _GLOBS),
     "adopt": (_read_texts, "is a list of addresses or globs", _GLOBS),

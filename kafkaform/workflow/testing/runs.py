@@ -20,6 +20,7 @@ from ...plan.model import Mode, Options, Plan
 from ...render.suites.results import RunResult, Status
 from ...syntax.nodes import Attribute
 from ..configuration.evaluation import Configuration
+from ..configuration.policies import NO_POLICIES, load_policies
 from ..events import PlanChosen, RunEvent
 from ..operations import apply_changes
 from ..planning import plan_changes
@@ -68,7 +69,10 @@ def _attempt_run(stage: Stage, run: SuiteRun, values: Values) -> Attempt:
         built = configuration.evaluate()
         if has_errors(built.desired.diagnostics):
             return Attempt(built, None, built.desired.diagnostics)
-        space = stage.open_workspace(configuration, built.desired, stage.backend, stage.sink)
+        policies = load_policies(configuration, built, ()) if built.policies else NO_POLICIES
+        space = stage.open_workspace(
+            configuration, built.desired, stage.backend, stage.sink, policies
+        )
         plan, error = _carry_out(space, run)
         if built.desired.settles:
             built = _evaluate_live(configuration, built, space)

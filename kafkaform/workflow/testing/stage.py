@@ -18,6 +18,7 @@ from ...state.backends.memory import MemoryBackend
 from ...syntax.nodes import File
 from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration
+from ..configuration.policies import NO_POLICIES, Policies
 from ..workspace import Workspace
 from .systems import SimulatedSystems
 
@@ -66,6 +67,7 @@ class Stage(Struct, frozen=True):
         desired: Desired,
         backend: MemoryBackend,
         sink: MemorySink,
+        policies: Policies = NO_POLICIES,
     ) -> Workspace:
         """The workspace of one run. Raises ConfigurationError if a provider cannot simulate its
         system."""
@@ -73,8 +75,10 @@ class Stage(Struct, frozen=True):
             instance: self.systems.get_provider(config)
             for instance, config in desired.providers.items()
         }
-        clock = self.systems.clock
-        return Workspace(configuration, desired, providers, backend, sink, clock, ACTOR, self.known)
+        known, clock = self.known, self.systems.clock
+        return Workspace(
+            *(configuration, desired, providers, backend, sink, clock, ACTOR, known, policies)
+        )
 
 
 def list_blocked(plan: Plan | None) -> list[tuple[str, Diagnostic]]:

@@ -265,6 +265,36 @@ def test_a_blocked_change_can_be_expected_and_looked_at(shop: Here) -> None:
     assert status_of(shop, create, run_block("a", fewer), code=1)["a"] == "error"
 
 
+def test_policies_of_the_configuration_judge_the_runs(shop: Here) -> None:
+    """A change that a policy forbids is blocked, as in a plan, and others are not."""
+    shop.write(
+        "policies.kf.hcl",
+        'policy "few" {\n  condition = change.after.partitions < 10\n  message = "too many"\n}\n',
+    )
+    blocked = 'plan.changes["kafka_topic.orders"].blocked'
+    many = "variables {\n partitions = 10\n}"
+    expected = "expect_failures = [kafka_topic.orders]"
+    found = status_of(
+        shop,
+        run_block("many", many, expected, holds(f'{blocked}.kind == "policy"')),
+        run_block("few", 'command = "apply"'),
+    )
+    assert set(found.values()) == {"pass"}
+
+
+def test_a_run_can_take_live_values_into_the_state(shop: Here) -> None:
+    """After a refresh-only apply, what somebody changed is no drift any more."""
+    refresh = 'plan_options {\n mode = "refresh"\n}'
+    found = status_of(
+        shop,
+        VALUES,
+        run_block("create", 'command = "apply"'),
+        run_block("refresh", 'command = "apply"', ORDERS.format(8), refresh),
+        run_block("after", "variables {\n partitions = 8\n}", holds("plan.counts.change == 0")),
+    )
+    assert set(found.values()) == {"pass"}
+
+
 def test_a_mistake_in_the_configuration_cannot_be_expected(shop: Here) -> None:
     """A misspelt name inside of the block must not let a test pass for the wrong reason."""
     shop.write("main.kf.hcl", MAIN.replace("= local.name", "= local.nmae"))

@@ -146,7 +146,7 @@ def test_a_command_is_a_string_or_a_bare_word(word: str) -> None:
         ),
         (
             'run "a" {\n  plan_options {\n    mode = "x"\n  }\n}',
-            '3: "mode" is "normal" or "destroy"',
+            '3: "mode" is "normal", "destroy" or "refresh"',
         ),
         (
             'run "a" {\n  plan_options {\n    target = "x"\n  }\n}',

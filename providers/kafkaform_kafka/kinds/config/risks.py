@@ -59,7 +59,7 @@ _DATA: Mapping[str, tuple[Harm, ...]] = {
         Harm(
             RiskKind.AVAILABILITY,
             LOWERED,
-            "a record counts as written once {new} replicas have it, and is lost with them",
+            "a record counts as written at {new} of its replicas, and is lost with them",
         ),
     ),
     "unclean.leader.election.enable": (

@@ -121,7 +121,7 @@ def _judge_min_insync(values: Values) -> Iterator[Harm]:
     if values.lowered:
         yield (
             RiskKind.AVAILABILITY,
-            f"a record counts as written once {values.new} replicas have it, and is lost with them",
+            f"a record counts as written at {values.new} of its replicas, and is lost with them",
         )
 
 
