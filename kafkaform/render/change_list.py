@@ -38,7 +38,8 @@ SHARED_BLOCK = 3
 
 def render_risks(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
     """What a reader with one minute has to see."""
-    yield paint("error", f"Risks ({len(seen.risks):,})")
+    number = sum(len(entry.changes) for entry in seen.risks)
+    yield paint("error", f"Risks ({number:,})")
     # The concise form says nothing more about them at their changes.
     shown = seen.risks[:RISKS_LIMIT] if detail == "grouped" else seen.risks
     several = len(seen.instances) > 1

@@ -279,6 +279,6 @@ def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
         yield "Nothing to apply: every change is blocked."
     elif seen.token:
         if seen.refresh:
-            yield REFRESHES
+            yield from wrap_lines([REFRESHES], width)
         yield f"Approval: {inline(seen.token)}"
     yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")
