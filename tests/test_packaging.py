@@ -135,6 +135,24 @@ def test_pip_takes_the_lock_file_and_no_other_hash(tmp_path: Path) -> None:
     assert bad.returncode != 0 and "DO NOT MATCH" in bad.stderr.upper(), bad.stderr
 
 
+@pytest.mark.slow("installs packages from the package index")
+@pytest.mark.timeout(600)
+def test_a_pipeline_installs_itself(tmp_path: Path) -> None:
+    """Where packages can be had: `ci/install.sh` with the real pip, which takes packages by their
+    hashes only, makes an environment in which kafkaform runs."""
+    command = ["sh", str(ROOT / "ci/install.sh"), str(tmp_path / "venv")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=tmp_path)
+    if done.returncode and "No matching distribution" in done.stderr:
+        pytest.skip("no package index can be reached")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"kafkaform {PROJECT['project']['version']}")
+    python = str(tmp_path / "venv/bin/python")
+    listed = subprocess.run([python, "-m", "pip", "list"], capture_output=True, text=True)
+    assert {*read_lock(LOCK.read_text())} <= {
+        str(canonicalize_name(line.split()[0])) for line in listed.stdout.splitlines()[2:]
+    }
+
+
 def test_the_lock_file_of_a_release_has_the_wheel(tmp_path: Path) -> None:
     """With the hash of that very file, so that no other package of the name is installed."""
     wheel = tmp_path / "kafkaform-0.1.0-py3-none-any.whl"
