@@ -140,7 +140,7 @@ def test_quotas_and_who_has_which(tmp_path: Path, eu: Sandbox) -> None:
     assert applies[1:] == [
         "producer_byte_rate 20 MiB/s (20971520) at each broker shared by any client of user "
         "billing",
-        "consumer_byte_rate 52428800 bytes/s at each broker shared by user billing with "
+        "consumer_byte_rate 50 MiB/s (52428800) at each broker shared by user billing with "
         "client-id export",
         "request_percentage 50 % of one thread at each broker shared by user billing with "
         "client-id export",
@@ -243,6 +243,7 @@ def test_policies(tmp_path: Path, eu: Sandbox) -> None:
     file = example.folder / "main.kf.hcl"
     file.write_text(file.read_text("utf-8").replace('retention("7d")', 'retention("3d")'), "utf-8")
     said = example.run("apply", "--auto-approve", "--policy", "organisation", expect=8)
+    said = " ".join(said.split())
     assert "policy week:" in said and "policy no_data_loss:" in said
 
 
