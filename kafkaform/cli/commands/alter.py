@@ -10,10 +10,10 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.errors import UsageError
+from ...core.errors import ConnectError, UsageError
 from ...provider.commands import Alteration
 from ...render.page import render_page
-from ...render.text import render_json
+from ...render.text import inline, render_json
 from ...workflow.alter.dry_run import rehearse
 from ...workflow.alter.planning import make_workspace, plan_alteration
 from ...workflow.applying import run_apply
@@ -25,6 +25,7 @@ from ..offers.questions import get_terminal_width
 from ..options.connection import Way, connects
 from ..options.flag_groups import take_flags
 from ..options.flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
+from ..terminal.console import Console
 from ..terminal.run_command import accept, advise, show_run
 from ..terminal.screen import open_screen
 
@@ -105,15 +106,24 @@ def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
         done = show_run(shown, partial(run_apply, space, ask), outputs=False)
         if done.report is None:
             shown.note(IDLE)
-    # The apply has closed its sessions. These documents are read as anybody would read them.
-    with way.open_session() as session:
-        for question in wanted.documents:
-            document = question.read(session).document
-            if doing.json:
-                console.write(render_json(document))
-            else:
-                width = get_terminal_width(console)
-                console.write_lines(["", *render_page(question.page(document), width)])
+    _show_documents(way, console, wanted, json=doing.json)
+
+
+def _show_documents(way: Way, console: Console, wanted: Alteration, *, json: bool) -> None:
+    """Describe what was altered. A failure is only noted: the change itself is applied."""
+    try:
+        # The apply has closed its sessions. These documents are read as anybody would read them.
+        with way.open_session() as session:
+            documents = [(ask, ask.read(session).document) for ask in wanted.documents]
+    except ConnectError as error:
+        console.note(f"Applied. The result cannot be described: {inline(error.message)}")
+        return
+    for question, document in documents:
+        if json:
+            console.write(render_json(document))
+        else:
+            width = get_terminal_width(console)
+            console.write_lines(["", *render_page(question.page(document), width)])
 
 
 def _make_request(
