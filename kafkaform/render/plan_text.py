@@ -130,13 +130,19 @@ def _render_scope(seen: PlanView, paint: Paint) -> Iterator[str]:
     """What the plan is about, if that is not simply the whole configuration."""
     chosen = " ".join(map(inline, seen.partial))
     if seen.destroy:
-        yield paint("delete", DESTROYS_CHOSEN if chosen else DESTROYS_ALL)
-        yield from _describe_protection(seen)
+        first, *rest = describe_destroy(seen)
+        yield paint("delete", first)
+        yield from rest
     if chosen:
-        rest = (
+        others = (
             "all other objects stay" if seen.destroy else "changes to other objects are not shown"
         )
-        yield paint("warning", f"Partial plan ({chosen})") + f": {rest}."
+        yield paint("warning", f"Partial plan ({chosen})") + f": {others}."
+
+
+def describe_destroy(seen: PlanView) -> list[str]:
+    """What a plan that destroys is about, in sentences."""
+    return [DESTROYS_CHOSEN if seen.partial else DESTROYS_ALL, *_describe_protection(seen)]
 
 
 def _describe_protection(seen: PlanView) -> Iterator[str]:

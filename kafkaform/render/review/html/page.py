@@ -15,8 +15,7 @@ from ...diagnostics import render_diagnostics
 from ...lines import render_name
 from ...outputs import list_output_lines
 from ...plan_text import (
-    DESTROYS_ALL,
-    DESTROYS_CHOSEN,
+    describe_destroy,
     render_last_line,
     render_no_changes,
     render_removal,
@@ -82,7 +81,7 @@ def render_html(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") 
         places=tuple(_list_places(view, groups)),
         columns=_choose_columns(view),
         drift=list_drift(view.drift),
-        destroys=(DESTROYS_CHOSEN if view.partial else DESTROYS_ALL) if view.destroy else "",
+        destroys=" ".join(describe_destroy(view)) if view.destroy else "",
         diagnostics=render_diagnostics(view.diagnostics, False, LINE_WIDTH).strip("\n"),
         command=command or f"kafkaform apply --expect {view.token}",
     )

@@ -22,9 +22,8 @@ from ...entries import Entry
 from ...lines import render_brief, render_entry, render_headline, render_title
 from ...outputs import list_output_lines
 from ...plan_text import (
-    DESTROYS_ALL,
-    DESTROYS_CHOSEN,
     REFRESHES,
+    describe_destroy,
     render_last_line,
     render_no_changes,
 )
@@ -298,7 +297,7 @@ def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled], str
         "title": _render_title(seen),
         "refresh": seen.refresh,
         "refreshes": REFRESHES if seen.refresh and seen.applicable else "",
-        "destroys": (DESTROYS_CHOSEN if seen.partial else DESTROYS_ALL) if seen.destroy else "",
+        "destroys": render_prose(" ".join(describe_destroy(seen))) if seen.destroy else "",
         "partial": render_code(" ".join(seen.partial)) if seen.partial else "",
         "destroy": seen.destroy,
         "applicable": seen.applicable,
