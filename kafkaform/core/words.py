@@ -6,7 +6,7 @@ hands over these names. Nothing that is recorded, compared or approved contains 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -21,6 +21,9 @@ class KindWords(Struct, frozen=True):
     """What several objects are called."""
     names: tuple[str, ...]
     """The attributes whose values people call an object by. Equal objects differ in them."""
+    unit: Callable[[tuple[str, ...]], str] | None = None
+    """The unit of the value at a path (`core/text/quantity.py`), empty for none. It is for objects
+    that are shown whole; changed paths have theirs."""
 
 
 class Words(Struct, frozen=True):

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ..core.change import Action, Change, PathChange
+from ..core.change import Action, Change, Path, PathChange
 from ..core.text.cell_width import cell_width
 from ..core.text.quantity import render_quantity
 from ..core.value import EMPTY, FrozenMap, Value
+from ..core.words import Words
 from .parts import Piece, are_long, compare_parts
 from .text import ARROW, inline, mask_value, pad_text, quote, render_count, render_value
 
 INLINE_LIMIT = 100
 """Characters; a list that takes more is shown element by element."""
+_WITHOUT_PATHS = (Action.ADOPT, Action.IMPORT)
+"""Actions that change no path, so that nothing says the units of what they show."""
 STYLES = {"+": "create", "~": "update", "-": "delete"}
 """Symbol -> a name in `style.SGR`."""
 
@@ -36,8 +40,8 @@ class Line(Struct, frozen=True):
     """A name in `style.SGR`."""
 
 
-def build_tree(change: Change) -> Tree:
-    """The values to show, nested by attribute and key."""
+def build_tree(change: Change, words: Words) -> Tree:
+    """The values to show, nested by attribute and key. words: of the change's provider."""
     tree: Tree = {}
     source = change.before if change.action is Action.DELETE else change.after
     comes, goes = change.action is not Action.CREATE, change.action is not Action.DELETE
@@ -48,7 +52,21 @@ def build_tree(change: Change) -> Tree:
     # Shorter paths first: a longer one refines the value that a shorter one put there.
     for path in sorted(change.paths, key=lambda item: len(item.path)):
         _insert(tree, path)
+    kind = words.kinds.get(change.identity.kind)
+    if change.action in _WITHOUT_PATHS and kind is not None and kind.unit is not None:
+        return _add_units(tree, (), kind.unit)
     return tree
+
+
+def _add_units(tree: Tree, place: Path, find_unit: Callable[[Path], str]) -> Tree:
+    found: Tree = {}
+    for name, child in tree.items():
+        path = (*place, name)
+        if isinstance(child, PathChange):
+            found[name] = replace(child, unit=child.unit or find_unit(path))
+        else:
+            found[name] = _add_units(child, path, find_unit)
+    return found
 
 
 def _insert(tree: Tree, item: PathChange) -> None:

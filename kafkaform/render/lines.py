@@ -226,7 +226,7 @@ def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Itera
     if not shown or lead.action is Action.NOOP:
         return
     if len(changes) == 1:
-        yield from _render_object(lead)
+        yield from _render_object(lead, words)
     # One value stands in the title already.
     elif not find_only_path(lead):
         # What is not shown can differ between the objects, so it is not counted.
@@ -235,11 +235,11 @@ def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Itera
     yield from render_requests(changes, words)
 
 
-def _render_object(change: Change) -> Iterator[Line]:
+def _render_object(change: Change, words: Words) -> Iterator[Line]:
     title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
     # Only an update leaves attributes out. All other actions list the whole object.
     whole = change.after if change.action is Action.UPDATE else None
-    lines = [*render_node(build_tree(change), 1, whole or EMPTY), *_render_records(change)]
+    lines = [*render_node(build_tree(change, words), 1, whole or EMPTY), *_render_records(change)]
     symbol = change.action.symbol
     if lines:
         yield Line(0, symbol, title + " {", change.action.value)
@@ -262,7 +262,7 @@ def _drop_names(change: Change, words: Words) -> Tree:
     """The values to show without those that name the object."""
     return {
         name: item
-        for name, item in build_tree(change).items()
+        for name, item in build_tree(change, words).items()
         if not is_name(name, _get_value(item), change, words)
     }
 

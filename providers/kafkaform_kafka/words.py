@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
+
+from .kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS
+from .kinds.config.risks import find_unit
+from .kinds.quota.risks import find_quota_unit
+from .kinds.topic.config_risks import find_topic_unit
+
+_DEFAULTS_UNIT, _BROKER_UNIT, _GROUP_UNIT, _METRICS_UNIT = (
+    partial(find_unit, scope.find) for scope in (DEFAULTS, BROKER, GROUP, METRICS)
+)
 
 # The engine must not know Kafka's words (tests/test_engine_words.py); its messages use these.
 WORDS = Words(
@@ -17,16 +28,18 @@ WORDS = Words(
     held="throttled",
     kinds=FrozenMap(
         {
-            "kafka_topic": KindWords("topics", ("name",)),
-            "kafka_topic_config": KindWords("topic configs", ("topic",)),
+            "kafka_topic": KindWords("topics", ("name",), find_topic_unit),
+            "kafka_topic_config": KindWords("topic configs", ("topic",), find_topic_unit),
             "kafka_topic_leaders": KindWords("topics with other leaders", ("topic",)),
-            "kafka_cluster_config": KindWords("cluster configs", ()),
-            "kafka_broker_config": KindWords("broker configs", ("broker_id",)),
+            "kafka_cluster_config": KindWords("cluster configs", (), _DEFAULTS_UNIT),
+            "kafka_broker_config": KindWords("broker configs", ("broker_id",), _BROKER_UNIT),
             "kafka_user_scram_credential": KindWords("SCRAM credentials", ("username",)),
             "kafka_acl": KindWords("ACLs", ("acl_principal", "resource_name")),
-            "kafka_quota": KindWords("quotas", ("entity",)),
-            "kafka_group_config": KindWords("group configs", ("group",)),
-            "kafka_client_metrics": KindWords("client metrics subscriptions", ("name",)),
+            "kafka_quota": KindWords("quotas", ("entity",), find_quota_unit),
+            "kafka_group_config": KindWords("group configs", ("group",), _GROUP_UNIT),
+            "kafka_client_metrics": KindWords(
+                "client metrics subscriptions", ("name",), _METRICS_UNIT
+            ),
         }
     ),
 )
