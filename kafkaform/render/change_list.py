@@ -48,19 +48,28 @@ def render_risks(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
         where = f" on {inline(instance)}" if several else ""
         blocked = ", blocked" if entry.lead.blocked is not None else ""
         objects = f"{_name_objects(entry, seen.words_of(instance))}{where}{blocked}"
-        yield f"  {paint('error', f'! {_render_grave(entry, objects)}')}"
+        first, *rest = _render_grave(entry, objects)
+        yield f"  {paint('error', f'! {first}')}"
+        yield from (f"      {paint('error', f'· {text}')}" for text in rest)
     if len(shown) < len(seen.risks):
         yield f"  … and {len(seen.risks) - len(shown):,} more, each at its change below"
 
 
-def _render_grave(entry: Entry, objects: str) -> str:
-    """`data loss: ADDRESS: the object and all that it contains are deleted`."""
+def _render_grave(entry: Entry, objects: str) -> Iterator[str]:
+    """`data loss: ADDRESS: all records are deleted; deletes …`; several risks stand on lines of
+    their own."""
     first, *others = entry.grave_risks
-    texts = [f"{first.kind.label}: {objects}: {inline(first.text)}", *map(render_risk, others)]
+    title = f"{first.kind.label}: {objects}"
+    texts = [inline(first.text)]
+    # A kind is named once, before its first sentence.
+    named = {first.kind}
+    for risk in others:
+        texts.append(inline(risk.text) if risk.kind in named else render_risk(risk))
+        named.add(risk.kind)
     if entry.impact is not None and first.kind is RiskKind.DATA_LOSS:
         impact = inline(entry.impact.text).removesuffix(".")
         texts.append(impact[:1].lower() + impact[1:])
-    return "; ".join(texts)
+    yield from (title, *texts) if others else (f"{title}: {'; '.join(texts)}",)
 
 
 def _name_objects(entry: Entry, words: Words) -> str:
@@ -189,7 +198,8 @@ def _list_signs(entry: Entry) -> Iterator[str]:
         todo = f"; to do: {inline(blocked.advice)}" if blocked.advice else ""
         yield f"blocked: {inline(blocked.reason)}{todo}"
     # Grave risks lead the plan with all that there is to say about them.
-    yield from (f"! {risk.kind.label}" for risk in entry.grave_risks)
+    kinds = dict.fromkeys(risk.kind for risk in entry.grave_risks)
+    yield from (f"! {kind.label}" for kind in kinds)
     if entry.impact is not None and not entry.lead.has_risk(RiskKind.DATA_LOSS):
         yield f"! {inline(entry.impact.text)}"
     yield from (f"! {render_risk(risk)}" for risk in entry.risks if not risk.kind.grave)

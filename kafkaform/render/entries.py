@@ -22,6 +22,9 @@ LEAST = 3
 
 _NUMBER = re.compile(r"\d[\d,.]*")
 _WORD = re.compile(r"[\w.:*-]+")
+_WHOLE = "of_"
+"""In the name of a figure: how much there is of the one without it."""
+_UNITS = {"bytes": "bytes", "seconds": "s"}
 _NAME = "\0"
 """Stands for the object's own name where changes are compared."""
 
@@ -165,14 +168,26 @@ def list_names(change: Change, words: Words) -> tuple[str, ...]:
 
 
 def render_figures(figures: FrozenMap) -> str:
-    """`1.2 GiB, 5,000 offsets; groups: a, b`."""
+    """`1.2 GiB of 3 GiB, 5,000 offsets; groups: a, b`."""
     numbers = [
-        render_amount(value, "bytes") if name == "bytes" else f"{value:,} {name}"
+        _render_figure(name, figures)
         for name, value in figures.items()
-        if isinstance(value, int)
+        if isinstance(value, int) and name.removeprefix(_WHOLE) not in figures.keys() - {name}
     ]
     texts = [f"{name}: {value}" for name, value in figures.items() if isinstance(value, str)]
     return "; ".join(filter(None, (", ".join(numbers), *texts)))
+
+
+def _render_figure(name: str, figures: FrozenMap) -> str:
+    """`1.2 GiB` for `bytes`, `1.2 GiB copied` for `copied_bytes`, `1 of 5 offsets` for two."""
+    label, _, measure = name.rpartition("_")
+    unit = _UNITS.get(measure)
+    amounts = [
+        render_amount(value, unit) if unit else f"{value:,}"
+        for value in (figures[name], figures.get(_WHOLE + name))
+        if isinstance(value, int)
+    ]
+    return " ".join(filter(None, (" of ".join(amounts), label if unit else name)))
 
 
 def _get_place(change: Change) -> tuple[str, str]:

@@ -33,7 +33,7 @@ _WORDS = re.compile(
 with a short remark in parentheses or a short block are one word, so that people can copy them."""
 _BARE_WORDS = re.compile(r" *[^ ]+")
 _LOG_COMMAND = re.compile(r"[ \x1b\[0-9;m]*(::|##)")
-_HANGS = {f"{mark} ": 4 if mark in "+-~=." else 2 for mark in "+-~=.!#?"}
+_HANGS = {f"{mark} ": 4 if mark in "+-~=." else 2 for mark in "+-~=.!#?·"}
 """Sign before a text -> how much further in its next lines stand: prose goes on under its first
 word, values stand further in than their names."""
 MESSAGE_LIMIT = 500

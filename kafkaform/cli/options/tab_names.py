@@ -71,7 +71,10 @@ def mend_bash_words(environment: MutableMapping[str, str]) -> None:
         number = int(environment[WORD])
     except (KeyError, ValueError):
         return
-    words = environment.get(WORDS, "").split(" ")
+    line = environment.get(WORDS, "")
+    # The function that typer installs joins them with line feeds.
+    gap = "\n" if "\n" in line else " "
+    words = line.split(gap)
     before, current = words[:number], "".join(words[number : number + 1])
     if current in (":", "="):
         before, current = [*before, current], ""
@@ -81,7 +84,7 @@ def mend_bash_words(environment: MutableMapping[str, str]) -> None:
         before = before[:-2]
     if before[-1:] == ["="]:
         before = before[:-1]
-    environment[WORDS] = " ".join((*before, current))
+    environment[WORDS] = gap.join((*before, current))
     environment[WORD] = str(len(before))
     environment[PREFIX] = prefix
 

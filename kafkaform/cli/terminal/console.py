@@ -14,7 +14,7 @@ from msgspec import Struct
 from ...core.diagnostics import Diagnostics
 from ...core.redaction import clean_diagnostics
 from .outlet import is_lost
-from .signals import wait_until_readable
+from .signals import discard_typed_ahead, wait_until_readable
 
 DEFAULT_WIDTH, MAX_WIDTH = 100, 120
 # Given in front of the command, --no-color holds for all consoles that the command makes.
@@ -87,7 +87,12 @@ class Console(Struct, frozen=True):
             sys.stderr.flush()
 
     def ask(self, question: str) -> str:
-        """Ask a question and return the answer, "" at the end of input."""
+        """Ask a question and return the answer, "" at the end of input.
+
+        What was typed on a terminal before the question does not count.
+        """
+        if self.interactive:
+            discard_typed_ahead(sys.stdin)
         sys.stderr.write(question)
         sys.stderr.flush()
         if is_lost(sys.stderr):  # a question that nobody saw has no answer

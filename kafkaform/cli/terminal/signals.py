@@ -69,6 +69,13 @@ def stop_on_signals() -> Iterator[Stop]:
                 signal.signal(each, earlier)
 
 
+def discard_typed_ahead(stream: TextIO) -> None:
+    """Forget what was typed on a terminal before now: nobody answers a question unseen."""
+    import termios  # noqa: PLC0415  # only questions need it
+
+    termios.tcflush(stream.fileno(), termios.TCIFLUSH)
+
+
 def wait_until_readable(stream: TextIO) -> None:
     """Wait for a line on a terminal, or for a signal."""
     # Python looks for signals before and after a read. One that arrives just as the read begins

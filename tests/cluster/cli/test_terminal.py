@@ -74,6 +74,19 @@ def test_yes_applies(folder: Folder) -> None:
     assert set(folder.topics()) == {"a"}
 
 
+def test_what_is_typed_before_the_question_is_no_answer(folder: Folder) -> None:
+    """Nobody approves a plan that they have not seen."""
+    folder.declare("a")
+    terminal = Terminal(folder.path, ["apply"])
+    with folder.untouched():
+        terminal.type("yes\n")
+        terminal.wait_for(QUESTION)
+        terminal.until_it_waits()
+        terminal.type("no\n")
+        assert terminal.end() == 1
+    assert "not approved; nothing was sent" in terminal.seen
+
+
 @pytest.mark.parametrize(
     ("typed", "code", "words"),
     [

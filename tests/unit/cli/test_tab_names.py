@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -29,7 +30,17 @@ resource "kafka_topic" "events" {
 }
 """
 
+PROGRAM = """\
+from kafkaform.cli.app import main
+from kafkaform.cli.options import tab_names
 
+tab_names.SECONDS = 60.0
+main()
+"""
+"""A loaded computer can take longer than somebody at a keyboard would wait."""
+
+
+@pytest.mark.parametrize("gap", [" ", "\n"])
 @pytest.mark.parametrize(
     ("typed", "mended", "prefix"),
     [
@@ -41,14 +52,16 @@ resource "kafka_topic" "events" {
         ("kafkaform plan ", "kafkaform plan ", ""),
     ],
 )
-def test_what_bash_takes_apart_is_joined(typed: str, mended: str, prefix: str) -> None:
+def test_what_bash_takes_apart_is_joined(typed: str, mended: str, prefix: str, gap: str) -> None:
     """A principal has a colon, and a flag an equals sign; the last word is the one to complete."""
     words = typed.split(" ")
+    typed, mended = (text.replace(" ", gap) for text in (typed, mended))
     given = {"COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
     environment = {**given, "_KAFKAFORM_COMPLETE": "complete_bash"}
     mend_bash_words(environment)
-    assert environment["COMP_WORDS"] == mended.replace("…", "kafkaform describe acls")
-    assert environment["COMP_CWORD"] == str(len(mended.replace("…", "a b c").split(" ")) - 1)
+    start = gap.join(("kafkaform", "describe", "acls"))
+    assert environment["COMP_WORDS"] == mended.replace("…", start)
+    assert environment["COMP_CWORD"] == str(len(mended.split(gap)) - 1 + 2 * ("…" in mended))
     assert environment[PREFIX] == prefix
     other = {**given, "_KAFKAFORM_COMPLETE": "complete_zsh"}
     mend_bash_words(other)
@@ -96,21 +109,34 @@ def test_a_key_press_neither_hangs_nor_fails(monkeypatch: pytest.MonkeyPatch) ->
         ("kafkaform explain config cluster log.retention.h", ["log.retention.hours"]),
     ],
 )
-def test_the_tab_key_in_bash(tmp_path: Path, typed: str, offered: list[str]) -> None:
+def test_the_tab_key_in_bash(tmp_path: Path, script: str, typed: str, offered: list[str]) -> None:
     """Addresses of the configuration, and the fixed words of commands, without a connection."""
     (tmp_path / "main.kf.hcl").write_text(CONFIGURATION)
-    wanted = {
-        "COMP_WORDS": typed,
-        "COMP_CWORD": str(len(typed.split(" ")) - 1),
-        "_KAFKAFORM_COMPLETE": "complete_bash",
-    }
+    program = tmp_path / "kafkaform"
+    program.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(PROGRAM)}\n")
+    program.chmod(0o755)
+    words = typed.split(" ")
+    # What bash does at the tab key: it sets these two and calls the function.
+    press = (
+        f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}\n"
+        f"_kafkaform_completion {shlex.quote(str(program))}\n"
+        'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "kafkaform"],
-        env={**os.environ, **wanted},
+        ["bash", "--noprofile", "--norc", "-c", f"{script}\n{press}"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout.split() == offered
     assert not done.stderr
+    assert done.stdout.split() == offered
+
+
+@pytest.fixture(scope="module")
+def script() -> str:
+    """The function that `--install-completion` puts into the user's shell."""
+    if shutil.which("bash") is None:
+        pytest.skip("bash is not on the path")
+    command = [sys.executable, "-m", "kafkaform", "--show-completion", "bash"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

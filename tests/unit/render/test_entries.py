@@ -124,6 +124,11 @@ def test_figures_are_added() -> None:
         (({"bytes": 0},) * 3, "loses"),
         (({"bytes": 1024}, {"bytes": 1024}, {}), "together at least 2 KiB"),
         (({"bytes": 1024}, {}, {}), "together at least 1 KiB"),
+        (
+            ({"bytes": 0, "of_bytes": 1024, "offsets": 1, "of_offsets": 5},) * 3,
+            "together 0 B of 3 KiB, 3 of 15 offsets",
+        ),
+        (({"copied_bytes": 2**30, "seconds": 1800},) * 3, "together 3 GiB copied, 1.5 h"),
     ],
 )
 def test_sums_are_those_of_all_objects(figures: tuple[dict[str, int], ...], text: str) -> None:

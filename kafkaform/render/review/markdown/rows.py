@@ -171,7 +171,7 @@ def _render_risks(entry: Entry, view: PlanView) -> Markup:
     # Objects that share a risk can differ in all else, which their details say.
     texts += [] if says_differently(entry) else _list_remarks(entry)
     texts += [entry.lead.reason] if entry.lead.takes_away and entry.lead.reason else []
-    what = render_prose("; ".join(text.removesuffix(".") for text in texts))
+    what = Markup("<br>").join(render_prose(text.removesuffix(".")) for text in texts)
     return Markup(f"| **{kinds}** | {change} | {_name_objects(entry, view)} | {what} |")
 
 
