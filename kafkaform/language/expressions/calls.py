@@ -69,7 +69,8 @@ def make_unknown_function_fault(node: Call, functions: Mapping[str, Function]) -
     return EvalError(
         node,
         f"There is no function {node.name}",
-        advice=suggest_near(node.name, (*functions, *SPECIAL)),
+        advice=suggest_near(node.name, (*functions, *SPECIAL))
+        or "docs/functions.md lists the functions.",
     )
 
 
