@@ -91,7 +91,7 @@ _READING = (
     Api("ListOffsets", 2),
     # Topic ids came with KIP-516; without them nobody can tell a recreated topic from the old one.
     Api("Metadata", 3, "Describe", RightTarget.TOPIC, since="2.8", at_once=True),
-    Api("OffsetFetch", 9, "Describe", RightTarget.GROUP),
+    Api("OffsetFetch", 9, "Describe", RightTarget.GROUP, since="3.0"),  # KIP-709
     Api("DescribeGroups", 15, "Describe", RightTarget.GROUP),
     Api("ListGroups", 16),
     Api("ApiVersions", 18, at_once=True),

@@ -16,7 +16,7 @@ from .messages.groups import (
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
 )
-from .usage import parse_assignment
+from .usage import CONSUMER, parse_assignment
 
 Assigned = Mapping[str, tuple[int, ...]]
 """Topic -> partitions. Of streams groups: subtopology -> partitions, which together name tasks."""
@@ -91,7 +91,10 @@ def describe_classic_groups(
                     one.client_id,
                     _strip_host(one.client_host),
                     one.group_instance_id,
-                    assigned=parse_assignment(bytes(one.member_assignment or b"")),
+                    # Other groups, such as those of Kafka Connect, have a format of their own.
+                    assigned=parse_assignment(bytes(one.member_assignment or b""))
+                    if row.protocol_type == CONSUMER
+                    else {},
                 )
                 for one in row.members or ()
             ),

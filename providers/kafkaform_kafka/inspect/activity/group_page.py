@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Cells, Grid, Page
 
@@ -80,17 +78,19 @@ def _member_cells(member: FrozenMap) -> Cells:
         cell(member["host"]),
         cell(member["instance_id"]),
         cell(member["member_id"]),
-        "; ".join(_render_share(member)) or "nothing",
+        _render_reads(member),
     )
 
 
-def _render_share(member: FrozenMap) -> Iterator[str]:
+def _render_reads(member: FrozenMap) -> str:
     """What the member reads: `orders 0,1`, or the tasks of a streams application."""
-    for row in member.get("assignment", ()):
-        yield f"{row['topic']} {cell(row['partitions'])}"
-    for what, tasks in member.get("tasks", {}).items():
-        if tasks:
-            yield f"{what} {cell(tasks)}"
+    if "tasks" in member:
+        parts = [f"{what} {cell(tasks)}" for what, tasks in member["tasks"].items() if tasks]
+    elif member["assignment"] is None:
+        return NOTHING
+    else:
+        parts = [f"{row['topic']} {cell(row['partitions'])}" for row in member["assignment"]]
+    return "; ".join(parts) or "nothing"
 
 
 def _make_offset_grid(offsets: tuple[FrozenMap, ...]) -> Grid:

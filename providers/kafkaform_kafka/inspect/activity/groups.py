@@ -15,6 +15,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer
 
 from ...wire.groups import DescribedGroup, MemberRow
+from ...wire.usage import CONSUMER
 from ..source import DescribeSource, describe_fault
 from .end_offsets import End, Place, read_ends
 from .group_details import SHARE, Position, Positions, describe_all, read_positions
@@ -23,7 +24,7 @@ from .node_requests import READ_THE_ANSWER, Gap, document_gap
 
 HIDDEN = "Kafka leaves out groups that this principal may not describe, and offsets of such topics"
 OFFSETS_HIDDEN = "Kafka leaves out the offsets of topics that this principal may not describe"
-STREAMS = "streams"
+CLASSIC, STREAMS = "classic", "streams"
 
 
 class GroupQuery(Struct, frozen=True):
@@ -178,7 +179,7 @@ def _document_group(group: _Group, ends: Mapping[Place, End], query: GroupQuery)
     values: dict[str, Value] = {
         "name": listed.name,
         # Brokers before Kafka 3.8 do not list types; they describe only classic groups.
-        "type": listed.type or ("classic" if known else None),
+        "type": listed.type or (CLASSIC if known else None),
         "protocol": listed.protocol,
         "state": known.state if known else listed.state,
         "coordinator": int(listed.node),
@@ -194,7 +195,7 @@ def _document_group(group: _Group, ends: Mapping[Place, End], query: GroupQuery)
         values["members"] = (
             None
             if known is None
-            else tuple(_document_member(each, listed) for each in known.members)
+            else tuple(_document_member(each, listed, known.state) for each in known.members)
         )
     if query.offsets:
         values["offsets"] = None if isinstance(group.positions, Fault) else offsets
@@ -208,7 +209,7 @@ def _document_missing(name: str, fault: Fault) -> FrozenMap:
     return FrozenMap(name=name, **values, lag_complete=False, error=describe_fault(fault))
 
 
-def _document_member(member: MemberRow, group: ListedGroup) -> FrozenMap:
+def _document_member(member: MemberRow, group: ListedGroup, state: str) -> FrozenMap:
     known: dict[str, Value] = {
         "member_id": member.member_id,
         "client_id": member.client_id,
@@ -225,12 +226,21 @@ def _document_member(member: MemberRow, group: ListedGroup) -> FrozenMap:
                 for what, all_ in tasks.items()
             }
         )
-    else:
-        known["assignment"] = tuple(
-            FrozenMap(topic=topic, partitions=tuple(sorted(numbers)))
-            for topic, numbers in sorted(member.assigned.items())
-        )
-    return FrozenMap(known)
+        return FrozenMap(known)
+    rows = tuple(
+        FrozenMap(topic=topic, partitions=tuple(sorted(numbers)))
+        for topic, numbers in sorted(member.assigned.items())
+    )
+    return FrozenMap(**known, assignment=rows if _tells_assignment(group, state) else None)
+
+
+def _tells_assignment(group: ListedGroup, state: str) -> bool:
+    """Whether a group without assigned partitions reads none."""
+    # DescribeGroups has the assignments of a stable group only. Of groups that are no consumers,
+    # such as those of Kafka Connect, nobody but their members can read them.
+    if group.type not in (None, CLASSIC):
+        return True
+    return state == "Stable" and group.protocol == CONSUMER
 
 
 def _document_offsets(group: _Group, ends: Mapping[Place, End]) -> Iterator[FrozenMap]:

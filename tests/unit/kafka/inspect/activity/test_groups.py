@@ -95,6 +95,7 @@ CLASSIC = {
     **HAS,
     "group_id": "app",
     "group_state": "Stable",
+    "protocol_type": "consumer",
     "protocol_data": "range",
     "members": [
         {
@@ -271,6 +272,28 @@ def test_a_partition_without_a_committed_offset_has_no_lag() -> None:
     (group,) = answer.document["groups"]
     assert [(row["committed_offset"], row["lag"]) for row in group["offsets"]] == [(None, None)] * 2
     assert (group["lag"], group["lag_complete"]) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "protocol"),
+    [
+        ({"group_state": "PreparingRebalance"}, "consumer"),
+        ({"protocol_type": "connect"}, "connect"),
+    ],
+)
+def test_an_assignment_that_nobody_tells_is_unknown(change: dict[str, Any], protocol: str) -> None:
+    """During a rebalance, and in groups of Kafka Connect: members do not look idle."""
+    group = {**CLASSIC, **change, "members": [{**CLASSIC["members"][0], "member_assignment": b""}]}
+    answers = {
+        **ONE_GROUP,
+        "ListGroups": {"": listed(("app", "Classic", change.get("group_state", "Stable")))},
+        "DescribeGroups": {"": {"groups": [group]}},
+    }
+    answers["ListGroups"][""]["groups"][0]["protocol_type"] = protocol
+    answer = describe(answers, members=True)
+    (found,) = answer.document["groups"]
+    assert found["members"][0]["assignment"] is None and found["member_count"] == 1
+    assert "nothing" not in page(answer)
 
 
 def test_only_what_groups_do_with_a_topic() -> None:
