@@ -13,7 +13,7 @@ from kafkaform.provider.contract import Session
 from kafkaform.provider.page import Page
 
 from ..inspect.documents import open_source
-from .completion import complete_entity, list_topics, offer_names, offer_words
+from .completion import list_active_groups, list_topics, offer_names, offer_words
 
 STATES = (
     *("Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance"),  # classic
@@ -25,9 +25,15 @@ TYPES = ("classic", "consumer", "share", "streams")
 
 
 def ask_groups(
-    names: Annotated[list[str] | None, Operand("GROUP…", complete_entity)] = None,
+    names: Annotated[list[str] | None, Operand("GROUP…", offer_names(list_active_groups))] = None,
     name: Annotated[
-        str, Option("--name", "Only matching names; * stands for any text.", "GLOB")
+        str,
+        Option(
+            "--name",
+            "Only matching names; * stands for any text.",
+            "GLOB",
+            offer_names(list_active_groups),
+        ),
     ] = "*",
     type_: Annotated[
         list[str] | None,

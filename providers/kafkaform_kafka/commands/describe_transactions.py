@@ -11,7 +11,7 @@ from kafkaform.provider.contract import Session
 from kafkaform.provider.page import Page
 
 from ..inspect.documents import open_source
-from .completion import list_topics, offer_names, offer_words
+from .completion import list_topics, list_transactional_ids, offer_names, offer_words
 from .describe_groups import find_words
 
 STATES = (
@@ -23,9 +23,15 @@ _MINUTE_MS = 60_000
 
 
 def ask_transactions(
-    ids: Annotated[list[str] | None, Operand("ID…")] = None,
+    ids: Annotated[list[str] | None, Operand("ID…", offer_names(list_transactional_ids))] = None,
     name: Annotated[
-        str, Option("--name", "Only matching ids; * stands for any text.", "GLOB")
+        str,
+        Option(
+            "--name",
+            "Only matching ids; * stands for any text.",
+            "GLOB",
+            offer_names(list_transactional_ids),
+        ),
     ] = "*",
     state: Annotated[
         list[str] | None, Option("--state", "Ongoing, Empty, …", "STATE", offer_words(STATES))

@@ -12,7 +12,7 @@ from kafkaform.core.resource import Fault
 from ...wire import describe as wire
 from ...wire.usage import LATEST, list_offsets
 from ..source import DescribeSource
-from .node_requests import NodeRequest, cut, send_each
+from .node_requests import NodeRequest, cut_batches, send_each
 
 PARTITIONS_AT_ONCE = 5_000
 TOPICS_AT_ONCE = 2_000
@@ -54,7 +54,7 @@ def read_ends(source: DescribeSource, places: Iterable[Place]) -> Mapping[Place,
     requests = [
         NodeRequest("ListOffsets", str(leader), list_offsets, (group_by_topic(some), LATEST))
         for leader, mine in led.items()
-        for some in cut(mine, PARTITIONS_AT_ONCE)
+        for some in cut_batches(mine, PARTITIONS_AT_ONCE)
     ]
     found: dict[Place, int] = {}
     for answer in send_each(source, requests):
@@ -73,7 +73,7 @@ def _find_leaders(
     leaders: dict[Place, int] = {}
     ends: dict[Place, End] = {}
     topics = group_by_topic(places)
-    for names in cut(topics, TOPICS_AT_ONCE):
+    for names in cut_batches(topics, TOPICS_AT_ONCE):
         answer = source.ask("Metadata", wire.describe_topics, names)
         rows = {} if isinstance(answer, Fault) else {row.name: row for row in answer}
         for name in names:

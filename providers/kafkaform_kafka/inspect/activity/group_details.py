@@ -24,7 +24,7 @@ from ...wire.usage import CommittedOffset, fetch_offsets
 from ..source import DescribeSource
 from .end_offsets import Place
 from .group_listing import ListedGroup
-from .node_requests import NodeRequest, cut, send_each
+from .node_requests import NodeRequest, cut_batches, send_each
 
 GROUPS_AT_ONCE = 100
 """Groups in one request: the answer has all of their members or offsets."""
@@ -55,7 +55,7 @@ class Position(Struct, frozen=True):
 Positions = Mapping[Place, Position]
 
 
-def describe_all(
+def describe_groups(
     source: DescribeSource, groups: Sequence[ListedGroup]
 ) -> Mapping[str, DescribedGroup | Fault]:
     """Name -> the group with its members."""
@@ -65,7 +65,7 @@ def describe_all(
     ):
         for group in some:
             row = answer if isinstance(answer, Fault) else answer.get(group.name)
-            found[group.name] = _judge(api, group, row)
+            found[group.name] = _judge_description(api, group, row)
     return {group.name: found.get(group.name) or _make_unknown(group) for group in groups}
 
 
@@ -118,13 +118,13 @@ def _ask_coordinators(
     asked = [
         (api, some, NodeRequest(api, node, call, ([group.name for group in some],)))
         for (node, api, call), mine in batches.items()
-        for some in cut(mine, GROUPS_AT_ONCE)
+        for some in cut_batches(mine, GROUPS_AT_ONCE)
     ]
     answers = send_each(source, [request for _, _, request in asked])
     return [(api, some, answer) for (api, some, _), answer in zip(asked, answers, strict=True)]
 
 
-def _judge(
+def _judge_description(
     api: str, group: ListedGroup, row: DescribedGroup | Fault | None
 ) -> DescribedGroup | Fault:
     if row is None:

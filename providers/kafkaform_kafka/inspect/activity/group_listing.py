@@ -13,8 +13,8 @@ from ...protocol.faults import fault_of
 from ...wire.groups import describe_classic_groups
 from ...wire.usage import list_groups
 from ..source import DescribeSource
-from .leaderless import find_leaderless
-from .node_requests import Gap, ask_all_brokers, explain_gap
+from .gaps import Gap, explain_gap, find_leaderless
+from .node_requests import ask_all_brokers
 
 GROUPS_TOPIC = "__consumer_offsets"
 """Kafka's topic of groups. The leader of one of its partitions coordinates the groups in it."""

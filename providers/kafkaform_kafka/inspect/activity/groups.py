@@ -18,9 +18,9 @@ from ...wire.groups import DescribedGroup, MemberRow
 from ...wire.usage import CONSUMER
 from ..source import DescribeSource, describe_fault
 from .end_offsets import End, Place, read_ends
-from .group_details import SHARE, Position, Positions, describe_all, read_positions
+from .gaps import READ_THE_ANSWER, Gap, document_gap
+from .group_details import SHARE, Position, Positions, describe_groups, read_positions
 from .group_listing import ListedGroup, explain_missing, list_all_groups
-from .node_requests import READ_THE_ANSWER, Gap, document_gap
 
 HIDDEN = "Kafka leaves out groups that this principal may not describe, and offsets of such topics"
 OFFSETS_HIDDEN = "Kafka leaves out the offsets of topics that this principal may not describe"
@@ -60,9 +60,9 @@ def read_groups(source: DescribeSource, query: GroupQuery) -> Answer:
     there = {group.name for group in listing.groups}
     absent = [name for name in query.exact if name not in there]
     missing = explain_missing(source, absent, listing.gaps) if absent else {}
-    described, positions = describe_all(source, chosen), read_positions(source, chosen)
+    described, positions = describe_groups(source, chosen), read_positions(source, chosen)
     groups = [
-        _narrow(_Group(group, described[group.name], positions[group.name]), query)
+        _narrow_group(_Group(group, described[group.name], positions[group.name]), query)
         for group in chosen
     ]
     if query.topic is not None:
@@ -111,7 +111,7 @@ def _make_error(
 # ── one group ───────────────────────────────────────────────────────────────────────────
 
 
-def _narrow(group: _Group, query: GroupQuery) -> _Group:
+def _narrow_group(group: _Group, query: GroupQuery) -> _Group:
     """The group with only those topics that were asked for."""
     glob = query.topic
     if glob is None:

@@ -24,7 +24,8 @@ from ...wire.transactions import (
 )
 from ..source import DescribeSource
 from .end_offsets import Place, group_by_topic
-from .node_requests import READ_THE_ANSWER, Gap, NodeRequest, cut, document_gap, send_each
+from .gaps import READ_THE_ANSWER, Gap, document_gap
+from .node_requests import NodeRequest, cut_batches, send_each
 from .transactions import (
     ListedTransaction,
     describe_listed,
@@ -88,7 +89,7 @@ def find_hanging(source: DescribeSource, topic: str, older_than_ms: int) -> Answ
     leaders, leaderless = _find_leaders(source, topic)
     search = _find_open(source, leaders, older_than_ms)
     known = _ask_coordinators(source, {each.producer.producer_id for each in search.found})
-    reasons = {each.key: _judge(each, known) for each in search.found}
+    reasons = {each.key: _judge_open(each, known) for each in search.found}
     # A transaction that ended between the two questions looks like a hanging one. So its partition
     # is asked once more.
     doubted = {each.place for each in search.found if reasons[each.key]}
@@ -140,7 +141,7 @@ def _find_open(source: DescribeSource, leaders: Mapping[Place, int], older_than_
     requests = [
         NodeRequest(api, str(leader), describe_producers, (group_by_topic(some),))
         for leader, places in led.items()
-        for some in cut(places, _PARTITIONS_AT_ONCE)
+        for some in cut_batches(places, _PARTITIONS_AT_ONCE)
     ]
     found: list[_Open] = []
     searched = 0
@@ -179,7 +180,7 @@ def _ask_coordinators(source: DescribeSource, producers: Set[int]) -> _Coordinat
     """The transactions of these producers."""
     listed: dict[int, ListedTransaction] = {}
     gaps: list[Gap] = []
-    for some in cut(sorted(producers), _PRODUCERS_AT_ONCE):
+    for some in cut_batches(sorted(producers), _PRODUCERS_AT_ONCE):
         listing = list_all_transactions(source, producers=some)
         listed.update({each.row.producer_id: each for each in listing.transactions})
         gaps += listing.gaps
@@ -188,7 +189,7 @@ def _ask_coordinators(source: DescribeSource, producers: Set[int]) -> _Coordinat
     return _Coordinated(ids, described, tuple(gaps))
 
 
-def _judge(each: _Open, known: _Coordinated) -> str | None:
+def _judge_open(each: _Open, known: _Coordinated) -> str | None:
     """Why an open transaction hangs: a key of REASONS, None if its coordinator will end it."""
     name = known.ids.get(each.producer.producer_id)
     row = None if name is None else known.described[name]

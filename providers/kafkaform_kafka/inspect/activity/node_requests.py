@@ -8,12 +8,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.resource import Fault
 
 from ...cluster.brokers import live_nodes
 from ...protocol.faults import fault_of
 from ..source import DescribeSource, make_read_error
+from .gaps import Gap
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -31,8 +31,6 @@ class Listing(Protocol):
 L = TypeVar("L", bound=Listing)
 IN_FLIGHT = 4
 """Requests at the same time."""
-READ_THE_ANSWER = "The answer names the reason."
-"""Advice of an error that is raised after an answer that lacks something."""
 
 
 class NodeRequest(Struct, Generic[T_co], frozen=True):
@@ -44,15 +42,6 @@ class NodeRequest(Struct, Generic[T_co], frozen=True):
     call: Callable[..., T_co]
     """Called with the wire, the arguments, the node, and the timeout in seconds."""
     arguments: tuple[Any, ...] = ()
-
-
-class Gap(Struct, frozen=True):
-    """What could not be read, so that the document lacks it."""
-
-    what: str
-    """A sentence without a period."""
-    fault: Fault
-    broker: str | None = None
 
 
 def send_each(source: DescribeSource, requests: Sequence[NodeRequest[T]]) -> list[T | Fault]:
@@ -88,28 +77,8 @@ def ask_all_brokers(
     return found, gaps
 
 
-def cut(items: Iterable[A], size: int) -> Iterator[Sequence[A]]:
+def cut_batches(items: Iterable[A], size: int) -> Iterator[Sequence[A]]:
     """The items in parts of this size at most."""
     listed = list(items)
     for start in range(0, len(listed), size):
         yield listed[start : start + size]
-
-
-def document_gap(gap: Gap) -> FrozenMap:
-    return FrozenMap(
-        what=gap.what,
-        broker=None if gap.broker is None else int(gap.broker),
-        code=gap.fault.code,
-        message=gap.fault.message,
-        advice=gap.fault.advice,
-    )
-
-
-def explain_gap(gap: Gap) -> Fault:
-    """Why something that was named is not listed: it can be in the gap."""
-    return Fault(
-        "NOT_LISTED",
-        "no broker that answered lists it, but the list is incomplete",
-        FaultClass.DEFINITE,
-        advice=f"{gap.what}: {gap.fault.message}",
-    )

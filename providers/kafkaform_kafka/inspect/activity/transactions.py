@@ -25,17 +25,8 @@ from ...wire.transactions import (
     list_transactions,
 )
 from ..source import DescribeSource, describe_fault
-from .leaderless import find_leaderless
-from .node_requests import (
-    READ_THE_ANSWER,
-    Gap,
-    NodeRequest,
-    ask_all_brokers,
-    cut,
-    document_gap,
-    explain_gap,
-    send_each,
-)
+from .gaps import READ_THE_ANSWER, Gap, document_gap, explain_gap, find_leaderless
+from .node_requests import NodeRequest, ask_all_brokers, cut_batches, send_each
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 """Kafka's topic of transactions. The leader of one of its partitions coordinates those in it."""
@@ -157,7 +148,7 @@ def describe_listed(
     requests = [
         NodeRequest(api, node, describe_transactions, (names,))
         for node, mine in by_node.items()
-        for names in cut(mine, IDS_AT_ONCE)
+        for names in cut_batches(mine, IDS_AT_ONCE)
     ]
     found: dict[str, DescribedTransaction | Fault] = {}
     for request, answer in zip(requests, send_each(source, requests), strict=True):

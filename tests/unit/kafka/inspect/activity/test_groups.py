@@ -326,6 +326,39 @@ def test_filters_need_no_request_for_other_groups() -> None:
     assert asked.groups == ["app"]
 
 
+def test_requests_have_a_limited_size() -> None:
+    """A hundred groups in one request, and each at the broker that coordinates them."""
+    names = [f"g-{number:03}" for number in range(250)]
+
+    def answer(request: Any) -> dict[str, Any]:
+        return {"groups": [{**CLASSIC, "group_id": name} for name in request.groups]}
+
+    source, wire = script(
+        {
+            **ONE_GROUP,
+            "ListGroups": {
+                "1": listed(*((name, "Classic", "Stable") for name in names[:150])),
+                "2": listed(*((name, "Classic", "Stable") for name in names[150:])),
+            },
+            "DescribeGroups": {"": answer},
+            "OffsetFetch": {
+                "": lambda request: {
+                    "groups": [committed(row.group_id, orders={0: 1}) for row in request.groups]
+                }
+            },
+        },
+        ("1", "2"),
+    )
+    found = read_groups(source, GroupQuery()).document["groups"]
+    assert [(row["name"], row["lag"]) for row in found] == [(name, 99) for name in names]
+    asked = [
+        (node, len(request.groups))
+        for api, node, request in wire.sent
+        if api in ("DescribeGroups", "OffsetFetch")
+    ]
+    assert sorted(asked) == [("1", 50)] * 2 + [("1", 100)] * 2 + [("2", 100)] * 2
+
+
 def test_groups_of_the_newer_protocols() -> None:
     """Each type is described by its own request; a share group's lag is the cluster's own."""
     mine = {"topic_partitions": [{"topic_name": "orders", "partitions": [0]}]}

@@ -1,14 +1,48 @@
-"""Find partitions of Kafka's own topics that no broker coordinates."""
+"""What a document lacks, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.value import FrozenMap
 
 from ...wire.describe import describe_topics
 from ..source import DescribeSource
-from .node_requests import Gap
+
+READ_THE_ANSWER = "The answer names the reason."
+"""Advice of an error that is raised after an answer that lacks something."""
+
+
+class Gap(Struct, frozen=True):
+    """What could not be read, so that the document lacks it."""
+
+    what: str
+    """A sentence without a period."""
+    fault: Fault
+    broker: str | None = None
+
+
+def explain_gap(gap: Gap) -> Fault:
+    """Why something that was named is not listed: it can be in the gap."""
+    return Fault(
+        "NOT_LISTED",
+        "no broker that answered lists it, but the list is incomplete",
+        FaultClass.DEFINITE,
+        advice=f"{gap.what}: {gap.fault.message}",
+    )
+
+
+def document_gap(gap: Gap) -> FrozenMap:
+    return FrozenMap(
+        what=gap.what,
+        broker=None if gap.broker is None else int(gap.broker),
+        code=gap.fault.code,
+        message=gap.fault.message,
+        advice=gap.fault.advice,
+    )
 
 
 def find_leaderless(source: DescribeSource, topic: str, what: str) -> Iterator[Gap]:
