@@ -24,17 +24,30 @@ TYPES = ("classic", "consumer", "share", "streams")
 """The types of groups (GroupType of Kafka 4.3)."""
 
 
+Names = Annotated[list[str] | None, Operand("GROUP…", offer_names(list_active_groups))]
+Name = Annotated[
+    str,
+    Option(
+        "--name",
+        "Only matching names; * stands for any text.",
+        "GLOB",
+        offer_names(list_active_groups),
+    ),
+]
+Topic = Annotated[
+    str | None,
+    Option(
+        "--topic",
+        "Only groups that read such a topic, and only what they read of it.",
+        "GLOB",
+        offer_names(list_topics),
+    ),
+]
+
+
 def ask_groups(
-    names: Annotated[list[str] | None, Operand("GROUP…", offer_names(list_active_groups))] = None,
-    name: Annotated[
-        str,
-        Option(
-            "--name",
-            "Only matching names; * stands for any text.",
-            "GLOB",
-            offer_names(list_active_groups),
-        ),
-    ] = "*",
+    names: Names = None,
+    name: Name = "*",
     type_: Annotated[
         list[str] | None,
         Option("--type", ", ".join(TYPES) + ".", "TYPE", offer_words(TYPES)),
@@ -43,15 +56,7 @@ def ask_groups(
         list[str] | None,
         Option("--state", "Stable, Empty, …", "STATE", offer_words(STATES)),
     ] = None,
-    topic: Annotated[
-        str | None,
-        Option(
-            "--topic",
-            "Only groups that read such a topic, and only what they read of it.",
-            "GLOB",
-            offer_names(list_topics),
-        ),
-    ] = None,
+    topic: Topic = None,
     members: Annotated[
         bool, Option("--members", "Show the members and what they are assigned.")
     ] = False,
@@ -73,15 +78,9 @@ def ask_groups(
     def read(session: Session) -> Answer:
         from ..inspect.activity.groups import GroupQuery, read_groups  # noqa: PLC0415  # the messages are slow to load
 
-        query = GroupQuery(
-            name=name,
-            exact=tuple(dict.fromkeys(names or ())),
-            types=types,
-            states=states,
-            topic=topic,
-            members=members or everything,
-            offsets=offsets or everything,
-        )
+        exact = tuple(dict.fromkeys(names or ()))
+        shown = (members or everything, offsets or everything)
+        query = GroupQuery(name, exact, states, types, topic, *shown)
         return read_groups(open_source(session), query)
 
     return Question(read, _render_groups)

@@ -22,29 +22,34 @@ STATES = (
 _MINUTE_MS = 60_000
 
 
+Ids = Annotated[list[str] | None, Operand("ID…", offer_names(list_transactional_ids))]
+Name = Annotated[
+    str,
+    Option(
+        "--name",
+        "Only matching ids; * stands for any text.",
+        "GLOB",
+        offer_names(list_transactional_ids),
+    ),
+]
+Topic = Annotated[
+    str | None,
+    Option(
+        "--topic",
+        "Only transactions with partitions of such a topic.",
+        "GLOB",
+        offer_names(list_topics),
+    ),
+]
+
+
 def ask_transactions(
-    ids: Annotated[list[str] | None, Operand("ID…", offer_names(list_transactional_ids))] = None,
-    name: Annotated[
-        str,
-        Option(
-            "--name",
-            "Only matching ids; * stands for any text.",
-            "GLOB",
-            offer_names(list_transactional_ids),
-        ),
-    ] = "*",
+    ids: Ids = None,
+    name: Name = "*",
     state: Annotated[
         list[str] | None, Option("--state", "Ongoing, Empty, …", "STATE", offer_words(STATES))
     ] = None,
-    topic: Annotated[
-        str | None,
-        Option(
-            "--topic",
-            "Only transactions with partitions of such a topic.",
-            "GLOB",
-            offer_names(list_topics),
-        ),
-    ] = None,
+    topic: Topic = None,
     older_than: Annotated[
         int | None,
         Option("--older-than", "Only transactions that are open for longer.", "MINUTES"),
