@@ -30,6 +30,8 @@ from .completion import (
     offer_names,
     offer_words,
 )
+from .describe_groups import ask_groups
+from .describe_transactions import ask_transactions
 
 Name = Annotated[
     str,
@@ -229,7 +231,7 @@ def _own_configs_page(document: FrozenMap) -> Page:
 
 
 GROUP = CommandGroup(
-    "Show topics, configs, ACLs, quotas, users, brokers.",
+    "Show topics, configs, ACLs, quotas, users, brokers, groups, transactions.",
     (
         Command("topics", ask_topics),
         Command("configs", ask_configs),
@@ -238,5 +240,7 @@ GROUP = CommandGroup(
         Command("users", ask_users),
         Command("brokers", ask_brokers),
         Command("cluster", ask_cluster),
+        Command("groups", ask_groups),
+        Command("transactions", ask_transactions),
     ),
 )

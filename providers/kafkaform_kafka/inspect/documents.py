@@ -47,9 +47,16 @@ def describe(
 def read_document(session: Session, kind: str, wanted: DescribeQuery) -> FrozenMap:
     """The document of this name, as a session shows it. Raises KafkaformError, UsageError for a
     session of another system."""
+    source = open_source(session)
+    return describe(kind, source.context, source.sweep, wanted)
+
+
+def open_source(session: Session) -> DescribeSource:
+    """The parts of a session that documents are read from. Raises UsageError for a session of
+    another system."""
     if not isinstance(session, KafkaSession):
         raise UsageError("only Kafka clusters can be described", "Choose a kafka provider block.")
-    return describe(kind, session.context, session.sweep, wanted)
+    return DescribeSource(session.context, session.sweep)
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────

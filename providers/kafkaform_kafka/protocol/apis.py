@@ -33,6 +33,10 @@ class RightTarget(StrEnum):
     CLUSTER = "Cluster"
     TOPIC = "Topic"
     """The topic that the request names."""
+    GROUP = "Group"
+    """The group that the request names."""
+    TRANSACTIONAL_ID = "TransactionalId"
+    """The transactional id that the request names."""
     # DescribeConfigs and IncrementalAlterConfigs check the resource itself and nothing wider: the
     # right on Cluster covers brokers and client metrics, but no topic (unlike KIP-133's text).
     CONFIGS = "configs"
@@ -74,10 +78,11 @@ class Api(Struct, frozen=True):
 
     @property
     def right(self) -> str:
-        """The right as advice calls it, with `{name}` for the topic's name."""
+        """The right as advice calls it, with `{name}` for the name of the topic, group, …"""
         if not self.operation:
             return "a right on Cluster"
-        place = "Cluster" if self.on is RightTarget.CLUSTER else "Topic {name}"
+        kind = RightTarget.TOPIC if self.on is RightTarget.CONFIGS else self.on
+        place = "Cluster" if kind is RightTarget.CLUSTER else f"{kind} {{name}}"
         whole = f", or {self.operation} on Cluster" if self.or_cluster else ""
         return f"{self.operation} on {place}{whole}"
 
@@ -86,8 +91,8 @@ _READING = (
     Api("ListOffsets", 2),
     # Topic ids came with KIP-516; without them nobody can tell a recreated topic from the old one.
     Api("Metadata", 3, "Describe", RightTarget.TOPIC, since="2.8", at_once=True),
-    Api("OffsetFetch", 9),
-    Api("DescribeGroups", 15),
+    Api("OffsetFetch", 9, "Describe", RightTarget.GROUP, since="3.0"),  # KIP-709
+    Api("DescribeGroups", 15, "Describe", RightTarget.GROUP),
     Api("ListGroups", 16),
     Api("ApiVersions", 18, at_once=True),
     Api("DescribeAcls", 29, "Describe", at_once=True),
@@ -99,8 +104,15 @@ _READING = (
     Api("DescribeUserScramCredentials", 50, "Describe", since="2.7", at_once=True),  # KIP-554
     Api("DescribeQuorum", 55, at_once=True),
     Api("DescribeCluster", 60, since="2.8", at_once=True),  # KIP-700
+    Api("DescribeProducers", 61, "Read", RightTarget.TOPIC, since="2.8"),  # KIP-664
+    Api("DescribeTransactions", 65, "Describe", RightTarget.TRANSACTIONAL_ID, since="3.0"),
+    Api("ListTransactions", 66, "Describe", RightTarget.TRANSACTIONAL_ID, since="3.0"),
+    Api("ConsumerGroupDescribe", 69, "Describe", RightTarget.GROUP, since="4.0"),  # KIP-848
     # Kafka 3.7 lists client metrics only (KIP-714), 4.1 groups and topics too (KIP-1142).
     Api("ListConfigResources", 74, "DescribeConfigs", since="3.7", at_once=True),
+    Api("ShareGroupDescribe", 77, "Describe", RightTarget.GROUP, since="4.1"),  # KIP-932
+    Api("StreamsGroupDescribe", 89, "Describe", RightTarget.GROUP, since="4.1"),  # KIP-1071
+    Api("DescribeShareGroupOffsets", 90, "Describe", RightTarget.GROUP, since="4.1"),
 )
 
 CREATE_TOPICS = Api(

@@ -90,6 +90,8 @@ _ADMIN = (
     # Of a policy class (KIP-108), and of a request with over 10,000 metadata records.
     ErrorCode(44, "POLICY_VIOLATION", _D, "a policy of the cluster forbids this",
          "change the declaration so that the policy allows it, or ask the cluster's operators"),
+    ErrorCode(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", _P,
+              "a right on the transactional id is missing", _GRANT),
     ErrorCode(54, "SECURITY_DISABLED", _D,
               "the cluster has no authorizer, so it does not store ACLs",
          "configure an authorizer on the brokers, or remove the ACLs from the configuration"),
@@ -151,6 +153,8 @@ _ADMIN = (
          "name the id of a live broker"),
     ErrorCode(104, "INCONSISTENT_CLUSTER_ID", _D, "the request was meant for another cluster",
          "check bootstrap_servers"),
+    ErrorCode(105, "TRANSACTIONAL_ID_NOT_FOUND", _D, "there is no such transactional id",
+         "check the name; brokers forget a transactional id that is not used for a week"),
     ErrorCode(107, "INELIGIBLE_REPLICA", _N, "a replica cannot join the in-sync replicas", _WAIT),
     # A controller's listener serves some admin requests itself since KIP-919.
     ErrorCode(114, "MISMATCHED_ENDPOINT_TYPE", _D,
@@ -202,7 +206,6 @@ _OTHERS = {
     50: ("INVALID_TRANSACTION_TIMEOUT", "the transaction timeout is over the limit"),
     51: ("CONCURRENT_TRANSACTIONS", "another change of the transaction is running"),
     52: ("TRANSACTION_COORDINATOR_FENCED", "another transaction coordinator has taken over"),
-    53: ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "a right on the transactional id is missing"),
     59: ("UNKNOWN_PRODUCER_ID", "the broker no longer knows the producer"),
     70: ("FETCH_SESSION_ID_NOT_FOUND", "there is no such fetch session"),
     71: ("INVALID_FETCH_SESSION_EPOCH", "the fetch session has another epoch"),
@@ -222,7 +225,6 @@ _OTHERS = {
     99: ("POSITION_OUT_OF_RANGE", "the position is outside the snapshot"),
     101: ("DUPLICATE_BROKER_REGISTRATION", "the broker id is in use"),
     103: ("INCONSISTENT_TOPIC_ID", "the log belongs to another topic id"),
-    105: ("TRANSACTIONAL_ID_NOT_FOUND", "there is no such transactional id"),
     106: ("FETCH_SESSION_TOPIC_ID_ERROR", "the fetch session mixes topic ids"),
     108: ("NEW_LEADER_ELECTED", "the leader changed meanwhile"),
     109: ("OFFSET_MOVED_TO_TIERED_STORAGE", "the offset lies in remote storage now"),

@@ -302,6 +302,7 @@ AS_NOBODY: list[Case] = [
     ("DescribeLogDirs", 31, _P, {"topics": None}),
     ("ListConfigResources", 31, _P, {"resource_types": [METRICS]}),
     ("DescribeGroups", 30, _P, {"groups": ["x"]}),
+    ("DescribeTransactions", 53, _P, {"transactional_ids": ["x"]}),
     ("Metadata", 29, _P, seeing(name=LIVE)),
 ]
 
@@ -323,7 +324,7 @@ NOT_PROVOKED = {
     66: "delegation tokens are not used",
     67: "answered for delegation tokens only; CreateAcls answers 42",
     68: "DeleteGroups alone answers it, and is not sent",
-    69: "DescribeGroups is sent by librdkafka alone, and only to illustrate a plan",
+    69: "a group that ends between two requests is shown as dead",
     72: "needs a leader without the listener",
     80: "needs a preferred leader that is out of sync",
     83: "needs a partition without a live replica",
@@ -346,6 +347,7 @@ ELSEWHERE = {
     58: "tests/cluster/kafka/test_connections.py: a wrong password",
     73: "tests/cluster/kafka/test_policy.py: a broker that forbids deletions",
     89: "below: a controller mutation quota",
+    105: "tests/cluster/cli/test_describe_transactions.py: a name that nobody has used",
 }
 
 
