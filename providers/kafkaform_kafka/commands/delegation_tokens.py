@@ -123,7 +123,7 @@ def _create(
         new.key,
         lambda _, __: new.attributes,
         _note_creation,
-        address=f'{KIND}.alter["{owner or "the principal that logs in"}"]',
+        address=f'{KIND}.alter["{owner or "new"}"]',
         managed=True,
     )
 
