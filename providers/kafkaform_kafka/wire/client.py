@@ -28,7 +28,7 @@ from kafka.errors import RequestTimedOutError as TimedOut
 
 from ..connection.cluster_proof import Proof
 from ..protocol.apis import APIS
-from .logins import Login
+from .logins import SaslLogin
 from .pool import PER_BROKER, Elsewhere, describe_error, open_client
 
 _PAUSE = 0.05
@@ -78,7 +78,7 @@ class Wire:
         config: Mapping[str, Any],
         patience: float,
         proof: Proof | None = None,
-        login: Login | None = None,
+        login: SaslLogin | None = None,
     ) -> None:
         """patience: seconds to wait for the first broker; proof: the cluster that must answer on
         every connection, None for any; login: for a mechanism that kafka-python lacks. Raises

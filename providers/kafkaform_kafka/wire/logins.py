@@ -24,7 +24,7 @@ from ..connection.settings import KafkaSettings
 from .kerberos import TicketError, prepare_kerberos
 
 
-class Login(Struct, eq=False):
+class SaslLogin(Struct, eq=False):
     """How the connections of one session log in. They are all opened in one thread."""
 
     mechanism: str
@@ -38,17 +38,17 @@ class Login(Struct, eq=False):
     """A broker refused the login, so that it is not tried again."""
 
 
-def make_login(settings: KafkaSettings) -> Login:
+def make_login(settings: KafkaSettings) -> SaslLogin:
     """The login of settings with `kerberos` or `token_auth`. Raises ConfigurationError if a package
     or a file is missing."""
     if settings.kerberos is not None:
-        return Login("GSSAPI", prepare_kerberos(settings.kerberos))
+        return SaslLogin("GSSAPI", prepare_kerberos(settings.kerberos))
     mechanism, user = settings.mechanism or "", settings.username or ""
     hmac = settings.password or Secret("")
-    return Login(mechanism, lambda _: TokenScram(user, hmac.reveal(), mechanism))
+    return SaslLogin(mechanism, lambda _: TokenScram(user, hmac.reveal(), mechanism))
 
 
-async def log_in(connection: Any, login: Login, timeout_at: float) -> None:
+async def log_in(connection: Any, login: SaslLogin, timeout_at: float) -> None:
     """Log in on a connection (KIP-43, KIP-152). timeout_at: seconds on `time.monotonic`. Raises
     KafkaError."""
     if login.refused:

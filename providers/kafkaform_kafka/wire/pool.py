@@ -20,7 +20,7 @@ from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.parser import KafkaProtocol
 
 from ..connection.cluster_proof import Proof
-from .logins import Login, log_in
+from .logins import SaslLogin, log_in
 
 _NONSENSE = (
     ArithmeticError,
@@ -124,9 +124,9 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
 
 
 class _LoginConnection(_Connection):
-    """A connection that logs in with `Login`."""
+    """A connection that logs in with `SaslLogin`."""
 
-    login: Login
+    login: SaslLogin
 
     # kafka-python calls it for the first login and for each one that the broker demands later.
     async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
@@ -140,7 +140,7 @@ class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
     proof: Proof
-    login: Login | None = None
+    login: SaslLogin | None = None
     _tried: frozenset[Any] = frozenset()
 
     def get_connection(self, node: Any, timeout_ms: float | None = None, **named: Any) -> Any:
@@ -171,7 +171,7 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
             raise NodeNotReadyError(node)
 
 
-def open_client(proof: Proof, login: Login | None, **config: Any) -> Any:
+def open_client(proof: Proof, login: SaslLogin | None, **config: Any) -> Any:
     net = NetworkSelector(**config)
     manager = _Manager(net, **config)
     manager.proof, manager.login = proof, login

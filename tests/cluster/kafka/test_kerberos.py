@@ -14,16 +14,17 @@ from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform_kafka.connection.kerberos import KerberosSettings
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.session import KafkaSession, open_session
+from kafkaform_kafka.wire.kerberos import KerberosExchange, TicketError, prepare_kerberos
 
 from ...kit.kafka import kerberos
-from ...kit.kafka.kerberos import REALM, Realm
+from ...kit.kafka.kerberos import HOST, REALM, Realm
 from ...kit.kafka.sessions import apply, eventually, gone, new, read
 
 pytestmark = pytest.mark.skipif(bool(kerberos.find_missing()), reason=kerberos.find_missing())
 
 
 @pytest.fixture(scope="module")
-def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
+def realm(own_brokers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     """A realm, by whose environment the library of this process finds it."""
     with (
         kerberos.running(tmp_path_factory.mktemp("realm")) as started,
@@ -35,7 +36,7 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
 
 
 @pytest.fixture(scope="module")
-def listener(own_brokers: None, realm: Realm) -> Iterator[str]:
+def listener(realm: Realm) -> Iterator[str]:
     """The address of a listener for Kerberos."""
     with kerberos.opened(f"kerberos-{os.getpid()}", realm) as (_, address):
         yield address
@@ -116,3 +117,37 @@ def test_a_ticket_that_has_expired(listener: str, realm: Realm) -> None:
     time.sleep(2)
     said = refusal(settings(listener, ticket_cache=cache))
     assert "expired" in said.lower()
+
+
+@pytest.fixture(scope="module")
+def service(realm: Realm) -> str:
+    """The keytab of a service that this process plays itself."""
+    return str(realm.keytab(f"played/{HOST}@{REALM}"))
+
+
+def answer(exchange: KerberosExchange, keytab: str, offer: bytes) -> bytes:
+    """Play the broker until a security layer is chosen (RFC 4752); returns the choice."""
+    gssapi = pytest.importorskip("gssapi")
+    ours = gssapi.Credentials(usage="accept", store={"keytab": keytab})
+    context = gssapi.SecurityContext(usage="accept", creds=ours)
+    exchange.receive(context.step(exchange.auth_bytes()) or b"")
+    assert context.complete and str(context.initiator_name) == f"admin@{REALM}"
+    assert exchange.auth_bytes() == b"" and not exchange.is_done()
+    exchange.receive(context.wrap(offer, False).message)
+    choice: bytes = context.unwrap(exchange.auth_bytes()).message
+    exchange.receive(b"")
+    return choice
+
+
+def test_no_security_layer_is_chosen(realm: Realm, keytab: str, service: str) -> None:
+    """Of all layers that are offered, none, and without a size. A service that offers no such
+    choice is refused."""
+    wanted = KerberosSettings("played", f"admin@{REALM}", keytab)
+    make = prepare_kerberos(wanted)
+    exchange = make(HOST)
+    assert answer(exchange, service, b"\x07\x00\xff\xff") == b"\x01\x00\x00\x00"
+    assert exchange.is_done() and exchange.is_authenticated()
+    with pytest.raises(TicketError, match="demands a security layer"):
+        answer(make(HOST), service, b"\x06\x00\xff\xff")
+    with pytest.raises(TicketError, match="Kerberos: "):
+        make(HOST).receive(b"nonsense")
