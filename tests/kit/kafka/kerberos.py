@@ -108,12 +108,13 @@ def running(folder: Path) -> Iterator[Realm]:
     realm = Realm(folder)
     _write(folder, port)
     realm.run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master of the test")
-    kdc = subprocess.Popen(
-        [str(_find("krb5kdc")), "-n", "-r", REALM],
-        env={**os.environ, **realm.environment},
-        stdout=subprocess.DEVNULL,
-        stderr=(folder / "kdc.err").open("w"),
-    )
+    with (folder / "kdc.err").open("w") as errors:
+        kdc = subprocess.Popen(
+            [str(_find("krb5kdc")), "-n", "-r", REALM],
+            env={**os.environ, **realm.environment},
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
     try:
         _wait_until_open(port, kdc)
         yield realm
