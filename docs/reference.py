@@ -573,6 +573,9 @@ PAGES: Mapping[str, Page] = {
             "JSON web token. It is fetched again when a fifth of its life is left. The endpoint is "
             "verified as brokers are, and may have the authority of `ca_cert`; redirections are "
             "not followed.",
+            "`sasl_token_auth = true` logs in with a [delegation token]"
+            '(../delegation-tokens.md), and `sasl_mechanism = "gssapi"` with '
+            "[Kerberos](../kerberos.md).",
             "A connection that fails says within ten seconds why, and what to change: the login, "
             "the mechanism, the certificate, the protocol of that port, the token.",
             "The first apply binds the state to the cluster id. Later runs refuse to go on if "

@@ -26,7 +26,7 @@ from kafkaform.core.errors import Locked
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
 from .kit import extras, guard, needs, quick
 from .kit.fleet.session import spark  # noqa: F401  # pytest finds it here
-from .kit.kafka.clusters import HELD
+from .kit.kafka.clusters import HELD, TOKENS
 from .kit.kafka.logins import Login, new_login
 from .kit.needs import own_brokers, own_spark  # noqa: F401  # pytest finds them here
 
@@ -70,7 +70,7 @@ def broker(pytestconfig: pytest.Config) -> Broker:
 
     Other tests use it at the same time. A test changes, limits and lists on it only what has a
     name of its own; what a cluster has once is for `exclusive_broker`."""
-    return _running(sandbox_name(pytestconfig))
+    return _running(sandbox_name(pytestconfig), TOKENS)
 
 
 @pytest.fixture
@@ -96,9 +96,10 @@ def exclusive_broker(pytestconfig: pytest.Config, other_broker: Broker) -> Itera
         yield other_broker
 
 
-def _running(name: str) -> Broker:
-    """The sandbox of this name, which some process of the run may have started."""
-    options = sandbox.SandboxOptions(name, config=HELD)
+def _running(name: str, more: tuple[tuple[str, str], ...] = ()) -> Broker:
+    """The sandbox of this name, which some process of the run may have started. more: broker
+    properties."""
+    options = sandbox.SandboxOptions(name, config=(*HELD, *more))
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:

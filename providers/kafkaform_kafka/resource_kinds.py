@@ -8,6 +8,7 @@ from .kinds.kind import ResourceKind
 from .kinds.leaders import kind as leaders
 from .kinds.quota import kind as quota
 from .kinds.rights import kind as rights
+from .kinds.token import kind as token
 from .kinds.topic import kind as topic
 from .kinds.user import kind as user
 
@@ -18,6 +19,7 @@ KINDS: tuple[ResourceKind, ...] = (
     *acl.KINDS,
     *config.KINDS,
     *leaders.KINDS,
+    *token.KINDS,
     *rights.KINDS,
 )
 """In the order of the documentation."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Step, Verdict
 from kafkaform.core.errors import KafkaformError
@@ -15,9 +16,12 @@ from .authority import required_rights
 from .authority.own_rights import read_held
 from .cluster.brokers import live_nodes, read_cluster
 from .cluster.context import ClusterContext, Order, Reply, Requests, Send
+from .cluster.exchange import attempt
 from .cluster.facts import read_facts
+from .cluster.figures import Figures, WireFigures
 from .connection import clients
-from .connection.native import Native, open_native
+from .connection.cluster_proof import Proof
+from .connection.native import inspect_listeners, open_native
 from .connection.settings import KafkaSettings
 from .connection.tokens import open_token_source
 from .data_sources import AnswerSource, answer_query
@@ -26,7 +30,9 @@ from .kinds.topic import send_placement as placement_sends
 from .resource_kinds import KINDS
 from .review.impact import assess
 from .wire.client import NotSent, Wire
+from .wire.cluster import ClusterRow, describe_cluster
 from .wire.login_tokens import TokenProvider
+from .wire.logins import make_login
 from .words import WORDS
 
 
@@ -36,12 +42,12 @@ class KafkaSession:
     words = WORDS
 
     def __init__(
-        self, context: ClusterContext, native: Native, kinds: Sequence[ResourceKind] = KINDS
+        self, context: ClusterContext, figures: Figures, kinds: Sequence[ResourceKind] = KINDS
     ) -> None:
         self.context = context
         """What `describe` asks directly."""
         self.facts = context.facts
-        self._native = native
+        self._figures = figures
         found = {kind.name: kind.connect() for kind in kinds if kind.connect is not None}
         self._reads = {name: requests.reads for name, requests in found.items()}
         self._sends = join_sends(found.values())
@@ -67,7 +73,7 @@ class KafkaSession:
         return answer_query(source, data, arguments)
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        return assess(self.context, self._native, changes)
+        return assess(self.context, self._figures, changes)
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         held = read_held(self.context, steps)
@@ -113,19 +119,23 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
     OtherSystem."""
     clients.fence_logs()
     config = clients.pure_config(settings)
-    tokens = open_token_source(settings)
-    if tokens is not None:
-        # If there is no token, this error names the cause; a client would only say that the login
-        # failed.
-        tokens.get_token()
-        config["sasl_oauth_token_provider"] = TokenProvider(tokens)
-    # librdkafka first: for a refused login kafka-python says no more than that it timed out. Its
-    # answer also says which cluster every later connection must lead to.
-    native = open_native(settings, tokens)
-    try:
-        wire = Wire(config, clients.PATIENCE, native.proof)
-    except NotSent as error:
-        raise clients.connect_error(settings, ("", str(error))) from None
+    native = None
+    if settings.kerberos is not None or settings.token_auth:
+        wire = _open_alone(settings, config)
+    else:
+        tokens = open_token_source(settings)
+        if tokens is not None:
+            # If there is no token, this error names the cause; a client would only say that the
+            # login failed.
+            tokens.get_token()
+            config["sasl_oauth_token_provider"] = TokenProvider(tokens)
+        # librdkafka first: for a refused login kafka-python says no more than that it timed out.
+        # Its answer also says which cluster every later connection must lead to.
+        native = open_native(settings, tokens)
+        try:
+            wire = Wire(config, clients.PATIENCE, native.proof)
+        except NotSent as error:
+            raise clients.connect_error(settings, ("", str(error))) from None
     try:
         if len(settings.servers) > 1:
             clients.refuse_two_clusters(settings, wire.ask_addresses(clients.LOOK))
@@ -133,7 +143,28 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
     except KafkaformError:
         wire.close()
         raise
-    return KafkaSession(ClusterContext(settings, wire, facts), native, kinds)
+    context = ClusterContext(settings, wire, facts)
+    return KafkaSession(context, native or WireFigures(context), kinds)
+
+
+def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:
+    """A connection for a login that librdkafka lacks. Raises ConnectError, ConfigurationError,
+    OtherSystem."""
+    login, proof = make_login(settings), Proof(settings.instance)
+    try:
+        wire = Wire(config, clients.PATIENCE, proof, login)
+    except NotSent as error:
+        # kafka-python says only that no broker is available.
+        known = ("_AUTHENTICATION", login.failure) if login.failure else ("", str(error))
+        found = None if login.failure else inspect_listeners(settings)
+        raise clients.connect_error(settings, known, found) from None
+    cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
+    if isinstance(cluster, ClusterRow) and not cluster.code:
+        # From here on every connection must lead to the cluster of this answer, those that are open
+        # already, too.
+        proof.expected = cluster.cluster_id
+        wire.prove()
+    return wire
 
 
 def _make_outcome(reply: Reply) -> Outcome:

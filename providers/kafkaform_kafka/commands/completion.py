@@ -95,6 +95,12 @@ def list_subscriptions(session: Session) -> Iterable[str]:
     return _list_entities(session, "client-metrics")
 
 
+def list_tokens(session: Session) -> Iterable[str]:
+    """Ids of delegation tokens that we can see."""
+    rows = read_document(session, "delegation-tokens", DescribeQuery())["delegation-tokens"]
+    return [row["token_id"] for row in rows]
+
+
 def _list_limited(session: Session, part: str) -> Iterable[str]:
     """The names in entities of quotas."""
     rows = read_document(session, "quotas", DescribeQuery())["quotas"]
@@ -112,6 +118,7 @@ LISTINGS: Mapping[str, NameListing] = {
     **dict.fromkeys(("broker", "brokers"), list_brokers),
     **dict.fromkeys(("user", "users"), list_users),
     **dict.fromkeys(("group", "groups"), list_groups),
+    **dict.fromkeys(("delegation-token", "delegation-tokens"), list_tokens),
     "client": list_clients,
     "ip": list_addresses,
     "client-metrics": list_subscriptions,

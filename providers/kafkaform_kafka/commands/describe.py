@@ -30,6 +30,7 @@ from .completion import (
     offer_names,
     offer_words,
 )
+from .delegation_tokens import ask_delegation_tokens
 from .describe_groups import ask_groups
 from .describe_transactions import ask_transactions
 
@@ -238,6 +239,7 @@ GROUP = CommandGroup(
         Command("acls", ask_acls),
         Command("quotas", ask_quotas),
         Command("users", ask_users),
+        Command("delegation-tokens", ask_delegation_tokens),
         Command("brokers", ask_brokers),
         Command("cluster", ask_cluster),
         Command("groups", ask_groups),

@@ -203,6 +203,16 @@ def _choose_advice(settings: KafkaSettings, name: str) -> str:
             "check that the broker accepts tokens of this issuer, audience and time "
             "(sasl_token_url or sasl_token_file, sasl_oauth_scopes), and that the clocks agree"
         )
+    if settings.kerberos is not None and name == "_AUTHENTICATION":
+        return (
+            "check the ticket or the keytab (klist, klist -k), sasl_kerberos_principal and "
+            "sasl_kerberos_service_name, the brokers' host names, and that the clocks agree"
+        )
+    if settings.token_auth and name == "_AUTHENTICATION":
+        return (
+            "check that sasl_username and sasl_password are the id and the HMAC of one token, and "
+            "that it has not expired (`kafkaform describe delegation-tokens`)"
+        )
     advice = _ADVICE.get(name, _OTHERWISE)
     return "; ".join((advice, *_hint_tls(settings)))
 

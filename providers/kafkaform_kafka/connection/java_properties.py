@@ -17,7 +17,7 @@ from kafkaform.core.diagnostics import Severity, suggest
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 
-from . import jaas
+from . import jaas, kerberos
 from .provider_block import MECHANISMS
 
 SOURCE = "property"
@@ -33,6 +33,9 @@ _TEXTS: Mapping[str, str] = {
     "ssl.key.location": "client_key",
     "sasl.username": "sasl_username",
     "sasl.oauthbearer.client.credentials.client.id": "sasl_username",
+    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
+    "sasl.kerberos.principal": "sasl_kerberos_principal",
+    "sasl.kerberos.keytab": "sasl_kerberos_keytab",
 }
 _HIDDEN: Mapping[str, str] = {
     "ssl.keystore.key": "client_key",
@@ -75,6 +78,8 @@ _IGNORED = frozenset(
         *("reconnect.backoff.max.ms", "reconnect.backoff.ms", "retries"),
         *("retry.backoff.max.ms", "retry.backoff.ms"),
         *("socket.connection.setup.timeout.max.ms", "socket.connection.setup.timeout.ms"),
+        *("sasl.kerberos.min.time.before.relogin", "sasl.kerberos.ticket.renew.jitter"),
+        "sasl.kerberos.ticket.renew.window.factor",
         *("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms"),
         *("sasl.login.refresh.buffer.seconds", "sasl.login.refresh.min.period.seconds"),
         *("sasl.login.refresh.window.factor", "sasl.login.refresh.window.jitter"),
@@ -95,8 +100,13 @@ _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     ),
     f"{_KAFKA}.scram.ScramLoginModule": (
         ("SCRAM-SHA-256", "SCRAM-SHA-512"),
-        {"username": "sasl_username", "password": "sasl_password"},
+        {
+            "username": "sasl_username",
+            "password": "sasl_password",
+            "tokenauth": "sasl_token_auth",
+        },
     ),
+    kerberos.MODULE: (("GSSAPI",), kerberos.OPTIONS),
     f"{_KAFKA}.oauthbearer.OAuthBearerLoginModule": (
         ("OAUTHBEARER",),
         {"clientId": "sasl_username", "clientSecret": "sasl_password", "scope": _SCOPE},
@@ -179,7 +189,7 @@ def _unknown_fault(key: str) -> PropertyFault:
 _DANGEROUS = (
     # A file of properties often comes from elsewhere. sasl.kerberos.kinit.cmd names a program to
     # start, and JndiLoginModule loads classes over the network (CVE-2023-25194).
-    (re.compile(r"kinit|^sasl\.kerberos\."), "Kerberos is not supported, and no command is run"),
+    (re.compile(r"kinit"), "no command is run; name a keytab or a ticket cache"),
     (re.compile(r"^config\.providers"), "plugins that fetch values are not loaded; use env:NAME"),
     (
         re.compile(r"\.class(es)?$|^metric\.reporters$|^security\.providers$|^interceptor\."),
@@ -287,6 +297,11 @@ def _read_login(given: Mapping[str, str], block: BlockDraft) -> None:
             )
         )
     _read_options(login.options, options, block)
+    if login.module == kerberos.MODULE:
+        block.faults += [
+            PropertyFault("sasl.jaas.config", text, advice)
+            for text, advice in kerberos.find_jaas_faults(login.options)
+        ]
 
 
 _JAAS_FORM = f'write it as: {_KAFKA}.plain.PlainLoginModule required username="…" password="…";'
@@ -300,7 +315,7 @@ def _read_mechanism(name: str, block: BlockDraft) -> None:
         PropertyFault(
             "sasl.mechanism",
             f"sasl.mechanism {name} is not supported",
-            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI",
         )
     )
 
@@ -309,7 +324,10 @@ def _module_fault(name: str) -> PropertyFault:
     if name == _JNDI:
         text = "JndiLoginModule is refused: it loads code from any address that is given to it"
     else:
-        text = f"the login module {name} is refused: only Kafka's own modules are supported"
+        text = (
+            f"the login module {name} is refused: only Kafka's own modules and Java's own for "
+            "Kerberos are supported"
+        )
     return PropertyFault("sasl.jaas.config", text, suggest(name, _MODULES) or _JAAS_FORM)
 
 
@@ -326,6 +344,10 @@ def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: Blo
             )
         elif attribute == _SCOPE:
             block.attributes[attribute] = tuple(value.split())
+        elif attribute == "sasl_token_auth":
+            block.attributes[attribute] = value.strip().lower() == "true"
+        elif not attribute:
+            continue
         elif attribute == "sasl_password":
             block.hide(attribute, value)
         else:

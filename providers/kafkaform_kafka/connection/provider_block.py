@@ -17,7 +17,7 @@ from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, m
 from kafkaform.core.value import Value
 
 from ..protocol.sizes import parse_size
-from . import mongey_arguments, oauth
+from . import kerberos, mongey_arguments, oauth
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -28,8 +28,11 @@ MECHANISMS = {
     "scram-sha256": "SCRAM-SHA-256",
     "scram-sha512": "SCRAM-SHA-512",
     **oauth.SPELLINGS,
+    **kerberos.SPELLINGS,
 }
 """Spelling in the configuration -> Kafka's name for it."""
+WITHOUT_PASSWORD = frozenset({*oauth.SPELLINGS, *kerberos.SPELLINGS})
+"""Spellings of the mechanisms that need neither sasl_username nor sasl_password."""
 
 DEFAULT_TIMEOUT = 30.0
 # Requests carry whole milliseconds. 0 meant "do not wait" (KIP-4); today a request with it can
@@ -124,7 +127,13 @@ CONFIG = make_schema(
         "Our principal for the authorizer, such as User:ci. Default: User:sasl_username.",
         policy=True,
     ),
+    AttributeSchema(
+        "sasl_token_auth",
+        BOOL,
+        "sasl_username and sasl_password are the id and the HMAC of a delegation token (KIP-48).",
+    ),
     *oauth.ATTRIBUTES,
+    *kerberos.ATTRIBUTES,
     *mongey_arguments.ATTRIBUTES,
     blocks={
         "authorizer": make_schema(
@@ -157,10 +166,16 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
         if wrong:
             faults.append((name, Severity.ERROR, text, advice))
     mechanism, user = config.get("sasl_mechanism"), config.get("sasl_username")
-    if mechanism in MECHANISMS and not user and not oauth.uses_token(config):
+    if mechanism in MECHANISMS and not user and mechanism not in WITHOUT_PASSWORD:
         idle = "sasl_mechanism has no effect without sasl_username"
         advice = "give sasl_username and sasl_password, or remove it"
         faults.append(("sasl_mechanism", Severity.WARNING, idle, advice))
+    if mechanism in kerberos.SPELLINGS:
+        faults += kerberos.find_faults(config)
+    else:
+        for name in kerberos.NAMES:
+            if config.get(name):
+                faults.append(kerberos.make_stray_fault(name))
     faults += [*oauth.find_faults(config), *mongey_arguments.find_faults(config)]
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults
@@ -245,30 +260,35 @@ def _check_login(given: Mapping[str, Any]) -> tuple[_Check, ...]:
     protocol, mechanism = given.get("security_protocol"), given.get("sasl_mechanism")
     user, password = given.get("sasl_username"), given.get("sasl_password")
     sasl = str(protocol).startswith("SASL")
+    free = mechanism in WITHOUT_PASSWORD
     return (
         (
             mechanism is not None and mechanism not in (*MECHANISMS, *mongey_arguments.LOGINS),
             "sasl_mechanism",
             f"sasl_mechanism {mechanism!r} is not supported",
-            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI",
         ),
         (
-            sasl and not (user and password) and not oauth.uses_token(given),
+            bool(given.get("sasl_token_auth")) and "SCRAM" not in str(mechanism).upper(),
+            "sasl_token_auth",
+            "sasl_token_auth needs a SCRAM mechanism",
+            'set sasl_mechanism = "scram-sha256" or "scram-sha512"',
+        ),
+        (
+            sasl and not (user and password) and not free,
             "security_protocol",
             f"{protocol} needs a login",
             "set sasl_username and sasl_password",
         ),
         (
             # A reference can still turn out to be empty, as in a module without a login.
-            isinstance(password, str)
-            and bool(password)
-            and not (user or sasl or oauth.uses_token(given)),
+            isinstance(password, str) and bool(password) and not (user or sasl or free),
             "sasl_password",
             "sasl_password has no effect without sasl_username",
             "give sasl_username, or remove it",
         ),
         (
-            (bool(user) or oauth.uses_token(given)) and protocol in ("PLAINTEXT", "SSL"),
+            (bool(user) or free) and protocol in ("PLAINTEXT", "SSL"),
             "sasl_username" if user else "sasl_mechanism",
             f"{'sasl_username' if user else 'sasl_mechanism'} has no effect with {protocol}",
             "remove it, or choose SASL_SSL or SASL_PLAINTEXT",

@@ -14,9 +14,16 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 
 from ..protocol.sizes import parse_size
-from . import oauth
+from .kerberos import SPELLINGS, KerberosSettings, read_kerberos
 from .pem import is_pem
-from .provider_block import DEFAULT_TIMEOUT, MECHANISMS, check, list_servers, parse_seconds
+from .provider_block import (
+    DEFAULT_TIMEOUT,
+    MECHANISMS,
+    WITHOUT_PASSWORD,
+    check,
+    list_servers,
+    parse_seconds,
+)
 
 
 class KafkaSettings(Struct, frozen=True):
@@ -46,6 +53,9 @@ class KafkaSettings(Struct, frozen=True):
     token_url: str | None = None
     token_file: str | None = None
     scopes: tuple[str, ...] = ()
+    token_auth: bool = False
+    """username and password are those of a delegation token."""
+    kerberos: KerberosSettings | None = None
 
     @property
     def tls(self) -> bool:
@@ -79,7 +89,10 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         "token_url": given.get("sasl_token_url") or None,
         "token_file": given.get("sasl_token_file") or None,
         "scopes": tuple(given.get("sasl_oauth_scopes") or ()),
+        "token_auth": given.get("sasl_token_auth") is True,
     }
+    if given.get("sasl_mechanism") in SPELLINGS:
+        login["kerberos"] = read_kerberos(given)
     return KafkaSettings(
         instance=instance,
         servers=list_servers(given),
@@ -108,7 +121,7 @@ def _derive_protocol(given: Mapping[str, Any]) -> str:
     # means SASL_SSL. The Mongey provider has TLS on by default, too.
     if given.get("security_protocol"):
         return str(given["security_protocol"])
-    login = bool(given.get("sasl_username")) or oauth.uses_token(given)
+    login = bool(given.get("sasl_username")) or given.get("sasl_mechanism") in WITHOUT_PASSWORD
     tls = given.get("tls_enabled")
     certificates = bool(given.get("ca_cert") or given.get("client_cert"))
     secure = (login or certificates) if tls is None else bool(tls)
@@ -122,9 +135,11 @@ def _derive_protocol(given: Mapping[str, Any]) -> str:
 
 def _derive_principal(given: Mapping[str, Any], protocol: str) -> str | None:
     """The declared principal, or the one that PLAIN and SCRAM give to this user."""
-    # For certificates and tokens only the broker knows it (ssl.principal.mapping.rules,
-    # principal.builder.class, sasl.oauthbearer.sub.claim.name).
-    if given.get("principal") or oauth.uses_token(given):
+    # For certificates, tokens and tickets only the broker knows it (ssl.principal.mapping.rules,
+    # principal.builder.class, sasl.oauthbearer.sub.claim.name,
+    # sasl.kerberos.principal.to.local.rules). A delegation token stands for its owner.
+    foreign = given.get("sasl_mechanism") in WITHOUT_PASSWORD or given.get("sasl_token_auth")
+    if given.get("principal") or foreign:
         return given.get("principal") or None
     name = given.get("sasl_username")
     return f"User:{name}" if name and protocol.startswith("SASL") else None

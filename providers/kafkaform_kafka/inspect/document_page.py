@@ -175,6 +175,24 @@ _USER: tuple[Column, ...] = (
 )
 
 
+def _render_tokens(document: FrozenMap) -> Page:
+    rows = document["delegation-tokens"]
+    if rows:
+        yield _grid(rows, _TOKEN)
+    yield f"{count(len(rows), 'delegation token')}."
+
+
+_TOKEN: tuple[Column, ...] = (
+    ("Id", _make_field_renderer("token_id")),
+    ("Owner", _make_field_renderer("owner")),
+    ("Requester", _make_field_renderer("requester")),
+    ("Renewers", _make_field_renderer("renewers")),
+    ("Issued", _make_field_renderer("issued")),
+    ("Expires", _make_field_renderer("expires")),
+    ("Ends", _make_field_renderer("ends")),
+)
+
+
 def _render_brokers(document: FrozenMap) -> Page:
     yield _grid(document["brokers"], _BROKER)
     yield f"{count(len(document['brokers']), 'broker')}."
@@ -225,6 +243,7 @@ _KINDS: Mapping[str, Callable[[FrozenMap], Page]] = {
     "acls": _render_acls,
     "quotas": _render_quotas,
     "users": _render_users,
+    "delegation-tokens": _render_tokens,
     "brokers": _render_brokers,
     "cluster": _render_cluster,
 }

@@ -41,6 +41,10 @@ class RightTarget(StrEnum):
     # right on Cluster covers brokers and client metrics, but no topic (unlike KIP-133's text).
     CONFIGS = "configs"
     """The owner of the configs: a topic, a group, or otherwise the cluster."""
+    USER = "User"
+    """The principal that the request names (KIP-373)."""
+    TOKEN = "DelegationToken"
+    """The delegation token that the request names (KIP-48)."""
 
 
 class RequestLimits(Struct, frozen=True):
@@ -99,6 +103,16 @@ _READING = (
     Api("DescribeConfigs", 32, "DescribeConfigs", RightTarget.CONFIGS, at_once=True),
     # Not `at_once`: each broker reads its own disks, and only it knows them.
     Api("DescribeLogDirs", 35, "Describe"),
+    # Tokens that we may not see are left out without an error. KRaft has tokens since 3.6.
+    Api(
+        "DescribeDelegationToken",
+        41,
+        "Describe",
+        RightTarget.TOKEN,
+        reports_right=False,
+        since="3.6",
+        at_once=True,
+    ),
     Api("ListPartitionReassignments", 46, "Describe", since="2.4", at_once=True),  # KIP-455
     Api("DescribeClientQuotas", 48, "DescribeConfigs", since="2.6", at_once=True),  # KIP-546
     Api("DescribeUserScramCredentials", 50, "Describe", since="2.7", at_once=True),  # KIP-554
@@ -194,6 +208,36 @@ ALTER_USER_SCRAM_CREDENTIALS = Api(
     converged=frozenset({91}),  # RESOURCE_NOT_FOUND: there is nothing to delete
     limits=RequestLimits(MAX_USERS, MAX_USERS),
 )
+# No broker reports rights on users and tokens beforehand. A request names one token only.
+CREATE_DELEGATION_TOKEN = Api(
+    "CreateDelegationToken",
+    38,
+    "CreateTokens",
+    RightTarget.USER,
+    reports_right=False,
+    since="3.6",
+    limits=RequestLimits(1, 1),
+)
+# Owners and renewers need no ACL to renew and to expire; Describe lets them find the token.
+RENEW_DELEGATION_TOKEN = Api(
+    "RenewDelegationToken",
+    39,
+    "Describe",
+    RightTarget.TOKEN,
+    reports_right=False,
+    since="3.6",
+    limits=RequestLimits(1, 1),
+)
+EXPIRE_DELEGATION_TOKEN = Api(
+    "ExpireDelegationToken",
+    40,
+    "Describe",
+    RightTarget.TOKEN,
+    reports_right=False,
+    since="3.6",
+    converged=frozenset({62}),  # DELEGATION_TOKEN_NOT_FOUND: it is gone
+    limits=RequestLimits(1, 1),
+)
 
 APIS: Mapping[str, Api] = {
     api.name: api
@@ -209,6 +253,9 @@ APIS: Mapping[str, Api] = {
         ALTER_PARTITION_REASSIGNMENTS,
         ALTER_CLIENT_QUOTAS,
         ALTER_USER_SCRAM_CREDENTIALS,
+        CREATE_DELEGATION_TOKEN,
+        RENEW_DELEGATION_TOKEN,
+        EXPIRE_DELEGATION_TOKEN,
     )
 }
 """Name -> row."""

@@ -36,7 +36,7 @@ _READ_FIRST = "run the command again: it reads the object first and continues fr
 _GRANT = "ask for the missing right, or run as a principal that has it"
 _BUG = "run the command again; if it fails again, report it with the audit log"
 _CORRECT = "correct what the broker names; if you wrote none of it, report it with the audit log"
-_TOKENS = "log in with a password or a certificate instead of a delegation token"
+_TOKENS = "log in with SASL and without a token, or with a client certificate"
 _OTHER_LISTENER = "put the listener of a broker into bootstrap_servers"
 _WAIT = "wait until the cluster is healthy and run the command again"
 
@@ -106,15 +106,20 @@ _ADMIN = (
     ErrorCode(60, "REASSIGNMENT_IN_PROGRESS", _D, "partitions of the topic are being moved",
          "wait until the reassignment is over, then plan again"),
     ErrorCode(61, "DELEGATION_TOKEN_AUTH_DISABLED", _D, "delegation tokens are not enabled",
-              _TOKENS),
-    ErrorCode(62, "DELEGATION_TOKEN_NOT_FOUND", _D, "there is no such delegation token", _TOKENS),
-    ErrorCode(63, "DELEGATION_TOKEN_OWNER_MISMATCH", _P, "the delegation token belongs to another",
-         _TOKENS),
-    ErrorCode(64, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", _D, "tokens need a safer connection",
+         "set delegation.token.secret.key on all brokers and controllers"),
+    ErrorCode(62, "DELEGATION_TOKEN_NOT_FOUND", _D, "there is no such delegation token",
+         "`kafkaform describe delegation-tokens` lists those that this principal can see"),
+    # Neither a renew nor an expire needs an ACL, so no right would help (KIP-48).
+    ErrorCode(63, "DELEGATION_TOKEN_OWNER_MISMATCH", _P,
+              "this principal is neither owner nor renewer of the delegation token",
+         "run as its owner or as one of its renewers"),
+    ErrorCode(64, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", _D,
+              "delegation tokens cannot be managed over this connection",
          _TOKENS),
     ErrorCode(65, "DELEGATION_TOKEN_AUTHORIZATION_FAILED", _P, "a right on the token is missing",
          _GRANT),
-    ErrorCode(66, "DELEGATION_TOKEN_EXPIRED", _D, "the delegation token has expired", _TOKENS),
+    ErrorCode(66, "DELEGATION_TOKEN_EXPIRED", _D, "the delegation token has expired",
+         "create another one"),
     ErrorCode(67, "INVALID_PRINCIPAL_TYPE", _D, "principals of this type are not supported",
          "write the principal as User:NAME"),
     ErrorCode(68, "NON_EMPTY_GROUP", _D, "the group has members", "stop its consumers first"),

@@ -8,7 +8,7 @@ from .apis import APIS
 from .error_codes import CODES, ErrorCode
 
 _TOO_OLD = 35
-_DENIED = (29, 30, 31, 53)
+_DENIED = (29, 30, 31, 53, 65)
 
 _RESOURCES = {30: "on Group {name}", 31: "on Cluster"}
 """Code -> the resource that it is about, for APIs that serve resources of several kinds."""

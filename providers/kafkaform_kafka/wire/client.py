@@ -28,6 +28,7 @@ from kafka.errors import RequestTimedOutError as TimedOut
 
 from ..connection.cluster_proof import Proof
 from ..protocol.apis import APIS
+from .logins import SaslLogin
 from .pool import PER_BROKER, Elsewhere, describe_error, open_client
 
 _PAUSE = 0.05
@@ -73,15 +74,20 @@ class Wire:
     """A connection pool to one cluster. All methods may be called from several threads."""
 
     def __init__(
-        self, config: Mapping[str, Any], patience: float, proof: Proof | None = None
+        self,
+        config: Mapping[str, Any],
+        patience: float,
+        proof: Proof | None = None,
+        login: SaslLogin | None = None,
     ) -> None:
         """patience: seconds to wait for the first broker; proof: the cluster that must answer on
-        every connection, None for any. Raises NotSent, OtherSystem."""
+        every connection, None for any; login: for a mechanism that kafka-python lacks. Raises
+        NotSent, OtherSystem."""
         self._proof = proof or Proof()
         try:
             self._admin = KafkaAdminClient(
                 **config,
-                kafka_client=partial(open_client, self._proof),
+                kafka_client=partial(open_client, self._proof, login),
                 bootstrap_timeout_ms=int(patience * 1000),
             )
         except (KafkaError, OSError) as error:

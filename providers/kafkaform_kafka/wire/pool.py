@@ -20,6 +20,7 @@ from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.parser import KafkaProtocol
 
 from ..connection.cluster_proof import Proof
+from .logins import SaslLogin, log_in
 
 _NONSENSE = (
     ArithmeticError,
@@ -122,12 +123,24 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
             raise Elsewhere(f"{self.address} is of cluster {answer.cluster_id}")
 
 
+class _LoginConnection(_Connection):
+    """A connection that logs in with `SaslLogin`."""
+
+    login: SaslLogin
+
+    # kafka-python calls it for the first login and for each one that the broker demands later.
+    async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
+        until = self._timeout_at() if timeout_at is None else timeout_at
+        await log_in(self, self.login, until)
+
+
 class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types
     """The connection leads to another cluster. `Proof.refuse` makes the message for people."""
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
     proof: Proof
+    login: SaslLogin | None = None
     _tried: frozenset[Any] = frozenset()
 
     def get_connection(self, node: Any, timeout_ms: float | None = None, **named: Any) -> Any:
@@ -142,6 +155,8 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
         if not isinstance(connection, _Connection):
             place = self.cluster.broker_metadata(node)
             connection.__class__ = _Connection
+            if self.login is not None:
+                connection.__class__, connection.login = _LoginConnection, self.login
             connection.proof, connection.address = self.proof, f"{place.host}:{place.port}"
         self._tried |= {node} if first else set()
         return connection
@@ -156,10 +171,10 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
             raise NodeNotReadyError(node)
 
 
-def open_client(proof: Proof, **config: Any) -> Any:
+def open_client(proof: Proof, login: SaslLogin | None, **config: Any) -> Any:
     net = NetworkSelector(**config)
     manager = _Manager(net, **config)
-    manager.proof = proof
+    manager.proof, manager.login = proof, login
     return KafkaNetClient(net, manager)
 
 

@@ -77,8 +77,8 @@ def list_offsets(
     wire: Wire, places: Mapping[str, Sequence[int]], time: int, node: str, timeout: float
 ) -> Mapping[tuple[str, int], int]:
     """Topic and partition -> offset at that time. places: topic -> partitions that this broker
-    leads; time: milliseconds since 1970, LATEST or EARLIEST; timeout: seconds. Partitions with an
-    error are left out."""
+    leads; time: milliseconds since 1970, LATEST or EARLIEST; timeout: seconds. The offset is -1 if
+    all records are older. Partitions with an error are left out."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     part = topic.ListOffsetsPartition
     request = ListOffsetsRequest(
@@ -98,7 +98,7 @@ def list_offsets(
         (row.name, found.partition_index): found.offset
         for row in wire.send(request, timeout, node).topics
         for found in row.partitions
-        if not found.error_code and found.offset >= 0
+        if not found.error_code and (found.offset >= 0 or time >= 0)
     }
 
 

@@ -18,6 +18,9 @@ HELD = (("request.timeout.ms", "5000"),)
 while it finds no controller, and an apply waits as long before it believes that nothing happened:
 Kafka's own 30 s, of every request whose answer is lost."""
 
+TOKENS = (("delegation.token.secret.key", "a key of these tests alone"),)
+"""Switches on delegation tokens."""
+
 
 @contextmanager
 def own_sandbox(

@@ -174,7 +174,9 @@ def test_answers_name_commands_that_there_are() -> None:
         command = get_commands().commands[first]
         if second and isinstance(command, TyperGroup):
             assert second in command.commands, (first, second)
-    assert set(ALTERED.values()) == set(get_commands().commands["alter"].commands)
+    # Kafka has a tool of its own for tokens, and they are no entity type of kafka-configs.sh.
+    altered = set(get_commands().commands["alter"].commands) - {"delegation-token"}
+    assert set(ALTERED.values()) == altered
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,6 @@ def test_the_usage_of_alter_is_what_its_page_says(name: str) -> None:
     command = get_commands().commands["alter"].commands[name]
     operand = read_operands()[name]
     flags = {flag for parameter in command.params for flag in parameter.opts}
-    usage = f"[{operand}]" if "--entity-default" in flags else operand
+    usage = f"[{operand}]" if flags & {"--entity-default", "--create"} else operand
     context = command.make_context(name, [], resilient_parsing=True)
     assert command.collect_usage_pieces(context) == ["[OPTIONS]", usage]

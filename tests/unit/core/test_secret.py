@@ -31,6 +31,9 @@ REVEALED = {
     "providers/kafkaform_kafka/kinds/user/send.py": 1,  # what is hashed for a request
     "providers/kafkaform_kafka/connection/tokens.py": 1,  # asking for a login token
     "providers/kafkaform_kafka/wire/login_tokens.py": 1,  # a login token
+    "providers/kafkaform_kafka/wire/logins.py": 1,  # the HMAC of a delegation token
+    "providers/kafkaform_kafka/wire/delegation_tokens.py": 1,  # how a request names a token
+    "providers/kafkaform_kafka/inspect/token_secrets.py": 1,  # the file that is named for it
 }
 """Where the text of a secret is needed, and how often. Whoever adds a place says why."""
 

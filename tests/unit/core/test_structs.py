@@ -31,6 +31,8 @@ CHANGING = {
     *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "_Merger"),
     *("TextScreen", "JsonScreen", "Completer", "Fate"),
     *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations"),
+    # Why a login failed; the tokens that a plan has seen.
+    *("SaslLogin", "_Existing"),
 }
 """Structs that change: work in hand, and the things that do it."""
 

@@ -13,6 +13,8 @@ from kafkaform.workflow.connection import Connection, ConnectionInputs, resolve_
 from kafkaform.workflow.properties_file import parse_properties
 from kafkaform_kafka.connection import jaas
 from kafkaform_kafka.connection.java_properties import SECRET_KEYS
+from kafkaform_kafka.connection.kerberos import MODULE as KRB5
+from kafkaform_kafka.connection.kerberos import KerberosSettings
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ...kit.commands.folder import Folder
@@ -213,7 +215,7 @@ def test_tuning_of_the_java_client_is_told_and_ignored() -> None:
         (["ssl.engine.factory.class=a.B"], "names a Java class"),
         (["sasl.kerberos.kinit.cmd=/bin/evil"], "no command is run"),
         (["config.providers=file"], "plugins that fetch values are not loaded"),
-        (["sasl.mechanism=GSSAPI"], "GSSAPI is not supported"),
+        (["sasl.mechanism=DIGEST-MD5"], "DIGEST-MD5 is not supported"),
         (["sasl.jaas.config=com.sun.security.auth.module.JndiLoginModule required a=b;"], "Jndi"),
         (["sasl.jaas.config=com.example.Login required a=b;"], "only Kafka's own"),
         ([f"sasl.jaas.config={PLAIN} required"], "semicolon"),
@@ -224,8 +226,24 @@ def test_tuning_of_the_java_client_is_told_and_ignored() -> None:
             'Did you mean "username"?',
         ),
         (
-            ["sasl.mechanism=SCRAM-SHA-256", f"sasl.jaas.config={login(SCRAM, tokenauth='true')}"],
+            ["sasl.mechanism=PLAIN", f"sasl.jaas.config={login(PLAIN, tokenauth='true')}"],
             "option tokenauth is not supported",
+        ),
+        (
+            ["sasl.mechanism=GSSAPI", f"sasl.jaas.config={KRB5} required useKeyTab=true;"],
+            "useKeyTab and keyTab do not agree",
+        ),
+        (
+            ["sasl.mechanism=GSSAPI", f"sasl.jaas.config={KRB5} required keyTab=a;"],
+            "useKeyTab and keyTab do not agree",
+        ),
+        (
+            ["sasl.mechanism=GSSAPI", f"sasl.jaas.config={KRB5} required storeKey=true;"],
+            "neither a keytab nor a ticket cache",
+        ),
+        (
+            ["sasl.mechanism=GSSAPI", f"sasl.jaas.config={KRB5} required tryFirstPass=true;"],
+            "option tryFirstPass is not supported",
         ),
         (["security.protocol=SSL", "ssl.truststore.location=a.jks"], "ssl.truststore.type=PEM"),
         (
@@ -250,6 +268,38 @@ def test_what_is_refused(properties: list[str], told: str) -> None:
     text = "\n".join(f"{item.summary} {item.advice}" for item in caught.value.diagnostics)
     assert told in text
     assert SECRET not in text
+
+
+def test_a_delegation_token_of_the_java_client() -> None:
+    """`tokenauth` says that user and password are those of a token (KIP-48)."""
+    lines = ["security.protocol=SASL_SSL", "sasl.mechanism=SCRAM-SHA-512"]
+    token = {"username": "token-id", "password": SECRET}
+    _, settings, _ = given(*lines, f"sasl.jaas.config={login(SCRAM, **token, tokenauth='true')}")
+    assert settings.token_auth and settings.principal is None
+    _, settings, _ = given(*lines, f"sasl.jaas.config={login(SCRAM, **token, tokenauth='false')}")
+    assert not settings.token_auth
+
+
+def test_kerberos_of_the_java_client() -> None:
+    """A keytab or a ticket cache, in the options of Java's login module or librdkafka's words."""
+    lines = ["security.protocol=SASL_SSL", "sasl.mechanism=GSSAPI"]
+    options = 'useKeyTab=true storeKey=true keyTab="/etc/ci.keytab" principal="ci@EXAMPLE.COM"'
+    jaas = f"sasl.jaas.config={KRB5} required {options};"
+    keytab = KerberosSettings("broker", "ci@EXAMPLE.COM", "/etc/ci.keytab")
+    _, settings, said = given(
+        *lines, "sasl.kerberos.service.name=broker", "sasl.kerberos.ticket.renew.jitter=0.1", jaas
+    )
+    assert settings.kerberos == keytab and "ticket.renew.jitter has no effect" in said
+    _, settings, _ = given(
+        *lines,
+        "sasl.kerberos.service.name=broker",
+        "sasl.kerberos.keytab=/etc/ci.keytab",
+        "sasl.kerberos.principal=ci@EXAMPLE.COM",
+    )
+    assert settings.kerberos == keytab
+    cache = f'{KRB5} required useTicketCache=true ticketCache="/tmp/cc";'
+    _, settings, _ = given(*lines, f"sasl.jaas.config={cache}")
+    assert settings.kerberos == KerberosSettings("kafka", ticket_cache="/tmp/cc")
 
 
 @pytest.mark.parametrize("server", ["kafka", "kafka:", "a b:1", "kafka:0", "kafka:70000", ":9092"])

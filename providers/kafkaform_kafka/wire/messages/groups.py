@@ -3,23 +3,13 @@ groups (KIP-932, KIP-1226) and streams groups (KIP-1071)."""
 
 from __future__ import annotations
 
-from typing import Any
+from .definition import define_message
 
-from kafka.protocol.api_message import ApiMessage
-
-
-def _define_message(name: str) -> Any:
-    """The class of the message that a JSON file of this name defines."""
-    # The metaclass reads the file, and enters a response for the number of its API. kafka-python
-    # defines its own messages in the same way, with files of its own.
-    return type(ApiMessage)(name, (ApiMessage,), {"__module__": __name__}, load_json=__package__)
-
-
-ConsumerGroupDescribeRequest = _define_message("ConsumerGroupDescribeRequest")
-ConsumerGroupDescribeResponse = _define_message("ConsumerGroupDescribeResponse")
-ShareGroupDescribeRequest = _define_message("ShareGroupDescribeRequest")
-ShareGroupDescribeResponse = _define_message("ShareGroupDescribeResponse")
-StreamsGroupDescribeRequest = _define_message("StreamsGroupDescribeRequest")
-StreamsGroupDescribeResponse = _define_message("StreamsGroupDescribeResponse")
-DescribeShareGroupOffsetsRequest = _define_message("DescribeShareGroupOffsetsRequest")
-DescribeShareGroupOffsetsResponse = _define_message("DescribeShareGroupOffsetsResponse")
+ConsumerGroupDescribeRequest = define_message("ConsumerGroupDescribeRequest")
+ConsumerGroupDescribeResponse = define_message("ConsumerGroupDescribeResponse")
+ShareGroupDescribeRequest = define_message("ShareGroupDescribeRequest")
+ShareGroupDescribeResponse = define_message("ShareGroupDescribeResponse")
+StreamsGroupDescribeRequest = define_message("StreamsGroupDescribeRequest")
+StreamsGroupDescribeResponse = define_message("StreamsGroupDescribeResponse")
+DescribeShareGroupOffsetsRequest = define_message("DescribeShareGroupOffsetsRequest")
+DescribeShareGroupOffsetsResponse = define_message("DescribeShareGroupOffsetsResponse")
