@@ -17,6 +17,7 @@ from kafkaform_kafka.vendors.profile import (
     SENDS,
     SETS,
     Effect,
+    Note,
     Profile,
     Rule,
     Sends,
@@ -122,7 +123,8 @@ def _list_marks() -> Iterator[str]:
 def _render_profile(profile: Profile) -> Iterator[str]:
     sources: dict[Source, int] = {}
     notes = profile.notes if profile.connection is None else (*profile.notes, profile.connection)
-    for one in (*profile.rules, *notes):
+    cited: tuple[Rule | Note, ...] = (*profile.rules, *notes)
+    for one in cited:
         sources.setdefault(one.source, len(sources) + 1)
     yield f'\n## {profile.title}\n\n`profile = "{profile.name}"`\n'
     yield "| objects | where | rule | effect | source |\n|---|---|---|---|---|"

@@ -1,1 +1,1 @@
-"""Profiles of vendors: their tables, which one applies, and what it does with changes and faults."""
+"""Profiles of vendors: their tables, which one applies, what it does with changes and faults."""
