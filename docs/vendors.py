@@ -69,9 +69,10 @@ resource "kafka_topic" "orders" {
 }
 ```
 
-With [`--untrusted`](security.md), the profile comes from the environment, as the connection does: a
-pull request cannot switch rules off. [`kafkaform test`](testing.md) applies the rules of a profile
-that a provider block names to its simulated cluster.
+With [`--untrusted`](security.md), the profile comes from the environment (such as
+`KAFKAFORM_KAFKA_PROFILE`), as the connection does: a pull request cannot switch rules off.
+[`kafkaform test`](testing.md) applies the rules of a profile that a provider block names to its
+simulated cluster.
 """
 EFFECTS = """
 ## What the rules do

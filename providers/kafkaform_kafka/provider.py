@@ -21,7 +21,6 @@ from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
 from .resource_kinds import KINDS
-from .vendors.detection import explain_connection, find_profile
 from .words import WORDS
 
 COMMANDS = {
@@ -62,6 +61,8 @@ class KafkaProvider(Struct, frozen=True):
         try:
             return open_session(settings, self.kinds)
         except ConnectError as error:
+            from .vendors.detection import explain_connection, find_profile  # noqa: PLC0415  # only a failed connection needs it
+
             finding = find_profile(settings.profile, settings.servers, "")
             raise error if finding is None else explain_connection(finding, error) from None
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.value import FrozenMap
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
+from kafkaform.render.review.html.page import render_html
+from kafkaform.render.review.markdown.comment import render_markdown
 from kafkaform_kafka.connection.settings import read_settings
 from kafkaform_kafka.vendors.names import PROFILES
 
@@ -65,6 +68,21 @@ def test_the_profile_stands_beside_the_cluster() -> None:
     plain = plan(where, desired(topic("a")))
     assert "profile" not in render_plan_text(plain)
     assert "profile" not in to_json(plain)["kafkaform"]["instances"]["kafka"]
+
+
+def test_every_form_of_a_review_shows_the_profile_safely() -> None:
+    """An address that a cluster advertises, or its id, is foreign text: no form of a plan lets it
+    pass for its own."""
+    told = plan(house(), desired(topic("a"), profile="aiven"))
+    kafka = told.instances["kafka"]
+    evil = "profile x, found by the host name <b>`|\x1b[2J\u202e.example"
+    facts = replace(kafka.facts, profile=evil)
+    shown = replace(told, instances={"kafka": replace(kafka, facts=facts)})
+    text, comment, page = render_plan_text(shown), render_markdown(shown), render_html(shown)
+    for form in (text, comment, page):
+        assert "profile x, found by the" in " ".join(form.split())
+        assert "\x1b" not in form and "\u202e" not in form
+    assert "<b>`" not in page
 
 
 def test_tests_of_a_configuration_apply_the_rules(here: Here) -> None:
