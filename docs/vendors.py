@@ -53,9 +53,9 @@ confluent-cloud, found by the host name pkc-1.eu-central-1.aws.confluent.cloud)
 ```
 
 It is found by the addresses in `bootstrap_servers`, by those that the brokers advertise, and by the
-cluster id. A cluster behind a proxy or under names of your own is not recognized. Then, or if
-kafkaform is wrong, name the profile in the provider block; `apache` stands for no rules beside
-Kafka's own:
+cluster id. A cluster behind a proxy or under names of your own is not recognized, and Express
+brokers of Amazon MSK are taken for Standard ones. Then, or if kafkaform is wrong, name the profile
+in the provider block; `apache` stands for no rules beside Kafka's own:
 
 ```hcl
 provider "kafka" {
@@ -118,6 +118,8 @@ def _list_marks() -> Iterator[str]:
     for mark in MARKS:
         title = PROFILES[mark.profile].title
         yield f"| `{mark.profile}` | {title} | {mark.what} `{mark.shown}` | <{mark.url}> |"
+    for name in sorted(PROFILES.keys() - {mark.profile for mark in MARKS}):
+        yield f"| `{name}` | {PROFILES[name].title} | the provider block only | |"
     yield f"| `{APACHE}` | Apache Kafka | none of these | |"
 
 

@@ -50,35 +50,41 @@ _CONFIG = Source(
     _READ,
 )
 
+USER_RULES = (
+    Rule(
+        "Amazon MSK supports SCRAM-SHA-512 only, not {found}",
+        _LIMITS,
+        (kinds.USER,),
+        WritesValue(("scram_mechanism",), only=("SCRAM-SHA-512",)),
+        advice='write scram_mechanism = "SCRAM-SHA-512"',
+    ),
+    Rule(
+        "Amazon MSK takes users and passwords from AWS Secrets Manager, from secrets that are "
+        "associated with the cluster",
+        _SECRETS,
+        (kinds.USER,),
+        Sends(),
+        Effect.WARN,
+        "manage users there",
+        kinds.USER_APIS,
+    ),
+)
+IAM_RULE = Rule(
+    "Amazon MSK ignores ACLs for clients that log in with IAM",
+    _IAM,
+    (kinds.ACL,),
+    Sends(),
+    Effect.WARN,
+    "give them their rights in IAM policies",
+)
+"""They hold for Standard and for Express brokers."""
+
 PROVISIONED = Profile(
     "amazon-msk",
     "Amazon MSK",
     (
-        Rule(
-            "Amazon MSK supports SCRAM-SHA-512 only, not {found}",
-            _LIMITS,
-            (kinds.USER,),
-            WritesValue(("scram_mechanism",), only=("SCRAM-SHA-512",)),
-            advice='write scram_mechanism = "SCRAM-SHA-512"',
-        ),
-        Rule(
-            "Amazon MSK takes users and passwords from AWS Secrets Manager, from secrets that are "
-            "associated with the cluster",
-            _SECRETS,
-            (kinds.USER,),
-            Sends(),
-            Effect.WARN,
-            "manage users there",
-            kinds.USER_APIS,
-        ),
-        Rule(
-            "Amazon MSK ignores ACLs for clients that log in with IAM",
-            _IAM,
-            (kinds.ACL,),
-            Sends(),
-            Effect.WARN,
-            "give them their rights in IAM policies",
-        ),
+        *USER_RULES,
+        IAM_RULE,
         Rule(
             "Amazon MSK's brokers need Read on every topic that has an ACL, or its replication "
             "fails",

@@ -12,6 +12,7 @@ PROFILES = (
     APACHE,
     "aiven",
     "amazon-msk",
+    "amazon-msk-express",
     "amazon-msk-serverless",
     "azure-event-hubs",
     "confluent-cloud",

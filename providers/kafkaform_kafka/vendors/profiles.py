@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from . import (
     aiven,
     amazon_msk,
+    amazon_msk_express,
     azure_event_hubs,
     confluent_cloud,
     redpanda,
@@ -21,6 +22,7 @@ PROFILES: Mapping[str, Profile] = {
         aiven.PROFILE,
         amazon_msk.PROVISIONED,
         amazon_msk.SERVERLESS,
+        amazon_msk_express.PROFILE,
         azure_event_hubs.PROFILE,
         confluent_cloud.PROFILE,
         redpanda.PROFILE,

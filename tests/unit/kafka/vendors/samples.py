@@ -75,7 +75,7 @@ def _pair_keys(when: WritesKey, kind: str) -> Iterator[Pair]:
 
 
 def _pair_values(when: WritesValue, kind: str) -> Iterator[Pair]:
-    good = when.only[0] if when.only else "3"
+    good = when.only[0] if when.only else str(when.low or 3)
     bad = [
         *(["something else"] if when.only or when.pattern else []),
         *when.never,

@@ -121,6 +121,7 @@ def test_configs_that_only_the_vendor_sets_are_those_that_a_rule_refuses(profile
         rule.when.only
         for rule in profile.rules
         if isinstance(rule.when, WritesKey)
+        and rule.effect is Effect.REFUSE
         and rule.when.attribute == "config"
         and rule.when.only is not None
         and "kafka_topic_config" in rule.kinds
