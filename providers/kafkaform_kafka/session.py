@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Step, Verdict
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, FaultClass, Identity, Reading, Sweep
@@ -29,6 +31,9 @@ from .kinds.kind import ResourceKind
 from .kinds.topic import send_placement as placement_sends
 from .resource_kinds import KINDS
 from .review.impact import assess
+from .vendors import explanation
+from .vendors.detection import load_profile
+from .vendors.profile import Profile
 from .wire.client import NotSent, Wire
 from .wire.cluster import ClusterRow, describe_cluster
 from .wire.login_tokens import TokenProvider
@@ -48,6 +53,9 @@ class KafkaSession:
         """What `describe` asks directly."""
         self.facts = context.facts
         self._figures = figures
+        name = context.facts.values.get("profile")
+        self._profile = load_profile(str(name)) if name else None
+        """The vendor whose refusals are explained, None for Apache Kafka."""
         found = {kind.name: kind.connect() for kind in kinds if kind.connect is not None}
         self._reads = {name: requests.reads for name, requests in found.items()}
         self._sends = join_sends(found.values())
@@ -56,7 +64,8 @@ class KafkaSession:
         return live_nodes(self.context)
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
-        return self._reads[kind].sweep(self.context, depth)
+        sweep = self._reads[kind].sweep(self.context, depth)
+        return sweep if self._profile is None else explanation.explain_sweep(self._profile, sweep)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
         by_kind: dict[str, list[Identity]] = defaultdict(list)
@@ -65,7 +74,9 @@ class KafkaSession:
         readings: dict[Identity, Reading] = {}
         for kind, group in by_kind.items():
             readings.update(self._reads[kind].read(self.context, group, at))
-        return readings
+        if self._profile is None:
+            return readings
+        return explanation.explain_readings(self._profile, readings)
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
         context = self.context
@@ -77,7 +88,16 @@ class KafkaSession:
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         held = read_held(self.context, steps)
-        return tuple(required_rights.judge_steps(steps, held, self.facts.principal))
+        verdicts = tuple(required_rights.judge_steps(steps, held, self.facts.principal))
+        if self._profile is None:
+            return verdicts
+        kinds = {step.id: step.identity.kind for step in steps}
+        return tuple(
+            replace(one, fault=explanation.explain_fault(self._profile, one.fault, kinds[one.step]))
+            if one.fault
+            else one
+            for one in verdicts
+        )
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         replies = self._send(batch.request.name, Order(batch.steps, dry=True))
@@ -94,7 +114,8 @@ class KafkaSession:
         return placement_sends.undo_throttles(self.context, tickets, others)
 
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
-        return self._sends[request](self.context, order)
+        replies = self._sends[request](self.context, order)
+        return replies if self._profile is None else _explain_replies(self._profile, replies)
 
     def prove(self) -> None:
         self.context.wire.prove()
@@ -165,6 +186,15 @@ def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:
         proof.expected = cluster.cluster_id
         wire.prove()
     return wire
+
+
+def _explain_replies(profile: Profile, replies: Sequence[Reply]) -> Sequence[Reply]:
+    return [
+        replace(one, fault=explanation.explain_fault(profile, one.fault, one.step.identity.kind))
+        if one.fault
+        else one
+        for one in replies
+    ]
 
 
 def _make_outcome(reply: Reply) -> Outcome:

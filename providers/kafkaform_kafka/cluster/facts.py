@@ -6,7 +6,8 @@ in BROKER_TIMES and BROKER_DEFAULTS, as far as known), brokers, racks, rights (o
 metadata_version, client_id, request_timeout (seconds for which a broker keeps a request that it
 cannot forward to the controller yet), mutation_window (samples, seconds, and whether they are
 assumed to be Kafka's defaults), quota_callback (the class that decides about quotas, if not Kafka's
-own), and the provider's settings.
+own), and the provider's settings. If the cluster is a vendor's, also profile (whose rules it has),
+acls_read_singly, and topic_configs (those that its users can set, None for all).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..protocol import rights
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
 from ..protocol.config_values import parse_integer
 from ..protocol.faults import fault_of
+from ..vendors.detection import HINT, find_profile
 from ..wire.client import Wire
 from ..wire.cluster import ClusterRow, describe_cluster, read_finalized_features
 from ..wire.configs import describe_configs
@@ -58,6 +60,9 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         raise ConnectError(f"{servers} does not describe itself: {cluster.message}", cluster.advice)
     nodes = tuple(cluster.brokers)
     defaults, held = _read_defaults(wire, settings, nodes)
+    hosts = (*settings.servers, *(host for host, _ in cluster.hosts.values()))
+    hint = settings.profile or HINT.search(" ".join((cluster.cluster_id, *hosts)))
+    finding = find_profile(settings.profile, hosts, cluster.cluster_id) if hint else None
     values = {
         "protect": settings.protect_topics,
         "operation_timeout": freeze(Decimal(str(settings.timeout))),
@@ -72,12 +77,14 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         "racks": FrozenMap(cluster.brokers),
         "client_id": CLIENT_ID,
         "rights": rights.decode_operations(cluster.operations),
+        **(finding.values if finding else {}),
     }
     return Facts(
         cluster.cluster_id,
         nodes,
         settings.principal,
         FrozenMap(values),
+        finding.text if finding else "",
         operation_timeout=settings.timeout,
         request_timeout=float(held),
         protect=settings.protect_topics,

@@ -17,6 +17,7 @@ from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, m
 from kafkaform.core.value import Value
 
 from ..protocol.sizes import parse_size
+from ..vendors.names import PROFILES
 from . import kerberos, mongey_arguments, oauth
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -132,6 +133,13 @@ CONFIG = make_schema(
         BOOL,
         "sasl_username and sasl_password are the id and the HMAC of a delegation token (KIP-48).",
     ),
+    AttributeSchema(
+        "profile",
+        STRING,
+        "The vendor whose rules the cluster has beside Kafka's own; apache: none. Default: found "
+        "by the addresses and the id of the cluster, otherwise apache.",
+        choices=PROFILES,
+    ),
     *oauth.ATTRIBUTES,
     *kerberos.ATTRIBUTES,
     *mongey_arguments.ATTRIBUTES,
@@ -205,7 +213,7 @@ _Check = tuple[bool, str, str, str]
 
 def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
     protocol, timeout = given.get("security_protocol"), given.get("operation_timeout")
-    throttle = given.get("reassignment_throttle")
+    throttle, profile = given.get("reassignment_throttle"), given.get("profile")
     return (
         (
             given.get("bootstrap_servers") is not None and not list_servers(given),
@@ -252,6 +260,12 @@ def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             "reassignment_throttle",
             f"reassignment_throttle {str(throttle)[:40]!r} is not a number of bytes over 0",
             'write bytes a second, or text such as "50MiB"',
+        ),
+        (
+            profile is not None and profile not in PROFILES,
+            "profile",
+            f"profile {str(profile)[:40]!r} is unknown",
+            f"possible: {', '.join(PROFILES)}",
         ),
     )
 

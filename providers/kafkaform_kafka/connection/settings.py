@@ -50,6 +50,8 @@ class KafkaSettings(Struct, frozen=True):
     authorizer: FrozenMap = EMPTY
     reassignment_throttle: int | None = None
     """Bytes per second and broker."""
+    profile: str | None = None
+    """One of `vendors.names.PROFILES`; None: to be found."""
     token_url: str | None = None
     token_file: str | None = None
     scopes: tuple[str, ...] = ()
@@ -108,6 +110,7 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         protect_topics=given.get("protect_topics") is not False,
         authorizer=given.get("authorizer") or EMPTY,
         reassignment_throttle=parse_size(given.get("reassignment_throttle")),
+        profile=given.get("profile") or None,
     )
 
 

@@ -27,9 +27,13 @@ KIND = "kafka_topic_config"
 
 def is_foreign_config(resource: str, key: str, facts: Facts) -> bool:
     """True for a config that belongs to others unless a block declares it: a replication throttle,
-    and what this cluster refuses to remove. resource: `topic`, `broker`, as in requests."""
+    what this cluster refuses to remove, and what only its vendor sets. resource: `topic`,
+    `broker`, as in requests."""
     locked = IRREMOVABLE.get(resource, ()) if facts.values.get("elr") else ()
-    return key in THROTTLES.get(resource, ()) or key in locked
+    if key in THROTTLES.get(resource, ()) or key in locked:
+        return True
+    ours = facts.values.get("topic_configs") if resource == "topic" else None
+    return ours is not None and key not in ours
 
 
 def find_foreign_paths(resource: str, keys: Iterable[str], facts: Facts) -> frozenset[Path]:
