@@ -13,7 +13,7 @@ from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap, Value
 
 from ..protocol.broker_keys import broker_keys, find_broker_key
-from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
+from ..protocol.config_keys import ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS
 from ..protocol.faults import fault_of
 from ..wire import describe as wire
 from ..wire.describe import ConfigRow, NameListing, ResourceRow
@@ -138,7 +138,7 @@ class Entity(Struct, frozen=True):
 
 
 CONFIG_ENTITIES: Mapping[str, Entity] = {
-    "topics": Entity("topic", SOURCES[1][0], lambda: TOPIC_KEYS, _list_topic_names),
+    "topics": Entity("topic", SOURCES[1][0], lambda: ALL_TOPIC_KEYS, _list_topic_names),
     "brokers": Entity("broker", SOURCES[2][0], broker_keys, _list_broker_names),
     "groups": Entity("group", SOURCES[8][0], lambda: GROUP_KEYS, _list_group_names),
     "client-metrics": Entity(

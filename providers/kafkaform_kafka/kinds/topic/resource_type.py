@@ -138,13 +138,13 @@ def _check_create(change: Change, facts: Facts) -> Diagnostics:
         *broker_rules.internal_faults(name, "created"),
         *broker_rules.count_faults(partitions, replicas, facts),
         *broker_rules.size_faults(partitions, len(config)),
-        *broker_rules.config_faults(config),
+        *broker_rules.config_faults(config, facts),
     ]
     if assignment is not None:
         faults += broker_rules.assignment_faults(assignment, facts)
     warnings = [
         *broker_rules.config_warnings(config, replicas),
-        *broker_rules.unknown_warnings(config),
+        *broker_rules.unknown_warnings(config, facts),
     ]
     warnings += [
         (
@@ -165,13 +165,13 @@ def _check_update(change: Change, facts: Facts) -> Diagnostics:
     before, after = change.before or EMPTY, change.after or EMPTY
     changed = broker_rules.select_changed_configs(change)
     faults = [*_growth_faults(before, after), *moves.find_faults(change, facts)]
-    faults += broker_rules.config_faults(changed)
+    faults += broker_rules.config_faults(changed, facts)
     # An adoption of an internal topic that changes nothing but the state is fine.
     if paths_below(change, *_WRITTEN):
         faults += broker_rules.internal_faults(change.identity.key, "changed")
     warnings = [
         *broker_rules.config_warnings(changed, after.get("replication_factor")),
-        *broker_rules.unknown_warnings(changed),
+        *broker_rules.unknown_warnings(changed, facts),
         *moves.find_warnings(change, facts),
     ]
     return (
