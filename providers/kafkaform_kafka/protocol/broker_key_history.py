@@ -44,7 +44,6 @@ DYNAMIC_BEFORE: Mapping[str, str] = {"advertised.listeners": "4.0"}
 changed for one broker."""
 
 LOWER: Mapping[str, tuple[str, int]] = {
-    "log.index.size.max.bytes": ("3.3", 0),
     "log.segment.bytes": ("4.0", 14),  # KIP-1030
 }
 """Config -> a release, and the lowest number in the releases before it."""

@@ -50,7 +50,8 @@ def find_release(versions: Mapping[int, int], level: int | None) -> str | None:
     # All brokers with KRaft report the level since 3.3. A level between two releases is that of a
     # build in between, which has at least what the older one has.
     if level is not None:
-        return next((LEVELS[known] for known in reversed(LEVELS) if known <= level), None)
+        known = [release for lowest, release in LEVELS.items() if lowest <= level]
+        return known[-1] if known else None
     held = [versions.get(api, -1) >= version for api, version in MARKS.values()]
     count = held.index(False) if False in held else len(held)
     # Other systems that speak the protocol pick what they implement: a later mark without an
