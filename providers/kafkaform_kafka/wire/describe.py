@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
-    ListConfigResourcesRequest,
     ListGroupsRequest,
 )
 from kafka.protocol.metadata import MetadataRequest
@@ -169,14 +168,6 @@ def describe_brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
         )
         for row in sorted(response.brokers, key=lambda row: row.broker_id)
     )
-
-
-def list_configured_resources(wire: Wire, resource: str, timeout: float) -> NameListing:
-    """Names of the resources of this type that have configs of their own."""
-    request = ListConfigResourcesRequest(resource_types=[TYPES[resource]], min_version=1)
-    response = wire.send(request, timeout)
-    rows = response.config_resources or ()
-    return NameListing(response.error_code, tuple(sorted(row.resource_name for row in rows)))
 
 
 def list_groups(wire: Wire, node: str, timeout: float) -> NameListing:

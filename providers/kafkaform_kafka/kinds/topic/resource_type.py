@@ -208,7 +208,11 @@ def _delete_faults(change: Change, facts: Facts) -> broker_rules.Faults:
     if change.incarnation is None:
         yield (
             "the id of the topic is unknown, and kafkaform deletes topics only by id",
-            "plan again with a principal that has Describe on the topic",
+            # KIP-516: the controller gives ids, also to older topics, once it is allowed to.
+            "set inter.broker.protocol.version to 2.8 or newer on the brokers, which gives every "
+            "topic an id"
+            if facts.values.get("zookeeper")
+            else "plan again with a principal that has Describe on the topic",
         )
     # Error 73 for every topic of the request otherwise.
     if facts.values.get("delete_topic_enable") is False:
