@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ from kafkaform_kafka.provider import TYPES
 from ....kit.kafka.changes import facts
 from ....kit.kafka.config_changes import declared, planned
 
+DOCS = Path(__file__).resolve().parents[4] / "docs"
 APIS_OF = {
     "3.0": (9, 7, 11, 5, 7, 4, 3, 3, 2, 0),
     "3.1": (9, 7, 12, 5, 7, 4, 3, 3, 2, 0),
@@ -317,3 +319,11 @@ def test_requests_that_came_later_with_kraft_say_both_releases() -> None:
         text = fault_of(api, 35, "").message
         assert f"does not support {api}, which needs Kafka 3.5 (2.7 with ZooKeeper)" in text
     assert not APIS["CreateTopics"].needs
+
+
+def test_the_page_of_versions_has_these_tables() -> None:
+    """docs/compatibility.md says since when everything exists, in the words of the messages."""
+    made = runpy.run_path(str(DOCS / "versions.py"))
+    page = (DOCS / "compatibility.md").read_text("utf-8")
+    _, _, rest = page.partition(made["BEGIN"])
+    assert rest.startswith(f"\n{made['render_tables']()}\n{made['END']}"), "run docs/versions.py"
