@@ -62,3 +62,14 @@ def fit_range(known: ConfigKey, facts: Facts) -> ConfigKey:
     if known.lower is None or not release or not is_before(release, known.lower[0]):
         return known
     return replace(known, low=known.lower[1])
+
+
+def advise_topic_ids(facts: Facts) -> str:
+    """What to do about a topic whose id is unknown."""
+    # KIP-516: the controller gives ids, also to older topics, once it is allowed to.
+    if facts.values.get("zookeeper"):
+        return (
+            "set inter.broker.protocol.version to 2.8 or newer on the brokers, which gives every "
+            "topic an id"
+        )
+    return "plan again with a principal that has Describe on the topic"

@@ -23,7 +23,7 @@ from kafkaform.core.schema import (
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules
+from ...protocol import broker_rules, version_rules
 from ...protocol.apis import MAX_RECORDS
 from ...protocol.config_values import config_map
 from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
@@ -208,11 +208,7 @@ def _delete_faults(change: Change, facts: Facts) -> broker_rules.Faults:
     if change.incarnation is None:
         yield (
             "the id of the topic is unknown, and kafkaform deletes topics only by id",
-            # KIP-516: the controller gives ids, also to older topics, once it is allowed to.
-            "set inter.broker.protocol.version to 2.8 or newer on the brokers, which gives every "
-            "topic an id"
-            if facts.values.get("zookeeper")
-            else "plan again with a principal that has Describe on the topic",
+            version_rules.advise_topic_ids(facts),
         )
     # Error 73 for every topic of the request otherwise.
     if facts.values.get("delete_topic_enable") is False:

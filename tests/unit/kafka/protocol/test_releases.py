@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from kafkaform.core.change import Action
+from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Facts, Fault
 from kafkaform_kafka.protocol import broker_keys, broker_rules, version_rules
 from kafkaform_kafka.protocol.apis import APIS
@@ -43,7 +45,7 @@ from kafkaform_kafka.protocol.releases import (
 )
 from kafkaform_kafka.provider import TYPES
 
-from ....kit.kafka.changes import facts
+from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.config_changes import declared, planned
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
@@ -327,3 +329,29 @@ def test_the_page_of_versions_has_these_tables() -> None:
     page = (DOCS / "compatibility.md").read_text("utf-8")
     _, _, rest = page.partition(made["BEGIN"])
     assert rest.startswith(f"\n{made['render_tables']()}\n{made['END']}"), "run docs/versions.py"
+
+
+@pytest.mark.parametrize(
+    ("zookeeper", "advice"), [(True, "inter.broker.protocol.version to 2.8"), (False, "Describe")]
+)
+def test_a_topic_without_an_id_is_neither_deleted_nor_moved(zookeeper: bool, advice: str) -> None:
+    """Nobody could tell it from one that was recreated. With ZooKeeper, an old protocol between the
+    brokers can be the reason. Configs and partitions need no id."""
+    known = facts(kafka_version="3.9", zookeeper=zookeeper)
+    rows = {"replication_factor": 1, "partitions": 1}
+    live = topic(replica_assignment=((1,),), **rows)
+    there = topic(replica_assignment=((2,),), **rows)
+    grown = topic(replica_assignment=((1,), (2,)), replication_factor=1, partitions=2)
+
+    def refuse(action: Action, after: dict[str, Any] | None) -> list[tuple[str, str]]:
+        made = change(action, live, after, incarnation=None)
+        found = TYPES["kafka_topic"].check(made, known)
+        return [(item.summary, item.advice) for item in found if item.severity is Severity.ERROR]
+
+    ((text, told),) = refuse(Action.DELETE, None)
+    assert text.endswith("kafkaform deletes topics only by id") and advice in told
+    ((text, told),) = refuse(Action.UPDATE, there)
+    assert text.endswith("kafkaform moves the replicas only of topics with an id")
+    assert advice in told
+    assert refuse(Action.UPDATE, grown) == []
+    assert refuse(Action.UPDATE, {**live, "config": {"retention.ms": "1"}}) == []
