@@ -28,7 +28,7 @@ from ..protocol.broker_key_history import DYNAMIC_SINCE, SPANS
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
 from ..protocol.config_values import parse_integer
 from ..protocol.faults import fault_of
-from ..protocol.releases import LEADER_AND_ISR, NEWEST, RELEASES, find_release
+from ..protocol.releases import LEADER_AND_ISR, RELEASES, find_release
 from ..wire.client import Wire
 from ..wire.cluster import ClusterRow, describe_cluster, read_versions
 from ..wire.configs import describe_configs
@@ -101,10 +101,10 @@ def _read_defaults(
     # equal unless server.properties differ.
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
     window = [key for key, _ in _WINDOW.values()]
-    keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, _HELD[0], *times]
-    keys += (*BROKER_DEFAULTS.values(), *SPANS)
+    usual = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _HELD[0]]
+    keys = [*usual, _CALLBACK, *times, *BROKER_DEFAULTS.values(), *SPANS]
     found: dict[str, str | None] = {}
-    listed: set[str] | None = None
+    listed: set[str] = set()
     for node in nodes:
         ask = partial(describe_configs, wire, "broker", [node], settings.timeout)
         answer = attempt("DescribeConfigs", partial(ask, keys=keys, node=node))
@@ -113,9 +113,11 @@ def _read_defaults(
             found = {entry.name: entry.value for entry in entries or ()}
             # Some configs existed before they became dynamic.
             fixed = {entry.name for entry in entries or () if entry.read_only}
-            listed = found.keys() - (fixed & DYNAMIC_SINCE.keys()) if entries else None
+            listed = found.keys() - (fixed & DYNAMIC_SINCE.keys())
             break
-    place = RELEASES.index(release if isinstance(release, str) else NEWEST)
+    # A service can list only what its customers may see, and other systems name their configs as
+    # they like. Then a config that is not listed can be there all the same.
+    place = RELEASES.index(release) if release in RELEASES and listed.issuperset(usual) else None
     words = {"true": True, "false": False}
     held = Decimal(parse_integer(found.get(_HELD[0]) or "") or _HELD[1]) / 1000
     defaults: Mapping[str, Value] = {
@@ -129,10 +131,8 @@ def _read_defaults(
             {
                 name: name in listed
                 for name, (first, last) in SPANS.items()
-                if (name in listed) != (first <= place < last)
+                if place is not None and (name in listed) != (first <= place < last)
             }
-            if listed is not None
-            else {}
         ),
     }
     return defaults, held
