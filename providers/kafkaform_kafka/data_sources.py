@@ -147,8 +147,8 @@ DATA: Mapping[str, ObjectSchema] = {
         AttributeSchema(
             "kafka_version",
             STRING,
-            "The Kafka release, such as 4.1: the newest one whose requests a broker has, since "
-            "brokers do not report their version. null if they fit no release from 3.0 on.",
+            "The version of Kafka, such as 4.1: the newest one whose requests a broker has, since "
+            "brokers do not report their version. null if they fit no version from 3.0 on.",
             computed=True,
         ),
     ),

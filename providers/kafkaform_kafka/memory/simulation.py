@@ -33,8 +33,8 @@ SETTINGS = make_schema(
     AttributeSchema(
         "kafka_version",
         STRING,
-        "The Kafka release that it runs, with KRaft. It has the configs and features of that "
-        "release.",
+        "The version of Kafka that it runs, with KRaft. It has the configs and features of that "
+        "version.",
         default=NEWEST,
         choices=RELEASES,
     ),
