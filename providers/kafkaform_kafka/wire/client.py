@@ -109,7 +109,8 @@ class Wire:
         """
         # A write is never sent twice: the first broker may have forwarded it to the controller
         # (KIP-590), so that it is executed although the broker did not answer.
-        if not self._forwards and node is None and request.API_KEY in _FOR_CONTROLLER:
+        # Also if another broker was named: with KRaft that one would have asked the controller.
+        if not self._forwards and request.API_KEY in _FOR_CONTROLLER:
             node = self._find_controller(timeout)
         patience = min(timeout, _ANSWER) if request.API_KEY in _TOLD_AT_ONCE else timeout
         validates = getattr(request, "validate_only", False) is True
