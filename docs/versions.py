@@ -14,8 +14,8 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.protocol.broker_key_history import (
-    DYNAMIC_BEFORE,
     DYNAMIC_SINCE,
+    DYNAMIC_WITH_ZOOKEEPER,
     REMOVED_DYNAMIC,
     REMOVED_IN,
 )
@@ -87,7 +87,7 @@ def _render_dynamic() -> Iterator[str]:
         (
             *((f"can be changed since {since}", name) for name, since in DYNAMIC_SINCE.items()),
             *((f"before {REMOVED_IN}", name) for name in removed),
-            *((f"can be changed before {last}", name) for name, last in DYNAMIC_BEFORE.items()),
+            *(("can be changed only with ZooKeeper", name) for name in DYNAMIC_WITH_ZOOKEEPER),
         )
     )
     for span, names in groupby(rows, key=lambda row: row[0]):

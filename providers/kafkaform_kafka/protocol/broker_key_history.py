@@ -39,9 +39,9 @@ DYNAMIC_SINCE: Mapping[str, str] = {
 }
 """Config -> the first release that can change it without a restart, if 3.0 cannot."""
 
-DYNAMIC_BEFORE: Mapping[str, str] = {"advertised.listeners": "4.0"}
-"""Config that is read-only today -> the first release in which it was. Before that, it could be
-changed for one broker."""
+# With KRaft a broker lists it as dynamic, too, and refuses every other value.
+DYNAMIC_WITH_ZOOKEEPER: frozenset[str] = frozenset({"advertised.listeners"})
+"""Configs that one broker of a cluster with ZooKeeper can change without a restart."""
 
 LOWER: Mapping[str, tuple[str, int]] = {
     "log.segment.bytes": ("4.0", 14),  # KIP-1030

@@ -12,10 +12,9 @@ from kafkaform.core.change import Action
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY
 from kafkaform_kafka.protocol import version_rules
-from kafkaform_kafka.protocol.broker_key_history import DYNAMIC_BEFORE
-from kafkaform_kafka.protocol.broker_keys import BrokerKey, UpdateMode, find_broker_key
+from kafkaform_kafka.protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER
+from kafkaform_kafka.protocol.broker_keys import UpdateMode, find_broker_key
 from kafkaform_kafka.protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
-from kafkaform_kafka.protocol.releases import is_before
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.kafka.changes import change, topic
@@ -57,12 +56,6 @@ def is_there(facts: Facts, key: str, known: ConfigKey) -> bool:
     return not any(version_rules.presence_faults(known, key, facts))
 
 
-def is_dynamic(facts: Facts, known: BrokerKey) -> bool:
-    release, until = version_rules.get_release(facts), DYNAMIC_BEFORE.get(known.key.name)
-    once = until is not None and is_before(release, until)
-    return once or (known.mode is not UpdateMode.READ_ONLY and is_there(facts, "", known.key))
-
-
 def test_the_facts_name_the_version(admin: KafkaSession, cluster: Choice) -> None:
     """The release of the sandbox, and ZooKeeper where it is. The brokers list exactly the configs
     that the tables have for the release."""
@@ -90,9 +83,10 @@ def test_brokers_change_the_configs_of_the_table(admin: KafkaSession) -> None:
     for entry in listed(admin, "broker", "1", "1"):
         known = find_broker_key(entry.name)
         assert known is not None, entry.name
-        if known.listener or entry.name in THROTTLES:
+        if known.listener or entry.name in THROTTLES | DYNAMIC_WITH_ZOOKEEPER:
             continue
-        assert is_dynamic(facts, known) == (not entry.read_only), entry.name
+        dynamic = known.mode is not UpdateMode.READ_ONLY and is_there(facts, "", known.key)
+        assert dynamic == (not entry.read_only), entry.name
 
 
 def test_topics_take_the_numbers_of_the_table(admin: KafkaSession, name: str) -> None:

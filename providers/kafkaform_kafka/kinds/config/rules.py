@@ -10,13 +10,13 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules, config_values
-from ...protocol.broker_key_history import DYNAMIC_BEFORE
+from ...protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER
 from ...protocol.broker_keys import BrokerKey, UpdateMode
 from ...protocol.broker_rules import Faults
 from ...protocol.config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, MIN_IN_SYNC, ConfigKey
 from ...protocol.features import CLIENT_METRICS, GROUP_CONFIGS, feature_faults
-from ...protocol.releases import NEWEST, is_before
-from ...protocol.version_rules import fit_range, get_release, presence_faults
+from ...protocol.releases import NEWEST
+from ...protocol.version_rules import fit_range, presence_faults
 
 ConfigRule = Callable[[Change, Facts], Faults]
 MASK = "(sensitive)"
@@ -129,8 +129,7 @@ _DYNAMIC = "can be changed without a restart"
 def _find_key(key: str, facts: Facts) -> BrokerKey | None:
     """The row of a config as the brokers of this cluster have it."""
     known = broker_keys.find_broker_key(key)
-    release, until = get_release(facts), DYNAMIC_BEFORE.get(key)
-    if known is None or not release or until is None or not is_before(release, until):
+    if known is None or key not in DYNAMIC_WITH_ZOOKEEPER or not facts.values.get("zookeeper"):
         return known
     return BrokerKey(known.key, UpdateMode.BROKER)
 
@@ -194,8 +193,8 @@ def refuse_broker_configs(config: Mapping[str, Value]) -> Faults:
             if suggest(key, broker_keys.broker_keys(), broker_rules.NEAR):
                 yield _unknown_fault(key)
         elif known.mode is UpdateMode.READ_ONLY:
-            # Only a plan knows whether the brokers are so old that they can change it.
-            yield from () if key in DYNAMIC_BEFORE else _dynamic_faults(key, known)
+            # Only a plan knows whether the cluster uses ZooKeeper.
+            yield from () if key in DYNAMIC_WITH_ZOOKEEPER else _dynamic_faults(key, known)
         elif not known.secret:
             written = config_values.config_value(key, value, {key: known.key}.get)
             yield from broker_rules.word_faults(known.key, key, written)

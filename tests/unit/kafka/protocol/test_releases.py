@@ -14,7 +14,7 @@ from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Facts, Fault
 from kafkaform_kafka.protocol import broker_keys, broker_rules, version_rules
 from kafkaform_kafka.protocol.apis import APIS
-from kafkaform_kafka.protocol.broker_key_history import DYNAMIC_BEFORE, SPANS
+from kafkaform_kafka.protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER, SPANS
 from kafkaform_kafka.protocol.broker_keys import UpdateMode
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
@@ -163,14 +163,14 @@ def test_groups_have_the_configs_of_their_release(release: str) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_brokers_have_the_dynamic_configs_of_their_release(release: str) -> None:
-    """Those that DynamicBrokerConfig can change without a restart. A read-only config of today that
-    was dynamic once can be changed for one broker of such a release."""
+    """Those that DynamicBrokerConfig can change without a restart, for some only with ZooKeeper."""
+    known = facts(kafka_version=release, zookeeper=is_before(release, "4.0"))
     names = {name for name, *_ in read_table("broker")}
     for name, first, last, _ in read_table("broker"):
         there = not is_before(release, first) and not is_before(last, release)
         wish = declared("kafka_broker_config", broker_id=1, config={name: "1"})
-        change = planned("kafka_broker_config", wish, facts=facts(kafka_version=release))
-        found = TYPES[change.identity.kind].check(change, facts(kafka_version=release))
+        made = planned("kafka_broker_config", wish, facts=known)
+        found = TYPES[made.identity.kind].check(made, known)
         said = [item.summary for item in found]
         refused = [text for text in said if any(word in text for word in _UNCHANGEABLE)]
         assert bool(refused) != there, (name, said)
@@ -196,7 +196,7 @@ def test_brokers_are_asked_for_every_config_that_comes_or_goes() -> None:
         assert known is not None
         (row,) = (known for known in ALL_TOPIC_KEYS.values() if AT_BROKERS.get(known.name) == name)
         assert (row.since, row.until) == (known.key.since, known.key.until)
-    assert not set(DYNAMIC_BEFORE) & set(SPANS)
+    assert not DYNAMIC_WITH_ZOOKEEPER & set(SPANS)
 
 
 def test_a_topic_config_of_another_release_is_refused_with_both_releases() -> None:
