@@ -10,12 +10,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from .record import HOST, Broker, Sandbox
+from .versions import find_traits, parse_version
 
 ADMIN, CI, INTERNAL = "admin", "ci", "broker"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _LOGIN = "org.apache.kafka.common.security"
 _SUPER_USERS = "super.users"
 _ALLOW_IF_NO_ACL = "allow.everyone.if.no.acl.found"
+_SHARE_GROUPS = (4, 0)  # KIP-932
 # A broker for some minutes on a small machine: the heap starts small, and the first compiler alone
 # and the serial collector need the least processor time until it answers.
 _JVM = (
@@ -26,16 +28,6 @@ _JVM = (
     "-Xshare:auto",
     "-XX:-UsePerfData",
 )
-LOGGING = """\
-rootLogger.level=warn
-rootLogger.appenderRef.c.ref=C
-appender.c.type=Console
-appender.c.name=C
-appender.c.layout.type=PatternLayout
-appender.c.layout.pattern=%d{yyyy-MM-dd HH:mm:ss,SSS} %p %m (%c)%n
-"""
-
-
 _ACCESS = {
     _SUPER_USERS: f"User:{ADMIN};User:{INTERNAL}",
     _ALLOW_IF_NO_ACL: "false",
@@ -63,7 +55,7 @@ def render_properties(sandbox: Sandbox, broker: Broker) -> str:
         **_make_node_settings(sandbox, broker),
         **_make_listener_settings(sandbox, broker),
         **_make_login_settings(sandbox),
-        **_make_replication_settings(len(sandbox.brokers)),
+        **_make_replication_settings(len(sandbox.brokers), parse_version(sandbox.kafka_version)),
         **dict(sandbox.config),
     }
     return "".join(f"{key}={escape_value(value)}\n" for key, value in settings.items())
@@ -80,11 +72,11 @@ def escape_value(value: str) -> str:
 def make_java_command(sandbox: Sandbox, java: Path, main: str, *arguments: str) -> list[str]:
     """The command line of Java."""
     # The class path is in the environment: with it, nobody could read the command line in `ps`.
-    folder = sandbox.folder
+    folder, logging = sandbox.folder, find_traits(sandbox.kafka_version).logging
     own = (
         f"-Djava.io.tmpdir={folder / 'tmp'}",
         f"-XX:ErrorFile={folder / 'jvm-error.log'}",
-        f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        f"-D{logging.option}={(folder / logging.file_name).as_uri()}",
     )
     return [str(java), *_JVM, *own, main, *arguments]
 
@@ -195,18 +187,21 @@ def _render_plain_login(users: Mapping[str, str], login: str | None = None) -> s
     return f"{_LOGIN}.plain.PlainLoginModule required {own}{accepted};"
 
 
-def _make_replication_settings(brokers: int) -> Mapping[str, str]:
+def _make_replication_settings(brokers: int, version: tuple[int, int]) -> Mapping[str, str]:
     # Kafka's internal topics want three replicas by default, and are never created on one broker
     # then: groups and transactions would wait for ever.
     factor, in_sync = ("3", "2") if brokers == 3 else ("1", "1")
+    shares = {
+        "share.coordinator.state.topic.replication.factor": factor,
+        "share.coordinator.state.topic.min.isr": in_sync,
+    }
     return {
         "default.replication.factor": factor,
         "min.insync.replicas": in_sync,
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
         "transaction.state.log.min.isr": in_sync,
-        "share.coordinator.state.topic.replication.factor": factor,
-        "share.coordinator.state.topic.min.isr": in_sync,
+        **(shares if version >= _SHARE_GROUPS else {}),
     }
 
 

@@ -35,7 +35,8 @@ def render_provider(sandbox: Sandbox) -> str:
     # deleting the last ACL of a resource opens it to everybody, and a `destroy` would be blocked.
     access = read_access(sandbox)
     return f"""\
-# The sandbox "{sandbox.name}". Its password is in the environment after
+# The sandbox "{sandbox.name}", Kafka {sandbox.kafka_version}. Its password is in the environment
+# after
 #   eval "$({env} {Format.SHELL})"
 # Properties for Kafka's own tools: {env} {Format.PROPERTIES}
 provider "kafka" {{

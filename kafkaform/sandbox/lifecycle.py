@@ -6,6 +6,7 @@ import base64
 import secrets
 import shutil
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ from . import (
     places,
     ports,
     record,
+    versions,
 )
 from .condition import SandboxState
 from .download import make_missing_extra_error, open_repository
@@ -35,7 +37,7 @@ from .start import PortTaken, Probe, Runtime, name_properties_file, start_sandbo
 
 _FEW_FILES = 4096
 _STARTS = 3
-_FIXED_BY_DATA: tuple[str, ...] = ("brokers",)
+_FIXED_BY_DATA = ("brokers", "kafka_version")
 _FIXED_WHILE_RUNNING = (*_FIXED_BY_DATA, "tls", "config", "classpath")
 
 
@@ -57,6 +59,7 @@ def up(wanted: SandboxOptions, probe: Probe, report: Reporter = ignore_event) ->
     ConnectError (not ready in time), Locked, KafkaformError (Java, jars), Interrupted.
     """
     options.check_options(wanted)
+    wanted = replace(wanted, kafka_version=versions.choose_version(wanted.kafka_version))
     try:
         with lock.hold_lock(wanted.name):
             return _up(wanted, probe, report)
@@ -121,10 +124,14 @@ def _refuse_other_options(found: condition.SandboxStatus, wanted: SandboxOptions
     different = [name for name in names if getattr(has, name) != getattr(wanted, name)]
     if different:
         raise UsageError(
-            f"sandbox {wanted.name} exists with other values of --{', --'.join(different)}",
+            f"sandbox {wanted.name} exists with other values of {_list_flags(different)}",
             f"`kafkaform sandbox down --name {wanted.name} --no-keep-data` ends it and removes its "
             "data; or choose another --name",
         )
+
+
+def _list_flags(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def _clear_leftovers(found: condition.SandboxStatus, report: Reporter) -> None:
@@ -149,9 +156,10 @@ def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
 
 
 def _find_runtime(wanted: SandboxOptions, report: Reporter) -> Runtime:
-    found = jars.find_class_path(report, open_repository)
+    version = versions.choose_version(wanted.kafka_version)
+    used = java.find_java(version)
+    found = jars.find_class_path(report, open_repository, version)
     extra = tuple(jar.absolute() for jar in wanted.classpath)
-    used = java.find_java()
     return Runtime(used, (*extra, *found), None if extra else classes.find_archive(used, found))
 
 
@@ -183,6 +191,7 @@ def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
         classpath=tuple(str(jar.absolute()) for jar in wanted.classpath),
         keep_data=wanted.keep_data,
         usable=old is not None,
+        kafka_version=versions.choose_version(wanted.kafka_version),
     )
     record.save_sandbox(fresh)
     _write_files(fresh)
@@ -195,7 +204,8 @@ def _write_files(sandbox: Sandbox) -> None:
         places.make_private_folder(folder / name)
     if sandbox.tls:
         _create_certificates(folder / "tls")
-    places.write_private(folder / "log4j2.properties", configuration.LOGGING)
+    logging = versions.find_traits(sandbox.kafka_version).logging
+    places.write_private(folder / logging.file_name, logging.text)
     places.write_private(
         environment.locate_properties(sandbox), environment.render_properties(sandbox)
     )

@@ -51,6 +51,8 @@ class SandboxOptions(Struct, frozen=True):
     """`down` keeps the data."""
     ready_within: float = 60.0
     """Seconds."""
+    kafka_version: str | None = None
+    """None: that of KAFKA_HOME, or the default one."""
 
 
 def check_name(name: str) -> str:

@@ -13,6 +13,7 @@ from ..core.nouns import Misfit, from_data, parse_json
 from . import places
 from .options import SandboxOptions, check_name
 from .process import Process
+from .versions import is_version
 
 FILE = "sandbox.json"
 HOST = "127.0.0.1"
@@ -66,6 +67,8 @@ class Sandbox(Struct, frozen=True):
     """Its brokers were ready once, so that a failed start must not remove its data."""
     reason: str = ""
     """Why the last start failed."""
+    kafka_version: str = "4.3.1"
+    """A record without it is older than this choice."""
 
     def __repr__(self) -> str:
         return f"Sandbox({self.name}, {self.phase}, {self.bootstrap})"
@@ -115,6 +118,7 @@ class Sandbox(Struct, frozen=True):
             self.config,
             tuple(map(Path, self.classpath)),
             self.keep_data,
+            kafka_version=self.kafka_version,
         )
 
 
@@ -154,6 +158,8 @@ def _decode_record(text: bytes, name: str) -> Sandbox:
     sandbox = from_data(Sandbox, parse_json(text))
     if sandbox.name != name:
         raise Misfit(f"is not {name}").nest_in("name")
+    if not is_version(sandbox.kafka_version):
+        raise Misfit("is not a version").nest_in("kafka_version")
     if not sandbox.brokers:
         raise Misfit("is empty").nest_in("brokers")
     for number, broker in enumerate(sandbox.brokers):

@@ -52,6 +52,13 @@ def test_three_brokers_replicate(box: Sandbox, three: Sandbox) -> None:
     assert settings(box)["default.replication.factor"] == "1"
 
 
+def test_no_broker_is_told_what_it_does_not_know(box: Sandbox) -> None:
+    """Kafka 3 has no share groups."""
+    old = settings(replace(box, kafka_version="3.9.2"))
+    assert not any(key.startswith("share.") for key in old)
+    assert old.keys() < settings(box).keys()
+
+
 def test_overrides_win(box: Sandbox) -> None:
     """--config replaces what the sandbox would have set."""
     changed = replace(box, config=(("auto.create.topics.enable", "true"), ("num.partitions", "7")))
