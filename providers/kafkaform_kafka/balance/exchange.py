@@ -57,12 +57,15 @@ class Search(Struct):
     exhausted: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """From and to -> the stamps at which nothing was found."""
 
-    def run(self) -> bool:
-        """Even out; True if anything was moved."""
-        moved = False
-        while self._improve():
-            moved = True
-        return moved
+    def run(self) -> None:
+        """Even out; if that does not do, also with moves that concentrate a topic."""
+        # A topic on few brokers has a hot spot when it is busy, whatever the sums are.
+        for spares_topics in (True, False):
+            self.layout.spares_topics = spares_topics
+            self.exhausted.clear()
+            while self._improve():
+                pass
+        self.layout.spares_topics = True
 
     def _improve(self) -> bool:
         """Take the best step for the most uneven broker that can be helped."""

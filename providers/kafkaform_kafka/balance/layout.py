@@ -1,7 +1,7 @@
 """Where replicas are while a placement is computed, and which moves keep the rules.
 
-The rules hold for every single move: the replicas of a partition are on distinct brokers, its
-spread over racks never gets worse, and no topic is concentrated on a broker to even out others.
+The rules hold for every single move: the replicas of a partition are on distinct brokers, and its
+spread over racks never gets worse.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class Layout:
         """Topic -> broker -> its replicas."""
         self.topic_of = self._number_topics()
         self._rack_names = tuple(sorted({self.racks[b] for b in self.brokers}))
+        self.spares_topics = True
+        """No move concentrates a topic on a broker."""
         self.copied = 0
         """Bytes of the replicas that are on brokers where they were not before."""
         for index, row in enumerate(self.rows):
@@ -111,6 +113,8 @@ class Layout:
 
     def _gathers_less(self, index: int, source: int, target: int) -> bool:
         """Whether the topic is less concentrated afterwards, or within its share."""
+        if not self.spares_topics:
+            return True
         topic = self.topic_of[index]
         held = self.topics[topic]
         return held[target] < max(held[source], self.topic_shares[topic])

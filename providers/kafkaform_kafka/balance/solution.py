@@ -6,8 +6,9 @@
 4. Preferred leaders are even over the brokers, within a band.
 5. As few bytes as possible are copied.
 
-Each goal is reached without giving up an earlier one. The third is a local search, so that it has
-no guarantee; its tests compare it with the best of all placements of small clusters.
+Each goal is reached without giving up an earlier one, and a topic is concentrated on a broker only
+if the third goal needs it. The third is a local search, which guarantees nothing; its tests compare
+it with the best of all placements of small clusters.
 """
 
 from __future__ import annotations
