@@ -1,9 +1,9 @@
 """Even out brokers with moves and swaps of replicas: a steepest descent.
 
 The sum over brokers of the squared excess over the bands falls with each step, so that the search
-ends. Of moves that help equally, the one that copies the fewest bytes is taken. Which moves help
-does not depend on where replicas were at first: where the search ends, it finds nothing to do when
-it starts again.
+ends. Of moves that are worth the same, the smallest replica is taken. Which moves help does not
+depend on where replicas were at first: where the search ends, it finds nothing to do when it starts
+again.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable
 
 from .problem import Band, Problem, make_count_band, make_size_band
 
@@ -176,9 +175,9 @@ class Layout:
         size = self.size_band.measure_excess(self.bytes[broker] + more_bytes)
         return count * count + size * size
 
-    def measure_all(self, brokers: Iterable[int] | None = None) -> float:
-        """The sum over brokers, by default all that may have replicas."""
-        return sum(self.measure(b) for b in (self.brokers if brokers is None else brokers))
+    def measure_all(self) -> float:
+        """The sum over all brokers that may have replicas."""
+        return sum(map(self.measure, self.brokers))
 
     def compute_load(self, broker: int) -> float:
         """Replicas and bytes of a broker as parts of their averages."""
