@@ -24,7 +24,8 @@ from .resource_kinds import KINDS
 from .words import WORDS
 
 COMMANDS = {
-    name: f"kafkaform_kafka.commands.{name}:GROUP" for name in ("describe", "explain", "alter")
+    name: f"kafkaform_kafka.commands.{name}:GROUP"
+    for name in ("describe", "explain", "alter", "propose")
 }
 
 RULES = Path(__file__).with_name("rules.kfpolicy.hcl")

@@ -22,6 +22,7 @@ _SHAPE = (
     "replication_factor, replica_assignment) and `kafkaform apply`."
 )
 _MOVES = f"{_SHAPE} `kafkaform alter topic NAME --cancel-move` stops a move."
+_PROPOSE = "`kafkaform propose placement` computes assignments, `--brokers ID,…` chooses brokers."
 _ALTER = "`kafkaform alter topic NAME --add-config K=V` changes configs, `--delete-config K` too."
 _DESCRIBE = "`kafkaform describe topics`, `… configs`, `… acls` and others show what a cluster has."
 _HEALTH = "`kafkaform describe topics` has it in the column Problems, `--json` in numbers."
@@ -103,9 +104,9 @@ INSTEAD: Mapping[str, str] = {
     "--idempotent": _ACL,
     "--resource-pattern-type": _ACL,
     "--reassignment-json-file": _MOVES,
-    "--topics-to-move-json-file": _MOVES,
-    "--broker-list": _MOVES,
-    "--generate": _MOVES,
+    "--topics-to-move-json-file": _PROPOSE,
+    "--broker-list": _PROPOSE,
+    "--generate": _PROPOSE,
     "--execute": _MOVES,
     "--verify": "`kafkaform plan` shows the moves that run, and every apply how they ended.",
     "--cancel": _MOVES,

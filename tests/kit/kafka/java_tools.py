@@ -17,7 +17,9 @@ SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 STREAMS_GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 GROUPS = "org.apache.kafka.tools.GroupsCommand"
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 SECONDS = 240.0
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 Row = dict[str, str]
 
@@ -42,6 +44,18 @@ def run_tool(config: Path, tool: str, *words: str) -> str:
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def write_admin_properties(box: Any, folder: Path) -> Path:
+    """A file of client properties with which a tool is the administrator of a sandbox."""
+    properties = folder / "admin.properties"
+    properties.write_text(
+        f"bootstrap.servers={box.bootstrap}\n"
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={_LOGIN} required username="admin" password="{box.admin_password}";\n',
+        "utf-8",
+    )
+    return properties
 
 
 def read_tables(text: str) -> Iterator[Row]:

@@ -41,6 +41,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "explain access": ("--principal=User:alice", "--topic=orders"),
     "explain quota": ("--user=alice", "--client-id=app"),
     "explain config": ("topic", "orders", "retention.ms"),
+    "propose placement": ("--json",),
     "shell": ("--allow-apply",),
     "console": (),
     "graph": (),

@@ -1,4 +1,4 @@
-"""Commands that providers add to `describe`, `explain` and `alter`."""
+"""Commands that providers add to `describe`, `explain`, `alter` and `propose`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_annotations_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-@pytest.mark.parametrize("group", ["describe", "explain", "alter"])
+@pytest.mark.parametrize("group", ["describe", "explain", "alter", "propose"])
 def test_all_commands_of_built_in_providers_have_help(group: str) -> None:
     """A command without a docstring, or with a parameter that nobody can type, is found here."""
     commands = get_commands().commands[group].commands
