@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
+from kafkaform.apply.secrets import resolve_instance_secrets
 from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.landing import FORMAT
@@ -238,12 +239,12 @@ def test_secrets_are_found_when_they_are_needed(
     """Of variables and of the environment; one that is missing is named, with what to do."""
     found = fleet(tmp_path, EVERYTHING, *GIVEN)
     eu, none = found.clusters
-    secrets = found.secrets(eu.settings)
+    secrets = resolve_instance_secrets(eu.settings, found.find_secrets)
     assert [one.reveal() for one in secrets.values()] == ["Canary-secret"]
     assert "Canary" not in repr(found)
     monkeypatch.delenv("FLEET_PASSWORD", raising=False)
     with pytest.raises(ConfigurationError) as told:
-        found.secrets(none.settings)
+        resolve_instance_secrets(none.settings, found.find_secrets)
     assert "FLEET_PASSWORD" in told.value.diagnostics[0].advice
 
 
