@@ -30,6 +30,7 @@ from .completion import (
     offer_names,
     offer_words,
 )
+from .features import ask_features
 
 Name = Annotated[
     str,
@@ -210,9 +211,12 @@ def _read_configs(session: Session, wanted: DescribeQuery) -> Answer:
 
 def _make_unknown_error(kind: str, missing: tuple[str, ...]) -> UsageError:
     """The error for names of configs that no entity here has."""
+    known = CONFIG_ENTITIES[kind].known()
+    near = {name: text for name in missing if (text := suggest(name, known))}
+    advice = [text if len(missing) == 1 else f"{inline(n)}: {text}" for n, text in near.items()]
     return UsageError(
         f"{kind} have no config {', '.join(map(inline, missing))}",
-        suggest(missing[0], CONFIG_ENTITIES[kind].known())
+        " ".join(advice)
         or f"Entities are named with a flag: --entity-name {shlex.quote(missing[0])}.",
     )
 
@@ -238,5 +242,6 @@ GROUP = CommandGroup(
         Command("users", ask_users),
         Command("brokers", ask_brokers),
         Command("cluster", ask_cluster),
+        Command("features", ask_features),
     ),
 )

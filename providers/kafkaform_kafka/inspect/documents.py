@@ -20,12 +20,14 @@ from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..kinds.kind import ResourceKind
 from ..protocol.faults import fault_of
+from ..protocol.features import RELEASES
 from ..resource_kinds import KINDS
 from ..session import KafkaSession
 from ..wire import cluster as cluster_wire
 from ..wire import describe as wire
 from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
 from .configs import document_configs, read_config_rows
+from .features import document_features
 from .source import TOPICS_HIDDEN, DescribeQuery, DescribeSource, make_read_error
 
 # A broker that has just stopped is listed until it is fenced (broker.session.timeout.ms), and only
@@ -126,14 +128,6 @@ def _read_sizes(
 # ── brokers and the cluster ─────────────────────────────────────────────────────────────
 
 
-# A broker does not report its version, but ApiVersions has this level (KIP-584).
-RELEASES: Mapping[int, str] = {
-    **{7: "3.3", 8: "3.4", 11: "3.5", 14: "3.6", 19: "3.7", 20: "3.8", 21: "3.9"},
-    **{25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3"},
-}
-"""Highest level of metadata.version that a release supports -> the release (MetadataVersion)."""
-
-
 def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     rows = source.require("DescribeCluster", wire.describe_brokers)
     # DescribeCluster names any live broker as the controller under KRaft; the quorum knows its
@@ -164,6 +158,7 @@ def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None)
         fenced=row.fenced,
         controller=None if leader is None else leader == row.id,
         metadata_version_max=known,
+        # A broker does not report its version, but ApiVersions has this level (KIP-584).
         release=RELEASES.get(known) if known is not None else None,
     )
 
@@ -250,6 +245,7 @@ ASKED: Mapping[str, Callable[[DescribeSource, DescribeQuery], dict[str, Value]]]
     "configs": document_configs,
     "brokers": _document_brokers,
     "cluster": _document_cluster,
+    "features": document_features,
 }
 """What is typed after `describe` -> the function that asks the cluster."""
 OBJECTS: Mapping[str, ResourceKind] = {

@@ -44,6 +44,7 @@ CREATE_ACLS = make_request(apis.CREATE_ACLS, CREATING, 60)
 MOVE_REPLICAS = make_request(apis.ALTER_PARTITION_REASSIGNMENTS, CREATING, 70)
 # After the moves, which can change the first replica of a partition.
 ELECT_LEADERS = make_request(apis.ELECT_LEADERS, CREATING, 80)
+UPDATE_FEATURES = make_request(apis.UPDATE_FEATURES, CREATING, 90)
 
 # A DENY goes last, and only if all deletes of ALLOWs before it succeeded: otherwise it would permit
 # what should not be permitted.

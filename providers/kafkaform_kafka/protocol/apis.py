@@ -182,6 +182,15 @@ ALTER_USER_SCRAM_CREDENTIALS = Api(
     converged=frozenset({91}),  # RESOURCE_NOT_FOUND: there is nothing to delete
     limits=RequestLimits(MAX_USERS, MAX_USERS),
 )
+# Version 0 cannot be tried out (KIP-778). The controller answers for all features of a request at
+# once since Kafka 4.0 (KIP-1022).
+UPDATE_FEATURES = Api(
+    "UpdateFeatures",
+    57,
+    "Alter",
+    since="3.3",
+    limits=RequestLimits(100, 100),
+)
 
 APIS: Mapping[str, Api] = {
     api.name: api
@@ -197,6 +206,7 @@ APIS: Mapping[str, Api] = {
         ALTER_PARTITION_REASSIGNMENTS,
         ALTER_CLIENT_QUOTAS,
         ALTER_USER_SCRAM_CREDENTIALS,
+        UPDATE_FEATURES,
     )
 }
 """Name -> row."""

@@ -23,7 +23,9 @@ from kafkaform_kafka.session import join_sends
 ORDER = [place for place in vars(request_order).values() if isinstance(place, Request)]
 COMPOSITE = frozenset({"kafka_access"})
 """Stands for objects of another kind, so nothing is read or sent for it."""
-UNGUARDED = frozenset({"kafka_acl", "kafka_access", "kafka_topic_leaders", "kafka_rights"})
+UNGUARDED = frozenset(
+    {"kafka_acl", "kafka_access", "kafka_topic_leaders", "kafka_feature", "kafka_rights"}
+)
 """No row in the guard against lock-outs: the rights on ACLs are guarded always, the others need
 none that a state depends on."""
 
