@@ -162,10 +162,8 @@ class Configuration(PartialRepr, frozen=True):
         if blocks := built.run.graph.modules[()].found.policies:
             policies, faults = compile_policies(blocks, *self.describe_rules(built))
             unfit = (*unfit, *faults)
-        inputs = self.inputs
-        if not (inputs.untrusted or inputs.simulated) and _READS_FILE in b"".join(
-            self.tree.contents.values()
-        ):
+        trusted = not (self.inputs.untrusted or self.inputs.simulated)
+        if trusted and any(_READS_FILE in content for content in self.tree.contents.values()):
             unfit = (*unfit, *find_exposed_files(list_users(found), self.folder))
         return replace(built, desired=replace(found, diagnostics=unfit), policies=policies)
 

@@ -33,6 +33,8 @@ DEFAULT_SECONDS = 60.0
 """Time enough for a person who has to allow the access, on a phone or with a finger."""
 AT_ONCE = 4
 """How many commands run at the same time: clients of secret stores take whole cores to start."""
+_REAP_SECONDS = 5.0
+"""How long to wait for the end of a command that was killed."""
 _SECONDS = re.compile(r"\d{1,5}(\.\d+)?")
 _WINDOWS = os.name == "nt"
 
@@ -105,7 +107,8 @@ class _Batch:
         finally:
             self._running.discard(program)
             program.stop()
-            process.wait()
+            with suppress(subprocess.TimeoutExpired):  # it runs as another user, as with sudo
+                process.wait(_REAP_SECONDS)
 
     def _wait(self, words: tuple[str, ...], program: _Program) -> Secret | NoSecret:
         end = monotonic() + self.seconds

@@ -88,7 +88,7 @@ def take_snapshot(
     chosen = _choose_names(fleet, only)
     clusters = [entry for entry in fleet.clusters if entry.name in chosen]
     states = [entry for entry in fleet.states if entry.name in chosen]
-    _run_secret_commands(fleet, clusters)
+    run_secret_commands(fleet, clusters)
     # States first: they name the objects that can only be read by name.
     known = _drop_repeated_states(
         map_parallel(lambda entry: read_known(entry, run.clock), states, parallel)
@@ -108,7 +108,7 @@ def take_snapshot(
     return Summary(place.location, run.name, tuple(one.result for one in seen), results)
 
 
-def _run_secret_commands(fleet: Fleet, clusters: Iterable[ClusterEntry]) -> None:
+def run_secret_commands(fleet: Fleet, clusters: Iterable[ClusterEntry]) -> None:
     """Run the commands that print secrets; what they answer is kept until a cluster needs it."""
     # Here and not in the threads that read the clusters: only this one hears a signal, and a
     # command must not outlive it.
