@@ -19,8 +19,6 @@ from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 
-from msgspec import Struct
-
 from ...core.errors import UsageError
 from ...core.secret import NoSecret, Secret
 from .secret_files import MAX_SECRET_BYTES, decode_secret
@@ -39,13 +37,14 @@ _SECONDS = re.compile(r"\d{1,5}(\.\d+)?")
 _WINDOWS = os.name == "nt"
 
 
-class _Program(Struct, eq=False):
+class _Program:
     """A command that runs."""
 
-    process: subprocess.Popen[bytes]
-    over: Event
-    """Its output has ended, there is too much of it, or the command was stopped."""
-    output: bytes = b""
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.over = Event()
+        """Set if its output has ended, if there is too much of it, or if it was stopped."""
+        self.output = b""
 
     def read_output(self) -> None:
         """Read until the end, or until it is more than a secret can be."""
@@ -98,7 +97,7 @@ class _Batch:
             )
         except (OSError, ValueError) as fault:
             return _explain_start(words[0], fault)
-        program = _Program(process, Event())
+        program = _Program(process)
         self._running.add(program)
         try:
             if self._stopped:  # meanwhile
