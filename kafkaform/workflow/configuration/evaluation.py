@@ -133,7 +133,7 @@ class Configuration(PartialRepr, frozen=True):
     """Answers its data sources."""
     texts: dict[str, str] = field(default_factory=dict)
     """The values of sensitive variables, once one was asked for."""
-    printed: dict[tuple[str, ...], Secret | NoSecret] = field(default_factory=dict)
+    printed: dict[tuple[str, ...], str | NoSecret] = field(default_factory=dict)
     """The words of each command that was run for a secret -> what it printed."""
 
     def evaluate(
@@ -355,7 +355,10 @@ _SECRETS: Mapping[str, Callable[[Configuration, SecretRef], Secret | NoSecret | 
         None if (text := own.inputs.environment.get(ref.name)) is None else Secret(text)
     ),
     "file": lambda own, ref: read_file_secret(own.folder / ref.name),
-    COMMAND: lambda own, ref: own.printed.get(ref.words),
+    # Anew each time, so that the secret is masked in every run that gets it.
+    COMMAND: lambda own, ref: (
+        Secret(text) if isinstance(text := own.printed.get(ref.words), str) else text
+    ),
     "variable": lambda own, ref: (
         None if (text := own.find_variable_secret(ref.name)) is None else Secret(text)
     ),

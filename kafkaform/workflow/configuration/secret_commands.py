@@ -14,16 +14,15 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 
 from ...core.errors import UsageError
-from ...core.secret import NoSecret, Secret
+from ...core.secret import NoSecret
 from .secret_files import MAX_SECRET_BYTES, decode_secret
 
-Answers = dict[tuple[str, ...], Secret | NoSecret]
+Answers = dict[tuple[str, ...], str | NoSecret]
 """The words of a command -> what it printed, or why that is no secret."""
 
 TIMEOUT = "KAFKAFORM_SECRET_COMMAND_TIMEOUT"
@@ -79,7 +78,7 @@ class _Batch:
         for program in tuple(self._running):
             program.stop()
 
-    def ask(self, words: tuple[str, ...]) -> Secret | NoSecret:
+    def ask(self, words: tuple[str, ...]) -> str | NoSecret:
         """What the command prints."""
         if self._stopped:
             return NoSecret("kafkaform was interrupted.")
@@ -109,7 +108,7 @@ class _Batch:
             with suppress(subprocess.TimeoutExpired):  # it runs as another user, as with sudo
                 process.wait(_REAP_SECONDS)
 
-    def _wait(self, words: tuple[str, ...], program: _Program) -> Secret | NoSecret:
+    def _wait(self, words: tuple[str, ...], program: _Program) -> str | NoSecret:
         end = monotonic() + self.seconds
         # A thread of its own, because something that the command has started can keep the pipe
         # open for ever.
@@ -162,8 +161,7 @@ def ask_commands(
         return
     pool = ThreadPoolExecutor(min(AT_ONCE, len(new)), "secret")
     try:
-        # Each one gets this context, which knows the secrets that must be masked.
-        started = [(words, pool.submit(copy_context().run, batch.ask, words)) for words in new]
+        started = [(words, pool.submit(batch.ask, words)) for words in new]
         answers.update((words, one.result()) for words, one in started)
     finally:
         # After a signal they still run. Otherwise there is nothing to stop.

@@ -33,10 +33,11 @@ def read_file_secret(path: Path) -> Secret | NoSecret | None:
         return NoSecret(f"The file cannot be read: {reason}.")
     if len(data) > MAX_SECRET_BYTES:
         return NoSecret(f"The file has more than {MAX_SECRET_BYTES:,} bytes.")
-    return decode_secret(data, "The file contains")
+    text = decode_secret(data, "The file contains")
+    return Secret(text) if isinstance(text, str) else text
 
 
-def decode_secret(data: bytes, found: str) -> Secret | NoSecret:
+def decode_secret(data: bytes, found: str) -> str | NoSecret:
     """The text without the line break at its end. found: the beginning of a sentence about it."""
     try:
         text = data.decode()
@@ -44,7 +45,7 @@ def decode_secret(data: bytes, found: str) -> Secret | NoSecret:
         return NoSecret(f"{found} something that is not UTF-8 text.")
     # Windows ends a line with two characters.
     line = text.removesuffix("\n")
-    return Secret(line.removesuffix("\r") if line != text else text)
+    return line.removesuffix("\r") if line != text else text
 
 
 def list_users(desired: Desired) -> Iterator[SecretUser]:
