@@ -557,7 +557,8 @@ PAGES: Mapping[str, Page] = {
         "`provider = kafka.ALIAS`; without that it uses the block without an alias.",
         example=PROVIDER_EXAMPLE,
         rules=(
-            'A secret attribute takes `secret_env("NAME")`, `secret_file("PATH")` or a '
+            'A secret attribute takes `secret_env("NAME")`, `secret_file("PATH")`, '
+            '[`secret_command(["WORD", …])`](../secrets.md) or a '
             "sensitive variable, and no literal. It is read before connecting and never stored.",
             "What a block leaves out comes from the environment: "
             "`KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS` for `bootstrap_servers`, "

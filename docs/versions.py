@@ -19,6 +19,7 @@ from kafkaform_kafka.protocol.broker_key_history import (
     REMOVED_DYNAMIC,
     REMOVED_IN,
 )
+from kafkaform_kafka.protocol.capabilities import CAPABILITIES, Capability, explain_absence
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
     GROUP_KEYS,
@@ -26,7 +27,6 @@ from kafkaform_kafka.protocol.config_keys import (
     ConfigKey,
 )
 from kafkaform_kafka.protocol.faults import fault_of
-from kafkaform_kafka.protocol.features import FEATURES, Feature, explain_absence
 from kafkaform_kafka.protocol.releases import RELEASES
 
 PAGE = Path(__file__).parent / "compatibility.md"
@@ -40,7 +40,7 @@ def render_tables() -> str:
             "",
             "| what | exists since | without it | message |",
             "|---|---|---|---|",
-            *map(_render_feature, FEATURES),
+            *map(_render_feature, CAPABILITIES),
             *_render_requests(),
             "",
             "| config | of | exists |",
@@ -53,11 +53,11 @@ def render_tables() -> str:
     )
 
 
-def _render_feature(feature: Feature) -> str:
-    before = RELEASES[RELEASES.index(feature.since) - 1]
-    told = explain_absence(feature, Facts("", values=FrozenMap(kafka_version=before)))
-    only = "" if feature.zookeeper else ", only with KRaft"
-    return f"| {feature.name} | {feature.since}{only} | {feature.without} | `{told}` |"
+def _render_feature(capability: Capability) -> str:
+    before = RELEASES[RELEASES.index(capability.since) - 1]
+    told = explain_absence(capability, Facts("", values=FrozenMap(kafka_version=before)))
+    only = "" if capability.zookeeper else ", only with KRaft"
+    return f"| {capability.name} | {capability.since}{only} | {capability.without} | `{told}` |"
 
 
 def _render_requests() -> Iterator[str]:

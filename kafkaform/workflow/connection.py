@@ -88,9 +88,9 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     settings = _choose_instance(desired.providers, inputs.provider)
-    from ..apply.secrets import find_references, resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
+    from ..apply.secrets import resolve_instance_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
-    secrets = resolve_secrets(find_references(settings.config), configuration.find_secret)
+    secrets = resolve_instance_secrets(settings, configuration.find_secrets)
     provider = configuration.registry.load(settings.name)
     return Connection(provider, settings, secrets, configuration)
 

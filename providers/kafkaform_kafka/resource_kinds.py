@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .kinds.acl import kind as acl
 from .kinds.config import kind as config
+from .kinds.feature import kind as feature
 from .kinds.kind import ResourceKind
 from .kinds.leaders import kind as leaders
 from .kinds.quota import kind as quota
@@ -20,6 +21,7 @@ KINDS: tuple[ResourceKind, ...] = (
     *config.KINDS,
     *leaders.KINDS,
     *token.KINDS,
+    *feature.KINDS,
     *rights.KINDS,
 )
 """In the order of the documentation."""

@@ -38,6 +38,10 @@ _CONFIGURED = (
     "Brokers and login of this command stand in the provider block, or in the environment: "
     "KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS and its like."
 )
+_FEATURES = (
+    "`kafkaform describe features` shows them, `kafkaform alter features FEATURE=LEVEL` changes "
+    "levels; --downgrade or --unsafe-downgrade allows lower ones."
+)
 _TOPIC = (
     "Name topics without a flag: `kafkaform describe topics NAME`, `kafkaform alter topic NAME`; "
     "their configs are `kafkaform describe configs --entity-name NAME`."
@@ -115,6 +119,7 @@ INSTEAD: Mapping[str, str] = {
     "--all-topic-partitions": _ELECT,
     "--path-to-json-file": _ELECT,
     "--validate-only": "The dry run of `kafkaform plan` and `kafkaform alter` is --validate.",
+    **dict.fromkeys(("--feature", "--metadata", "--release-version", "--unsafe"), _FEATURES),
     "--group": _MEMBERS,
     "--all-groups": "`kafkaform describe groups` lists all groups.",
     "--reset-offsets": _OFFSETS,
@@ -182,6 +187,8 @@ COMMANDS: Mapping[str, str] = {
     "group": _GROUPS,
     "groups": _GROUPS,
     "client-metrics": "`kafkaform describe configs --entity-type client-metrics` lists them.",
+    "features": _FEATURES,
+    "kafka-features": _FEATURES,
     "kafka-groups": _GROUPS,
     "kafka-consumer-groups": _GROUPS,
     "kafka-share-groups": _GROUPS,

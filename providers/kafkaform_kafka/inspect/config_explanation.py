@@ -16,9 +16,9 @@ from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..protocol import broker_keys
 from ..protocol.broker_keys import UpdateMode
+from ..protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS
 from ..protocol.config_faults import DESCRIBE, config_fault
 from ..protocol.config_keys import BROKER_TIMES
-from ..protocol.features import CLIENT_METRICS, GROUP_CONFIGS
 from ..wire.answers import ConfigEntry, Synonym
 from ..wire.configs import describe_configs
 from .configs import SOURCES

@@ -13,15 +13,15 @@ from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap, Value
 
 from ..protocol.broker_keys import broker_keys, find_broker_key
-from ..protocol.config_keys import ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS
-from ..protocol.faults import fault_of
-from ..protocol.features import (
+from ..protocol.capabilities import (
     CLIENT_METRICS,
     GROUP_CONFIG_LISTING,
     GROUP_CONFIGS,
-    Feature,
+    Capability,
     explain_absence,
 )
+from ..protocol.config_keys import ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS
+from ..protocol.faults import fault_of
 from ..wire import describe as wire
 from ..wire.configs import list_config_resources
 from ..wire.describe import ConfigRow, NameListing, ResourceRow
@@ -54,7 +54,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 def document_configs(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     """The members of the document `configs`."""
-    require_feature(source.context, CONFIG_ENTITIES[wanted.entity_type].feature)
+    require_feature(source.context, CONFIG_ENTITIES[wanted.entity_type].capability)
     # Full names are sent along (KIP-133), because a broker has hundreds of configs. Globs cannot
     # be.
     names, hidden = _list_entities(source, wanted)
@@ -155,7 +155,7 @@ class Entity(Struct, frozen=True):
     """The configs of such an entity in Kafka 3.0 to 4.3."""
     names: Callable[[DescribeSource], tuple[tuple[str, ...], str | None]]
     """Lists the entities, and says what can be hidden among them."""
-    feature: Feature | None = None
+    capability: Capability | None = None
     """What a cluster must have for them, None if every one has it."""
 
 

@@ -9,6 +9,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Grid, Page
 
 from .cells import cell, config_text, count, entity_text, limit_text, size
+from .features import render_features
 
 Column = tuple[str, Callable[[FrozenMap], str]]
 
@@ -247,4 +248,5 @@ _KINDS: Mapping[str, Callable[[FrozenMap], Page]] = {
     "delegation-tokens": _render_tokens,
     "brokers": _render_brokers,
     "cluster": _render_cluster,
+    "features": render_features,
 }

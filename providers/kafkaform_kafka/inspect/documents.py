@@ -27,6 +27,7 @@ from ..wire import cluster as cluster_wire
 from ..wire import describe as wire
 from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
 from .configs import document_configs, read_config_rows
+from .features import document_features
 from .source import TOPICS_HIDDEN, DescribeQuery, DescribeSource, make_read_error
 
 # A broker that has just stopped is listed until it is fenced (broker.session.timeout.ms), and only
@@ -248,6 +249,7 @@ ASKED: Mapping[str, Callable[[DescribeSource, DescribeQuery], dict[str, Value]]]
     "configs": document_configs,
     "brokers": _document_brokers,
     "cluster": _document_cluster,
+    "features": document_features,
 }
 """What is typed after `describe` -> the function that asks the cluster."""
 OBJECTS: Mapping[str, ResourceKind] = {

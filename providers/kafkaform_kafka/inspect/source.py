@@ -14,7 +14,7 @@ from kafkaform.core.value import FrozenMap, Value
 
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
-from ..protocol.features import Feature, find_feature_fault
+from ..protocol.capabilities import Capability, find_capability_fault
 
 T = TypeVar("T")
 TOPICS_HIDDEN = "Kafka leaves out topics that this principal may not describe"
@@ -63,9 +63,9 @@ class DescribeSource(Struct, frozen=True):
         return answer
 
 
-def require_feature(context: ClusterContext, feature: Feature | None) -> None:
-    """Raises KafkaformError if this cluster is known not to have the feature."""
-    fault = feature and find_feature_fault(feature, context.facts, "DescribeConfigs")
+def require_feature(context: ClusterContext, capability: Capability | None) -> None:
+    """Raises KafkaformError if this cluster is known not to have the capability."""
+    fault = capability and find_capability_fault(capability, context.facts, "DescribeConfigs")
     if fault:
         raise KafkaformError(fault.message, fault.advice)
 

@@ -47,6 +47,7 @@ ELECT_LEADERS = make_request(apis.ELECT_LEADERS, CREATING, 80)
 CREATE_TOKEN = make_request(apis.CREATE_DELEGATION_TOKEN, CREATING, 90)
 RENEW_TOKEN = make_request(apis.RENEW_DELEGATION_TOKEN, CREATING, 91)
 END_TOKEN_LATER = make_request(apis.EXPIRE_DELEGATION_TOKEN, CREATING, 92)
+UPDATE_FEATURES = make_request(apis.UPDATE_FEATURES, CREATING, 100)
 
 # A DENY goes last, and only if all deletes of ALLOWs before it succeeded: otherwise it would permit
 # what should not be permitted.

@@ -282,6 +282,15 @@ EXPIRE_DELEGATION_TOKEN = Api(
     converged=frozenset({62}),  # DELEGATION_TOKEN_NOT_FOUND: it is gone
     limits=RequestLimits(1, 1),
 )
+# Version 0 cannot be tried out (KIP-778). The controller answers for all features of a request at
+# once since Kafka 4.0 (KIP-1022).
+UPDATE_FEATURES = Api(
+    "UpdateFeatures",
+    57,
+    "Alter",
+    since="3.3",
+    limits=RequestLimits(100, 100),
+)
 
 APIS: Mapping[str, Api] = {
     api.name: api
@@ -300,6 +309,7 @@ APIS: Mapping[str, Api] = {
         CREATE_DELEGATION_TOKEN,
         RENEW_DELEGATION_TOKEN,
         EXPIRE_DELEGATION_TOKEN,
+        UPDATE_FEATURES,
     )
 }
 """Name -> row."""

@@ -1,96 +1,95 @@
-"""What only some releases of Kafka have, beside the requests of `apis` and the configs of
-`config_keys` and `broker_keys`.
+"""The features of a cluster: what their levels enable, and which Kafka release a level belongs to.
 
-`apis.APIS` says since when a request exists in the form that is sent; a request that a broker does
-not have is refused by its name. This table has the rest: what an older broker would refuse with a
-message that names nothing, or would answer in a way that means something else.
+Sources: KIP-584 and KIP-1022, and the classes of `org.apache.kafka.server.common` that list the
+levels (MetadataVersion, TransactionVersion, GroupVersion, …) up to Kafka 4.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from enum import IntEnum
 
 from msgspec import Struct
 
-from kafkaform.core.resource import Facts, Fault, FaultClass
+from .releases import LEVELS
 
-from .releases import is_before
+METADATA_VERSION = "metadata.version"
+
+
+class UpgradeType(IntEnum):
+    """The protocol's numbers for what an update of a level may do (KIP-778)."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    """Kafka refuses it if metadata would be lost."""
+    UNSAFE_DOWNGRADE = 3
 
 
 class Feature(Struct, frozen=True):
-    """Something that not every cluster has."""
+    """One feature."""
 
-    name: str
-    """The subject of a sentence, in the plural."""
-    since: str
-    """The first release that has it."""
-    without: str
-    """What happens on a cluster that does not have it."""
-    zookeeper: bool = True
-    """False if a cluster with ZooKeeper does not have it in any release."""
-    advice: str = "upgrade the cluster, or remove the block"
+    enables: str
+    """What its levels enable, a clause."""
+    loss: str
+    """What a lower level takes away, a clause."""
 
 
-# A broker before 4.0 refuses the whole DescribeConfigs request with INVALID_REQUEST (42).
-GROUP_CONFIGS = Feature(
-    "configs of groups", "4.0", "`kafka_group_config` is refused", zookeeper=False
+FEATURES: Mapping[str, Feature] = {
+    METADATA_VERSION: Feature(
+        "the format of the cluster's metadata, and the requests between brokers",
+        "metadata is lost that only the higher level can hold, and what needs it stops working",
+    ),
+    "kraft.version": Feature(
+        "1: controllers can be added and removed (KIP-853)",
+        "controllers can no longer be added or removed",
+    ),
+    "transaction.version": Feature(
+        "2: each transaction has an epoch of its own (KIP-890)",
+        "late requests of an earlier transaction can again become part of the next one",
+    ),
+    "group.version": Feature(
+        "1: consumers can use group.protocol=consumer (KIP-848)",
+        "consumers with group.protocol=consumer can no longer join their groups",
+    ),
+    "eligible.leader.replicas.version": Feature(
+        "1: replicas outside the ISR that have all data can lead (KIP-966)",
+        "the cluster forgets which replicas outside the ISR have all data",
+    ),
+    "share.version": Feature(
+        "1: share groups (KIP-932)",
+        "share consumers can no longer join their groups",
+    ),
+    "streams.version": Feature(
+        "1: Kafka Streams can use group.protocol=streams (KIP-1071)",
+        "applications with group.protocol=streams can no longer join their groups",
+    ),
+}
+"""The known features by name."""
+
+UNKNOWN = Feature(
+    "unknown to this version of kafkaform",
+    "what only the higher level enables stops working",
 )
-# With ZooKeeper, DescribeConfigs of a subscription succeeds and is empty (3.7 to 3.9), so that it
-# would look as if it could be created.
-CLIENT_METRICS = Feature(
-    "client metrics subscriptions", "3.7", "`kafka_client_metrics` is refused", zookeeper=False
-)
-# ListConfigResources v1 (KIP-1142). Reading one group by name works before.
-GROUP_CONFIG_LISTING = Feature(
-    "listings of groups with configs",
-    "4.1",
-    "declared groups are read by name; `import --all` and snapshots leave groups out",
-    zookeeper=False,
-    advice="name the groups in import blocks",
-)
-# KIP-373. An older broker takes the codes for UNKNOWN and answers with INVALID_REQUEST (42).
-USER_ACLS = Feature(
-    "ACLs on users (CreateTokens, DescribeTokens)",
-    "3.3",
-    "the ACL is refused",
-)
-TWO_PHASE_ACLS = Feature("ACLs with the operation TwoPhaseCommit", "4.1", "the ACL is refused")
+"""What is said of a feature of a newer Kafka."""
 
-FEATURES = (GROUP_CONFIGS, CLIENT_METRICS, GROUP_CONFIG_LISTING, USER_ACLS, TWO_PHASE_ACLS)
+_OLDEST = 4
+"""The first level of metadata.version of Kafka 3.3, the lowest that can be set (KIP-778)."""
 
 
-def explain_absence(feature: Feature, facts: Facts) -> str:
-    """Why this cluster does not have the feature; empty if it has it, or if nobody knows."""
-    release = facts.values.get("kafka_version")
-    if not isinstance(release, str):
-        return ""
-    if facts.values.get("zookeeper") and not feature.zookeeper:
-        return (
-            f"the cluster runs Kafka {release} with ZooKeeper; {feature.name} exist only with KRaft"
-        )
-    if is_before(release, feature.since):
-        return f"the cluster runs Kafka {release}; {feature.name} exist since Kafka {feature.since}"
-    return ""
-
-
-def feature_faults(feature: Feature, facts: Facts) -> Iterator[tuple[str, str]]:
-    """Summary and advice for a change that needs a feature that this cluster does not have."""
-    if why := explain_absence(feature, facts):
-        yield why, feature.advice
-
-
-def acl_faults(resource_type: str, operation: str, facts: Facts) -> Iterator[tuple[str, str]]:
-    """The faults of an ACL that needs a feature that this cluster does not have."""
-    if resource_type == "User":
-        yield from feature_faults(USER_ACLS, facts)
-    if operation == "TwoPhaseCommit":
-        yield from feature_faults(TWO_PHASE_ACLS, facts)
-
-
-def find_feature_fault(feature: Feature, facts: Facts, api: str) -> Fault | None:
-    """The fault of a read that needs a feature that this cluster does not have. api: the request
-    that is not sent."""
-    why = explain_absence(feature, facts)
-    if not why:
+def find_level_release(level: int) -> str | None:
+    """The release that brought this level of metadata.version, None for an unknown one."""
+    # The levels below a release's highest one were made while it was developed.
+    if level < _OLDEST:
         return None
-    return Fault("UNSUPPORTED_VERSION", why, FaultClass.DEFINITE, api, feature.advice)
+    return next((release for last, release in sorted(LEVELS.items()) if level <= last), None)
+
+
+def find_level(release: str) -> int | None:
+    """The highest level of metadata.version of a release such as `4.1`; None for an unknown one."""
+    return next((level for level, name in LEVELS.items() if name == release), None)
+
+
+def render_level(name: str, level: int) -> str:
+    """`27 (Kafka 4.1)` for metadata.version, the number for any other feature."""
+    release = find_level_release(level) if name == METADATA_VERSION else None
+    return f"{level} (Kafka {release})" if release else str(level)

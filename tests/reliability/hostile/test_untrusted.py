@@ -288,7 +288,7 @@ def test_terraforms_variables_are_not_read(here: Here) -> None:
     assert '"team" has no value' not in said
 
 
-@pytest.mark.parametrize("kind", ["secret_env", "secret_file", "var"])
+@pytest.mark.parametrize("kind", ["secret_env", "secret_file", "secret_command", "var"])
 def test_secrets_of_the_configuration_are_references(folder: Folder, kind: str) -> None:
     """A user's password may be named; no plan looks it up, so its value is nowhere."""
     folder.monkeypatch.setenv("CI_TOKEN", CANARY)
@@ -297,6 +297,7 @@ def test_secrets_of_the_configuration_are_references(folder: Folder, kind: str) 
     said = {
         "secret_env": 'secret_env("CI_TOKEN")',
         "secret_file": 'secret_file("token.txt")',
+        "secret_command": 'secret_command(["touch", "was-run"])',
         "var": "var.p",
     }[kind]
     text = 'variable "p" {\n  sensitive = true\n}\n' if kind == "var" else ""
@@ -310,6 +311,7 @@ def test_secrets_of_the_configuration_are_references(folder: Folder, kind: str) 
     assert said in out.text
     written = (folder.path / "p.json").read_text() + (folder.path / "c.md").read_text()
     assert CANARY not in out.text + written
+    assert not (folder.path / "was-run").exists()
 
 
 # ── what it is run with ─────────────────────────────────────────────────────────────────

@@ -26,6 +26,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "describe delegation-tokens": ("--json",),
     "describe brokers": (),
     "describe cluster": (),
+    "describe features": (),
     "alter topic": ("foreign", "--add-config=retention.ms=7", "-auto-approve"),
     "alter broker": ("1", "--add-config=background.threads=9", "-auto-approve"),
     "alter user": (
@@ -38,6 +39,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "alter group": ("g", "--add-config=consumer.session.timeout.ms=46000", "-auto-approve"),
     "alter client-metrics": ("m", "--add-config=interval.ms=60000", "-auto-approve"),
     "alter delegation-token": ("--create", "--hmac-file=token.hmac", "-auto-approve"),
+    "alter features": ("group.version=0", "--downgrade", "-auto-approve"),
     "explain access": ("--principal=User:alice", "--topic=orders"),
     "explain quota": ("--user=alice", "--client-id=app"),
     "explain config": ("topic", "orders", "retention.ms"),

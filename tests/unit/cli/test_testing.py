@@ -172,13 +172,14 @@ def test_the_values_of_a_condition_fit_on_a_line(shop: Here, condition: str, tol
     assert "5 is 5" not in said.text
 
 
-def test_a_secret_is_not_shown_in_a_failed_assertion(shop: Here) -> None:
+@pytest.mark.parametrize("asks", ['secret_env("NOT_SET")', 'secret_command(["not-there"])'])
+def test_a_secret_is_not_shown_in_a_failed_assertion(shop: Here, asks: str) -> None:
     """The values of sensitive variables and the invented ones of secrets stay hidden."""
     shop.write(
         "secret.kf.hcl",
         'variable "token" {\n  type = string\n  sensitive = true\n}\n'
         'resource "kafka_user_scram_credential" "a" {\n  username = "a"\n'
-        '  scram_mechanism = "SCRAM-SHA-256"\n  password = secret_env("NOT_SET")\n}\n',
+        f'  scram_mechanism = "SCRAM-SHA-256"\n  password = {asks}\n}}\n',
     )
     shop.write(
         "a.kftest.hcl",

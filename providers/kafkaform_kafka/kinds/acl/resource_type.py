@@ -22,7 +22,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, keys, rights
-from ...protocol.features import acl_faults
+from ...protocol.capabilities import acl_faults
 from ..request_order import (
     CREATE_ACLS,
     DELETE_ALLOW_ACLS,

@@ -28,11 +28,11 @@ from kafkaform.core.value import FrozenMap, Value
 from ...cluster.brokers import find_answering_node, live_nodes
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
+from ...protocol.capabilities import GROUP_CONFIG_LISTING, find_capability_fault
 from ...protocol.config_faults import DESCRIBE, config_fault, not_live_fault, right_for_configs
 from ...protocol.config_keys import BROKER_TIMES
 from ...protocol.config_values import config_value, parse_integer
 from ...protocol.faults import fault_of
-from ...protocol.features import GROUP_CONFIG_LISTING, find_feature_fault
 from ...wire.answers import ConfigEntry, ItemAnswer, Synonym
 from ...wire.configs import ResourceNames, describe_configs, list_config_resources
 from ..topic.configs import find_foreign_paths
@@ -79,9 +79,9 @@ def _list_names(scope: ConfigScope, context: ClusterContext) -> Sequence[str] | 
         return context.facts.nodes
     if scope is DEFAULTS:
         return (CLUSTER,)
-    needed = (scope.feature, GROUP_CONFIG_LISTING if scope is GROUP else None)
-    for feature in filter(None, needed):
-        if fault := find_feature_fault(feature, context.facts, _LISTING):
+    needed = (scope.capability, GROUP_CONFIG_LISTING if scope is GROUP else None)
+    for capability in filter(None, needed):
+        if fault := find_capability_fault(capability, context.facts, _LISTING):
             return fault
     # A group can have configs before it exists (KIP-848), so a listing of groups would not do.
     listed = attempt(
@@ -121,7 +121,9 @@ def _ask_configs(
 ) -> ResourceAnswers:
     # Not left to the broker: it would refuse the number of the resource type, or answer with no
     # configs, which would mean that there are none.
-    if scope.feature and (fault := find_feature_fault(scope.feature, context.facts, DESCRIBE)):
+    if scope.capability and (
+        fault := find_capability_fault(scope.capability, context.facts, DESCRIBE)
+    ):
         return dict.fromkeys(keys, fault)
     to = scope.node(keys[0]) or node
     if scope is BROKER and to not in context.facts.nodes and to not in live_nodes(context):

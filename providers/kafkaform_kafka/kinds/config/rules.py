@@ -13,8 +13,8 @@ from ...protocol import broker_keys, broker_rules, config_values
 from ...protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER
 from ...protocol.broker_keys import BrokerKey, UpdateMode
 from ...protocol.broker_rules import Faults
+from ...protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS, capability_faults
 from ...protocol.config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, MIN_IN_SYNC, ConfigKey
-from ...protocol.features import CLIENT_METRICS, GROUP_CONFIGS, feature_faults
 from ...protocol.releases import NEWEST
 from ...protocol.version_rules import fit_range, presence_faults
 
@@ -83,14 +83,14 @@ def cluster_faults(change: Change, facts: Facts) -> Faults:
 def group_faults(change: Change, facts: Facts) -> Faults:
     """The rules for a group's configs."""
     changed = broker_rules.select_changed_configs(change)
-    lacking = [*feature_faults(GROUP_CONFIGS, facts)]
+    lacking = [*capability_faults(GROUP_CONFIGS, facts)]
     yield from lacking or _table_faults(changed, *_TABLES[change.identity.kind], facts)
 
 
 def metrics_faults(change: Change, facts: Facts) -> Faults:
     """The rules for a subscription to client metrics (KIP-714)."""
     changed = broker_rules.select_changed_configs(change)
-    yield from feature_faults(CLIENT_METRICS, facts)
+    yield from capability_faults(CLIENT_METRICS, facts)
     yield from _table_faults(changed, *_TABLES[change.identity.kind], facts)
     for item in config_values.parse_items(str(changed.get("match") or "")):
         name, equals, _pattern = item.partition("=")

@@ -23,11 +23,11 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules
 from ...protocol.broker_keys import UpdateMode
+from ...protocol.capabilities import explain_absence, find_capability_fault
 from ...protocol.config_faults import ALTER, DESCRIBE, not_live_fault, right_for_configs
 from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC
 from ...protocol.config_values import config_map, config_value
 from ...protocol.faults import fault_of
-from ...protocol.features import explain_absence, find_feature_fault
 from ...protocol.version_rules import fit_range, presence_faults
 from ...simulation.controller import (
     AdminAnswer,
@@ -95,7 +95,7 @@ def alter_resource(call: AdminCall, item: Item) -> ItemVerdict:
     """IncrementalAlterConfigs of one resource: all keys or none."""
     resource, name = item["resource"], item["name"]
     scope = find_scope(resource, name)
-    if scope.feature and explain_absence(scope.feature, call.facts):
+    if scope.capability and explain_absence(scope.capability, call.facts):
         raise Refusal(42, f"Unexpected resource type {resource} for resource {name}")
     require(_may(call.user, "AlterConfigs", resource, name), _DENIED[resource])
     if scope is BROKER and int(name) not in call.brokers:
@@ -164,7 +164,7 @@ def _may(user: User, operation: str, resource: str, name: str) -> bool:
 
 
 def _sweep(scope: ConfigScope, scene: ReadScene, depth: Depth) -> Sweep:
-    fault = scope.feature and find_feature_fault(scope.feature, scene.facts, DESCRIBE)
+    fault = scope.capability and find_capability_fault(scope.capability, scene.facts, DESCRIBE)
     if not fault and not scene.user.may("DescribeConfigs", ON_CLUSTER):
         fault = fault_of(DESCRIBE, 31, "")
     if fault:
@@ -178,7 +178,9 @@ def _sweep(scope: ConfigScope, scene: ReadScene, depth: Depth) -> Sweep:
 
 def _read(scope: ConfigScope, scene: ReadScene, identity: Identity) -> Reading:
     name = identity.key
-    if scope.feature and (fault := find_feature_fault(scope.feature, scene.facts, DESCRIBE)):
+    if scope.capability and (
+        fault := find_capability_fault(scope.capability, scene.facts, DESCRIBE)
+    ):
         return Failed(identity, fault)
     if not _may(scene.user, "DescribeConfigs", scope.resource, name):
         return Hidden(identity, right_for_configs(DESCRIBE, scope.resource, name))

@@ -29,6 +29,7 @@ UNGUARDED = frozenset(
         "kafka_acl",
         "kafka_access",
         "kafka_topic_leaders",
+        "kafka_feature",
         "kafka_delegation_token",
         "kafka_rights",
     }

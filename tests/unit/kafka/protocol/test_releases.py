@@ -16,6 +16,16 @@ from kafkaform_kafka.protocol import broker_keys, broker_rules, version_rules
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER, SPANS
 from kafkaform_kafka.protocol.broker_keys import UpdateMode
+from kafkaform_kafka.protocol.capabilities import (
+    CAPABILITIES,
+    CLIENT_METRICS,
+    GROUP_CONFIGS,
+    TWO_PHASE_ACLS,
+    USER_ACLS,
+    acl_faults,
+    explain_absence,
+    find_capability_fault,
+)
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
     AT_BROKERS,
@@ -25,16 +35,6 @@ from kafkaform_kafka.protocol.config_keys import (
     ConfigKey,
 )
 from kafkaform_kafka.protocol.faults import fault_of
-from kafkaform_kafka.protocol.features import (
-    CLIENT_METRICS,
-    FEATURES,
-    GROUP_CONFIGS,
-    TWO_PHASE_ACLS,
-    USER_ACLS,
-    acl_faults,
-    explain_absence,
-    find_feature_fault,
-)
 from kafkaform_kafka.protocol.releases import (
     LEVELS,
     MARKS,
@@ -270,26 +270,26 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("feature", "release", "zookeeper", "expected"), CASES)
+@pytest.mark.parametrize(("capability", "release", "zookeeper", "expected"), CASES)
 def test_a_missing_feature_is_named(
-    feature: Any, release: str, zookeeper: bool, expected: str
+    capability: Any, release: str, zookeeper: bool, expected: str
 ) -> None:
     """What the cluster runs, what it lacks, and which release has it."""
     known = facts(kafka_version=release, zookeeper=zookeeper)
-    why = explain_absence(feature, known)
-    fault = find_feature_fault(feature, known, "DescribeConfigs")
+    why = explain_absence(capability, known)
+    fault = find_capability_fault(capability, known, "DescribeConfigs")
     if not expected:
         assert why == "" and fault is None
         return
     assert why.startswith(f"the cluster runs Kafka {release}") and expected in why
-    assert feature.name in why
+    assert capability.name in why
     assert isinstance(fault, Fault) and fault.code == "UNSUPPORTED_VERSION"
-    assert (fault.message, fault.advice) == (why, feature.advice)
+    assert (fault.message, fault.advice) == (why, capability.advice)
 
 
 def test_no_feature_is_missing_from_an_unknown_release() -> None:
     """The broker decides."""
-    assert not any(explain_absence(feature, Facts("c")) for feature in FEATURES)
+    assert not any(explain_absence(capability, Facts("c")) for capability in CAPABILITIES)
 
 
 def test_acls_need_a_release_by_their_type_or_operation() -> None:

@@ -1,5 +1,5 @@
-"""Levels of the cluster's features (KIP-584), a kind of object that the provider does not have: all
-that a folder of `kinds/` would hold."""
+"""Toggles with levels, a kind of object that neither Kafka nor the provider has: all that a folder
+of `kinds/` would hold."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from kafkaform_kafka.simulation.controller import (
 from kafkaform_kafka.simulation.rights import CLUSTER
 from kafkaform_kafka.simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 
-NAME = "kafka_feature"
-UPDATE_FEATURES = Api("UpdateFeatures", 57, "Alter", since="2.7", limits=RequestLimits(10, 10))
+NAME = "kafka_toggle"
+UPDATE_TOGGLES = Api("UpdateToggles", 1057, "Alter", since="2.7", limits=RequestLimits(10, 10))
 """Its row of the API table."""
-SET_LEVELS = make_request(UPDATE_FEATURES, CREATING, 90)
-REMOVE_LEVELS = make_request(UPDATE_FEATURES, DELETING, 60)
+SET_LEVELS = make_request(UPDATE_TOGGLES, CREATING, 90)
+REMOVE_LEVELS = make_request(UPDATE_TOGGLES, DELETING, 60)
 HIGHEST = 7
 READ_API = "ApiVersions"
 
@@ -65,7 +65,7 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
         return ()
     level = (change.after or EMPTY).get("level", 0)
     request = REMOVE_LEVELS if change.action is Action.DELETE else SET_LEVELS
-    payload = {"feature": change.identity.key, "level": level}
+    payload = {"toggle": change.identity.key, "level": level}
     paths = all_paths(change)
     return (make_step(change, 1, request, payload, paths, weight=1, evidence=Evidence.LOCAL),)
 
@@ -73,11 +73,11 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
 TYPE = ResourceType(
     name=NAME,
     schema=make_schema(
-        "The level of a feature.",
-        AttributeSchema("feature", STRING, "Name of the feature.", required=True),
+        "The level of a toggle.",
+        AttributeSchema("toggle", STRING, "Name of the toggle.", required=True),
         AttributeSchema("level", NUMBER, "Its level.", required=True, whole=True),
     ),
-    key=lambda attributes: str(attributes["feature"]),
+    key=lambda attributes: str(attributes["toggle"]),
     canonical=lambda attributes, _: attributes,
     target=_target,
     check=lambda _, __: (),
@@ -91,11 +91,11 @@ TYPE = ResourceType(
 SILENT = Fault("SILENT", "this cluster says nothing", FaultClass.NOT_APPLIED)
 
 
-def _sweep_features(_: ClusterContext, depth: Depth) -> Sweep:
+def _sweep_toggles(_: ClusterContext, depth: Depth) -> Sweep:
     return Sweep(NAME, depth, (), Coverage(CoverageKind.FAILED, SILENT))
 
 
-def _read_features(
+def _read_toggles(
     _: ClusterContext, ids: Sequence[Identity], __: str | None
 ) -> Mapping[Identity, Reading]:
     return {identity: Failed(identity, SILENT) for identity in ids}
@@ -112,10 +112,10 @@ def _update(call: AdminCall, items: Sequence[Item]) -> RequestResult:
     def update(item: Item) -> ItemVerdict:
         require(call.user.may("Alter", CLUSTER), 31)
         if item["level"] > HIGHEST:
-            raise Refusal(95, f"{item['feature']} has no level {item['level']}")
+            raise Refusal(95, f"{item['toggle']} has no level {item['level']}")
         return AdminAnswer(), item["level"] or None, 1
 
-    return run_batch(call, items, lambda item: (NAME, item["feature"]), update)
+    return run_batch(call, items, lambda item: (NAME, item["toggle"]), update)
 
 
 def _check(scene: ReadScene, _: Step) -> Fault | None:
@@ -126,7 +126,7 @@ def _check(scene: ReadScene, _: Step) -> Fault | None:
 
 
 def _observed(identity: Identity, level: int) -> Observed:
-    return Observed(identity, FrozenMap(feature=identity.key, level=level))
+    return Observed(identity, FrozenMap(toggle=identity.key, level=level))
 
 
 def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
@@ -137,7 +137,7 @@ def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
 
 def _read(scene: ReadScene, identity: Identity) -> Reading:
     if not scene.user.may("Describe", CLUSTER):
-        return Hidden(identity, name_right("UpdateFeatures", ""))
+        return Hidden(identity, name_right("UpdateToggles", ""))
     level = scene.objects(NAME).get(identity.key)
     return Absent(identity) if level is None else _observed(identity, level)
 
@@ -151,12 +151,12 @@ KINDS = (
         rights=KindRights(
             "Cluster", sees=("DescribeConfigs",), changes=("Alter",), deletes="Alter"
         ),
-        connect=lambda: Requests(Reads(_sweep_features, _read_features), {"UpdateFeatures": _send}),
+        connect=lambda: Requests(Reads(_sweep_toggles, _read_toggles), {"UpdateToggles": _send}),
         simulate=lambda: SimulatedKind(
             reads=SimulatedReads(READ_API, READ_API, READ_API, _sweep, _read),
-            handlers={"UpdateFeatures": _update},
-            checks={"UpdateFeatures": _check},
+            handlers={"UpdateToggles": _update},
+            checks={"UpdateToggles": _check},
         ),
-        document=Document("features", list_attributes, "other features may be hidden"),
+        document=Document("toggles", list_attributes, "other toggles may be hidden"),
     ),
 )
