@@ -17,7 +17,7 @@ from kafkaform.core.diagnostics import Severity, suggest
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 
-from . import jaas
+from . import aws, aws_properties, jaas
 from .provider_block import MECHANISMS
 
 SOURCE = "property"
@@ -84,6 +84,7 @@ _IGNORED = frozenset(
 """Tuning of the Java client, which has no counterpart here."""
 
 KNOWN = frozenset({*_TEXTS, *_HIDDEN, *_SPECIAL, *_IGNORED})
+_SECRET_ATTRIBUTES = frozenset({"sasl_password", "sasl_aws_secret_key", "sasl_aws_token"})
 
 _SCOPE = "sasl_oauth_scopes"
 _JNDI = "com.sun.security.auth.module.JndiLoginModule"
@@ -101,6 +102,7 @@ _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
         ("OAUTHBEARER",),
         {"clientId": "sasl_username", "clientSecret": "sasl_password", "scope": _SCOPE},
     ),
+    aws_properties.MODULE: ((aws_properties.MECHANISM,), aws_properties.OPTIONS),
 }
 """Login module -> its mechanisms, and its options with the attribute of each."""
 
@@ -159,6 +161,8 @@ def read_provider_block(
 
 def _find_refused(given: Mapping[str, str]) -> Iterator[PropertyFault]:
     for key in given:
+        if aws_properties.is_known_class(key, given[key]):
+            continue
         if key in _IGNORED:
             yield PropertyFault(key, f"{key} has no effect here", "remove it", Severity.WARNING)
         elif key not in KNOWN:
@@ -261,7 +265,10 @@ def _describe_conversion(store: str) -> str:
 
 def _read_login(given: Mapping[str, str], block: BlockDraft) -> None:
     mechanism = given.get("sasl.mechanism", "").strip().upper()
-    if mechanism:
+    by_aws = aws_properties.uses_aws(given)
+    if by_aws:
+        block.attributes["sasl_mechanism"] = aws.MECHANISM
+    elif mechanism:
         _read_mechanism(mechanism, block)
     text = given.get("sasl.jaas.config")
     if text is None:
@@ -286,6 +293,12 @@ def _read_login(given: Mapping[str, str], block: BlockDraft) -> None:
                 f"set sasl.mechanism={mechanisms[0]}",
             )
         )
+    if by_aws:
+        options = aws_properties.OPTIONS
+        block.faults += [
+            PropertyFault("sasl.jaas.config", text, advice)
+            for text, advice in aws_properties.find_faults(login.options)
+        ]
     _read_options(login.options, options, block)
 
 
@@ -300,7 +313,7 @@ def _read_mechanism(name: str, block: BlockDraft) -> None:
         PropertyFault(
             "sasl.mechanism",
             f"sasl.mechanism {name} is not supported",
-            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM",
         )
     )
 
@@ -309,14 +322,20 @@ def _module_fault(name: str) -> PropertyFault:
     if name == _JNDI:
         text = "JndiLoginModule is refused: it loads code from any address that is given to it"
     else:
-        text = f"the login module {name} is refused: only Kafka's own modules are supported"
+        text = (
+            f"the login module {name} is refused: only those of Kafka and of Amazon are supported"
+        )
     return PropertyFault("sasl.jaas.config", text, suggest(name, _MODULES) or _JAAS_FORM)
 
 
 def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: BlockDraft) -> None:
     for name, value in given.items():
         attribute = known.get(name)
-        if attribute is None:
+        if known is aws_properties.OPTIONS and name in aws_properties.IDLE:
+            text = f"its option {name} has no effect here"
+            warning = PropertyFault("sasl.jaas.config", text, "remove it", Severity.WARNING)
+            block.faults.append(warning)
+        elif attribute is None:
             block.faults.append(
                 PropertyFault(
                     "sasl.jaas.config",
@@ -326,7 +345,7 @@ def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: Blo
             )
         elif attribute == _SCOPE:
             block.attributes[attribute] = tuple(value.split())
-        elif attribute == "sasl_password":
+        elif attribute in _SECRET_ATTRIBUTES:
             block.hide(attribute, value)
         else:
             block.attributes[attribute] = value

@@ -17,7 +17,7 @@ from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, m
 from kafkaform.core.value import Value
 
 from ..protocol.sizes import parse_size
-from . import mongey_arguments, oauth
+from . import aws, mongey_arguments, oauth
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -28,6 +28,7 @@ MECHANISMS = {
     "scram-sha256": "SCRAM-SHA-256",
     "scram-sha512": "SCRAM-SHA-512",
     **oauth.SPELLINGS,
+    **aws.SPELLINGS,
 }
 """Spelling in the configuration -> Kafka's name for it."""
 
@@ -59,8 +60,8 @@ CONFIG = make_schema(
     AttributeSchema(
         "sasl_mechanism",
         STRING,
-        "How to log in. Default: PLAIN. aws-iam is not supported.",
-        choices=(*MECHANISMS, *mongey_arguments.LOGINS),
+        "How to log in. Default: PLAIN.",
+        choices=tuple(MECHANISMS),
     ),
     AttributeSchema("sasl_username", STRING, "User to log in as."),
     AttributeSchema("sasl_password", STRING, "Password of that user.", secret=True),
@@ -125,6 +126,7 @@ CONFIG = make_schema(
         policy=True,
     ),
     *oauth.ATTRIBUTES,
+    *aws.ATTRIBUTES,
     *mongey_arguments.ATTRIBUTES,
     blocks={
         "authorizer": make_schema(
@@ -161,6 +163,8 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
         idle = "sasl_mechanism has no effect without sasl_username"
         advice = "give sasl_username and sasl_password, or remove it"
         faults.append(("sasl_mechanism", Severity.WARNING, idle, advice))
+    if mechanism == aws.MECHANISM or not aws.NAMES.isdisjoint(config):
+        faults += aws.find_faults(config)
     faults += [*oauth.find_faults(config), *mongey_arguments.find_faults(config)]
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults
@@ -247,10 +251,10 @@ def _check_login(given: Mapping[str, Any]) -> tuple[_Check, ...]:
     sasl = str(protocol).startswith("SASL")
     return (
         (
-            mechanism is not None and mechanism not in (*MECHANISMS, *mongey_arguments.LOGINS),
+            mechanism is not None and mechanism not in MECHANISMS,
             "sasl_mechanism",
             f"sasl_mechanism {mechanism!r} is not supported",
-            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, aws-iam",
         ),
         (
             sasl and not (user and password) and not oauth.uses_token(given),

@@ -14,7 +14,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 
 from ..protocol.sizes import parse_size
-from . import oauth
+from . import aws, oauth
 from .pem import is_pem
 from .provider_block import DEFAULT_TIMEOUT, MECHANISMS, check, list_servers, parse_seconds
 
@@ -46,6 +46,8 @@ class KafkaSettings(Struct, frozen=True):
     token_url: str | None = None
     token_file: str | None = None
     scopes: tuple[str, ...] = ()
+    aws_login: aws.AwsLogin | None = None
+    """Set if AWS credentials sign the token."""
 
     @property
     def tls(self) -> bool:
@@ -80,9 +82,12 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         "token_file": given.get("sasl_token_file") or None,
         "scopes": tuple(given.get("sasl_oauth_scopes") or ()),
     }
+    servers = list_servers(given)
+    if given.get("sasl_mechanism") == aws.MECHANISM:
+        login["aws_login"] = _read_aws_login(given, servers)
     return KafkaSettings(
         instance=instance,
-        servers=list_servers(given),
+        servers=servers,
         protocol=protocol,
         **(login if protocol.startswith("SASL") else {}),
         ca=given.get("ca_cert") or None,
@@ -95,6 +100,20 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         protect_topics=given.get("protect_topics") is not False,
         authorizer=given.get("authorizer") or EMPTY,
         reassignment_throttle=parse_size(given.get("reassignment_throttle")),
+    )
+
+
+def _read_aws_login(given: Mapping[str, Any], servers: tuple[str, ...]) -> aws.AwsLogin:
+    return aws.AwsLogin(
+        # The host name first: AWS_REGION is where this computer is, which can be elsewhere.
+        region=given.get("sasl_aws_region") or aws.find_region(servers),
+        profile=given.get("sasl_aws_profile") or None,
+        access_key=given.get("sasl_aws_access_key") or None,
+        secret_key=_to_secret(given.get("sasl_aws_secret_key")),
+        session_token=_to_secret(given.get("sasl_aws_token")),
+        role=given.get("sasl_aws_role_arn") or None,
+        session_name=given.get("sasl_aws_role_session_name") or aws.SESSION_NAME,
+        external_id=given.get("sasl_aws_external_id") or None,
     )
 
 
