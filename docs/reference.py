@@ -584,6 +584,8 @@ PAGES: Mapping[str, Page] = {
             "[who may do what](../access.md).",
             "`reassignment_throttle` limits what a move copies: "
             "[throttles](../placement.md#throttles).",
+            "Keys and certificates come in PEM, or in Java's key stores: "
+            "[certificates and key stores](../certificates.md).",
             '`sasl_mechanism = "aws-iam"` logs in to Amazon MSK: '
             "[logins with AWS keys](../aws-logins.md).",
             "`kafka_version`, `skip_tls_verify` and some of `sasl_aws_…` are words of the Mongey "

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "examples/pipelines/ci/requirements.lock"
 EXTRAS_LOCK = ROOT / "docs/release/extras.lock"
 """What `EXTRAS` install beyond `LOCK`, for the bill of materials."""
-EXTRAS = ("sandbox", "fleet", "aws")
+EXTRAS = ("sandbox", "fleet", "aws", "keystores")
 """The extras that users install; the others are for the project's own tests."""
 HEAD = """\
 # What the pipelines install, with the hashes of all files of each release: pip takes no other.

@@ -47,6 +47,9 @@ _STORES = {
 }
 """A store of type PEM (KIP-651) -> the attributes that its file sets."""
 
+_JAVA_STORES = ("", "JKS", "PKCS12")
+"""Types whose content decides which format it is; Kafka's default is JKS."""
+
 _STORE_PASSWORDS = frozenset(f"{store}.password" for store in _STORES)
 SECRET_KEYS = frozenset({*_HIDDEN, *_STORE_PASSWORDS, "sasl.jaas.config"})
 """Properties whose value is a password or contains one."""
@@ -231,18 +234,22 @@ def _read_stores(given: Mapping[str, str], block: BlockDraft) -> None:
         kind = given.get(f"{store}.type", "").strip().upper()
         if not place and kind in ("", "PEM"):
             continue
-        if kind != "PEM":
-            said = (
-                f"of type {kind}" if kind else f"of Java's default type, as {store}.type is unset"
-            )
+        name = store.replace(".", "_")
+        password = given.get(f"{store}.password")
+        if kind in _JAVA_STORES:
+            block.attributes[f"{name}_location"] = place
+            if password:
+                block.hide(f"{name}_password", password)
+        elif kind != "PEM":
             block.faults.append(
                 PropertyFault(
-                    f"{store}.location",
-                    f"{store} is {said}; only PEM is read",
-                    _describe_conversion(store),
+                    f"{store}.type",
+                    f"{store} is of type {kind}; only JKS, PKCS12 and PEM are read",
+                    "convert it: keytool -importkeystore -srckeystore STORE -destkeystore "
+                    f"store.p12 -deststoretype PKCS12, and set {store}.type=PKCS12",
                 )
             )
-        elif given.get(f"{store}.password"):
+        elif password:
             block.faults.append(
                 PropertyFault(
                     f"{store}.password",
@@ -252,15 +259,6 @@ def _read_stores(given: Mapping[str, str], block: BlockDraft) -> None:
             )
         else:
             block.attributes.update(dict.fromkeys(attributes, place))
-
-
-def _describe_conversion(store: str) -> str:
-    what = "-nokeys " if store == "ssl.truststore" else ""
-    return (
-        f"convert it: `keytool -importkeystore -srckeystore STORE -destkeystore store.p12 "
-        f"-deststoretype PKCS12`, then `openssl pkcs12 -in store.p12 {what}-out store.pem`, and "
-        f"set {store}.type=PEM and {store}.location=store.pem"
-    )
 
 
 def _read_login(given: Mapping[str, str], block: BlockDraft) -> None:

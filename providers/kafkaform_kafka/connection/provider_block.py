@@ -17,7 +17,7 @@ from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, m
 from kafkaform.core.value import Value
 
 from ..protocol.sizes import parse_size
-from . import aws, mongey_arguments, oauth
+from . import aws, mongey_arguments, oauth, stores
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -84,7 +84,15 @@ CONFIG = make_schema(
         sensitive=True,
         aliases=("client_key_file",),
     ),
-    AttributeSchema("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
+    AttributeSchema(
+        "client_key_passphrase",
+        STRING,
+        "Passphrase of client_key, or of the key in ssl_keystore_location if it is not that of the "
+        "store.",
+        secret=True,
+        aliases=("ssl_key_password",),
+    ),
+    *stores.ATTRIBUTES,
     AttributeSchema("tls_enabled", BOOL, "Another way to choose security_protocol."),
     AttributeSchema(
         "skip_tls_verify", BOOL, "Only false is accepted: TLS is always verified.", policy=True
@@ -165,6 +173,8 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
         faults.append(("sasl_mechanism", Severity.WARNING, idle, advice))
     if mechanism == aws.MECHANISM or not aws.NAMES.isdisjoint(config):
         faults += aws.find_faults(config)
+    if not stores.NAMES.isdisjoint(config):
+        faults += stores.find_faults(config)
     faults += [*oauth.find_faults(config), *mongey_arguments.find_faults(config)]
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults

@@ -14,7 +14,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 
 from ..protocol.sizes import parse_size
-from . import aws, oauth
+from . import aws, oauth, stores
 from .pem import is_pem
 from .provider_block import DEFAULT_TIMEOUT, MECHANISMS, check, list_servers, parse_seconds
 
@@ -71,6 +71,8 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
     ]
     if faults:
         raise _make_refusal(instance, faults)
+    if given.get(stores.TRUSTSTORE) or given.get(stores.KEYSTORE):
+        given.update(_open_stores(instance, given))
     protocol = _derive_protocol(given)
     # PEM text of a key is always a secret, also in an attribute that is not one; a path is not.
     key = given.get("client_key") or None
@@ -115,6 +117,29 @@ def _read_aws_login(given: Mapping[str, Any], servers: tuple[str, ...]) -> aws.A
         session_name=given.get("sasl_aws_role_session_name") or aws.SESSION_NAME,
         external_id=given.get("sasl_aws_external_id") or None,
     )
+
+
+def _open_stores(instance: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the content of Java's key stores means in other attributes. Raises
+    ConfigurationError."""
+    from .key_stores import StoreFault, read_key_pair, read_trusted  # noqa: PLC0415  # few provider blocks name a store
+
+    found: dict[str, Any] = {}
+    try:
+        if given.get(stores.TRUSTSTORE):
+            password = _to_secret(given.get(stores.TRUSTSTORE_PASSWORD))
+            found["ca_cert"] = read_trusted(given[stores.TRUSTSTORE], password)
+        if given.get(stores.KEYSTORE):
+            password = _to_secret(given.get(stores.KEYSTORE_PASSWORD))
+            pair = read_key_pair(
+                given[stores.KEYSTORE], password, _to_secret(given.get("client_key_passphrase"))
+            )
+            found |= {"client_cert": pair.chain, "client_key": pair.key}
+            found["client_key_passphrase"] = None
+    except StoreFault as fault:
+        item = Diagnostic(Severity.ERROR, fault.summary, advice=fault.advice)
+        raise _make_refusal(instance, [item]) from None
+    return found
 
 
 def _to_secret(value: str | Secret | None) -> Secret | None:

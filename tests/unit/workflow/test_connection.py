@@ -284,10 +284,17 @@ def test_tuning_of_the_java_client_is_told_and_ignored() -> None:
             ["sasl.mechanism=SCRAM-SHA-256", f"sasl.jaas.config={login(SCRAM, tokenauth='true')}"],
             "option tokenauth is not supported",
         ),
-        (["security.protocol=SSL", "ssl.truststore.location=a.jks"], "ssl.truststore.type=PEM"),
+        (
+            ["security.protocol=SSL", "ssl.keystore.type=BCFKS", "ssl.keystore.location=a.bcfks"],
+            "only JKS, PKCS12 and PEM are read",
+        ),
         (
             ["security.protocol=SSL", "ssl.keystore.type=PKCS12", "ssl.keystore.location=a.p12"],
-            "openssl pkcs12",
+            "ssl_keystore_location cannot be used without ssl_keystore_password",
+        ),
+        (
+            ["security.protocol=SSL", "ssl.truststore.location=no-such.jks"],
+            "ssl_truststore_location no-such.jks cannot be read",
         ),
         (
             ["security.protocol=SSL", "ssl.truststore.type=PEM", "ssl.truststore.location=a.pem",
