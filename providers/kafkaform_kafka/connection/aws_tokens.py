@@ -26,9 +26,11 @@ from kafkaform.core.secret import Secret
 from .aws import AwsLogin
 from .tokens import LoginToken, make_error
 
-PATIENCE = 5.0
+PATIENCE = 4.0
 """Seconds for AWS STS to connect, and to answer."""
-_STS = Config(connect_timeout=PATIENCE, read_timeout=PATIENCE, retries={"total_max_attempts": 2})
+_CLIENTS = Config(
+    connect_timeout=PATIENCE, read_timeout=PATIENCE, retries={"total_max_attempts": 1}
+)
 _CREDENTIALS = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, name a profile in "
     "sasl_aws_profile, or run on a computer that has a role"
@@ -55,6 +57,11 @@ _CAUSES: tuple[tuple[type[Exception], str, str], ...] = (
     (exceptions.TokenRetrievalError, "the sign-in to AWS has expired ({provider})", _SIGN_IN),
     (exceptions.LoginError, "the sign-in to AWS has expired", _SIGN_IN),
     (exceptions.ConfigParseError, "the AWS configuration {path} cannot be read", "correct it"),
+    (
+        exceptions.MissingDependencyException,
+        "AWS credentials of this kind need another Python package",
+        "run `pip install 'botocore[crt]'`",
+    ),
     (exceptions.ConnectionError, _UNREACHABLE, _NETWORK),
     (exceptions.HTTPClientError, _UNREACHABLE, _NETWORK),
 )
@@ -63,7 +70,6 @@ _CAUSES: tuple[tuple[type[Exception], str, str], ...] = (
 # Other arguments of an error are not repeated: they can be the output of a program that prints
 # credentials, or the request with the session token.
 _HARMLESS = ("profile", "provider", "cred_var", "path")
-
 
 _BROKEN = (LookupError, OSError, ValueError)
 """What botocore raises for files and answers that make no sense."""
@@ -105,6 +111,8 @@ class _GivenKeys(CredentialProvider):  # type: ignore[misc]  # botocore has no t
 
 def _open_session(login: AwsLogin) -> Session:
     session = Session(profile=login.profile)
+    # Also for the roles of profiles, which botocore assumes with a client of its own.
+    session.set_default_client_config(_CLIENTS)
     if login.access_key and login.secret_key:
         token = login.session_token.reveal() if login.session_token else None
         session.set_credentials(login.access_key, login.secret_key.reveal(), token)
@@ -135,7 +143,7 @@ def _find_keys(session: Session, login: AwsLogin) -> ReadOnlyCredentials:
 
 
 def _assume_role(session: Session, login: AwsLogin) -> ReadOnlyCredentials:
-    client = session.create_client("sts", region_name=_find_region(session, login), config=_STS)
+    client = session.create_client("sts", region_name=_find_region(session, login))
     external = {"ExternalId": login.external_id} if login.external_id else {}
     answer = client.assume_role(RoleArn=login.role, RoleSessionName=login.session_name, **external)[
         "Credentials"

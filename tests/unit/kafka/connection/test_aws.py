@@ -273,11 +273,29 @@ def test_a_role_that_is_refused(monkeypatch: pytest.MonkeyPatch, sts: Sts) -> No
     assert "AWS refused AssumeRole: AccessDenied -> check the credentials" in said
 
 
-def test_an_sts_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The network is to blame, and not the credentials."""
+def test_an_sts_that_is_down(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """The network is to blame, and not the credentials, whether the block or a profile names the
+    role."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
-    use_keys(monkeypatch, USER)
-    assert "AWS cannot be reached to get credentials" in refusal(read(sasl_aws_role_arn=ARN))
+    write_profile(home, "base", USER)
+    (home / "config").write_text(
+        f"[profile ops]\nregion = {REGION}\nsource_profile = base\nrole_arn = {ARN}\n"
+    )
+    for given in (
+        {"sasl_aws_profile": "base", "sasl_aws_role_arn": ARN},
+        {"sasl_aws_profile": "ops"},
+    ):
+        assert "AWS cannot be reached to get credentials" in refusal(read(**given))
+
+
+def test_a_role_of_a_profile(home: Path, sts: Sts) -> None:
+    """As `aws` itself takes it; nothing in the block names the role."""
+    write_profile(home, "base", USER)
+    (home / "config").write_text(
+        f"[profile ops]\nregion = {REGION}\nsource_profile = base\nrole_arn = {ARN}\n"
+    )
+    assert check_token(sign(read(sasl_aws_profile="ops"))) == ROLE
+    assert sts.users == [USER.access] and sts.forms[0]["RoleArn"] == ARN
 
 
 def test_a_program_that_gives_no_credentials(home: Path) -> None:
