@@ -588,8 +588,12 @@ PAGES: Mapping[str, Page] = {
             "[who may do what](../access.md).",
             "`reassignment_throttle` limits what a move copies: "
             "[throttles](../placement.md#throttles).",
-            "`sasl_aws_…`, `kafka_version` and `skip_tls_verify` are words of the Mongey provider "
-            "that get an answer of their own: [from Terraform](../from-terraform.md).",
+            "Keys and certificates come in PEM, or in Java's key stores: "
+            "[certificates and key stores](../certificates.md).",
+            '`sasl_mechanism = "aws-iam"` logs in to Amazon MSK: '
+            "[logins with AWS keys](../aws-logins.md).",
+            "`kafka_version`, `skip_tls_verify` and some of `sasl_aws_…` are words of the Mongey "
+            "provider that get an answer of their own: [from Terraform](../from-terraform.md).",
         ),
         resource=False,
     ),

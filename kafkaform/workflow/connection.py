@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kafkaform_kafka.connection import java_properties as java
+from kafkaform_kafka.connection.java import properties as java
+from kafkaform_kafka.connection.java.block_draft import PropertyFault
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
@@ -238,7 +239,7 @@ def _make_missing_fault(item: Property, source: str, name: str) -> Diagnostic:
     )
 
 
-def _make_diagnostic(fault: java.PropertyFault, item: Property | None) -> Diagnostic:
+def _make_diagnostic(fault: PropertyFault, item: Property | None) -> Diagnostic:
     """The diagnostic of a fault, with the place in the file and without the value."""
     place = item.place if item else None
     return Diagnostic(

@@ -25,7 +25,7 @@ from .connection import clients
 from .connection.cluster_proof import Proof
 from .connection.native import inspect_listeners, open_native
 from .connection.settings import KafkaSettings
-from .connection.tokens import open_token_source
+from .connection.token_sources import open_token_source
 from .data_sources import AnswerSource, answer_query
 from .kinds.kind import ResourceKind
 from .kinds.topic import send_placement as placement_sends

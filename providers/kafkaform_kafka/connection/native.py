@@ -260,6 +260,8 @@ def open_native(settings: KafkaSettings, tokens: TokenSource | None = None) -> N
     try:
         client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
     except (KafkaException, ValueError, TypeError) as error:
+        if settings.tls:
+            ssl_context(settings)  # it names what is wrong with a key
         raise make_settings_error(settings, _describe_error(error)) from None
     answer = _ask_cluster(client)
     started = time.monotonic()

@@ -18,7 +18,7 @@ from kafkaform.core.value import Value
 
 from ..protocol.sizes import parse_size
 from ..vendors.names import PROFILES
-from . import kerberos, mongey_arguments, oauth
+from . import aws, kerberos, mongey_arguments, oauth, stores
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -30,9 +30,10 @@ MECHANISMS = {
     "scram-sha512": "SCRAM-SHA-512",
     **oauth.SPELLINGS,
     **kerberos.SPELLINGS,
+    **aws.SPELLINGS,
 }
 """Spelling in the configuration -> Kafka's name for it."""
-WITHOUT_PASSWORD = frozenset({*oauth.SPELLINGS, *kerberos.SPELLINGS})
+WITHOUT_PASSWORD = frozenset({*oauth.SPELLINGS, *kerberos.SPELLINGS, *aws.SPELLINGS})
 """Spellings of the mechanisms that need neither sasl_username nor sasl_password."""
 
 DEFAULT_TIMEOUT = 30.0
@@ -63,8 +64,8 @@ CONFIG = make_schema(
     AttributeSchema(
         "sasl_mechanism",
         STRING,
-        "How to log in. Default: PLAIN. aws-iam is not supported.",
-        choices=(*MECHANISMS, *mongey_arguments.LOGINS),
+        "How to log in. Default: PLAIN.",
+        choices=tuple(MECHANISMS),
     ),
     AttributeSchema("sasl_username", STRING, "User to log in as."),
     AttributeSchema("sasl_password", STRING, "Password of that user.", secret=True),
@@ -87,7 +88,15 @@ CONFIG = make_schema(
         sensitive=True,
         aliases=("client_key_file",),
     ),
-    AttributeSchema("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
+    AttributeSchema(
+        "client_key_passphrase",
+        STRING,
+        "Passphrase of client_key, or of the key in ssl_keystore_location if it is not that of the "
+        "store.",
+        secret=True,
+        aliases=("ssl_key_password",),
+    ),
+    *stores.ATTRIBUTES,
     AttributeSchema("tls_enabled", BOOL, "Another way to choose security_protocol."),
     AttributeSchema(
         "skip_tls_verify", BOOL, "Only false is accepted: TLS is always verified.", policy=True
@@ -142,6 +151,7 @@ CONFIG = make_schema(
     ),
     *oauth.ATTRIBUTES,
     *kerberos.ATTRIBUTES,
+    *aws.ATTRIBUTES,
     *mongey_arguments.ATTRIBUTES,
     blocks={
         "authorizer": make_schema(
@@ -184,6 +194,10 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
         for name in kerberos.NAMES:
             if config.get(name):
                 faults.append(kerberos.make_stray_fault(name))
+    if mechanism == aws.MECHANISM or not aws.NAMES.isdisjoint(config):
+        faults += aws.find_faults(config)
+    if not stores.NAMES.isdisjoint(config):
+        faults += stores.find_faults(config)
     faults += [*oauth.find_faults(config), *mongey_arguments.find_faults(config)]
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults
@@ -277,10 +291,10 @@ def _check_login(given: Mapping[str, Any]) -> tuple[_Check, ...]:
     free = mechanism in WITHOUT_PASSWORD
     return (
         (
-            mechanism is not None and mechanism not in (*MECHANISMS, *mongey_arguments.LOGINS),
+            mechanism is not None and mechanism not in MECHANISMS,
             "sasl_mechanism",
             f"sasl_mechanism {mechanism!r} is not supported",
-            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, aws-iam",
         ),
         (
             bool(given.get("sasl_token_auth")) and "SCRAM" not in str(mechanism).upper(),

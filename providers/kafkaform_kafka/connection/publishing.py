@@ -25,7 +25,7 @@ from .clients import NATIVE_LOGGER, fence_logs, native_config
 from .cluster_proof import Proof
 from .native import NATIVE, oauth_config, open_native
 from .settings import read_settings
-from .tokens import open_token_source
+from .token_sources import open_token_source
 
 NUMBER = "seq"
 WINDOW = 1_000

@@ -14,6 +14,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 
 from ..protocol.sizes import parse_size
+from . import aws, stores
 from .kerberos import SPELLINGS, KerberosSettings, read_kerberos
 from .pem import is_pem
 from .provider_block import (
@@ -58,6 +59,8 @@ class KafkaSettings(Struct, frozen=True):
     token_auth: bool = False
     """username and password are those of a delegation token."""
     kerberos: KerberosSettings | None = None
+    aws_login: aws.AwsLogin | None = None
+    """Set if AWS credentials sign the token."""
 
     @property
     def tls(self) -> bool:
@@ -81,6 +84,8 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
     ]
     if faults:
         raise _make_refusal(instance, faults)
+    if given.get(stores.TRUSTSTORE) or given.get(stores.KEYSTORE):
+        given.update(_open_stores(instance, given))
     protocol = _derive_protocol(given)
     # PEM text of a key is always a secret, also in an attribute that is not one; a path is not.
     key = given.get("client_key") or None
@@ -95,9 +100,12 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
     }
     if given.get("sasl_mechanism") in SPELLINGS:
         login["kerberos"] = read_kerberos(given)
+    servers = list_servers(given)
+    if given.get("sasl_mechanism") == aws.MECHANISM:
+        login["aws_login"] = _read_aws_login(given, servers)
     return KafkaSettings(
         instance=instance,
-        servers=list_servers(given),
+        servers=servers,
         protocol=protocol,
         **(login if protocol.startswith("SASL") else {}),
         ca=given.get("ca_cert") or None,
@@ -112,6 +120,43 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         reassignment_throttle=parse_size(given.get("reassignment_throttle")),
         profile=given.get("profile") or None,
     )
+
+
+def _read_aws_login(given: Mapping[str, Any], servers: tuple[str, ...]) -> aws.AwsLogin:
+    return aws.AwsLogin(
+        # The host name first: AWS_REGION is where this computer is, which can be elsewhere.
+        region=given.get("sasl_aws_region") or aws.find_region(servers),
+        profile=given.get("sasl_aws_profile") or None,
+        access_key=given.get("sasl_aws_access_key") or None,
+        secret_key=_to_secret(given.get("sasl_aws_secret_key")),
+        session_token=_to_secret(given.get("sasl_aws_token")),
+        role=given.get("sasl_aws_role_arn") or None,
+        session_name=given.get("sasl_aws_role_session_name") or aws.SESSION_NAME,
+        external_id=given.get("sasl_aws_external_id") or None,
+    )
+
+
+def _open_stores(instance: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the content of Java's key stores means in other attributes. Raises
+    ConfigurationError."""
+    from .key_stores import StoreFault, read_key_pair, read_trusted  # noqa: PLC0415  # few provider blocks name a store
+
+    found: dict[str, Any] = {}
+    try:
+        if given.get(stores.TRUSTSTORE):
+            password = _to_secret(given.get(stores.TRUSTSTORE_PASSWORD))
+            found["ca_cert"] = read_trusted(given[stores.TRUSTSTORE], password)
+        if given.get(stores.KEYSTORE):
+            password = _to_secret(given.get(stores.KEYSTORE_PASSWORD))
+            pair = read_key_pair(
+                given[stores.KEYSTORE], password, _to_secret(given.get("client_key_passphrase"))
+            )
+            found |= {"client_cert": pair.chain, "client_key": pair.key}
+            found["client_key_passphrase"] = None
+    except StoreFault as fault:
+        item = Diagnostic(Severity.ERROR, fault.summary, advice=fault.advice)
+        raise _make_refusal(instance, [item]) from None
+    return found
 
 
 def _to_secret(value: str | Secret | None) -> Secret | None:

@@ -24,7 +24,9 @@ from ...kit.sources import ROOT, list_nodes, list_sources
 TEXT = "hunter2-hunter2"
 
 REVEALED = {
+    "providers/kafkaform_kafka/connection/aws_tokens.py": 2,  # the keys that sign
     "providers/kafkaform_kafka/connection/clients.py": 1,  # both clients' settings
+    "providers/kafkaform_kafka/connection/key_stores.py": 3,  # what opens a store and its key
     "providers/kafkaform_kafka/memory/session.py": 1,  # the simulated cluster's requests
     "providers/kafkaform_kafka/connection/native.py": 1,  # a login token
     "providers/kafkaform_kafka/kinds/config/send.py": 2,  # a request, and the broker's words

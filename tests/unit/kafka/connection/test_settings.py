@@ -322,5 +322,6 @@ def test_every_setting_is_documented_and_secrets_are_marked() -> None:
     """Passwords are secret references; the reference docs come from this schema."""
     assert all(item.doc for item in CONFIG.attributes.values())
     secret = {name for name, item in CONFIG.attributes.items() if item.secret}
-    refused = {"sasl_aws_secret_key", "sasl_aws_token"}
-    assert secret == {"sasl_password", "client_key_passphrase", *refused}
+    keys = {"sasl_aws_secret_key", "sasl_aws_token"}
+    stores = {"ssl_truststore_password", "ssl_keystore_password"}
+    assert secret == {"sasl_password", "client_key_passphrase", *keys, *stores}

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
-
-from msgspec import Struct, field
 
 from kafkaform.core.diagnostics import Severity, suggest
 from kafkaform.core.secret import Secret
-from kafkaform.core.value import FrozenMap, SecretRef, Value
+from kafkaform.core.value import FrozenMap
 
-from . import jaas, kerberos
-from .provider_block import MECHANISMS
-
-SOURCE = "property"
-"""The source in references to secrets that properties contain."""
+from . import aws
+from .block_draft import BlockDraft, PropertyFault
+from .login import SCOPE, read_login
 
 _TEXTS: Mapping[str, str] = {
     "ssl.truststore.certificates": "ca_cert",
@@ -49,6 +44,9 @@ _STORES = {
     "ssl.keystore": ("client_cert", "client_key"),
 }
 """A store of type PEM (KIP-651) -> the attributes that its file sets."""
+
+_JAVA_STORES = ("", "JKS", "PKCS12")
+"""Types whose content decides which format it is; Kafka's default is JKS."""
 
 _STORE_PASSWORDS = frozenset(f"{store}.password" for store in _STORES)
 SECRET_KEYS = frozenset({*_HIDDEN, *_STORE_PASSWORDS, "sasl.jaas.config"})
@@ -90,54 +88,6 @@ _IGNORED = frozenset(
 
 KNOWN = frozenset({*_TEXTS, *_HIDDEN, *_SPECIAL, *_IGNORED})
 
-_SCOPE = "sasl_oauth_scopes"
-_JNDI = "com.sun.security.auth.module.JndiLoginModule"
-_KAFKA = "org.apache.kafka.common.security"
-_MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
-    f"{_KAFKA}.plain.PlainLoginModule": (
-        ("PLAIN",),
-        {"username": "sasl_username", "password": "sasl_password"},
-    ),
-    f"{_KAFKA}.scram.ScramLoginModule": (
-        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
-        {
-            "username": "sasl_username",
-            "password": "sasl_password",
-            "tokenauth": "sasl_token_auth",
-        },
-    ),
-    kerberos.MODULE: (("GSSAPI",), kerberos.OPTIONS),
-    f"{_KAFKA}.oauthbearer.OAuthBearerLoginModule": (
-        ("OAUTHBEARER",),
-        {"clientId": "sasl_username", "clientSecret": "sasl_password", "scope": _SCOPE},
-    ),
-}
-"""Login module -> its mechanisms, and its options with the attribute of each."""
-
-
-class PropertyFault(NamedTuple):
-    """What is wrong with one property. The values of secret properties are not repeated."""
-
-    key: str
-    text: str
-    advice: str
-    severity: Severity = Severity.ERROR
-
-
-class BlockDraft(Struct):
-    """A provider block that is being made."""
-
-    attributes: dict[str, Value] = field(default_factory=dict)
-    secrets: dict[str, Secret] = field(default_factory=dict)
-    """str(SecretRef) -> the secret."""
-    faults: list[PropertyFault] = field(default_factory=list)
-
-    def hide(self, attribute: str, secret: str) -> None:
-        """Set an attribute to a reference to this secret."""
-        ref = SecretRef(SOURCE, attribute)
-        self.attributes[attribute] = ref
-        self.secrets[str(ref)] = Secret(secret)
-
 
 def read_provider_block(
     given: Mapping[str, str],
@@ -156,7 +106,7 @@ def read_provider_block(
         _read_servers,
         _read_protocol,
         _read_stores,
-        _read_login,
+        read_login,
         _read_token,
         _read_timeout,
     ):
@@ -169,6 +119,8 @@ def read_provider_block(
 
 def _find_refused(given: Mapping[str, str]) -> Iterator[PropertyFault]:
     for key in given:
+        if aws.is_known_class(key, given[key]):
+            continue
         if key in _IGNORED:
             yield PropertyFault(key, f"{key} has no effect here", "remove it", Severity.WARNING)
         elif key not in KNOWN:
@@ -237,18 +189,22 @@ def _read_stores(given: Mapping[str, str], block: BlockDraft) -> None:
         kind = given.get(f"{store}.type", "").strip().upper()
         if not place and kind in ("", "PEM"):
             continue
-        if kind != "PEM":
-            said = (
-                f"of type {kind}" if kind else f"of Java's default type, as {store}.type is unset"
-            )
+        name = store.replace(".", "_")
+        password = given.get(f"{store}.password")
+        if kind in _JAVA_STORES:
+            block.attributes[f"{name}_location"] = place
+            if password:
+                block.hide(f"{name}_password", password)
+        elif kind != "PEM":
             block.faults.append(
                 PropertyFault(
-                    f"{store}.location",
-                    f"{store} is {said}; only PEM is read",
-                    _describe_conversion(store),
+                    f"{store}.type",
+                    f"{store} is of type {kind}; only JKS, PKCS12 and PEM are read",
+                    "convert it: keytool -importkeystore -srckeystore STORE -destkeystore "
+                    f"store.p12 -deststoretype PKCS12, and set {store}.type=PKCS12",
                 )
             )
-        elif given.get(f"{store}.password"):
+        elif password:
             block.faults.append(
                 PropertyFault(
                     f"{store}.password",
@@ -260,100 +216,6 @@ def _read_stores(given: Mapping[str, str], block: BlockDraft) -> None:
             block.attributes.update(dict.fromkeys(attributes, place))
 
 
-def _describe_conversion(store: str) -> str:
-    what = "-nokeys " if store == "ssl.truststore" else ""
-    return (
-        f"convert it: `keytool -importkeystore -srckeystore STORE -destkeystore store.p12 "
-        f"-deststoretype PKCS12`, then `openssl pkcs12 -in store.p12 {what}-out store.pem`, and "
-        f"set {store}.type=PEM and {store}.location=store.pem"
-    )
-
-
-def _read_login(given: Mapping[str, str], block: BlockDraft) -> None:
-    mechanism = given.get("sasl.mechanism", "").strip().upper()
-    if mechanism:
-        _read_mechanism(mechanism, block)
-    text = given.get("sasl.jaas.config")
-    if text is None:
-        return
-    try:
-        login = jaas.parse_login(text)
-    except ValueError as error:
-        block.faults.append(
-            PropertyFault("sasl.jaas.config", f"it cannot be read: {error}", _JAAS_FORM)
-        )
-        return
-    if login.module not in _MODULES:
-        block.faults.append(_module_fault(login.module))
-        return
-    mechanisms, options = _MODULES[login.module]
-    if mechanism not in mechanisms:
-        block.faults.append(
-            PropertyFault(
-                "sasl.mechanism",
-                f"sasl.jaas.config logs in with {' or '.join(mechanisms)}, but sasl.mechanism is "
-                f"{mechanism or 'not set'}",
-                f"set sasl.mechanism={mechanisms[0]}",
-            )
-        )
-    _read_options(login.options, options, block)
-    if login.module == kerberos.MODULE:
-        block.faults += [
-            PropertyFault("sasl.jaas.config", text, advice)
-            for text, advice in kerberos.find_jaas_faults(login.options)
-        ]
-
-
-_JAAS_FORM = f'write it as: {_KAFKA}.plain.PlainLoginModule required username="…" password="…";'
-
-
-def _read_mechanism(name: str, block: BlockDraft) -> None:
-    if name in MECHANISMS:
-        block.attributes["sasl_mechanism"] = name
-        return
-    block.faults.append(
-        PropertyFault(
-            "sasl.mechanism",
-            f"sasl.mechanism {name} is not supported",
-            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI",
-        )
-    )
-
-
-def _module_fault(name: str) -> PropertyFault:
-    if name == _JNDI:
-        text = "JndiLoginModule is refused: it loads code from any address that is given to it"
-    else:
-        text = (
-            f"the login module {name} is refused: only Kafka's own modules and Java's own for "
-            "Kerberos are supported"
-        )
-    return PropertyFault("sasl.jaas.config", text, suggest(name, _MODULES) or _JAAS_FORM)
-
-
-def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: BlockDraft) -> None:
-    for name, value in given.items():
-        attribute = known.get(name)
-        if attribute is None:
-            block.faults.append(
-                PropertyFault(
-                    "sasl.jaas.config",
-                    f"its option {name} is not supported",
-                    suggest(name, known) or f"possible: {', '.join(known)}",
-                )
-            )
-        elif attribute == _SCOPE:
-            block.attributes[attribute] = tuple(value.split())
-        elif attribute == "sasl_token_auth":
-            block.attributes[attribute] = value.strip().lower() == "true"
-        elif not attribute:
-            continue
-        elif attribute == "sasl_password":
-            block.hide(attribute, value)
-        else:
-            block.attributes[attribute] = value
-
-
 def _read_token(given: Mapping[str, str], block: BlockDraft) -> None:
     """Read where a token comes from: an endpoint or, as in Java, the file of a file: URL."""
     url = given.get(_TOKEN_URL, "")
@@ -362,7 +224,7 @@ def _read_token(given: Mapping[str, str], block: BlockDraft) -> None:
     elif url:
         block.attributes["sasl_token_url"] = url
     if given.get("sasl.oauthbearer.scope"):
-        block.attributes[_SCOPE] = tuple(given["sasl.oauthbearer.scope"].split())
+        block.attributes[SCOPE] = tuple(given["sasl.oauthbearer.scope"].split())
 
 
 def _read_timeout(given: Mapping[str, str], block: BlockDraft) -> None:
