@@ -27,12 +27,12 @@ from ..inspect.source import DescribeQuery
 from ..kinds.feature.resource_type import KIND, LEVEL, UNSAFE, read_levels
 from ..protocol.features import (
     FEATURES,
-    LEVELS,
     METADATA_VERSION,
     UNKNOWN,
     find_level,
     render_level,
 )
+from ..protocol.releases import LEVELS
 
 _LEVEL = re.compile(r"\d{1,5}", re.ASCII)
 _RELEASE = re.compile(r"\d+\.\d+", re.ASCII)
