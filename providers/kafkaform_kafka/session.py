@@ -56,14 +56,22 @@ class KafkaSession:
         name = context.facts.values.get("profile")
         self._profile = load_profile(str(name)) if name else None
         """The vendor whose refusals are explained, None for Apache Kafka."""
-        found = {kind.name: kind.connect() for kind in kinds if kind.connect is not None}
+        # A plan needs none of what only commands change, and loading it takes time.
+        self._commanded = [kind for kind in kinds if kind.commanded]
+        found = {
+            kind.name: kind.connect()
+            for kind in kinds
+            if kind.connect is not None and not kind.commanded
+        }
         self._reads = {name: requests.reads for name, requests in found.items()}
-        self._sends = join_sends(found.values())
+        self._sends = dict(join_sends(found.values()))
 
     def live_nodes(self) -> Sequence[str]:
         return live_nodes(self.context)
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
+        if kind not in self._reads:
+            self._connect_commanded()
         sweep = self._reads[kind].sweep(self.context, depth)
         return sweep if self._profile is None else explanation.explain_sweep(self._profile, sweep)
 
@@ -71,6 +79,8 @@ class KafkaSession:
         by_kind: dict[str, list[Identity]] = defaultdict(list)
         for identity in dict.fromkeys(ids):
             by_kind[identity.kind].append(identity)
+        if not by_kind.keys() <= self._reads.keys():
+            self._connect_commanded()
         readings: dict[Identity, Reading] = {}
         for kind, group in by_kind.items():
             readings.update(self._reads[kind].read(self.context, group, at))
@@ -114,8 +124,15 @@ class KafkaSession:
         return placement_sends.undo_throttles(self.context, tickets, others)
 
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
+        if request not in self._sends:
+            self._connect_commanded()
         replies = self._sends[request](self.context, order)
         return replies if self._profile is None else _explain_replies(self._profile, replies)
+
+    def _connect_commanded(self) -> None:
+        found = {kind.name: kind.connect() for kind in self._commanded if kind.connect is not None}
+        self._reads |= {name: requests.reads for name, requests in found.items()}
+        self._sends |= join_sends(found.values())
 
     def prove(self) -> None:
         self.context.wire.prove()

@@ -194,9 +194,9 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
         for name in kerberos.NAMES:
             if config.get(name):
                 faults.append(kerberos.make_stray_fault(name))
-    if mechanism == aws.MECHANISM or not aws.NAMES.isdisjoint(config):
+    if mechanism == aws.MECHANISM or any(config.get(name) for name in aws.NAMES):
         faults += aws.find_faults(config)
-    if not stores.NAMES.isdisjoint(config):
+    if any(config.get(name) for name in stores.NAMES):
         faults += stores.find_faults(config)
     faults += [*oauth.find_faults(config), *mongey_arguments.find_faults(config)]
     return tuple(
