@@ -88,7 +88,7 @@ def test_a_plan_refuses_before_anything_is_sent(folder: Folder, proxy: Proxy) ->
         (
             "confluent-cloud",
             "DescribeClientQuotas",
-            31,
+            35,
             QUOTA,
             "manages client quotas with its own",
         ),
@@ -110,8 +110,19 @@ def test_a_kind_that_cannot_be_read(
     proxy.arm(Fault(api, "say whole", times=FOR_EVER, code=code))
     said = folder.fails(8, "plan")
     assert words in said
-    assert "grant Describe" not in said
+    assert "Grant Describe" not in said
     assert list_writes(proxy) == []
+    proxy.disarm()
+
+
+def test_a_right_that_can_be_granted_stays_a_missing_right(folder: Folder, proxy: Proxy) -> None:
+    """Confluent Cloud has rights on the cluster, so a missing one is not taken for a rule."""
+    become(folder, proxy, "confluent-cloud")
+    folder.write("main.kf.hcl", QUOTA.format(folder.prefix))
+    proxy.arm(Fault("DescribeClientQuotas", "say whole", times=FOR_EVER, code=31))
+    said = folder.fails(8, "plan")
+    assert "Grant DescribeConfigs on Cluster" in said
+    assert "with its own tools" not in said
     proxy.disarm()
 
 
