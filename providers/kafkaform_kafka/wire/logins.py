@@ -37,6 +37,11 @@ class SaslLogin(Struct, eq=False):
     refused: bool = False
     """A broker refused the login, so that it is not tried again."""
 
+    def hear(self, answer: Any) -> None:
+        """Take a broker's answer to a step of a login."""
+        if answer.error_code:
+            self.failure, self.refused = answer.error_message or "the login is refused", True
+
 
 def make_login(settings: KafkaSettings) -> SaslLogin:
     """The login of settings with `kerberos` or `token_auth`. Raises ConfigurationError if a package
@@ -62,9 +67,12 @@ async def log_in(connection: Any, login: SaslLogin, timeout_at: float) -> None:
         exchange = login.make(connection.transport.host)
         while not exchange.is_done():
             request = SaslAuthenticateRequest(exchange.auth_bytes())
-            answer = await connection._send_request(request, timeout_at=timeout_at)
+            reply = connection._send_request(request, timeout_at=timeout_at)
+            # The broker closes the connection right after a refusal, so the answer is taken before
+            # anything else can happen to this task.
+            reply.add_callback(login.hear)
+            answer = await reply
             if answer.error_code:
-                login.failure, login.refused = answer.error_message or "it is refused", True
                 raise SaslAuthenticationFailedError(login.failure)
             exchange.receive(answer.auth_bytes)
     except TicketError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kafka.errors import CorrelationIdError, KafkaError, KafkaProtocolError, NodeNotReadyError
@@ -128,10 +129,23 @@ class _LoginConnection(_Connection):
 
     login: SaslLogin
 
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        # A broker closes the connection right after it refused a login, and kafka-python drops what
+        # arrives together with the end of a connection: the reason would be lost, and it would log
+        # in again and again.
+        transport._sock_recv = partial(_receive_before_end, transport._sock_recv)
+
     # kafka-python calls it for the first login and for each one that the broker demands later.
     async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
         until = self._timeout_at() if timeout_at is None else timeout_at
         await log_in(self, self.login, until)
+
+
+def _receive_before_end(receive: Callable[[], tuple[bytes, Any]]) -> tuple[bytes, Any]:
+    """What has arrived. An error is left to the next call, which finds it again."""
+    data, error = receive()
+    return data, None if data else error
 
 
 class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types

@@ -185,7 +185,7 @@ def opened(name: str, realm: Realm) -> Iterator[tuple[sandbox.Sandbox, str]]:
         config = f"-Djava.security.krb5.conf={realm.config}"
         with mock.patch.object(configuration, "_JVM", (*configuration._JVM, config)):
             runtime = lifecycle._find_runtime(options, ignore_event)
-            box = start.start_sandbox(prepared, runtime, 60, count_brokers, ignore_event)
+            box = start.start_sandbox(prepared, runtime, 180, count_brokers, ignore_event)
     try:
         yield box, f"{HOST}:{port}"
     finally:
