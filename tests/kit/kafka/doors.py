@@ -30,6 +30,8 @@ from kafkaform.sandbox import configuration, lifecycle, lock, ports, start
 
 HOST = "127.0.0.1"
 AUDIENCE = "kafka"
+PATIENCE = 300
+"""Seconds for the broker to start, on a computer that is busy with other things."""
 _PEM = serialization.Encoding.PEM
 _LOGIN = "org.apache.kafka.common.security"
 _VALIDATOR = "OAuthBearerValidatorCallbackHandler"
@@ -134,7 +136,7 @@ def opened(name: str) -> Iterator[Doors]:
         # With JAVA_TOOL_OPTIONS it would not start from the classes that are kept.
         with mock.patch.object(configuration, "_JVM", (*configuration._JVM, urls)):
             runtime = lifecycle._find_runtime(options, ignore_event)
-            box = start.start_sandbox(prepared, runtime, 60, count_brokers, ignore_event)
+            box = start.start_sandbox(prepared, runtime, PATIENCE, count_brokers, ignore_event)
     numbers |= {"CLIENT": box.brokers[0].ports.client, "TLS": box.brokers[0].ports.tls or 0}
     try:
         yield Doors(box, numbers, own, tokens)

@@ -38,6 +38,8 @@ class Msk:
         if request.api != "SaslAuthenticate":
             return request.data
         body = read_body(request)
+        if not body.auth_bytes.startswith(_BEGIN):
+            return request.data  # the client has heard of its failure (RFC 7628 §3.2.3)
         token = body.auth_bytes.removeprefix(_BEGIN).removesuffix(_END).decode()
         self.tokens.append(token)
         try:
