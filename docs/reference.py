@@ -687,6 +687,11 @@ def _config_row(key: ConfigKey) -> str:
 
 
 def _values(key: ConfigKey) -> str:
+    since = f"since Kafka {key.since}" if key.since else ""
+    return "; ".join(part for part in (_range(key), since) if part)
+
+
+def _range(key: ConfigKey) -> str:
     if key.choices:
         return ", ".join(f"`{choice}`" for choice in key.choices)
     if key.kind not in ("int", "long", "double"):

@@ -197,6 +197,7 @@ def _render_cluster(document: FrozenMap) -> Page:
         ("Cluster id", cell(cluster["id"])),
         ("Controller", cell(cluster["controller_id"])),
         ("Brokers", cell(cluster["brokers"])),
+        ("Kafka", cell(cluster["kafka_version"])),
         ("metadata.version", cell(cluster["metadata_version"])),
         *((name, cell(level)) for name, level in _list_features(cluster)),
         ("We are", cell(cluster["principal"])),

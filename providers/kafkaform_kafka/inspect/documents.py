@@ -15,11 +15,12 @@ from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.contract import Session
 
-from ..cluster.brokers import find_answering_node
+from ..cluster.brokers import find_answering_node, find_controller
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..kinds.kind import ResourceKind
 from ..protocol.faults import fault_of
+from ..protocol.releases import find_release
 from ..resource_kinds import KINDS
 from ..session import KafkaSession
 from ..wire import cluster as cluster_wire
@@ -126,20 +127,9 @@ def _read_sizes(
 # ── brokers and the cluster ─────────────────────────────────────────────────────────────
 
 
-# A broker does not report its version, but ApiVersions has this level (KIP-584).
-RELEASES: Mapping[int, str] = {
-    **{7: "3.3", 8: "3.4", 11: "3.5", 14: "3.6", 19: "3.7", 20: "3.8", 21: "3.9"},
-    **{25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3"},
-}
-"""Highest level of metadata.version that a release supports -> the release (MetadataVersion)."""
-
-
 def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     rows = source.require("DescribeCluster", wire.describe_brokers)
-    # DescribeCluster names any live broker as the controller under KRaft; the quorum knows its
-    # leader.
-    leader = source.ask("DescribeQuorum", cluster_wire.find_quorum_leader)
-    led = None if isinstance(leader, Fault) else leader
+    led = find_controller(source.context)
     seen = (row for row in rows if fnmatchcase(str(row.id), wanted.name))
     return {
         "brokers": tuple(_document_broker(source, row, led) for row in seen),
@@ -150,12 +140,12 @@ def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str
 
 def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None) -> FrozenMap:
     node = str(row.id)
-    level = None
+    known = None
     if not row.fenced:
         patience = min(source.context.timeout, RELEASE_SECONDS)
-        asked = partial(wire.read_metadata_version, source.context.wire, node, timeout=patience)
-        level = attempt("ApiVersions", asked, node)
-    known = level if isinstance(level, int) else None
+        asked = partial(cluster_wire.read_versions, source.context.wire, patience, node)
+        found = attempt("ApiVersions", asked, node)
+        known = None if isinstance(found, Fault) else found
     return FrozenMap(
         id=row.id,
         host=row.host,
@@ -163,22 +153,23 @@ def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None)
         rack=row.rack,
         fenced=row.fenced,
         controller=None if leader is None else leader == row.id,
-        metadata_version_max=known,
-        release=RELEASES.get(known) if known is not None else None,
+        metadata_version_max=known.level if known else None,
+        release=find_release(known.apis, known.level) if known else None,
     )
 
 
 def _document_cluster(source: DescribeSource, _: DescribeQuery) -> dict[str, Value]:
     facts = source.context.facts
-    leader = source.ask("DescribeQuorum", cluster_wire.find_quorum_leader)
-    features = source.ask("ApiVersions", cluster_wire.read_finalized_features)
+    versions = source.ask("ApiVersions", cluster_wire.read_versions)
     return {
         "cluster": FrozenMap(
             id=facts.scope_id,
-            controller_id=None if isinstance(leader, Fault) else leader,
+            controller_id=find_controller(source.context),
             brokers=len(facts.nodes),
             metadata_version=facts.values.get("metadata_version"),
-            features=FrozenMap() if isinstance(features, Fault) else FrozenMap(features),
+            kafka_version=facts.values.get("kafka_version"),
+            zookeeper=facts.values.get("zookeeper", False),
+            features=FrozenMap() if isinstance(versions, Fault) else FrozenMap(versions.features),
             principal=facts.principal,
             rights=facts.values.get("rights", ()),
             authorizer=_document_authorizer(source),

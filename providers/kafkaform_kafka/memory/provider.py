@@ -99,6 +99,8 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
         "brokers": len(nodes),
         "racks": FrozenMap(dict.fromkeys(nodes)),
         "elr": cluster.elr,
+        "kafka_version": cluster.kafka_version,
+        "zookeeper": False,
         "client_id": CLIENT_ID,
         "mutation_window": FrozenMap(
             samples=cluster.mutations.samples, seconds=cluster.mutations.seconds, assumed=False

@@ -63,6 +63,13 @@ class Api(Struct, frozen=True):
     """True if the cluster reports beforehand whether we have the right."""
     since: str = ""
     """The first Kafka version with the form that we send; empty if every supported one has it."""
+    with_zookeeper: str = ""
+    """The same for a cluster with ZooKeeper, if that had it earlier."""
+    without: str = ""
+    """What happens on a cluster that does not have it."""
+    # Without KRaft a broker does not forward (KIP-590), and answers with NOT_CONTROLLER (41).
+    for_controller: bool = False
+    """True if a cluster with ZooKeeper takes it only at its controller."""
     converged: frozenset[int] = frozenset()
     """Error codes after which the object may already be as asked: it is read before the step
     counts as failed."""
@@ -71,6 +78,12 @@ class Api(Struct, frozen=True):
     limits: RequestLimits | None = None
     """None for an API that only reads. Around a request that changes something, the session asks
     which cluster answers."""
+
+    @property
+    def needs(self) -> str:
+        """The version that it needs: `Kafka 3.5 (2.7 with ZooKeeper)`; empty if all have it."""
+        earlier = f" ({self.with_zookeeper} with ZooKeeper)" if self.with_zookeeper else ""
+        return f"Kafka {self.since}{earlier}" if self.since else ""
 
     @property
     def right(self) -> str:
@@ -94,13 +107,36 @@ _READING = (
     Api("DescribeConfigs", 32, "DescribeConfigs", RightTarget.CONFIGS, at_once=True),
     # Not `at_once`: each broker reads its own disks, and only it knows them.
     Api("DescribeLogDirs", 35, "Describe"),
-    Api("ListPartitionReassignments", 46, "Describe", since="2.4", at_once=True),  # KIP-455
+    Api(
+        "ListPartitionReassignments",
+        46,
+        "Describe",
+        since="2.4",  # KIP-455
+        for_controller=True,
+        at_once=True,
+    ),
     Api("DescribeClientQuotas", 48, "DescribeConfigs", since="2.6", at_once=True),  # KIP-546
-    Api("DescribeUserScramCredentials", 50, "Describe", since="2.7", at_once=True),  # KIP-554
+    Api(
+        "DescribeUserScramCredentials",
+        50,
+        "Describe",
+        since="3.5",  # KIP-900
+        with_zookeeper="2.7",  # KIP-554
+        without="users are not managed: `kafka_user_scram_credential` is refused",
+        at_once=True,
+    ),
+    # A broker of a cluster with ZooKeeper does not have it.
     Api("DescribeQuorum", 55, at_once=True),
     Api("DescribeCluster", 60, since="2.8", at_once=True),  # KIP-700
     # Kafka 3.7 lists client metrics only (KIP-714), 4.1 groups and topics too (KIP-1142).
-    Api("ListConfigResources", 74, "DescribeConfigs", since="3.7", at_once=True),
+    Api(
+        "ListConfigResources",
+        74,
+        "DescribeConfigs",
+        since="3.7",
+        without="`import --all` and snapshots leave subscriptions out",
+        at_once=True,
+    ),
 )
 
 CREATE_TOPICS = Api(
@@ -110,6 +146,7 @@ CREATE_TOPICS = Api(
     RightTarget.TOPIC,
     or_cluster=True,
     reports_right=False,  # no broker reports who may create a topic of one name
+    for_controller=True,
     converged=frozenset({36}),  # TOPIC_ALREADY_EXISTS
     limits=RequestLimits(200, MAX_RECORDS),
 )
@@ -120,6 +157,7 @@ DELETE_TOPICS = Api(
     RightTarget.TOPIC,
     or_cluster=True,
     since="2.8",  # by id (KIP-516)
+    for_controller=True,
     converged=frozenset({3, 100}),  # UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
     limits=RequestLimits(200, MAX_RECORDS),
 )
@@ -140,6 +178,7 @@ CREATE_PARTITIONS = Api(
     37,
     "Alter",
     RightTarget.TOPIC,
+    for_controller=True,
     converged=frozenset({37}),  # INVALID_PARTITIONS also means: the count is there already
     limits=RequestLimits(200, MAX_RECORDS),
 )
@@ -148,6 +187,7 @@ ELECT_LEADERS = Api(
     43,
     "Alter",
     since="2.4",  # KIP-460
+    for_controller=True,
     limits=RequestLimits(200, MAX_PARTITIONS_ELECTED),
 )
 # Never AlterConfigs (33): it replaces the whole map, and so removes what others have set.
@@ -165,6 +205,7 @@ ALTER_PARTITION_REASSIGNMENTS = Api(
     45,
     "Alter",
     since="2.4",  # KIP-455
+    for_controller=True,
     limits=RequestLimits(200, MAX_PARTITIONS_MOVED),
 )
 ALTER_CLIENT_QUOTAS = Api(
@@ -178,7 +219,10 @@ ALTER_USER_SCRAM_CREDENTIALS = Api(
     "AlterUserScramCredentials",
     51,
     "Alter",
-    since="2.7",  # KIP-554
+    since="3.5",  # KIP-900
+    with_zookeeper="2.7",  # KIP-554
+    without="users are not managed: `kafka_user_scram_credential` is refused",
+    for_controller=True,
     converged=frozenset({91}),  # RESOURCE_NOT_FOUND: there is nothing to delete
     limits=RequestLimits(MAX_USERS, MAX_USERS),
 )

@@ -10,7 +10,7 @@ _GONE = "somebody deleted or recreated it"
 _NO_RIGHT = "no ACL allows it to this principal, or one denies it"
 _NO_TOKENS = "the login was made with a delegation token"
 _MOVING = "another tool, or an earlier run, moves replicas"
-_OLD = "the brokers run an older version"
+_OLD = "the brokers run an older version, or metadata.version has not been raised after an upgrade"
 
 CAUSES: Mapping[int, str] = {
     -1: "a bug in the broker, or a broken disk",

@@ -461,12 +461,29 @@ def test_settings_and_aliases_have_clusters_of_their_own(shop: Here) -> None:
     assert "There is no provider instance kafka.us" in shop.fails("test")
 
 
+def test_a_cluster_can_be_of_an_older_release(shop: Here) -> None:
+    """A config that came later blocks the plan, and says since when it exists."""
+    shop.write(
+        "main.kf.hcl",
+        'provider "kafka" {}\nresource "kafka_topic" "orders" {\n  name = "orders"\n'
+        "  partitions = 1\n  replication_factor = 1\n  config = {\n"
+        '    "remote.log.copy.disable" = "true"\n  }\n}\n',
+    )
+    why = "the cluster runs Kafka 3.8; remote.log.copy.disable exists since Kafka 3.9"
+    apply = run_block("a", 'command = "apply"', holds("plan.counts.add == 1"))
+    old = 'simulate "kafka" {\n kafka_version = "3.8"\n}\n'
+    assert status_of(shop, old.replace("3.8", "3.9"), apply) == {"a": "pass"}
+    assert status_of(shop, old, apply, code=1) == {"a": "error"}
+    assert why in " ".join(shop.fails("test").split())
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
         ("brokers = 0", "0 is out of range"),
         ("broker = 5", 'simulate "kafka" has no argument "broker"'),
         ('brokers = "many"', '"brokers" must be a number'),
+        ('kafka_version = "2.8"', '"kafka_version" must be one of 3.0, 3.1'),
     ],
 )
 def test_a_wrong_setting_is_told(shop: Here, line: str, told: str) -> None:

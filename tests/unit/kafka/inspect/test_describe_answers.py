@@ -38,14 +38,14 @@ def test_a_broker_that_has_just_ended_holds_nobody_up(monkeypatch: pytest.Monkey
     """It is listed until it is fenced; its release is waited for briefly, and is then unknown."""
     waited: list[float] = []
 
-    def silent(_: object, __: str, timeout: float) -> int:
+    def silent(_: object, timeout: float, __: str) -> int:
         waited.append(timeout)
         raise NotSent("it is gone")
 
     row = BrokerRow(id=3, host="h", port=9092, rack=None, fenced=False)
     monkeypatch.setattr(module.wire, "describe_brokers", lambda *_, **__: (row,))
-    monkeypatch.setattr(module.wire, "read_metadata_version", silent)
-    monkeypatch.setattr(module.cluster_wire, "find_quorum_leader", lambda *_, **__: 1)
+    monkeypatch.setattr(module.cluster_wire, "read_versions", silent)
+    monkeypatch.setattr(module, "find_controller", lambda _: 1)
     context: Any = SimpleNamespace(**vars(CONTEXT), wire=None, timeout=30.0)
     found = describe("brokers", context, lambda *_: pytest.fail("not asked"), DescribeQuery())
     assert waited == [RELEASE_SECONDS]
