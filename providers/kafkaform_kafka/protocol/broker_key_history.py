@@ -55,7 +55,8 @@ log.message.timestamp.difference.max.ms long cluster 9223372036854775807 0..
 """
 REMOVED_READ_ONLY: Mapping[str, str] = {
     "boolean": """
-        auto.include.jmx.reporter broker.id.generation.enable eligible.leader.replicas.enable
+        alter.config.policy.kraft.compatibility.enable auto.include.jmx.reporter
+        broker.id.generation.enable eligible.leader.replicas.enable
         zookeeper.metadata.migration.enable zookeeper.set.acl zookeeper.ssl.client.enable
         zookeeper.ssl.crl.enable zookeeper.ssl.ocsp.enable
     """,
