@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # The tests start hundreds of commands, and each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lock release-files try-wheel demo fleet-demo check test test-fleet test-kerberos soak bench lint format clean
+.PHONY: lock release-files try-wheel demo fleet-demo check test test-fleet test-kerberos test-matrix soak bench lint format clean
 
 # Of what pip installs a small part is ever imported, and compiled then. PySpark comes as a source
 # archive, of which pip makes a package first: without compressing it, which takes longer than all
@@ -46,6 +46,10 @@ test-fleet: $(STAMP)
 test-kerberos: $(STAMP)
 	@$(PIP) gssapi
 	@$(BIN)/python -m pytest -q -n 0 -rs tests/cluster/kafka/test_kerberos.py
+
+# The same tests on each version of Kafka; writes docs/compatibility.md. It takes hours.
+test-matrix: $(STAMP)
+	@$(BIN)/python -m tests.matrix
 
 soak: $(STAMP)
 	@$(BIN)/python -m tests.long

@@ -12,6 +12,8 @@ from msgspec import Struct
 from ..core.errors import UsageError
 
 DEFAULT_VERSION = "4.3.1"
+NO_ZOOKEEPER = (4, 0)
+"""The first version without ZooKeeper."""
 _LISTS = "class_paths"
 _NUMBERS = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.\d{1,9})?(?:[.-][\w.-]+)?")
 _LOG4J = """\
@@ -108,6 +110,11 @@ def list_versions() -> tuple[str, ...]:
     names = (file.name for file in resources.files(__package__).joinpath(_LISTS).iterdir())
     found = (name.removesuffix(".txt") for name in names if name.endswith(".txt"))
     return tuple(sorted(found, key=lambda version: tuple(map(int, version.split(".")))))
+
+
+def find_newest(below: tuple[int, int]) -> str:
+    """The newest pinned version before this one."""
+    return [version for version in list_versions() if parse_version(version) < below][-1]
 
 
 def read_class_path(version: str) -> str:

@@ -73,12 +73,28 @@ def up(
             show_default=f"{sandbox.DEFAULT_VERSION}, or that of KAFKA_HOME",
         ),
     ] = None,
+    zookeeper: Annotated[
+        bool,
+        typer.Option("--zookeeper", help="Keep the metadata in ZooKeeper (Kafka before 4.0)."),
+    ] = False,
+    authorizer: Annotated[
+        bool, typer.Option(help="Check ACLs. With --no-authorizer, every user can do everything.")
+    ] = True,
 ) -> None:
     """Start a sandbox and wait until all its brokers answer."""
     overrides = tuple(map(sandbox.parse_override, config or ()))
     jars = tuple(classpath or ())
     wanted = sandbox.SandboxOptions(
-        name, brokers, tls, overrides, jars, keep_data, timeout, kafka_version
+        name,
+        brokers,
+        tls,
+        overrides,
+        jars,
+        keep_data,
+        timeout,
+        kafka_version,
+        zookeeper,
+        authorizer,
     )
     # Brokers that are starting must not be left behind because a pipe was closed.
     outlive_output()
@@ -173,7 +189,7 @@ def _render_status(found: sandbox.SandboxStatus) -> str:
     box = found.sandbox
     rows = {
         "state": found.state.value,
-        "kafka": box.kafka_version,
+        "kafka": box.kafka_version + (", with ZooKeeper" if box.zookeeper else ""),
         "brokers": f"{len(found.alive)} of {len(box.brokers)} alive",
         "bootstrap": box.bootstrap,
         "tls": box.bootstrap_tls or "",

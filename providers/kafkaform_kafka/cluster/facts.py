@@ -4,11 +4,12 @@ Names in `values`: default_partitions, default_replication_factor, auto_create,
 delete_topic_enable (all None without DescribeConfigs on Cluster), topic_defaults (of the configs
 in BROKER_TIMES and BROKER_DEFAULTS, as far as known), brokers, racks, rights (on the cluster), elr,
 metadata_version, kafka_version (the newest release that the answering broker proves to have, None
-if that is unknown), zookeeper (True without KRaft), config_keys (broker config -> whether the
-brokers have it, where that differs from the tables), client_id, request_timeout (seconds for which
-a broker keeps a request that it cannot forward to the controller yet), mutation_window (samples,
-seconds, and whether they are assumed to be Kafka's defaults), quota_callback (the class that
-decides about quotas, if not Kafka's own), and the provider's settings. If the cluster is a
+if that is unknown), zookeeper (True without KRaft), executed_dry_runs (names of the requests that
+the cluster executes even if it should only validate them), config_keys (broker config -> whether
+the brokers have it, where that differs from the tables), client_id, request_timeout (seconds for
+which a broker keeps a request that it cannot forward to the controller yet), mutation_window
+(samples, seconds, and whether they are assumed to be Kafka's defaults), quota_callback (the class
+that decides about quotas, if not Kafka's own), and the provider's settings. If the cluster is a
 vendor's, also profile (whose rules it has), acls_read_singly, and topic_configs (those that its
 users can set, None for all).
 """
@@ -30,7 +31,7 @@ from ..protocol.broker_key_history import DYNAMIC_SINCE, SPANS
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
 from ..protocol.config_values import parse_integer
 from ..protocol.faults import fault_of
-from ..protocol.releases import LEADER_AND_ISR, RELEASES, find_release
+from ..protocol.releases import DRY_RUNS, LEADER_AND_ISR, RELEASES, find_release
 from ..vendors.detection import HINT, find_profile
 from ..wire.client import Wire
 from ..wire.cluster import ClusterRow, describe_cluster, read_versions
@@ -173,9 +174,14 @@ def _read_software(wire: Wire, settings: KafkaSettings) -> Mapping[str, Value]:
     found = attempt("ApiVersions", lambda: read_versions(wire, settings.timeout))
     if isinstance(found, Fault):
         return {"elr": False, "metadata_version": None, "kafka_version": None, "zookeeper": False}
+    release, zookeeper = find_release(found.apis, found.level), LEADER_AND_ISR in found.apis
+    place = len(RELEASES) if zookeeper or release is None else RELEASES.index(release)
     return {
         "elr": found.features.get("eligible.leader.replicas.version", 0) > 0,
         "metadata_version": found.features.get("metadata.version"),
-        "kafka_version": find_release(found.apis, found.level),
-        "zookeeper": LEADER_AND_ISR in found.apis,
+        "kafka_version": release,
+        "zookeeper": zookeeper,
+        "executed_dry_runs": tuple(
+            api for api, since in DRY_RUNS.items() if place < RELEASES.index(since)
+        ),
     }

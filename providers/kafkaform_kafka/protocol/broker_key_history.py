@@ -55,7 +55,8 @@ log.message.timestamp.difference.max.ms long cluster 9223372036854775807 0..
 """
 REMOVED_READ_ONLY: Mapping[str, str] = {
     "boolean": """
-        auto.include.jmx.reporter broker.id.generation.enable eligible.leader.replicas.enable
+        alter.config.policy.kraft.compatibility.enable auto.include.jmx.reporter
+        broker.id.generation.enable eligible.leader.replicas.enable
         zookeeper.metadata.migration.enable zookeeper.set.acl zookeeper.ssl.client.enable
         zookeeper.ssl.crl.enable zookeeper.ssl.ocsp.enable
     """,
@@ -63,7 +64,7 @@ REMOVED_READ_ONLY: Mapping[str, str] = {
         controlled.shutdown.max.retries leader.imbalance.per.broker.percentage
         password.encoder.iterations password.encoder.key.length reserved.broker.max.id
         zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
-        zookeeper.session.timeout.ms
+        zookeeper.session.timeout.ms zookeeper.sync.time.ms
     """,
     "list": "zookeeper.ssl.cipher.suites zookeeper.ssl.enabled.protocols",
     "long": "controlled.shutdown.retry.backoff.ms",
@@ -71,7 +72,7 @@ REMOVED_READ_ONLY: Mapping[str, str] = {
         delegation.token.master.key password.encoder.old.secret password.encoder.secret
         zookeeper.ssl.keystore.password zookeeper.ssl.truststore.password
     """,
-    "short": "offsets.commit.required.acks",
+    "short": "group.share.max.groups offsets.commit.required.acks",
     "string": """
         control.plane.listener.name inter.broker.protocol.version log.message.format.version
         password.encoder.cipher.algorithm password.encoder.keyfactory.algorithm
@@ -81,7 +82,9 @@ REMOVED_READ_ONLY: Mapping[str, str] = {
     """,
 }
 REMOVED_IN = "4.0"
-"""The release that removed all of them."""
+"""The release that removed them, except for those of REMOVED_AT."""
+REMOVED_AT: Mapping[str, str] = {"group.share.max.groups": "4.1", "zookeeper.sync.time.ms": "3.2"}
+"""Config -> the release that removed it."""
 
 SPANS: Mapping[str, tuple[int, int]] = {
     **{name: (RELEASES.index(since), len(RELEASES)) for name, since in DYNAMIC_SINCE.items()},

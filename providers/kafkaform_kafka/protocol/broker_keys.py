@@ -354,8 +354,9 @@ def broker_keys() -> Mapping[str, BrokerKey]:
 def _removed_keys() -> Mapping[str, BrokerKey]:
     """Name -> config, for those that only brokers of older releases have."""
     rows = (*_parse_dynamic(history.REMOVED_DYNAMIC), *_parse_read_only(history.REMOVED_READ_ONLY))
+    names = {row.key.name: history.REMOVED_AT.get(row.key.name, history.REMOVED_IN) for row in rows}
     return {
-        row.key.name: BrokerKey(replace(row.key, until=history.REMOVED_IN), row.mode)
+        row.key.name: BrokerKey(replace(row.key, until=names[row.key.name]), row.mode)
         for row in rows
     }
 

@@ -39,6 +39,9 @@ MARKS: Mapping[str, tuple[int, int]] = {
 RELEASES = tuple(MARKS)
 """The releases that the tables of this provider describe, the oldest first."""
 NEWEST = RELEASES[-1]
+DRY_RUNS: Mapping[str, str] = {"CreatePartitions": "3.3", "CreateTopics": "3.1"}
+"""API -> the first release whose KRaft controllers do not execute a request that has
+`validate_only` set."""
 LEADER_AND_ISR = 4
 """The number of a request that only brokers of a cluster with ZooKeeper know."""
 

