@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from ...core.schema import STRING, list_of
 from ...core.value import SecretRef, make_command_reference
 from ..values.faults import FunctionFault
 from ..values.value import ListVal, Val
-from .spec import Function, make_string_param, make_strings_param
+from .spec import Function, Param, make_string_param
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -56,6 +57,6 @@ FUNCTIONS = (
         "The secret that a command prints, as a list of words; it runs only when the secret is "
         "needed, without a shell.",
         _secret_command,
-        (make_strings_param("command"),),
+        (Param("command", list_of(STRING)),),
     ),
 )
