@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -158,7 +159,9 @@ def test_a_share_group_is_as_kafkas_own_tool_shows_it(bare: Bare, topic: str) ->
         eventually(lambda: consumer.poll(1.0), bool)
         found = eventually(
             lambda: bare.document("groups", group)["groups"][0],
-            lambda row: len(row["offsets"]) == 2 and row["state"] == "Stable",
+            lambda row: (
+                row["state"] == "Stable" and len(row["offsets"]) == 2 and row["lag_complete"]
+            ),
         )
         text = bare.done("describe", "groups", group).out
         told = ("--describe", "--group", group)
@@ -193,13 +196,12 @@ def test_a_streams_group_is_as_kafkas_own_tool_shows_it(
         "repartition_source_topics": [],
         "copartition_groups": [],
     }
-    session = connect(bare.folder.broker)
-    beat = {
+    join = {
         "group_id": group,
         "member_id": me,
         "member_epoch": 0,
         "endpoint_information_epoch": 0,
-        "rebalance_timeout_ms": 60_000,
+        "rebalance_timeout_ms": 600_000,
         "topology": {"epoch": 0, "subtopologies": [subtopology]},
         "active_tasks": [],
         "standby_tasks": [],
@@ -208,28 +210,54 @@ def test_a_streams_group_is_as_kafkas_own_tool_shows_it(
         "client_tags": [],
         "shutdown_application": False,
     }
-
-    def join() -> int:
-        # The first group of a cluster waits until its coordinator is ready.
-        answer = session.context.wire.send(fill(kind, beat), 30.0, "1")
-        return int(answer.error_code)
-
-    eventually(join, lambda code: code == 0)
-    found = bare.document("groups", group)["groups"][0]
-    text = bare.done("describe", "groups", group).out
-    rows = list(
-        read_tables(
-            run_tool(bare.config, STREAMS_GROUPS, "--describe", "--group", group, "--state")
-        )
-    )
-    session.close()
-    (state,) = rows
+    told = ("--describe", "--group", group, "--state")
+    with beating(bare, kind, join):
+        found = eventually(
+            lambda: bare.document("groups", "--name", group, "--members")["groups"],
+            lambda rows: [row["state"] for row in rows] == ["Stable"],
+        )[0]
+        text = bare.done("describe", "groups", group).out
+        (state,) = read_tables(run_tool(bare.config, STREAMS_GROUPS, *told))
     assert (found["type"], found["state"]) == ("streams", state["STATE"])
     assert str(found["member_count"]) == state["#MEMBERS"] == "1"
     assert found["topics"] == [topic]
     (mine,) = found["members"]
-    assert mine["member_id"] == me and set(mine["tasks"]) == {"active", "standby", "warmup"}
-    assert f"Members of {group}" in text
+    assert mine["member_id"] == me
+    assert mine["tasks"] == {"active": ["0_0", "0_1"], "standby": [], "warmup": []}
+    assert f"Members of {group}" in text and "active 0_0,0_1" in text
+
+
+@contextmanager
+def beating(bare: Bare, kind: Any, join: dict[str, Any]) -> Iterator[None]:
+    """A member of a streams group that takes the tasks it is given."""
+    session, ended = connect(bare.folder.broker), threading.Event()
+
+    def beat() -> None:
+        body = join
+        while not ended.wait(0.5):
+            answer = session.context.wire.send(fill(kind, body), 60.0, "1")
+            if answer.error_code:
+                # The first group of a cluster waits until its coordinator is ready.
+                body = join
+                continue
+            tasks = [
+                {"subtopology_id": each.subtopology_id, "partitions": list(each.partitions)}
+                for each in answer.active_tasks or ()
+            ]
+            body = {**join, "member_epoch": answer.member_epoch, "topology": None}
+            if answer.active_tasks is None:
+                body = {**body, "active_tasks": None, "standby_tasks": None, "warmup_tasks": None}
+            else:
+                body["active_tasks"] = tasks
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        session.close()
 
 
 def test_who_may_not_describe_a_group_is_told_so(bare: Bare, topic: str, stranger: Login) -> None:
