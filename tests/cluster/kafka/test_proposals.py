@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafkaform import sandbox
@@ -17,13 +18,18 @@ from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.errors import KafkaformError
 from kafkaform_kafka.connection.clients import native_config
 from kafkaform_kafka.inspect.cluster_layout import read_layout
+from kafkaform_kafka.kinds.topic import send_throttles, throttles
+from kafkaform_kafka.kinds.topic.placement import Assignment
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.commands.process_folder import Folder
 from ...kit.kafka.java_tools import REASSIGN, run_tool, write_admin_properties
+from ...kit.kafka.logins import Login
 from ...kit.kafka.sessions import connect, eventually, login
-from .test_placement import done, fill, settled
+from .test_placement import done
 
+PATIENCE = 300.0
+"""Seconds; only a computer that does too much at once needs them."""
 OUT = "placement_override.kf.hcl"
 Place = tuple[str, int]
 """Topic and partition."""
@@ -33,17 +39,21 @@ Place = tuple[str, int]
 def three(own_brokers: None) -> Iterator[Any]:
     """Three brokers in racks r1, r2 and r3, for this file alone."""
     name = f"tests-proposals-{os.getpid()}"
+    options = sandbox.SandboxOptions(name, brokers=3, ready_within=PATIENCE)
     try:
-        yield sandbox.up(sandbox.SandboxOptions(name, brokers=3), count_brokers)
+        yield sandbox.up(options, count_brokers)
     finally:
         sandbox.down(name)
 
 
 @pytest.fixture
 def session(three: Any) -> Iterator[KafkaSession]:
-    """The super user, at all three."""
+    """The super user, at all three; what a test that fails leaves throttled is freed."""
     opened = connect(three, "admin", servers=tuple(three.bootstrap.split(",")))
     yield opened
+    for broker in "123":
+        place = throttles.ThrottlePlace("broker", broker, throttles.RATES, "")
+        send_throttles.alter_throttle(opened.context, place, {}, throttles.RATES)
     opened.close()
 
 
@@ -58,17 +68,22 @@ def admin(three: Any) -> Iterator[AdminClient]:
 
     if names := list_own():
         client.delete_topics(names)
-    assert eventually(list_own, lambda left: not left) == []
+    assert eventually(list_own, lambda left: not left, PATIENCE) == []
 
 
 @pytest.fixture
 def folder(three: Any, tmp_path: Path) -> Folder:
-    """A configuration folder whose moves are throttled, so that plans say how long they take."""
+    """A configuration folder whose provider names all three."""
     servers = three.bootstrap.replace(",", '", "')
-    made = Folder(tmp_path, servers, three.admin_password, "3s")
-    text = 'provider "kafka" {\n  reassignment_throttle = "50MiB"\n}\n'
-    (tmp_path / "throttle_override.kf.hcl").write_text(text, "utf-8")
-    return made
+    return Folder(tmp_path, servers, three.admin_password)
+
+
+def fill(three: Any, name: str, partitions: int) -> None:
+    """100 kB that do not compress for each partition."""
+    producer = Producer(native_config(login(three, "admin")))
+    for number in range(partitions):
+        producer.produce(name, os.urandom(100_000), partition=number)
+    assert producer.flush(PATIENCE) == 0
 
 
 def create(admin: AdminClient, name: str, *rows: list[int]) -> None:
@@ -97,45 +112,64 @@ def crowd(folder: Folder, three: Any) -> None:
     """Declare topics whose replicas are all on brokers 1 and 2, with data."""
     folder.write(ORDERS % "replica_assignment = [for n in range(6) : [1, 2]]")
     done(folder.apply())
-    fill(three, "orders")
+    fill(three, "orders", 6)
     folder.write(ORDERS % COUNTS, SHOP)
     done(folder.apply())
 
 
 def propose(folder: Folder, *words: str) -> dict[str, Any]:
-    """The document of a proposal."""
-    found: dict[str, Any] = json.loads(done(folder.run("propose", "placement", "--json", *words)))
+    """The document of a proposal. Notes stand beside it."""
+    lines = done(folder.run("propose", "placement", "--json", *words)).splitlines()
+    found: dict[str, Any] = json.loads(next(line for line in lines if line[:1] == "{"))
     return found
 
 
-def settle(session: KafkaSession) -> None:
-    """Wait until no replica moves."""
-    eventually(
-        lambda: read_layout(session.context), lambda seen: not any(t.moving for t in seen.topics)
+def await_balance(folder: Folder, *words: str) -> dict[str, Any]:
+    """The document of the proposal that moves nothing, as soon as the broker that is asked knows
+    what the others know."""
+    return eventually(
+        lambda: propose(folder, *words), lambda found: found["partitions"] == [], PATIENCE
     )
+
+
+def settle(session: KafkaSession, fits: Callable[[Mapping[str, Assignment]], bool]) -> None:
+    """Wait until no replica moves any more, and replicas are where they should be. A broker can
+    know an earlier past when it is asked."""
+
+    def read() -> tuple[bool, Mapping[str, Assignment]]:
+        seen = read_layout(session.context).topics
+        return any(topic.moving for topic in seen), {topic.name: topic.rows for topic in seen}
+
+    eventually(read, lambda seen: not seen[0] and fits(seen[1]), PATIENCE)
+
+
+def count_loads(rows: Iterable[Sequence[int]]) -> Counter[int]:
+    """Broker -> replicas."""
+    return Counter(broker for row in rows for broker in row)
 
 
 def test_a_proposal_is_written_planned_applied_and_then_balanced(
     folder: Folder, three: Any, session: KafkaSession, admin: AdminClient
 ) -> None:
     """From a broker without replicas to a balanced cluster, without a line edited by hand."""
+    # So that the plan says how long the moves take.
+    text = 'provider "kafka" {\n  reassignment_throttle = "50MiB"\n}\n'
+    (folder.path / "throttle_override.kf.hcl").write_text(text, "utf-8")
     crowd(folder, three)
     before = (folder.path / "main.kf.hcl").read_text("utf-8")
     said = done(folder.run("propose", "placement", "--out", OUT))
     assert "Moves 4 partitions" in said and f"Wrote {OUT}." in said
     assert "kafka_topic.orders" in said
     plan = folder.run("plan", "-detailed-exitcode", "--no-color")
+    text = " ".join(plan.out.split())
     assert plan.code == 2
-    assert "replicas copied; the apply starts the move and does not wait" in plan.out
-    assert "at the throttle of 50 MiB/s" in plan.out
-    assert "0 to add, 1 to change, 0 to destroy" in plan.out or "to change" in plan.out
+    assert "4 replicas copied, 4 replicas removed; the apply starts the move" in text
+    assert "which takes at most" in text and "at the throttle of 50 MiB/s" in text
+    assert "Plan: 0 to add, 1 to change, 0 to destroy." in text
     done(folder.apply())
-    settle(session)
-    rows = settled(session, "orders", 2)
-    loads = Counter(broker for row in rows for broker in row)
-    assert set(loads.values()) == {4}
-    again = propose(folder)
-    assert again["partitions"] == [] and again["bytes_copied"] == 0
+    settle(session, lambda rows: set(count_loads(rows["orders"]).values()) == {4})
+    again = await_balance(folder)
+    assert again["bytes_copied"] == 0
     assert again["evenness"]["replicas"]["after"] <= 10
     said = done(folder.run("propose", "placement", "--out", OUT))
     assert "already balanced" in said and "Nothing to write" in said
@@ -159,11 +193,11 @@ def test_a_broker_is_drained(
     said = done(folder.run("propose", "placement", "--drain", "3", "--out", OUT))
     assert "Broker 3 keeps 1 replica of theirs." in said
     done(folder.apply())
-    settle(session)
-    seen = read_layout(session.context)
-    holders = {topic.name for topic in seen.topics for row in topic.rows if 3 in row}
-    assert holders == {"theirs"}
-    assert propose(folder, "--drain", "3")["partitions"] == []
+    settle(
+        session,
+        lambda rows: {n for n in rows if 3 in count_loads(rows[n])} == {"theirs"},
+    )
+    await_balance(folder, "--drain", "3")
     [change] = propose(folder, "--drain", "3", "--undeclared")["partitions"]
     assert (change["topic"], change["before"], change["declared"]) == ("theirs", [3], None)
 
@@ -184,7 +218,7 @@ def test_kafkas_own_tool_executes_a_proposal(
     folder: Folder, three: Any, session: KafkaSession, admin: AdminClient, tmp_path: Path
 ) -> None:
     """For topics without a block, the document of --json is a file that the tool takes."""
-    create(admin, "theirs", *[[1, 2]] * 6)
+    create(admin, "foreign", *[[1, 2]] * 6)
     folder.write()
     found = propose(folder, "--undeclared")
     assert len(found["partitions"]) >= 4
@@ -193,8 +227,9 @@ def test_kafkas_own_tool_executes_a_proposal(
     asked = ("--reassignment-json-file", str(file))
     said = run_tool(write_admin_properties(three, tmp_path), REASSIGN, *asked, "--execute")
     assert "Successfully started partition reassignments" in said
-    settle(session)
-    assert propose(folder, "--undeclared")["partitions"] == []
+    wanted = read_moves(json.dumps(found))
+    settle(session, lambda rows: all(rows[t][n] == tuple(row) for (t, n), row in wanted.items()))
+    await_balance(folder, "--undeclared")
 
 
 def count_bytes(session: KafkaSession, rows: Mapping[Place, list[int]]) -> int:
@@ -207,12 +242,16 @@ def count_bytes(session: KafkaSession, rows: Mapping[Place, list[int]]) -> int:
     return total
 
 
-def count_replicas(session: KafkaSession, rows: Mapping[Place, list[int]]) -> list[int]:
-    """Replicas of each broker after the moves."""
-    found = Counter({1: 0, 2: 0, 3: 0})
-    for topic in read_layout(session.context).topics:
-        for number, row in enumerate(topic.rows):
-            found.update(rows.get((topic.name, number), list(row)))
+def count_replicas(
+    session: KafkaSession, names: Collection[str], rows: Mapping[Place, list[int]]
+) -> list[int]:
+    """Replicas of these topics on each broker after the moves."""
+    seen = [topic for topic in read_layout(session.context).topics if topic.name in names]
+    found = count_loads(
+        rows.get((topic.name, number), row)
+        for topic in seen
+        for number, row in enumerate(topic.rows)
+    )
     return [found[broker] for broker in (1, 2, 3)]
 
 
@@ -221,17 +260,25 @@ def read_moves(text: str) -> dict[Place, list[int]]:
     return {(row["topic"], row["partition"]): row["replicas"] for row in document["partitions"]}
 
 
+@pytest.mark.parametrize("even", [False, True], ids=["a new broker", "balanced already"])
 def test_fewer_bytes_than_kafkas_own_proposal(
-    folder: Folder, three: Any, session: KafkaSession, admin: AdminClient, tmp_path: Path
+    folder: Folder,
+    three: Any,
+    session: KafkaSession,
+    admin: AdminClient,
+    tmp_path: Path,
+    even: bool,
 ) -> None:
-    """kafka-reassign-partitions --generate places all replicas anew. Ours is as even, and copies
-    at most what it must: a third of the replicas for a third broker."""
-    names = ["clicks", "logs", "orders"]
+    """kafka-reassign-partitions --generate places all replicas anew. Ours is as even within the
+    band, and copies no more than a third of the replicas to a third broker, and nothing if all is
+    even."""
+    rows = [[1, 2], [2, 3], [3, 1]] if even else [[1, 2], [2, 1]]
+    names = [f"{name}-{even}" for name in ("clicks", "logs", "orders")]
     for name in names:
-        create(admin, name, *[[1, 2] if n % 2 else [2, 1] for n in range(12)])
-        fill(three, name, partitions=12, megabytes=6)
+        create(admin, name, *(rows * 6)[:12])
+        fill(three, name, 12)
     folder.write()
-    ours = propose(folder, "--undeclared")
+    ours = propose(folder, "--undeclared", *names)
     file = tmp_path / "topics.json"
     topics = [{"topic": name} for name in names]
     file.write_text(json.dumps({"version": 1, "topics": topics}), "utf-8")
@@ -240,19 +287,23 @@ def test_fewer_bytes_than_kafkas_own_proposal(
     theirs = read_moves(said.partition("Proposed partition reassignment configuration\n")[2])
     mine = read_moves(json.dumps(ours))
     figures = {
-        who: (count_bytes(session, rows), count_replicas(session, rows))
-        for who, rows in (("kafkaform", mine), ("kafka", theirs))
+        who: (count_bytes(session, moves), count_replicas(session, names, moves))
+        for who, moves in (("kafkaform", mine), ("kafka", theirs))
     }
-    print(figures, ours["bytes_total"])
-    assert ours["bytes_copied"] == figures["kafkaform"][0] <= figures["kafka"][0]
-    assert ours["bytes_copied"] <= 1.1 * ours["bytes_total"] / 3
-    assert max(figures["kafkaform"][1]) <= 1.1 * sum(figures["kafkaform"][1]) / 3
+    copied, loads = figures["kafkaform"]
+    assert ours["bytes_copied"] == copied
+    # Kafka's choice is random: now and then it gives the new broker too little.
+    assert copied <= figures["kafka"][0] or max(loads) < max(figures["kafka"][1])
+    assert ours["bytes_copied"] <= 1.1 * ours["bytes_total"] / 3 * (not even)
+    assert max(loads) <= 1.1 * 24
 
 
 def test_sizes_that_cannot_be_read_are_a_refusal(three: Any, admin: AdminClient) -> None:
     """Without Describe on Cluster, nothing is proposed, and the missing right is named."""
-    create(admin, "theirs", [1, 2])
-    stranger = connect(three, "ci", servers=tuple(three.bootstrap.split(",")))
+    create(admin, "hidden", [1, 2])
+    stranger = connect(
+        three, Login("ci", three.ci_password, "PLAIN"), servers=tuple(three.bootstrap.split(","))
+    )
     try:
         with pytest.raises(KafkaformError) as refused:
             read_layout(stranger.context)
@@ -265,7 +316,7 @@ def test_flags_instead_of_a_configuration(
     folder: Folder, three: Any, admin: AdminClient, tmp_path: Path
 ) -> None:
     """All topics can move; there is no block for a file to override."""
-    create(admin, "theirs", *[[1, 2]] * 6)
+    create(admin, "anybodys", *[[1, 2]] * 6)
     login_file = tmp_path / "client.properties"
     login_file.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=admin\n"
