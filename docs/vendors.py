@@ -16,13 +16,13 @@ from kafkaform_kafka.vendors.names import APACHE
 from kafkaform_kafka.vendors.profile import (
     SENDS,
     SETS,
-    Effect,
-    Note,
+    Citation,
     Profile,
-    Rule,
+    RuleEffect,
     Sends,
-    Source,
     Switches,
+    VendorNote,
+    VendorRule,
     Writes,
     WritesKey,
     WritesValue,
@@ -93,9 +93,9 @@ sent. Limits that depend on a plan, a tier or a quota of the vendor are not rule
 _FOUND = re.compile(r" \(\{found\}\)|, not \{found\}|: \{found\}$")
 """The parts of a sentence that only name what was found."""
 _WORDS = {
-    Effect.REFUSE: "refuses",
-    Effect.NOTE: "notes",
-    Effect.WARN: "warns",
+    RuleEffect.REFUSE: "refuses",
+    RuleEffect.NOTE: "notes",
+    RuleEffect.WARN: "warns",
 }
 _ACTIONS = {
     SENDS: "every change",
@@ -124,9 +124,9 @@ def _list_marks() -> Iterator[str]:
 
 
 def _render_profile(profile: Profile) -> Iterator[str]:
-    sources: dict[Source, int] = {}
+    sources: dict[Citation, int] = {}
     notes = profile.notes if profile.connection is None else (*profile.notes, profile.connection)
-    cited: tuple[Rule | Note, ...] = (*profile.rules, *notes)
+    cited: tuple[VendorRule | VendorNote, ...] = (*profile.rules, *notes)
     for one in cited:
         sources.setdefault(one.source, len(sources) + 1)
     yield f'\n## {profile.title}\n\n`profile = "{profile.name}"`\n'
@@ -140,7 +140,7 @@ def _render_profile(profile: Profile) -> Iterator[str]:
         yield f"{number}. {source.title}: {source.edition}, read on {source.read}. <{source.url}>"
 
 
-def _render_rule(rule: Rule, number: int) -> str:
+def _render_rule(rule: VendorRule, number: int) -> str:
     kinds = ", ".join(f"`{kind}`" for kind in rule.kinds)
     effect = "explains" if rule.when is None else _WORDS[rule.effect]
     if rule.when is not None and rule.apis:
@@ -154,7 +154,7 @@ def _render_rule(rule: Rule, number: int) -> str:
 # ── conditions in words ─────────────────────────────────────────────────────────────────
 
 
-def _describe(rule: Rule) -> str:
+def _describe(rule: VendorRule) -> str:
     if rule.when is None:
         return "if the cluster refuses"
     return _DESCRIPTIONS[type(rule.when)](rule.when)

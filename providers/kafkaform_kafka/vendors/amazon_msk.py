@@ -6,12 +6,12 @@ from . import kinds
 from .profile import (
     ONLY_UPDATE,
     SETS,
-    Effect,
-    Note,
+    Citation,
     Profile,
-    Rule,
+    RuleEffect,
     Sends,
-    Source,
+    VendorNote,
+    VendorRule,
     Writes,
     WritesKey,
     WritesValue,
@@ -22,28 +22,28 @@ _GUIDE = "https://docs.aws.amazon.com/msk/latest/developerguide"
 _REPOSITORY = "awsdocs/amazon-msk-developer-guide at 4342322"
 _STORED = "a stored copy without a date"
 
-_LIMITS = Source(
+_LIMITS = Citation(
     "Limitations when using SCRAM secrets",
     f"{_GUIDE}/msk-password-limitations.html",
     _STORED,
     _READ,
 )
-_SECRETS = Source(
+_SECRETS = Citation(
     "Username and password authentication with AWS Secrets Manager",
     f"{_GUIDE}/msk-password.html",
     _REPOSITORY,
     _READ,
 )
-_ACLS = Source("Apache Kafka ACLs", f"{_GUIDE}/msk-acls.html", _REPOSITORY, _READ)
-_IAM = Source("IAM access control", f"{_GUIDE}/iam-access-control.html", _STORED, _READ)
-_ACTIONS = Source(
+_ACLS = Citation("Apache Kafka ACLs", f"{_GUIDE}/msk-acls.html", _REPOSITORY, _READ)
+_IAM = Citation("IAM access control", f"{_GUIDE}/iam-access-control.html", _STORED, _READ)
+_ACTIONS = Citation(
     "IAM access control, semantics of actions and resources",
     f"{_GUIDE}/kafka-actions.html",
     _REPOSITORY,
     _READ,
 )
-_SERVERLESS = Source("What is MSK Serverless?", f"{_GUIDE}/serverless.html", _REPOSITORY, _READ)
-_CONFIG = Source(
+_SERVERLESS = Citation("What is MSK Serverless?", f"{_GUIDE}/serverless.html", _REPOSITORY, _READ)
+_CONFIG = Citation(
     "Configuration properties for MSK Serverless clusters",
     f"{_GUIDE}/serverless-config.html",
     _STORED,
@@ -51,30 +51,30 @@ _CONFIG = Source(
 )
 
 USER_RULES = (
-    Rule(
+    VendorRule(
         "Amazon MSK supports SCRAM-SHA-512 only, not {found}",
         _LIMITS,
         (kinds.USER,),
         WritesValue(("scram_mechanism",), only=("SCRAM-SHA-512",)),
         advice='write scram_mechanism = "SCRAM-SHA-512"',
     ),
-    Rule(
+    VendorRule(
         "Amazon MSK takes users and passwords from AWS Secrets Manager, from secrets that are "
         "associated with the cluster",
         _SECRETS,
         (kinds.USER,),
         Sends(),
-        Effect.WARN,
+        RuleEffect.WARN,
         "manage users there",
         kinds.USER_APIS,
     ),
 )
-IAM_RULE = Rule(
+IAM_RULE = VendorRule(
     "Amazon MSK ignores ACLs for clients that log in with IAM",
     _IAM,
     (kinds.ACL,),
     Sends(),
-    Effect.WARN,
+    RuleEffect.WARN,
     "give them their rights in IAM policies",
 )
 """They hold for Standard and for Express brokers."""
@@ -85,19 +85,19 @@ PROVISIONED = Profile(
     (
         *USER_RULES,
         IAM_RULE,
-        Rule(
+        VendorRule(
             "Amazon MSK's brokers need Read on every topic that has an ACL, or its replication "
             "fails",
             _ACLS,
             (kinds.ACL,),
             WritesValue(("resource_type",), never=("Topic",)),
-            Effect.WARN,
+            RuleEffect.WARN,
             "allow it to the principal of the brokers, such as User:CN=*.CLUSTER.ID.c4.kafka."
             "REGION.amazonaws.com",
         ),
     ),
     (
-        Note(
+        VendorNote(
             "`allow.everyone.if.no.acl.found` is true unless the cluster's configuration says "
             "otherwise: whoever can log in can use every resource without ACLs. Write it as "
             "`allow_if_no_acl` in the `authorizer` block.",
@@ -128,35 +128,35 @@ SERVERLESS = Profile(
     "amazon-msk-serverless",
     "Amazon MSK Serverless",
     (
-        Rule(
+        VendorRule(
             "MSK Serverless does not let a topic set {found}",
             _CONFIG,
             kinds.TOPICS,
             WritesKey("config", only=_SETTABLE),
             advice="remove it from config",
         ),
-        Rule(
+        VendorRule(
             "MSK Serverless lets a topic choose cleanup.policy only when it is created",
             _CONFIG,
             (kinds.TOPIC,),
             Writes((("config", "cleanup.policy"),), ONLY_UPDATE),
             advice="leave it as it is, or create a new topic",
         ),
-        Rule(
+        VendorRule(
             "MSK Serverless lets a topic choose cleanup.policy only when it is created",
             _CONFIG,
             (kinds.TOPIC_CONFIG,),
             Writes((("config", "cleanup.policy"),), SETS),
             advice="leave it as it is, or create a new topic",
         ),
-        Rule(
+        VendorRule(
             "MSK Serverless allows messages of 8 MiB at most, not {found}",
             _CONFIG,
             kinds.TOPICS,
             WritesValue(("config", "max.message.bytes"), high=8_388_608),
             advice='write 8388608 or less, or bytes("8MiB")',
         ),
-        Rule(
+        VendorRule(
             "MSK Serverless lets nobody create or delete ACLs: the IAM action "
             f"{_CLUSTER}, which that needs, is not for serverless clusters",
             _ACTIONS,
@@ -165,7 +165,7 @@ SERVERLESS = Profile(
             advice="write IAM policies instead",
             apis=kinds.ACL_APIS,
         ),
-        Rule(
+        VendorRule(
             _NOT_FOR_SERVERLESS.format("quotas", _DYNAMIC),
             _ACTIONS,
             (kinds.QUOTA,),
@@ -173,7 +173,7 @@ SERVERLESS = Profile(
             advice="remove the block",
             apis=kinds.QUOTA_APIS,
         ),
-        Rule(
+        VendorRule(
             "MSK Serverless has no users with passwords: it requires IAM access control",
             _SERVERLESS,
             (kinds.USER,),
@@ -181,7 +181,7 @@ SERVERLESS = Profile(
             advice="remove the block",
             apis=kinds.USER_APIS,
         ),
-        Rule(
+        VendorRule(
             _NOT_FOR_SERVERLESS.format(
                 "configs of brokers, of the cluster, or client metrics", _DYNAMIC
             ),
@@ -191,14 +191,14 @@ SERVERLESS = Profile(
             advice="remove the block",
             apis=kinds.CONFIG_APIS,
         ),
-        Rule(
+        VendorRule(
             _NOT_FOR_SERVERLESS.format("where replicas are ({found})", _CLUSTER),
             _ACTIONS,
             (kinds.TOPIC,),
             Writes((("replica_assignment",), ("replication_factor",)), ONLY_UPDATE),
             advice="remove the attribute: MSK Serverless places the replicas",
         ),
-        Rule(
+        VendorRule(
             _NOT_FOR_SERVERLESS.format("who leads a partition", _CLUSTER),
             _ACTIONS,
             (kinds.LEADERS,),
@@ -208,13 +208,13 @@ SERVERLESS = Profile(
         ),
     ),
     (
-        Note(
+        VendorNote(
             "The right to read configs of the cluster (`kafka-cluster:"
             "DescribeClusterDynamicConfiguration`) does not exist, so a plan cannot know the "
             "defaults of new topics: write `partitions` and `replication_factor`.",
             _ACTIONS,
         ),
-        Note("The only login is IAM.", _SERVERLESS),
+        VendorNote("The only login is IAM.", _SERVERLESS),
     ),
     topic_configs=_SETTABLE,
 )

@@ -6,19 +6,19 @@ Their addresses have the form of those of Standard brokers, so only a provider b
 from __future__ import annotations
 
 from . import amazon_msk, kinds
-from .profile import Effect, Profile, Rule, Source, WritesKey, WritesValue
+from .profile import Citation, Profile, RuleEffect, VendorRule, WritesKey, WritesValue
 
 _READ = "2026-11-26"
 _GUIDE = "https://docs.aws.amazon.com/msk/latest/developerguide"
 _STORED = "a stored copy without a date"
 
-_WRITABLE = Source(
+_WRITABLE = Citation(
     "Custom MSK Express broker configurations",
     f"{_GUIDE}/msk-configuration-express-read-write.html",
     _STORED,
     _READ,
 )
-_READ_ONLY = Source(
+_READ_ONLY = Citation(
     "Express brokers read-only configurations",
     f"{_GUIDE}/msk-configuration-express-read-only.html",
     _STORED,
@@ -67,36 +67,36 @@ PROFILE = Profile(
     "amazon-msk-express",
     "Amazon MSK Express",
     (
-        Rule(
+        VendorRule(
             "MSK Express creates every topic with a replication factor of 3, not {found}",
             _WRITABLE,
             (kinds.TOPIC,),
             WritesValue(("replication_factor",), only=("3",)),
             advice="write replication_factor = 3, or leave it out",
         ),
-        Rule(
+        VendorRule(
             "MSK Express does not let a topic change {found}",
             _WRITABLE,
             kinds.TOPICS,
             WritesKey("config", never=_PROTECTED),
             advice="remove it from config",
         ),
-        Rule(
+        VendorRule(
             "MSK Express keeps max.compaction.lag.ms at 7 days or more, not {found}",
             _WRITABLE,
             kinds.TOPICS,
             WritesValue(("config", "max.compaction.lag.ms"), low=604_800_000),
             advice="write 604800000 or more",
         ),
-        Rule(
+        VendorRule(
             "MSK Express does not list {found} among the configs that a topic can set",
             _WRITABLE,
             kinds.TOPICS,
             WritesKey("config", only=_LISTED | _PROTECTED),
-            Effect.NOTE,
+            RuleEffect.NOTE,
             "the cluster may refuse it",
         ),
-        Rule(
+        VendorRule(
             "MSK Express sets {found} itself, and protects it from change",
             _READ_ONLY,
             kinds.BROKERS,

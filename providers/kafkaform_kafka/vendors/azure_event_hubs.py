@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from . import kinds
-from .profile import Note, Profile, Rule, Sends, Source
+from .profile import Citation, Profile, Sends, VendorNote, VendorRule
 
 _READ = "2026-11-26"
-_CONFIGURATIONS = Source(
+_CONFIGURATIONS = Citation(
     "Apache Kafka client configurations for Azure Event Hubs",
     "https://learn.microsoft.com/azure/event-hubs/apache-kafka-configurations",
     "dated 2025-12-17, MicrosoftDocs/azure-docs at 0b8729e",
     _READ,
 )
-_VERSIONS = Source(
+_VERSIONS = Citation(
     "Azure/azure-event-hubs-for-kafka, issue 209: the answer to ApiVersions",
     "https://github.com/Azure/azure-event-hubs-for-kafka/issues/209",
     "logged on 2022-09-23",
@@ -24,7 +24,7 @@ PROFILE = Profile(
     "azure-event-hubs",
     "Azure Event Hubs",
     (
-        Rule(
+        VendorRule(
             "Azure Event Hubs has no topic management for Kafka clients: event hubs are made and "
             "configured with the tools of Azure",
             _CONFIGURATIONS,
@@ -33,7 +33,7 @@ PROFILE = Profile(
             advice=_PORTAL,
             apis=("CreateTopics", "CreatePartitions", "DeleteTopics", *kinds.CONFIG_APIS),
         ),
-        Rule(
+        VendorRule(
             "Azure Event Hubs has no ACLs: DescribeAcls, CreateAcls and DeleteAcls are not among "
             "the requests that it offers",
             _VERSIONS,
@@ -42,7 +42,7 @@ PROFILE = Profile(
             advice="assign roles of Azure RBAC instead",
             apis=kinds.ACL_APIS,
         ),
-        Rule(
+        VendorRule(
             "Azure Event Hubs has no configs of brokers: it is fully managed",
             _CONFIGURATIONS,
             kinds.BROKERS,
@@ -50,7 +50,7 @@ PROFILE = Profile(
             advice="remove the block",
             apis=kinds.CONFIG_APIS,
         ),
-        Rule(
+        VendorRule(
             "Azure Event Hubs does not offer the request IncrementalAlterConfigs",
             _VERSIONS,
             (kinds.GROUP_CONFIG, kinds.METRICS),
@@ -58,7 +58,7 @@ PROFILE = Profile(
             advice="remove the block",
             apis=kinds.CONFIG_APIS,
         ),
-        Rule(
+        VendorRule(
             "Azure Event Hubs does not offer the request ElectLeaders",
             _VERSIONS,
             (kinds.LEADERS,),
@@ -67,7 +67,7 @@ PROFILE = Profile(
             apis=kinds.ELECTIONS,
         ),
     ),
-    connection=Note(
+    connection=VendorNote(
         "Azure Event Hubs answers Metadata up to version 5, without topic ids, and does not offer "
         "DescribeCluster, so kafkaform cannot manage it",
         _VERSIONS,

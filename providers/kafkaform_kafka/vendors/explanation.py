@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kafkaform.core.resource import Failed, Fault, FaultClass, Hidden, Identity, Reading, Sweep
 
 from ..protocol.faults import code_name
-from .profile import Effect, Profile, Rule, Sends
+from .profile import Profile, RuleEffect, Sends, VendorRule
 from .rules import render_sentence
 
 # Codes that say "no" to the request itself. After any other code something else went wrong.
@@ -63,20 +63,20 @@ def explain_sweep(profile: Profile, sweep: Sweep) -> Sweep:
     return replace(sweep, coverage=replace(sweep.coverage, fault=explained))
 
 
-def _list_rules(profile: Profile, kind: str) -> Iterable[Rule]:
+def _list_rules(profile: Profile, kind: str) -> Iterable[VendorRule]:
     return (rule for rule in profile.rules if kind in rule.kinds)
 
 
-def _denies(rule: Rule) -> bool:
+def _denies(rule: VendorRule) -> bool:
     """True if the vendor refuses every change of the kind."""
-    return rule.effect is Effect.REFUSE and rule.when == Sends()
+    return rule.effect is RuleEffect.REFUSE and rule.when == Sends()
 
 
-def _describe(rule: Rule) -> str:
+def _describe(rule: VendorRule) -> str:
     return render_sentence(rule, "this")
 
 
-def _make_denial(profile: Profile, hidden: Hidden, rule: Rule) -> Fault:
+def _make_denial(profile: Profile, hidden: Hidden, rule: VendorRule) -> Fault:
     return Fault(
         _NO_RIGHT,
         f"{hidden.right} is missing. {_describe(rule)}",

@@ -18,7 +18,7 @@ ONLY_CREATE = (Action.CREATE,)
 ONLY_UPDATE = (Action.UPDATE,)
 
 
-class Source(Struct, frozen=True):
+class Citation(Struct, frozen=True):
     """A public text in which a rule is stated."""
 
     title: str
@@ -82,7 +82,7 @@ Condition = Sends | Writes | WritesKey | WritesValue | Switches
 # ── rules ───────────────────────────────────────────────────────────────────────────────
 
 
-class Effect(StrEnum):
+class RuleEffect(StrEnum):
     """What a rule does with a change that fulfils its condition."""
 
     REFUSE = "refuse"
@@ -93,28 +93,28 @@ class Effect(StrEnum):
     """A sentence is said once for the cluster."""
 
 
-class Rule(Struct, frozen=True):
+class VendorRule(Struct, frozen=True):
     """One thing that the clusters of a vendor refuse, ignore or do differently."""
 
     says: str
     """One sentence, the vendor as its subject; `{found}` is what the condition found."""
-    source: Source
+    source: Citation
     kinds: tuple[str, ...]
     """The resource types that it is about."""
     when: Condition | None = None
     """None: no change is judged, because the source does not say that the request is refused. The
     rule explains the refusal if the cluster gives one."""
-    effect: Effect = Effect.REFUSE
+    effect: RuleEffect = RuleEffect.REFUSE
     advice: str = ""
     apis: tuple[str, ...] = ()
     """The requests whose refusal the rule explains."""
 
 
-class Note(Struct, frozen=True):
+class VendorNote(Struct, frozen=True):
     """Something that a user of the vendor should know, for the documentation."""
 
     says: str
-    source: Source
+    source: Citation
 
 
 class Profile(Struct, frozen=True):
@@ -123,13 +123,13 @@ class Profile(Struct, frozen=True):
     name: str
     title: str
     """The name of the product."""
-    rules: tuple[Rule, ...]
-    notes: tuple[Note, ...] = ()
+    rules: tuple[VendorRule, ...]
+    notes: tuple[VendorNote, ...] = ()
     topic_configs: frozenset[str] | None = None
     """The configs that a topic can set after its creation. What is set beside them is the vendor's
     and stays. None: all configs."""
     # kafkaform reads many ACLs with one listing, and would not find the declared ones in it.
     acls_read_singly: bool = False
     """A listing of all ACLs names principals in another form than a read of one ACL."""
-    connection: Note | None = None
+    connection: VendorNote | None = None
     """Why kafkaform may be unable to open a session at all, said if that fails."""

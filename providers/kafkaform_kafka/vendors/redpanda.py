@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from . import kinds
-from .profile import Effect, Note, Profile, Rule, Sends, Source, WritesKey, WritesValue
+from .profile import (
+    Citation,
+    Profile,
+    RuleEffect,
+    Sends,
+    VendorNote,
+    VendorRule,
+    WritesKey,
+    WritesValue,
+)
 
 _READ = "2026-11-26"
 _DOCS = "https://docs.redpanda.com/streaming/current"
@@ -15,12 +24,12 @@ _HANDLERS = (
 _CODE = "the development branch of 2024-12-20"
 
 
-def _cite(title: str, page: str) -> Source:
-    return Source(title, f"{_DOCS}/{page}", _EDITION, _READ)
+def _cite(title: str, page: str) -> Citation:
+    return Citation(title, f"{_DOCS}/{page}", _EDITION, _READ)
 
 
-def _cite_code(file: str) -> Source:
-    return Source(f"Redpanda's source, {file}", f"{_HANDLERS}/{file}", _CODE, _READ)
+def _cite_code(file: str) -> Citation:
+    return Citation(f"Redpanda's source, {file}", f"{_HANDLERS}/{file}", _CODE, _READ)
 
 
 _COMPATIBILITY = _cite("Kafka Compatibility", "develop/kafka-clients/")
@@ -33,14 +42,14 @@ PROFILE = Profile(
     "redpanda",
     "Redpanda",
     (
-        Rule(
+        VendorRule(
             "Redpanda requires an odd replication factor, not {found}",
             _cite("Manage topics", "develop/manage-topics/config-topics/"),
             (kinds.TOPIC,),
             WritesValue(("replication_factor",), odd=True),
             advice="write an odd number, such as 3",
         ),
-        Rule(
+        VendorRule(
             "Redpanda accepts {found} and ignores it, so every plan shows the difference again",
             _cite_code("topics/types.h"),
             kinds.TOPICS,
@@ -63,10 +72,10 @@ PROFILE = Profile(
                     }
                 ),
             ),
-            Effect.NOTE,
+            RuleEffect.NOTE,
             "remove it from config",
         ),
-        Rule(
+        VendorRule(
             "Redpanda sets the configs of the cluster already in a dry run: it heeds validate_only "
             "for topics only",
             _cite_code("incremental_alter_configs.cc"),
@@ -75,7 +84,7 @@ PROFILE = Profile(
             advice="use rpk cluster config",
             apis=kinds.CONFIG_APIS,
         ),
-        Rule(
+        VendorRule(
             "Redpanda has no configs of single brokers",
             _cite_code("incremental_alter_configs.cc"),
             (kinds.BROKER_CONFIG,),
@@ -83,21 +92,21 @@ PROFILE = Profile(
             advice="use rpk cluster config",
             apis=kinds.CONFIG_APIS,
         ),
-        Rule(
+        VendorRule(
             "Redpanda does not support the quota request_percentage",
             _COMPATIBILITY,
             (kinds.QUOTA,),
             WritesKey("config", never=frozenset({"request_percentage"})),
             advice="remove it from config",
         ),
-        Rule(
+        VendorRule(
             "Redpanda has quotas of users and client ids only, not {found}",
             _QUOTAS,
             (kinds.QUOTA,),
             WritesKey("entity", only=frozenset({"user", "client-id"})),
             advice="remove the block",
         ),
-        Rule(
+        VendorRule(
             "Redpanda has had quotas of users since a later version than its source of 2024-12-20, "
             "which refuses them",
             _cite_code("client_quotas.cc"),
@@ -105,17 +114,17 @@ PROFILE = Profile(
             apis=kinds.QUOTA_APIS,
             advice="upgrade the brokers",
         ),
-        Rule(
+        VendorRule(
             "Redpanda lets a user have one SCRAM mechanism only",
             _COMPATIBILITY,
             (kinds.USER,),
             Sends(),
-            Effect.WARN,
+            RuleEffect.WARN,
             "declare one credential for each user",
         ),
-        Rule(
+        VendorRule(
             "Redpanda has had SCRAM credentials in Kafka's protocol since version 25.2",
-            Source(
+            Citation(
                 "redpanda-data/redpanda, issue 25138",
                 "https://github.com/redpanda-data/redpanda/issues/25138",
                 "2025-06-12",
@@ -125,7 +134,7 @@ PROFILE = Profile(
             apis=kinds.USER_APIS,
             advice="upgrade the brokers, or use rpk security user",
         ),
-        Rule(
+        VendorRule(
             "Redpanda's source of 2024-12-20 does not offer the request ElectLeaders",
             _OFFERED,
             (kinds.LEADERS,),
@@ -134,12 +143,12 @@ PROFILE = Profile(
         ),
     ),
     (
-        Note(
+        VendorNote(
             "A quota can also stand for a prefix of client ids, which kafkaform cannot declare.",
             _QUOTAS,
         ),
     ),
-    connection=Note(
+    connection=VendorNote(
         "kafkaform needs the request DescribeCluster, which is not in Redpanda's source of "
         "2024-12-20",
         _OFFERED,

@@ -27,11 +27,11 @@ from .names import APACHE
 from .profile import (
     ONLY_UPDATE,
     SETS,
-    Effect,
     Profile,
-    Rule,
+    RuleEffect,
     Sends,
     Switches,
+    VendorRule,
     Writes,
     WritesKey,
     WritesValue,
@@ -47,9 +47,9 @@ def judge_changes(profile: Profile, changes: Sequence[Change]) -> Review:
     warnings: dict[str, None] = {}
     for change in changes:
         for rule, text in find_breaches(profile, change):
-            if rule.effect is Effect.REFUSE:
+            if rule.effect is RuleEffect.REFUSE:
                 refused[change.identity].append((text, rule.advice))
-            elif rule.effect is Effect.NOTE:
+            elif rule.effect is RuleEffect.NOTE:
                 notes[change.identity].append(text)
             else:
                 warnings[text] = None
@@ -60,7 +60,7 @@ def judge_changes(profile: Profile, changes: Sequence[Change]) -> Review:
     )
 
 
-def find_breaches(profile: Profile, change: Change) -> Iterator[tuple[Rule, str]]:
+def find_breaches(profile: Profile, change: Change) -> Iterator[tuple[VendorRule, str]]:
     """The rules whose condition the change fulfils, each with its sentence."""
     for rule in profile.rules:
         if rule.when is None or change.identity.kind not in rule.kinds:
@@ -70,9 +70,9 @@ def find_breaches(profile: Profile, change: Change) -> Iterator[tuple[Rule, str]
             yield rule, render_sentence(rule, ", ".join(found))
 
 
-def render_sentence(rule: Rule, found: str = "") -> str:
+def render_sentence(rule: VendorRule, found: str = "") -> str:
     """What the rule says, with its source."""
-    advice = f"; {rule.advice}" if rule.advice and rule.effect is not Effect.REFUSE else ""
+    advice = f"; {rule.advice}" if rule.advice and rule.effect is not RuleEffect.REFUSE else ""
     return f"{rule.says.replace('{found}', found)}{advice} ({rule.source.url})"
 
 

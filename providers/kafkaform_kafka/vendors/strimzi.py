@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import kinds
-from .profile import Effect, Note, Profile, Rule, Sends, Source
+from .profile import Citation, Profile, RuleEffect, Sends, VendorNote, VendorRule
 
 _READ = "2026-11-26"
 _REPOSITORY = (
@@ -13,8 +13,8 @@ _REPOSITORY = (
 _EDITION = "strimzi/strimzi-kafka-operator at 8541da1, 2026-08-22"
 _DEPLOYING = "https://strimzi.io/docs/operators/latest/deploying.html"
 
-_TOPICS = Source("Using the Topic Operator", _DEPLOYING, _EDITION, _READ)
-_USERS = Source(
+_TOPICS = Citation("Using the Topic Operator", _DEPLOYING, _EDITION, _READ)
+_USERS = Citation(
     "Strimzi's source, KafkaUserOperator.java",
     f"{_REPOSITORY}/user-operator/src/main/java/io/strimzi/operator/user/operator/"
     "KafkaUserOperator.java",
@@ -26,34 +26,34 @@ PROFILE = Profile(
     "strimzi",
     "Strimzi",
     (
-        Rule(
+        VendorRule(
             "Strimzi's Topic Operator reverts changes of topics that have a KafkaTopic resource",
             _TOPICS,
             kinds.TOPICS,
             Sends(),
-            Effect.WARN,
+            RuleEffect.WARN,
             "manage each topic in one place: here, or as a KafkaTopic",
         ),
-        Rule(
+        VendorRule(
             "Strimzi's User Operator, where it runs, deletes the ACLs, quotas and SCRAM "
             "credentials of users without a KafkaUser resource",
             _USERS,
             (kinds.ACL, kinds.QUOTA, kinds.USER),
             Sends(),
-            Effect.WARN,
+            RuleEffect.WARN,
             "name the users that are managed here in its STRIMZI_IGNORED_USERS_PATTERN",
         ),
     ),
     (
-        Note(
+        VendorNote(
             "A topic without a `KafkaTopic` resource is left alone. To move a topic here, annotate "
             'its resource with `strimzi.io/managed="false"`, then delete the resource.',
             _TOPICS,
         ),
-        Note(
+        VendorNote(
             "`STRIMZI_IGNORED_USERS_PATTERN` is a regular expression in the environment of the "
             "User Operator.",
-            Source("Ignoring specific users", _DEPLOYING, _EDITION, _READ),
+            Citation("Ignoring specific users", _DEPLOYING, _EDITION, _READ),
         ),
     ),
 )

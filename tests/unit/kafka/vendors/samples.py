@@ -7,9 +7,9 @@ from typing import Any
 
 from kafkaform.core.change import Action, Change
 from kafkaform_kafka.vendors.profile import (
-    Rule,
     Sends,
     Switches,
+    VendorRule,
     Writes,
     WritesKey,
     WritesValue,
@@ -25,7 +25,7 @@ DENIED = Action.FORGET
 """An action that sends nothing."""
 
 
-def make_pairs(rule: Rule) -> Iterator[Pair]:
+def make_pairs(rule: VendorRule) -> Iterator[Pair]:
     """A pair for each kind and each part of the condition of a rule."""
     for kind in rule.kinds:
         yield from _MAKERS[type(rule.when)](rule.when, kind)

@@ -12,14 +12,14 @@ from kafkaform_kafka.resource_kinds import KINDS
 from kafkaform_kafka.vendors.names import APACHE
 from kafkaform_kafka.vendors.names import PROFILES as NAMES
 from kafkaform_kafka.vendors.profile import (
+    Citation,
     Condition,
-    Effect,
-    Note,
     Profile,
-    Rule,
+    RuleEffect,
     Sends,
-    Source,
     Switches,
+    VendorNote,
+    VendorRule,
     Writes,
     WritesKey,
     WritesValue,
@@ -33,12 +33,12 @@ ALL = sorted(PROFILES.values(), key=lambda one: one.name)
 RULES = [(profile, rule) for profile in ALL for rule in profile.rules]
 
 
-def name_rule(value: Profile | Rule) -> str:
+def name_rule(value: Profile | VendorRule) -> str:
     return value.name if isinstance(value, Profile) else value.says[:40]
 
 
-def list_sources(profile: Profile) -> list[Source]:
-    said: list[Rule | Note] = [*profile.rules, *profile.notes]
+def list_sources(profile: Profile) -> list[Citation]:
+    said: list[VendorRule | VendorNote] = [*profile.rules, *profile.notes]
     return [one.source for one in said] + (
         [profile.connection.source] if profile.connection else []
     )
@@ -72,7 +72,7 @@ def test_each_statement_has_a_source_that_was_read(profile: Profile) -> None:
 
 
 @pytest.mark.parametrize(("profile", "rule"), RULES, ids=name_rule)
-def test_a_rule_names_what_exists(profile: Profile, rule: Rule) -> None:
+def test_a_rule_names_what_exists(profile: Profile, rule: VendorRule) -> None:
     """Types, requests and attributes; and it says whose rule it is."""
     assert rule.kinds and set(rule.kinds) <= {kind.name for kind in KINDS}
     assert set(rule.apis) <= APIS.keys()
@@ -88,10 +88,10 @@ def test_a_rule_names_what_exists(profile: Profile, rule: Rule) -> None:
 
 
 @pytest.mark.parametrize(("profile", "rule"), RULES, ids=name_rule)
-def test_a_refusal_says_what_to_do(profile: Profile, rule: Rule) -> None:
+def test_a_refusal_says_what_to_do(profile: Profile, rule: VendorRule) -> None:
     """Whoever is refused is told what to change. A rule explains only refusals of the request as a
     whole: other reasons for the same code must not be taken for it."""
-    if rule.effect is Effect.REFUSE and rule.when is not None:
+    if rule.effect is RuleEffect.REFUSE and rule.when is not None:
         assert rule.advice
     if rule.apis:
         assert "{found}" not in rule.says
@@ -101,7 +101,7 @@ def test_a_refusal_says_what_to_do(profile: Profile, rule: Rule) -> None:
 @pytest.mark.parametrize(
     ("profile", "rule"), [(p, r) for p, r in RULES if r.when is not None], ids=name_rule
 )
-def test_a_rule_finds_what_it_is_about(profile: Profile, rule: Rule) -> None:
+def test_a_rule_finds_what_it_is_about(profile: Profile, rule: VendorRule) -> None:
     """A change that fulfils the condition is found, with its sentence and source, and a change
     that does not is left alone."""
     pairs = list(make_pairs(rule))
@@ -121,7 +121,7 @@ def test_configs_that_only_the_vendor_sets_are_those_that_a_rule_refuses(profile
         rule.when.only
         for rule in profile.rules
         if isinstance(rule.when, WritesKey)
-        and rule.effect is Effect.REFUSE
+        and rule.effect is RuleEffect.REFUSE
         and rule.when.attribute == "config"
         and rule.when.only is not None
         and "kafka_topic_config" in rule.kinds
