@@ -126,8 +126,9 @@ def test_without_an_authorizer_everybody_may_do_everything(home: Path) -> None:
     box = sandbox.up(wanted, count_brokers, ignore_event)
     try:
         create_topic(admin(box, "ci", box.ci_password, "PLAIN"), "anybodys")
+        client = admin(box, "admin", box.admin_password, "PLAIN")
         with pytest.raises(KafkaException, match="SECURITY_DISABLED"):
-            admin(box, "admin", box.admin_password, "PLAIN").describe_acls(EVERY_ACL).result(60)
+            client.describe_acls(EVERY_ACL).result(60)
         assert "authorizer" not in invoke("env", "--name", "open")
     finally:
         sandbox.down("open")
