@@ -24,7 +24,10 @@ from ...kit.kafka.versions import Choice, get_choice
 
 __all__ = ["here"]
 pytestmark = pytest.mark.timeout(600)  # the first run on a computer downloads 49 MB
-REFUSAL = re.compile(r"the cluster runs Kafka [\d.]+( with ZooKeeper)?; [^;│]+? exist [^;│.]+")
+REFUSAL = re.compile(
+    r"the cluster runs Kafka [\d.]+\d( with ZooKeeper)?; "
+    r"[^;│]+? exist (since Kafka [\d.]+\d|only with KRaft)"
+)
 
 
 def choose_cluster() -> Choice:
