@@ -315,6 +315,7 @@ class _Tried(Wire):
 
     def __init__(self, *ends: object) -> None:
         self.ends, self.waited, self._missed = [*ends], list[float](), {}
+        self._forwards = True
 
     def _send_once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
         self.waited.append(patience)

@@ -27,6 +27,8 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "describe brokers": (),
     "describe cluster": (),
     "describe features": (),
+    "describe groups": ("--json",),
+    "describe transactions": ("--json",),
     "alter topic": ("foreign", "--add-config=retention.ms=7", "-auto-approve"),
     "alter broker": ("1", "--add-config=background.threads=9", "-auto-approve"),
     "alter user": (

@@ -73,7 +73,7 @@ def test_a_downgrade_is_shown_tried_logged_and_owned_by_nobody() -> None:
     assert where.cluster.requests[API] == 1
     assert len(where.records("validate")) == 1
     (intent,) = where.records("intent")
-    assert intent.body["phase"] == f"1.90 {API}" and intent.body["repeat"] == "safe"
+    assert intent.body["phase"] == f"1.100 {API}" and intent.body["repeat"] == "safe"
     assert not where.state.objects
     where.check_log()
 

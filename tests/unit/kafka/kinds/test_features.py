@@ -46,7 +46,7 @@ def test_the_direction_decides_what_is_allowed(change: Change, upgrade_type: int
     """Only what was asked for as unsafe may lose metadata. The broker tries each of them first."""
     (step,) = feature.TYPE.steps(change, FACTS)
     assert step.payload["upgrade_type"] == upgrade_type
-    assert (step.request.name, step.request.part, step.request.phase) == ("UpdateFeatures", 1, 90)
+    assert (step.request.name, step.request.part, step.request.phase) == ("UpdateFeatures", 1, 100)
     assert (step.repeat, step.evidence, step.weight) == (Repeat.SAFE, Evidence.REMOTE, 1)
 
 

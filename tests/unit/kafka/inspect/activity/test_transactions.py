@@ -53,18 +53,22 @@ def described(name: str, state: str, minutes: float, **topics: list[int]) -> dic
 
 
 NO_TOPIC = {"": {"topics": [{"name": "__transaction_state", "error_code": 3, "partitions": []}]}}
-TWO = {
-    "ListTransactions": {"": listed(old="Ongoing", new="Empty")},
-    "DescribeTransactions": {
-        "": {
-            "transaction_states": [
-                described("old", "Ongoing", 20, orders=[1, 0]),
-                described("new", "Empty", 0),
-            ]
-        }
-    },
-    "Metadata": NO_TOPIC,
-}
+
+
+def make_two() -> dict[str, Any]:
+    """An open transaction and one that has not begun. Its age counts from now."""
+    return {
+        "ListTransactions": {"": listed(old="Ongoing", new="Empty")},
+        "DescribeTransactions": {
+            "": {
+                "transaction_states": [
+                    described("old", "Ongoing", 20, orders=[1, 0]),
+                    described("new", "Empty", 0),
+                ]
+            }
+        },
+        "Metadata": NO_TOPIC,
+    }
 
 
 def describe(answers: Any, nodes: tuple[str, ...] = ("1",), **query: Any) -> Answer:
@@ -78,7 +82,7 @@ def names(answer: Answer) -> list[str]:
 
 def test_transactions_with_their_age_and_partitions() -> None:
     """An open one has an age; one that has not begun has neither a start nor an age."""
-    answer = describe(TWO)
+    answer = describe(make_two())
     new, old = answer.document["transactions"]
     assert answer.fault is None
     assert 20 * MINUTE <= old["duration_ms"] < 30 * MINUTE and old["started"].endswith("Z")
@@ -92,22 +96,22 @@ def test_transactions_with_their_age_and_partitions() -> None:
 
 def test_filters() -> None:
     """By name, state, topic and age; the state is sent along."""
-    source, wire = script({**TWO, "ListTransactions": {"": listed(old="Ongoing")}})
+    source, wire = script({**make_two(), "ListTransactions": {"": listed(old="Ongoing")}})
     found = read_transactions(source, TransactionQuery(states=("Ongoing",)))
     assert names(found) == ["old"]
     (request,) = (request for api, _, request in wire.sent if api == "ListTransactions")
     assert request.state_filters == ["Ongoing"]
-    assert names(describe(TWO, name="n*")) == ["new"]
-    assert names(describe(TWO, topic="ord*")) == ["old"]
-    assert names(describe(TWO, older_than_ms=15 * MINUTE)) == ["old"]
-    assert names(describe(TWO, older_than_ms=25 * MINUTE)) == []
+    assert names(describe(make_two(), name="n*")) == ["new"]
+    assert names(describe(make_two(), topic="ord*")) == ["old"]
+    assert names(describe(make_two(), older_than_ms=15 * MINUTE)) == ["old"]
+    assert names(describe(make_two(), older_than_ms=25 * MINUTE)) == []
 
 
 def test_a_transaction_that_cannot_be_read_passes_every_filter() -> None:
     """It can be what was asked for; the error says so."""
     denied = {**described("old", "", 0), "error_code": 53}
     answer = describe(
-        {**TWO, "DescribeTransactions": {"": {"transaction_states": [denied]}}},
+        {**make_two(), "DescribeTransactions": {"": {"transaction_states": [denied]}}},
         older_than_ms=MINUTE,
         name="old",
     )
@@ -119,7 +123,7 @@ def test_a_transaction_that_cannot_be_read_passes_every_filter() -> None:
 
 def test_a_broker_without_an_answer_makes_the_list_incomplete() -> None:
     """Its transactions are missing, and the command fails."""
-    answers = {**TWO, "ListTransactions": {**TWO["ListTransactions"], "2": LOST}}
+    answers = {**make_two(), "ListTransactions": {**make_two()["ListTransactions"], "2": LOST}}
     answer = describe(answers, ("1", "2"))
     assert names(answer) == ["new", "old"]
     assert answer.document["gaps"][0]["what"] == "the transactions of broker 2 are missing"
@@ -129,7 +133,7 @@ def test_a_broker_without_an_answer_makes_the_list_incomplete() -> None:
 def test_an_old_cluster_has_no_such_request() -> None:
     """The error names the request and the version."""
     with pytest.raises(KafkaformError, match="ListTransactions, which needs Kafka 3.0"):
-        describe({**TWO, "ListTransactions": {"": TOO_OLD}})
+        describe({**make_two(), "ListTransactions": {"": TOO_OLD}})
 
 
 @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ def test_a_named_id_that_is_not_listed(code: int, nodes: tuple[str, ...], told: 
         return {"transaction_states": rows}
 
     answers = {
-        **TWO,
+        **make_two(),
         "ListTransactions": {"": listed(old="Ongoing"), "2": LOST},
         "DescribeTransactions": {"": answer},
     }
