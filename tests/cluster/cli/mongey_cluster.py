@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from ...kit.kafka.quota_user import limits
+from ...kit.kafka.sessions import eventually
 
 SOURCE = Path(__file__).parent / "mongey"
 SERVICES = ("checkout", "reporting")
@@ -87,6 +88,10 @@ def made_by_terraform(broker: Any, admin: AdminClient, env: str) -> Iterator[Non
     scram = ScramMechanism.SCRAM_SHA_512
     new = [NewTopic(name, parts, 1, config=c) for name, (parts, c) in topics(env).items()]
     _done(admin.create_topics(new))
+    eventually(
+        lambda: admin.list_topics(timeout=60).topics.keys(),
+        lambda names: names >= {each.topic for each in new},
+    )
     _done(admin.create_acls(acls(env)))
     info = ScramCredentialInfo(scram, 8192)
     for name in SERVICES:

@@ -208,6 +208,7 @@ class RealSystem(TopicSystem):
             config=dict(attributes["config"]),
         )
         _settle(self._admin.create_topics([topic]))
+        self._wait_for_partitions(attributes["name"], attributes["partitions"])
 
     def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
         name = attributes["name"]
@@ -215,6 +216,7 @@ class RealSystem(TopicSystem):
             _settle(
                 self._admin.create_partitions([CLIENT.NewPartitions(name, given["partitions"])])
             )
+            self._wait_for_partitions(name, given["partitions"])
         if "config" in given:
             entries = [
                 CLIENT.ConfigEntry(key, value, incremental_operation=CLIENT.AlterConfigOpType.SET)
@@ -224,6 +226,17 @@ class RealSystem(TopicSystem):
                 CLIENT.ResourceType.TOPIC, name, incremental_configs=entries
             )
             _settle(self._admin.incremental_alter_configs([resource]))
+            wanted = given["config"].items()
+            eventually(
+                lambda: self.effective_configs(attributes), lambda found: wanted <= found.items()
+            )
+
+    def _wait_for_partitions(self, name: str, number: int) -> None:
+        """A broker acknowledges a change before it shows it."""
+        eventually(
+            lambda: self._admin.list_topics(timeout=60).topics,
+            lambda topics: name in topics and len(topics[name].partitions) == number,
+        )
 
     def recreate(self, attributes: FrozenMap) -> None:
         name = attributes["name"]
