@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.completion import get_completion_script
+from typer._completion_shared import get_completion_script
 
 from kafkaform.cli.options import tab_names
 from kafkaform.cli.options.tab_names import COMPLETE, PREFIX, mend_bash_words, offer_within_limit
