@@ -35,6 +35,8 @@ from ...kit.kafka.scripted_wire import fill
 from ...kit.kafka.sessions import connect, eventually, grant, login, produce
 
 RECORDS = 40
+PATIENCE = 240.0
+"""Seconds, for questions that start a Java process each time."""
 
 
 @pytest.fixture
@@ -156,29 +158,42 @@ def test_a_share_group_is_as_kafkas_own_tool_shows_it(bare: Bare, topic: str) ->
     config = native_config(login(bare.folder.broker))
     with ShareConsumer({**config, "group.id": group, "client.id": "sharer"}) as consumer:
         consumer.subscribe([topic])
-        eventually(lambda: consumer.poll(1.0), bool)
-        found = eventually(
-            lambda: bare.document("groups", group)["groups"][0],
-            lambda row: (
-                row["state"] == "Stable" and len(row["offsets"]) == 2 and row["lag_complete"]
-            ),
+
+        def ask() -> dict[str, Any]:
+            # A share partition begins when a member first asks for its records.
+            consumer.poll(1.0)
+            found: dict[str, Any] = bare.document("groups", group)["groups"][0]
+            return found
+
+        eventually(
+            ask, lambda row: len(row["offsets"]) == 2 and row["lag_complete"], patience=PATIENCE
         )
-        text = bare.done("describe", "groups", group).out
-        told = ("--describe", "--group", group)
-        offsets = read_tables(run_tool(bare.config, SHARE_GROUPS, *told))
-        members = read_tables(run_tool(bare.config, SHARE_GROUPS, *told, "--members"))
-        their_offsets = {
-            (row["TOPIC"], row["PARTITION"], row["START-OFFSET"], row["LAG"]) for row in offsets
+        found, told = eventually(
+            lambda: (bare.document("groups", group)["groups"][0], share_offsets(bare, group)),
+            lambda both: share_rows(both[0]) == both[1],
+            patience=PATIENCE,
+        )
+        flags = ("--describe", "--group", group, "--members")
+        members = {
+            row["CONSUMER-ID"] for row in read_tables(run_tool(bare.config, SHARE_GROUPS, *flags))
         }
-        their_members = {row["CONSUMER-ID"] for row in members}
-    names = ("topic", "partition", "start_offset", "lag")
-    assert {
-        tuple("-" if row[name] is None else str(row[name]) for name in names)
-        for row in found["offsets"]
-    } == their_offsets
-    assert (found["type"], found["topics"]) == ("share", [topic])
-    assert {each["member_id"] for each in found["members"]} == their_members
+        text = bare.done("describe", "groups", group).out
+    assert len(told) == 2 and found["error"] is None
+    assert (found["type"], found["state"], found["topics"]) == ("share", "Stable", [topic])
+    assert {each["member_id"] for each in found["members"]} == members
     assert "Start" in text and "sharer" in text
+
+
+def share_rows(group: dict[str, Any]) -> set[tuple[str, ...]]:
+    """The offsets of a share group as Kafka's tool writes them."""
+    names = ("topic", "partition", "start_offset", "lag")
+    return {tuple(str(row[name]) for name in names) for row in group["offsets"]}
+
+
+def share_offsets(bare: Bare, group: str) -> set[tuple[str, ...]]:
+    """What Kafka's tool says about the offsets of a share group."""
+    rows = read_tables(run_tool(bare.config, SHARE_GROUPS, "--describe", "--group", group))
+    return {(row["TOPIC"], row["PARTITION"], row["START-OFFSET"], row["LAG"]) for row in rows}
 
 
 def test_a_streams_group_is_as_kafkas_own_tool_shows_it(
