@@ -184,7 +184,9 @@ def _read_timeout(environment: Mapping[str, str]) -> float:
 def _explain_start(program: str, fault: OSError | ValueError) -> NoSecret:
     """Why a command could not be started."""
     if isinstance(fault, FileNotFoundError):
-        return NoSecret(f"There is no command {program}.", "Install it, or add its folder to PATH.")
+        # PATH is searched for names without a slash only.
+        todo = "Correct the path." if "/" in program else "Install it, or add its folder to PATH."
+        return NoSecret(f"There is no command {program}.", todo)
     # A ValueError quotes words; an OSError's reason is the system's.
     reason = (fault.strerror or "").lower() if isinstance(fault, OSError) else ""
     return NoSecret(f"The command {program} cannot be run{f': {reason}' * bool(reason)}.")
