@@ -73,7 +73,7 @@ def works(session: KafkaSession) -> None:
     assert "Alter" in session.facts.values["rights"]
     names = session.sweep("kafka_topic", Depth.NAMES)
     assert names.coverage.kind is not CoverageKind.FAILED
-    assert session._native.list_live_groups({"none"}, 10) is not None
+    assert session._figures.list_live_groups({"none"}, 10) is not None
 
 
 def test_both_clients_log_in_with_one_signature(msk: Msk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_a_run_that_outlives_its_tokens(msk: Msk, monkeypatch: pytest.MonkeyPatc
             assert time.monotonic() < until, "nobody logs in again"
             time.sleep(0.3)
             eventually(lambda: session.sweep("kafka_topic", Depth.NAMES).coverage.fault, _is_none)
-            eventually(lambda: session._native.list_live_groups({"none"}, 10), _is_some)
+            eventually(lambda: session._figures.list_live_groups({"none"}, 10), _is_some)
     works(session)
     session.close()
     assert len(set(msk.tokens)) >= 4 and set(msk.logins) == {USER.access}

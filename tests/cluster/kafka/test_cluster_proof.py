@@ -130,7 +130,7 @@ def test_a_new_connection_carries_nothing_before_its_proof(
 def test_the_native_client_is_proven(session: KafkaSession, proxy: Proxy) -> None:
     """What it tells of records and groups counts only if the session's cluster answers before and
     after."""
-    native = session._native
+    native = session._figures
     assert native.read_offset_spans({"no-such-topic": 1}) == {}
     assert native.list_live_groups(frozenset(), 1000) is not None
     proxy.tamper = _elsewhere

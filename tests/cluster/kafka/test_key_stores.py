@@ -82,7 +82,7 @@ def works(settings: KafkaSettings) -> None:
     assert "Alter" in session.facts.values["rights"]
     names = session.sweep("kafka_topic", Depth.NAMES)
     assert names.coverage.kind is not CoverageKind.FAILED
-    assert session._native.list_live_groups({"none"}, 10) is not None
+    assert session._figures.list_live_groups({"none"}, 10) is not None
     session.close()
 
 
