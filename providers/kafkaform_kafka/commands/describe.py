@@ -236,7 +236,7 @@ def _own_configs_page(document: FrozenMap) -> Page:
 
 
 GROUP = CommandGroup(
-    "Show topics, configs, ACLs, quotas, users, brokers, groups, transactions.",
+    "Show topics, configs, ACLs, quotas, users, groups, brokers.",
     (
         Command("topics", ask_topics),
         Command("configs", ask_configs),

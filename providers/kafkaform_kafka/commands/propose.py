@@ -86,5 +86,5 @@ def _compute(
 
 
 GROUP = CommandGroup(
-    "Propose changes of the configuration.", (Command("placement", place_replicas),)
+    "Write a proposal for the configuration.", (Command("placement", place_replicas),)
 )
