@@ -44,7 +44,8 @@ def test_a_destroy_says_how_much_it_deletes(
 ) -> None:
     """It asks for the cluster ID, and says "all" only if nothing stays."""
     scope = plan.instances["kafka"].facts.scope_id
-    monkeypatch.setattr("kafkaform.cli.terminal.console.wait_until_readable", lambda _: None)
+    for reads in ("wait_until_readable", "discard_typed_ahead"):
+        monkeypatch.setattr(f"kafkaform.cli.terminal.console.{reads}", lambda _: None)
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{scope}\nyes\n"))
     screen = TextScreen(PEOPLE)
     assert screen.ask_approval(plan)

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer._completion_shared import get_completion_script
 
 from kafkaform.cli.options import tab_names
-from kafkaform.cli.options.tab_names import PREFIX, mend_bash_words, offer_within_limit
+from kafkaform.cli.options.tab_names import COMPLETE, PREFIX, mend_bash_words, offer_within_limit
 
 CONFIGURATION = """\
 provider "kafka" {
@@ -138,5 +139,5 @@ def script() -> str:
     """The function that `--install-completion` puts into the user's shell."""
     if shutil.which("bash") is None:
         pytest.skip("bash is not on the path")
-    command = [sys.executable, "-m", "kafkaform", "--show-completion", "bash"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    # The flag itself looks for the shell among its parent processes, where a test has none.
+    return get_completion_script(prog_name="kafkaform", complete_var=COMPLETE, shell="bash")
