@@ -1,4 +1,4 @@
-"""`python -m docs.release lock|build|try|changelog|notes|jars VERSION`."""
+"""`python -m docs.release lock|build|try|changelog|notes`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 
 from .build import build
 from .changelog import read_notes, release_changes
-from .jars import write_class_path
 from .lock import write_lock
 from .trial import try_wheel
 
@@ -18,11 +17,6 @@ COMMANDS = {
     "notes": read_notes,
 }
 
-match sys.argv[1:]:
-    case ["jars", version]:
-        told = write_class_path(version)
-    case [name] if name in COMMANDS:
-        told = COMMANDS[name]()
-    case _:
-        sys.exit(f"usage: python -m docs.release {'|'.join(COMMANDS)}|jars VERSION")
-sys.stdout.write(f"{told}\n")
+if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
+    sys.exit(f"usage: python -m docs.release {'|'.join(COMMANDS)}")
+sys.stdout.write(f"{COMMANDS[sys.argv[1]]()}\n")

@@ -8,7 +8,6 @@ state.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from msgspec import field
@@ -23,7 +22,7 @@ from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ...core.resource import Desired, Identity, InstanceWorld, Reading
-from ...core.secret import NoSecret, Secret
+from ...core.secret import Secret
 from ...core.value import SecretRef
 from ...language.desired import load_tree
 from ...plan.amend import amend, plan_changes
@@ -147,16 +146,13 @@ def _refuse_managed(scene: Scene, identity: Identity) -> None:
 class NoConfiguration(Configuration, frozen=True):
     """No configuration at all, for a system that the command line names."""
 
-    _unshown = frozenset({"texts", "printed", "secrets"})
+    _unshown = frozenset({"texts", "secrets"})
 
     secrets: Secrets = field(default_factory=dict)
     """Those that connecting needs."""
 
-    def find_secrets(
-        self, refs: Collection[SecretRef]
-    ) -> Mapping[SecretRef, Secret | NoSecret | None]:
-        own = {ref: self.secrets[str(ref)] for ref in refs if str(ref) in self.secrets}
-        return {**Configuration.find_secrets(self, [ref for ref in refs if ref not in own]), **own}
+    def find_secret(self, ref: SecretRef) -> Secret | None:
+        return self.secrets.get(str(ref)) or Configuration.find_secret(self, ref)
 
 
 def make_workspace(

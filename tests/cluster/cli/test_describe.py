@@ -169,8 +169,7 @@ def test_quotas_for_people() -> None:
 
 def test_every_kind_is_a_command() -> None:
     """What can be described can be typed."""
-    activities = {"groups", "transactions"}
-    assert set(get_commands().commands["describe"].commands) == {*ASKED, *OBJECTS, *activities}
+    assert set(get_commands().commands["describe"].commands) == {*ASKED, *OBJECTS}
 
 
 # ── a real cluster ──────────────────────────────────────────────────────────────────────

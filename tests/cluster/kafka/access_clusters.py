@@ -43,7 +43,6 @@ from kafkaform_kafka.wire.client import Wire
 from kafkaform_kafka.wire.topic_ids import parse_id
 from kafkaform_kafka.wire.topics import list_topics
 
-from ...kit.kafka.versions import make_options
 from .probes import (
     HOST,
     OWNERS,
@@ -101,7 +100,7 @@ def running(open_: bool) -> Iterator[Cluster]:
     """A broker that nobody else uses, because its ACLs concern everybody."""
     name = f"access-{os.getpid()}"
     rule = ("allow.everyone.if.no.acl.found", str(open_).lower())
-    options = make_options(name, config=(rule, *ASKABLE))
+    options = sandbox.SandboxOptions(name, config=(rule, *ASKABLE), ready_within=90.0)
     folder = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=folder) as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", home)

@@ -1,1 +1,0 @@
-"""Where replicas should be."""
