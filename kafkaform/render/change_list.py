@@ -29,7 +29,7 @@ from .text import inline, render_count
 from .view import Drift, Group, PlanView
 
 RISKS_LIMIT = 20
-"""Lines of the list of risks; more would push the summary off the screen."""
+"""Entries of the list of risks; more would push the summary off the screen."""
 DRIFT_LIMIT = 20
 """Entries of drifted objects of one kind that are listed."""
 SHARED_BLOCK = 3
