@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # The tests start hundreds of commands, and each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lock release-files try-wheel demo fleet-demo check test test-fleet soak bench lint format clean
+.PHONY: lock release-files try-wheel demo fleet-demo check test test-fleet test-kerberos test-matrix soak bench lint format clean
 
 # Of what pip installs a small part is ever imported, and compiled then. PySpark comes as a source
 # archive, of which pip makes a package first: without compressing it, which takes longer than all
@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --no-deps --config-settings=--build-option=--compression=stored pyspark 2>/dev/null & \
-	  grep -v -e '^#' -e '^pyspark=' -e '^regopy=' constraints.txt | \
+	  grep -v -e '^#' -e '^pyspark=' -e '^regopy=' -e '^gssapi=' constraints.txt | \
 	  $(PIP) --no-deps -r /dev/stdin 2>/dev/null; wait
 	@$(PIP) -e '.[dev]'
 	@$(PIP) --only-binary=regopy regopy 2>/dev/null || \
@@ -40,6 +40,16 @@ test: check
 # Those that need Spark alone, one after the other: they share one session.
 test-fleet: $(STAMP)
 	@$(BIN)/python -m pytest -q -n 0 -m spark
+
+# Needs MIT Kerberos: on Debian krb5-kdc, krb5-admin-server, krb5-user and libkrb5-dev. Elsewhere these
+# tests are skipped in `make test`.
+test-kerberos: $(STAMP)
+	@$(PIP) gssapi
+	@$(BIN)/python -m pytest -q -n 0 -rs tests/cluster/kafka/test_kerberos.py
+
+# The same tests on each version of Kafka; writes docs/compatibility.md. It takes hours.
+test-matrix: $(STAMP)
+	@$(BIN)/python -m tests.matrix
 
 soak: $(STAMP)
 	@$(BIN)/python -m tests.long

@@ -557,7 +557,8 @@ PAGES: Mapping[str, Page] = {
         "`provider = kafka.ALIAS`; without that it uses the block without an alias.",
         example=PROVIDER_EXAMPLE,
         rules=(
-            'A secret attribute takes `secret_env("NAME")`, `secret_file("PATH")` or a '
+            'A secret attribute takes `secret_env("NAME")`, `secret_file("PATH")`, '
+            '[`secret_command(["WORD", …])`](../secrets.md) or a '
             "sensitive variable, and no literal. It is read before connecting and never stored.",
             "What a block leaves out comes from the environment: "
             "`KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS` for `bootstrap_servers`, "
@@ -573,6 +574,9 @@ PAGES: Mapping[str, Page] = {
             "JSON web token. It is fetched again when a fifth of its life is left. The endpoint is "
             "verified as brokers are, and may have the authority of `ca_cert`; redirections are "
             "not followed.",
+            "`sasl_token_auth = true` logs in with a [delegation token]"
+            '(../delegation-tokens.md), and `sasl_mechanism = "gssapi"` with '
+            "[Kerberos](../kerberos.md).",
             "A connection that fails says within ten seconds why, and what to change: the login, "
             "the mechanism, the certificate, the protocol of that port, the token.",
             "The first apply binds the state to the cluster id. Later runs refuse to go on if "
@@ -584,8 +588,12 @@ PAGES: Mapping[str, Page] = {
             "[who may do what](../access.md).",
             "`reassignment_throttle` limits what a move copies: "
             "[throttles](../placement.md#throttles).",
-            "`sasl_aws_…`, `kafka_version` and `skip_tls_verify` are words of the Mongey provider "
-            "that get an answer of their own: [from Terraform](../from-terraform.md).",
+            "Keys and certificates come in PEM, or in Java's key stores: "
+            "[certificates and key stores](../certificates.md).",
+            '`sasl_mechanism = "aws-iam"` logs in to Amazon MSK: '
+            "[logins with AWS keys](../aws-logins.md).",
+            "`kafka_version`, `skip_tls_verify` and some of `sasl_aws_…` are words of the Mongey "
+            "provider that get an answer of their own: [from Terraform](../from-terraform.md).",
         ),
         resource=False,
     ),
@@ -687,6 +695,11 @@ def _config_row(key: ConfigKey) -> str:
 
 
 def _values(key: ConfigKey) -> str:
+    since = f"since Kafka {key.since}" if key.since else ""
+    return "; ".join(part for part in (_range(key), since) if part)
+
+
+def _range(key: ConfigKey) -> str:
     if key.choices:
         return ", ".join(f"`{choice}`" for choice in key.choices)
     if key.kind not in ("int", "long", "double"):

@@ -26,7 +26,8 @@ from kafkaform.core.errors import Locked
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
 from .kit import extras, guard, needs, quick
 from .kit.fleet.session import spark  # noqa: F401  # pytest finds it here
-from .kit.kafka.clusters import HELD
+from .kit.kafka import versions
+from .kit.kafka.clusters import HELD, TOKENS
 from .kit.kafka.logins import Login, new_login
 from .kit.needs import own_brokers, own_spark  # noqa: F401  # pytest finds them here
 
@@ -66,11 +67,11 @@ def lock_file(config: pytest.Config) -> Path:
 
 @pytest.fixture(scope="session")
 def broker(pytestconfig: pytest.Config) -> Broker:
-    """Kafka 4.3.1, started by whoever needs it first and ended when the run ends.
+    """The Kafka of this run, started by whoever needs it first and ended when the run ends.
 
     Other tests use it at the same time. A test changes, limits and lists on it only what has a
     name of its own; what a cluster has once is for `exclusive_broker`."""
-    return _running(sandbox_name(pytestconfig))
+    return _running(sandbox_name(pytestconfig), TOKENS)
 
 
 @pytest.fixture
@@ -96,14 +97,17 @@ def exclusive_broker(pytestconfig: pytest.Config, other_broker: Broker) -> Itera
         yield other_broker
 
 
-def _running(name: str) -> Broker:
-    """The sandbox of this name, which some process of the run may have started."""
-    options = sandbox.SandboxOptions(name, config=HELD)
+def _running(name: str, more: tuple[tuple[str, str], ...] = ()) -> Broker:
+    """The sandbox of this name, which some process of the run may have started. more: broker
+    properties."""
+    options = versions.make_options(name, versions.get_choice().brokers, (*HELD, *more))
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:
             box = sandbox.up(options, count_brokers)
-            return Broker(box.bootstrap, box.cluster_id, box.admin_password)
+            # One address is enough for a client, and stands in one pair of quotes.
+            first = box.bootstrap.partition(",")[0]
+            return Broker(first, box.cluster_id, box.admin_password)
         except Locked:
             if time.monotonic() > deadline:
                 raise
@@ -157,6 +161,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     quick.add_options(parser)
+    versions.add_options(parser)
     parser.addoption("--shuffle", metavar="SEED", help="run the tests in this random order")
 
 
@@ -187,6 +192,7 @@ def pytest_configure(config: pytest.Config) -> None:
     they are ignored, and would hand it on to the commands under test."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    versions.choose(config)
     if config.getoption("--quick"):
         quick.hurry()
     for plugin in (guard, extras):

@@ -21,6 +21,7 @@ from docs.release import sbom
 from docs.release.build import release_lock
 from docs.release.lock import EXTRAS_LOCK, LOCK, read_lock
 from kafkaform.sandbox.jars import read_pinned_jars
+from kafkaform.sandbox.versions import list_versions
 from kafkaform.workflow.fleet.jars import DELTA
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -183,10 +184,9 @@ def test_the_bill_of_materials_is_complete(tmp_path: Path) -> None:
         f"pkg:pypi/{name}@{version}" for name, version in packages.items()
     }
     jars = {p: parts[p] for p in parts if p.startswith("pkg:maven/")}
-    assert len(jars) == len({*read_pinned_jars(), *DELTA})
-    assert {jar["hashes"][0]["content"] for jar in jars.values()} == {
-        jar.sha256 for jar in (*read_pinned_jars(), *DELTA)
-    }
+    pinned = {*DELTA, *(jar for each in list_versions() for jar in read_pinned_jars(each))}
+    assert len(jars) == len(pinned)
+    assert {jar["hashes"][0]["content"] for jar in jars.values()} == {jar.sha256 for jar in pinned}
     for part in parts.values():
         hashes = part.get("hashes") or part["externalReferences"][0]["hashes"]
         assert hashes and all(re.fullmatch("[0-9a-f]{64}", one["content"]) for one in hashes)

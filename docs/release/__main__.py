@@ -1,4 +1,4 @@
-"""`python -m docs.release lock|build|try|changelog|notes`."""
+"""`python -m docs.release lock|build|try|changelog|notes|jars VERSION`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 
 from .build import build
 from .changelog import read_notes, release_changes
+from .jars import write_class_path
 from .lock import write_lock
 from .trial import try_wheel
 
@@ -17,6 +18,11 @@ COMMANDS = {
     "notes": read_notes,
 }
 
-if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
-    sys.exit(f"usage: python -m docs.release {'|'.join(COMMANDS)}")
-sys.stdout.write(f"{COMMANDS[sys.argv[1]]()}\n")
+match sys.argv[1:]:
+    case ["jars", version]:
+        told = write_class_path(version)
+    case [name] if name in COMMANDS:
+        told = COMMANDS[name]()
+    case _:
+        sys.exit(f"usage: python -m docs.release {'|'.join(COMMANDS)}|jars VERSION")
+sys.stdout.write(f"{told}\n")

@@ -14,8 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "examples/pipelines/ci/requirements.lock"
 EXTRAS_LOCK = ROOT / "docs/release/extras.lock"
 """What `EXTRAS` install beyond `LOCK`, for the bill of materials."""
-EXTRAS = ("sandbox", "fleet")
-"""The extras that users install; the others are for the project's own tests."""
+EXTRAS = ("sandbox", "fleet", "aws", "keystores")
+"""The extras that users install. `kerberos` is left out, because nobody can resolve it without the
+headers of MIT Kerberos. The others are for the project's own tests."""
 HEAD = """\
 # What the pipelines install, with the hashes of all files of each release: pip takes no other.
 # Made by `make lock` from constraints.txt. The lock file of a release has one line more: kafkaform

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from kafkaform.sandbox.jars import Jar, read_pinned_jars
+from kafkaform.sandbox.versions import list_versions
 from kafkaform.workflow.fleet.jars import DELTA
 
 from .lock import EXTRAS, EXTRAS_LOCK, list_requirements, project, read_lock
@@ -86,7 +87,8 @@ def _license(name: str) -> Data:
 
 
 def _jars() -> tuple[Jar, ...]:
-    return (*read_pinned_jars(), *DELTA)
+    kafka = {jar.coordinate: jar for each in list_versions() for jar in read_pinned_jars(each)}
+    return (*kafka.values(), *DELTA)
 
 
 def _jar(jar: Jar) -> Data:

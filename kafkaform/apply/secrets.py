@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from typing import Any
+
+from msgspec import Struct
 
 from ..core.canonical import dumps
 from ..core.change import Change
-from ..core.diagnostics import Diagnostic, Severity
+from ..core.diagnostics import Diagnostic, Range, Severity
 from ..core.errors import ConfigurationError
 from ..core.redaction import holds_secret
-from ..core.secret import Secret
-from ..core.value import EMPTY, FrozenMap, SecretRef
+from ..core.resource import Desired, ProviderConfig
+from ..core.secret import NoSecret, Secret
+from ..core.value import COMMAND, EMPTY, FrozenMap, SecretRef, find_references
 from ..plan.model import Plan
 from ..provider.contract import Secrets
 
-Lookup = Callable[[SecretRef], Secret | None]
-"""Reads a secret from the environment, a file or an input variable; None if it is not there."""
+Lookup = Callable[[Collection[SecretRef]], Mapping[SecretRef, Secret | NoSecret | None]]
+"""Reads secrets from where they are, all at once; None for one that is not there."""
+
+
+class Missing(Struct, frozen=True):
+    """A secret that is missing or empty."""
+
+    needs: str
+    """The address of the object, or the provider instance, that needs it."""
+    place: Range | None
+    """Its block."""
+    why: NoSecret
+
 
 HOW = {
     "env": "Set the environment variable {name}.",
     "file": "Write the secret to the file {name}.",
+    COMMAND: "Let the command print the secret.",
     "variable": "Set the variable with KF_VAR_{name} or in a variables file.",
 }
 _ELEMENT = (
     "Set the variable {name} including its element {element}, with KF_VAR_{name} or in a "
     "variables file."
 )
-
-
-def find_references(value: Any) -> Iterator[SecretRef]:
-    """Every secret reference inside a frozen value."""
-    if isinstance(value, SecretRef):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from find_references(item)
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from find_references(item)
 
 
 def find_plan_secrets(plan: Plan, done: Container[str] = ()) -> Mapping[SecretRef, Change]:
@@ -55,48 +58,92 @@ def find_plan_secrets(plan: Plan, done: Container[str] = ()) -> Mapping[SecretRe
     return found
 
 
-def resolve_secrets(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
-    """str(ref) -> secret. Raises ConfigurationError naming every missing or empty one."""
-    found = {ref: lookup(ref) for ref in set(refs)}
-    missing = {ref: None for ref, secret in found.items() if not secret}
+def resolve_instance_secrets(block: ProviderConfig, lookup: Lookup) -> Secrets:
+    """str(ref) -> secret, for all that connecting an instance needs. Raises ConfigurationError
+    naming every missing or empty one."""
+    needed = set(find_references(block.config))
+    found = lookup(needed) if needed else {}
+    user = f'provider "{block.instance}"'
+    missing = {
+        ref: Missing(user, block.range, _explain(ref, found[ref]))
+        for ref in needed
+        if not found[ref]
+    }
     if missing:
         raise make_missing_error(missing)
-    return {str(ref): secret for ref, secret in found.items() if secret}
+    return {str(ref): secret for ref, secret in found.items() if isinstance(secret, Secret)}
 
 
 def resolve_plan_secrets(plan: Plan, lookup: Lookup, done: Container[str] = ()) -> Secrets:
-    """What `resolve_secrets` does, for the requests of a plan; its error names their blocks."""
+    """str(ref) -> secret, for the requests of a plan. Raises ConfigurationError naming every
+    missing or empty one, and its block."""
     needed = find_plan_secrets(plan, done)
-    missing = find_missing(needed, lookup)
+    found = lookup(needed) if needed else {}
+    missing = _list_missing(needed, found)
     if missing:
         raise make_missing_error(missing)
-    return resolve_secrets(needed, lookup)
+    return {str(ref): secret for ref, secret in found.items() if isinstance(secret, Secret)}
 
 
-def find_missing(needed: Mapping[SecretRef, Change], lookup: Lookup) -> Mapping[SecretRef, Change]:
-    """Those of the secrets that are missing or empty. The values of the others are dropped at
-    once, but are masked from now on in everything that is written."""
-    return {ref: change for ref, change in needed.items() if not lookup(ref)}
+def find_missing(needed: Mapping[SecretRef, Change], lookup: Lookup) -> Mapping[SecretRef, Missing]:
+    """Those of the secrets that are missing or empty. The others are masked from now on in
+    everything that is written."""
+    return _list_missing(needed, lookup(needed))
+
+
+def _list_missing(
+    needed: Mapping[SecretRef, Change], found: Mapping[SecretRef, Secret | NoSecret | None]
+) -> Mapping[SecretRef, Missing]:
+    return {
+        ref: Missing(change.address, change.range, _explain(ref, found[ref]))
+        for ref, change in needed.items()
+        if not found[ref]
+    }
+
+
+def _explain(ref: SecretRef, found: Secret | NoSecret | None) -> NoSecret:
+    return found if isinstance(found, NoSecret) else NoSecret("", _advise_source(ref))
+
+
+def refuse_foreign_commands(plan: Plan, desired: Desired, done: Container[str] = ()) -> None:
+    """Raises ConfigurationError if the plan gets a secret from a command that the configuration
+    does not have."""
+    # A saved plan is a file that anybody can have written. What it changes in the system is shown
+    # and approved; it must not choose what runs on this computer.
+    needed = {ref: c for ref, c in find_plan_secrets(plan, done).items() if ref.source == COMMAND}
+    own = {ref for item in desired.declared for ref in find_references(item.attributes) if needed}
+    foreign = {
+        ref: Missing(
+            change.address,
+            change.range,
+            NoSecret("The configuration does not have this command.", "Plan again."),
+        )
+        for ref, change in needed.items()
+        if ref not in own
+    }
+    if foreign:
+        raise make_missing_error(foreign)
 
 
 def make_missing_error(
-    missing: Mapping[SecretRef, Change | None], advice: str = ""
+    missing: Mapping[SecretRef, Missing], advice: str = ""
 ) -> ConfigurationError:
     """The error that names every missing secret, where it is needed and how to give it.
 
-    missing: each with the change that needs it; advice: what else the user can do.
+    advice: what else the user can do.
     """
     return ConfigurationError(
         "secrets are missing",
         diagnostics=tuple(
             Diagnostic(
                 Severity.ERROR,
-                f"The secret {ref} is missing or empty"
-                + (f": {change.address} needs it" if change else ""),
-                range=change.range if change else None,
-                advice=f"{_advise_source(ref)} {advice or 'Nothing was sent.'}",
+                f"The secret {ref} {'cannot be read' if one.why.reason else 'is missing or empty'}"
+                f": {one.needs} needs it",
+                one.why.reason,
+                range=one.place,
+                advice=" ".join(filter(None, (one.why.advice, advice or "Nothing was sent."))),
             )
-            for ref, change in sorted(missing.items(), key=lambda item: item[0])
+            for ref, one in sorted(missing.items(), key=lambda item: item[0])
         ),
     )
 

@@ -290,7 +290,7 @@ class Sweep(Struct, frozen=True):
 class Facts(Struct, frozen=True):
     """What a session knows about its system.
 
-    A plan records the first four fields; the others are valid only for the session.
+    A plan records the first five fields; the others are valid only for the session.
     """
 
     scope_id: str
@@ -301,6 +301,9 @@ class Facts(Struct, frozen=True):
     """Whom the session acts as, if that can be known."""
     values: FrozenMap = EMPTY
     """Further facts, JSON-able, for the provider alone: defaults, limits, versions, settings."""
+    profile: str = ""
+    """Which product the provider takes the system for, and why: text for people. Empty if there is
+    nothing to say."""
     operation_timeout: float = 30.0
     """Seconds that the system may take for one request, and that a write may take to be visible."""
     request_timeout: float = 0.0
@@ -312,7 +315,7 @@ class Facts(Struct, frozen=True):
     @property
     def recorded(self) -> Facts:
         """The facts as a plan records them."""
-        return Facts(self.scope_id, self.nodes, self.principal, self.values)
+        return Facts(self.scope_id, self.nodes, self.principal, self.values, self.profile)
 
 
 class InstanceWorld(Struct, frozen=True):

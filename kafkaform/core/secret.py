@@ -54,6 +54,17 @@ class Secret:
         raise TypeError("a secret cannot be copied or written")
 
 
+class NoSecret(Struct, frozen=True):
+    """Why a reference has no secret. It is false, as an empty secret is."""
+
+    reason: str
+    """A sentence, never with a part of what a file or command contains."""
+    advice: str = ""
+
+    def __bool__(self) -> bool:
+        return False
+
+
 class PartialRepr(Struct, frozen=True):
     """A struct whose repr omits the fields that `_unshown` names."""
 

@@ -6,7 +6,8 @@ tuple, a `FrozenMap` with str keys, or a `SecretRef`. Numbers are exact: there a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NoReturn, Union
 
@@ -53,12 +54,34 @@ class SecretRef(Struct, frozen=True, order=True):
     """The name of a secret. Its value is read after approval, just before the first intent."""
 
     source: str
-    """`env`, `file` or `variable`."""
+    """`env`, `file`, `command` or `variable`."""
     name: str
-    """The environment variable, the path, or the sensitive input variable."""
+    """The environment variable, the path, the words of the command as a JSON list, or the sensitive
+    input variable."""
 
     def __str__(self) -> str:
         return f"{self.source}:{self.name}"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of a command; none for another source, or if a forged file has other JSON."""
+        if self.source != COMMAND:
+            return ()
+        try:
+            words = json.loads(self.name)
+        except (ValueError, RecursionError):
+            return ()
+        fits = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        return tuple(words) if fits else ()
+
+
+COMMAND = "command"
+"""The source of secrets that a command prints."""
+
+
+def make_command_reference(words: Iterable[str]) -> SecretRef:
+    """The reference to what a command prints. words: the program and its arguments."""
+    return SecretRef(COMMAND, json.dumps(list(words), ensure_ascii=False))
 
 
 # A recursive alias cannot be written with |.
@@ -82,3 +105,15 @@ def freeze(value: Any) -> Value:
     if isinstance(value, set | frozenset):
         return tuple(sorted((freeze(item) for item in value), key=repr))
     raise TypeError(f"no frozen form for {type(value).__name__}")
+
+
+def find_references(value: Any) -> Iterator[SecretRef]:
+    """Every secret reference inside a frozen value."""
+    if isinstance(value, SecretRef):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from find_references(item)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from find_references(item)

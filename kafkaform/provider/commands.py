@@ -1,9 +1,10 @@
-"""The optional part of the contract: what a provider adds to `describe`, `explain` and `alter`.
+"""The optional part of the contract: what a provider adds to `describe`, `explain`, `alter` and
+`propose`.
 
 A command is a plain function. Each parameter has an `Option` or an `Operand` in its annotation,
 which says what a user can type; the docstring is the help. The function checks what was typed
-before anything connects, raises UsageError, and returns a `Question` (`describe`, `explain`) or
-an `Alteration` (`alter`), which the engine carries out.
+before anything connects, raises UsageError, and returns a `Question` (`describe`, `explain`), an
+`Alteration` (`alter`) or a `Proposal` (`propose`), which the engine carries out.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
+from ..core.address import Address
 from ..core.change import Change
 from ..core.diagnostics import Diagnostics
 from ..core.errors import KafkaformError
-from ..core.resource import Identity, Reading
+from ..core.resource import Declared, Identity, Reading
 from ..core.value import FrozenMap
 from .contract import Provider, Session
 from .page import Page
@@ -26,8 +28,8 @@ NameListing: TypeAlias = Callable[[Session], Iterable[str]]
 Ask: TypeAlias = Callable[[NameListing], Iterable[str]]
 """The names that a listing finds; none without a connection."""
 Complete: TypeAlias = Callable[[Sequence[str], Ask], Iterable[str]]
-"""The typed words, from `describe`, `explain` or `alter` on -> what the next word can be. A word
-that ends with `=` is continued without a blank."""
+"""The typed words, from `describe`, `explain`, `alter` or `propose` on -> what the next word can
+be. A word that ends with `=` is continued without a blank."""
 
 
 # Data instead of typer's own classes: a provider must not depend on the library of the command
@@ -106,15 +108,35 @@ class Alteration(Struct, frozen=True):
     """Gets the readings of `needs`. Raises UsageError if one of them makes this impossible."""
 
 
+class Proposed(Struct, frozen=True):
+    """What a command of `propose` has computed."""
+
+    document: FrozenMap
+    """What `--json` prints; its keys are documented for users."""
+    arguments: Mapping[Address, FrozenMap]
+    """Declared object -> the arguments that its block should have instead, None for null. The
+    engine writes them as an override file of the folder, so that none of them is in a module."""
+
+
+class Proposal(Struct, frozen=True):
+    """What a command of `propose` computes from the system and the configuration."""
+
+    compute: Callable[[Session, Sequence[Declared] | None], Proposed]
+    """Gets what the configuration declares in this system, None without a configuration. Raises
+    KafkaformError if there is nothing to propose."""
+    page: Callable[[FrozenMap], Page]
+    """The document as a text for people."""
+
+
 class Command(Struct, frozen=True):
-    """One command of `describe`, `explain` or `alter`."""
+    """One command of `describe`, `explain`, `alter` or `propose`."""
 
     name: str
-    make: Callable[..., Question | Alteration]
+    make: Callable[..., Question | Alteration | Proposal]
 
 
 class CommandGroup(Struct, frozen=True):
-    """The commands that a provider adds to `describe`, `explain` or `alter`."""
+    """The commands that a provider adds to `describe`, `explain`, `alter` or `propose`."""
 
     help: str
     commands: tuple[Command, ...]
@@ -125,6 +147,7 @@ class CommandProvider(Provider, Protocol):
 
     @property
     def commands(self) -> Mapping[str, str]:
-        """`describe`, `explain` or `alter` -> `module:attribute` of its `CommandGroup`."""
+        """`describe`, `explain`, `alter` or `propose` -> `module:attribute` of its
+        `CommandGroup`."""
         # A name instead of the group: it imports the clients of the system, for which no other
         # command should wait.

@@ -77,8 +77,8 @@ class Registry:
         return self._loaded[name]
 
     def load_commands(self, group: str) -> tuple[CommandGroup, ...]:
-        """What the built-in providers add to `describe`, `explain` or `alter`. Other packages are
-        not asked: finding them would slow down each of these commands."""
+        """What the built-in providers add to the commands of this group. Other packages are not
+        asked: finding them would slow down each of these commands."""
         providers = (self.load(name) for name in self.built_in)
         places = (getattr(provider, "commands", {}).get(group) for provider in providers)
         return tuple(_import_attribute(place) for place in places if place is not None)

@@ -283,6 +283,7 @@ def _make_instance(instance: PlanInstance) -> Data:
     return {
         "scope_id": instance.facts.scope_id,
         "principal": instance.facts.principal,
+        **({"profile": instance.facts.profile} if instance.facts.profile else {}),
         "display": instance.display,
         "unmanaged": [
             {"type": kind.kind, "count": kind.count, "names": list(kind.names)}

@@ -123,6 +123,8 @@ def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
             parts.append(f"at {', '.join(inline(str(name)) for name in names)}")
         if instance.facts.principal:
             parts.append(f"as {inline(instance.facts.principal)}")
+        if instance.facts.profile:
+            parts.append(f"({inline(instance.facts.profile)})")
         yield paint("title", f"{words.system.capitalize()} ") + " ".join(parts)
 
 

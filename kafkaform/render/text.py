@@ -108,6 +108,8 @@ def _render_reference(ref: SecretRef) -> str:
     """A secret as the configuration names it: `secret_env("NAME")`, `var.NAME`."""
     if ref.source == "variable":
         return f"var.{inline(ref.name)}"
+    if ref.words:
+        return f"secret_command([{', '.join(map(quote, ref.words))}])"
     return f"secret_{inline(ref.source)}({quote(ref.name)})"
 
 

@@ -1,6 +1,7 @@
 """In: options of `sandbox up`, and a probe that counts brokers that answer. Out: a real Kafka.
 
-It is one broker or three on the loopback address, from pinned jars, with any Java from 17 on.
+It is one broker or three on the loopback address, from pinned jars of one of several versions,
+with any Java that fits.
 Must not know: plans, providers, Kafka clients, terminals.
 """
 
@@ -11,10 +12,12 @@ from .logs import follow_logs, read_last_lines
 from .options import DEFAULT_NAME, SandboxOptions, parse_override
 from .record import Broker, Ports, Sandbox, list_sandboxes, load_sandbox
 from .start import Probe
+from .versions import DEFAULT_VERSION, list_versions
 
 __all__ = [
     "Broker",
     "DEFAULT_NAME",
+    "DEFAULT_VERSION",
     "Format",
     "SandboxOptions",
     "Ports",
@@ -28,6 +31,7 @@ __all__ = [
     "read_last_lines",
     "load_sandbox",
     "list_sandboxes",
+    "list_versions",
     "parse_override",
     "locate_properties",
     "render",

@@ -28,7 +28,7 @@ class SandboxState(StrEnum):
 _EXPLANATIONS = {
     SandboxState.RUNNING: "",
     SandboxState.STARTING: "another `kafkaform sandbox` command is working on it",
-    SandboxState.DEGRADED: "some of its brokers have ended; `kafkaform sandbox logs` says why, "
+    SandboxState.DEGRADED: "some of its processes have ended; `kafkaform sandbox logs` says why, "
     "`up` starts all of them again with their data",
     SandboxState.CRASHED: "its brokers ended without `down` (a crash, or a restart of the "
     "computer); `kafkaform sandbox logs` can say why, `up` starts them again with their data",
@@ -70,6 +70,11 @@ def judge_sandbox(sandbox: Sandbox, busy: bool) -> SandboxStatus:
     return SandboxStatus(sandbox, state, living, measure_disk_use(sandbox.data), explanation)
 
 
+def is_zookeeper_alive(sandbox: Sandbox) -> bool:
+    """True also for a sandbox without ZooKeeper."""
+    return not sandbox.zookeeper or is_alive(sandbox.zookeeper_process)
+
+
 def make_unknown_error(name: str) -> UsageError:
     known = ", ".join(record.list_sandboxes())
     return UsageError(
@@ -95,7 +100,7 @@ def _judge_state(sandbox: Sandbox, living: int, busy: bool) -> SandboxState:
     if sandbox.phase is Phase.STARTING:
         return SandboxState.STARTING if busy else SandboxState.HALF_STARTED
     if sandbox.phase is Phase.RUNNING:
-        if living == len(sandbox.brokers):
+        if living == len(sandbox.brokers) and is_zookeeper_alive(sandbox):
             return SandboxState.RUNNING
         return SandboxState.DEGRADED if living else SandboxState.CRASHED
     return SandboxState(sandbox.phase.value)

@@ -10,12 +10,18 @@ from pathlib import Path
 from msgspec import Struct
 
 from .record import HOST, Broker, Sandbox
+from .versions import find_traits, parse_version
 
 ADMIN, CI, INTERNAL = "admin", "ci", "broker"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _LOGIN = "org.apache.kafka.common.security"
 _SUPER_USERS = "super.users"
 _ALLOW_IF_NO_ACL = "allow.everyone.if.no.acl.found"
+_SHARE_GROUPS = (4, 0)  # KIP-932
+ZOOKEEPER_LOGINS = "zookeeper-logins.conf"
+ZOOKEEPER_SESSION = 18
+"""Seconds after which ZooKeeper takes a broker for dead that said nothing, and lets go of its id:
+Kafka's default. A busy computer can stop a broker for several seconds."""
 # A broker for some minutes on a small machine: the heap starts small, and the first compiler alone
 # and the serial collector need the least processor time until it answers.
 _JVM = (
@@ -26,16 +32,11 @@ _JVM = (
     "-Xshare:auto",
     "-XX:-UsePerfData",
 )
-LOGGING = """\
-rootLogger.level=warn
-rootLogger.appenderRef.c.ref=C
-appender.c.type=Console
-appender.c.name=C
-appender.c.layout.type=PatternLayout
-appender.c.layout.pattern=%d{yyyy-MM-dd HH:mm:ss,SSS} %p %m (%c)%n
-"""
-
-
+_AUTHORIZERS = {
+    False: "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    True: "kafka.security.authorizer.AclAuthorizer",
+}
+"""By whether the ACLs are in ZooKeeper."""
 _ACCESS = {
     _SUPER_USERS: f"User:{ADMIN};User:{INTERNAL}",
     _ALLOW_IF_NO_ACL: "false",
@@ -49,8 +50,11 @@ class Access(Struct, frozen=True):
     allow_if_no_acl: bool
 
 
-def read_access(sandbox: Sandbox) -> Access:
-    """What the authorizer of this sandbox allows; the user can have overridden it."""
+def read_access(sandbox: Sandbox) -> Access | None:
+    """What the authorizer of this sandbox allows; the user can have overridden it. None without an
+    authorizer."""
+    if not sandbox.authorizer:
+        return None
     settings = {**_ACCESS, **dict(sandbox.config)}
     users = (user.strip() for user in settings[_SUPER_USERS].split(";"))
     allow = settings[_ALLOW_IF_NO_ACL].strip().lower() == "true"
@@ -63,7 +67,7 @@ def render_properties(sandbox: Sandbox, broker: Broker) -> str:
         **_make_node_settings(sandbox, broker),
         **_make_listener_settings(sandbox, broker),
         **_make_login_settings(sandbox),
-        **_make_replication_settings(len(sandbox.brokers)),
+        **_make_replication_settings(len(sandbox.brokers), parse_version(sandbox.kafka_version)),
         **dict(sandbox.config),
     }
     return "".join(f"{key}={escape_value(value)}\n" for key, value in settings.items())
@@ -80,13 +84,16 @@ def escape_value(value: str) -> str:
 def make_java_command(sandbox: Sandbox, java: Path, main: str, *arguments: str) -> list[str]:
     """The command line of Java."""
     # The class path is in the environment: with it, nobody could read the command line in `ps`.
-    folder = sandbox.folder
+    folder, logging = sandbox.folder, find_traits(sandbox.kafka_version).logging
     own = (
         f"-Djava.io.tmpdir={folder / 'tmp'}",
         f"-XX:ErrorFile={folder / 'jvm-error.log'}",
-        f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        f"-D{logging.option}={(folder / logging.file_name).as_uri()}",
     )
-    return [str(java), *_JVM, *own, main, *arguments]
+    # The brokers' listeners have logins of their own, which win over this file.
+    logins = f"-Djava.security.auth.login.config={folder / ZOOKEEPER_LOGINS}"
+    zookeeper = (logins,) if sandbox.zookeeper else ()
+    return [str(java), *_JVM, *own, *zookeeper, main, *arguments]
 
 
 def make_format_command(sandbox: Sandbox, java: Path, properties_file: str) -> list[str]:
@@ -111,22 +118,43 @@ def render_argument_file(arguments: Sequence[str]) -> str:
 
 
 def _make_node_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
-    voters = (f"{each.id}@{HOST}:{each.ports.controller}" for each in sandbox.brokers)
+    make = _make_zookeeper_settings if sandbox.zookeeper else _make_controller_settings
     return {
-        "process.roles": "broker,controller",
-        "node.id": str(broker.id),
+        **make(sandbox, broker),
         "broker.rack": f"r{broker.id}",
-        # Static voters (KIP-595) also for one broker. Dynamic ones (KIP-853) are records of the
-        # log, with the port of the first start, which can be taken when kept data is used again.
-        "controller.quorum.voters": ",".join(voters),
         "log.dirs": str(sandbox.data / str(broker.id)),
         # A typing error in a client must not create a topic that a plan then finds.
         "auto.create.topics.enable": "false",
         # Kafka's 3 s wait for more members makes each test with a consumer slower.
         "group.initial.rebalance.delay.ms": "0",
+    }
+
+
+def _make_controller_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
+    """Of a broker that is one of the controllers, too."""
+    voters = (f"{each.id}@{HOST}:{each.ports.controller}" for each in sandbox.brokers)
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(broker.id),
+        # Static voters (KIP-595) also for one broker. Dynamic ones (KIP-853) are records of the
+        # log, with the port of the first start, which can be taken when kept data is used again.
+        "controller.quorum.voters": ",".join(voters),
+        "controller.listener.names": "CONTROLLER",
+        "sasl.mechanism.controller.protocol": "PLAIN",
         # An idle controller writes a record twice a second, for monitors (KIP-835). That is almost
         # half of the processor time of an idle broker.
         "metadata.max.idle.interval.ms": "0",
+    }
+
+
+def _make_zookeeper_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
+    """Of a broker whose cluster has its metadata in ZooKeeper."""
+    return {
+        "broker.id": str(broker.id),
+        "zookeeper.connect": f"{HOST}:{broker.ports.controller}",
+        "zookeeper.connection.timeout.ms": "30000",
+        "zookeeper.session.timeout.ms": str(ZOOKEEPER_SESSION * 1000),
+        "zookeeper.set.acl": "true",
     }
 
 
@@ -135,19 +163,22 @@ def _make_listener_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, st
     clients = {"CLIENT": ports.client, "INTERNAL": ports.internal}
     if ports.tls is not None:
         clients["TLS"] = ports.tls
-    advertised = ",".join(f"{name}://{HOST}:{port}" for name, port in clients.items())
-    protocols = dict.fromkeys((*clients, "CONTROLLER"), "SASL_PLAINTEXT")
+    controllers = {} if sandbox.zookeeper else {"CONTROLLER": ports.controller}
+    protocols = dict.fromkeys((*clients, *controllers), "SASL_PLAINTEXT")
     if ports.tls is not None:
         protocols["TLS"] = "SASL_SSL"
     tls = _make_tls_settings(sandbox.folder / "tls") if ports.tls is not None else {}
     return {
-        "listeners": f"{advertised},CONTROLLER://{HOST}:{ports.controller}",
-        "advertised.listeners": advertised,
+        "listeners": _render_listeners({**clients, **controllers}),
+        "advertised.listeners": _render_listeners(clients),
         "listener.security.protocol.map": ",".join(f"{k}:{v}" for k, v in protocols.items()),
         "inter.broker.listener.name": "INTERNAL",
-        "controller.listener.names": "CONTROLLER",
         **tls,
     }
+
+
+def _render_listeners(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
 
 
 def _make_tls_settings(folder: Path) -> Mapping[str, str]:
@@ -168,12 +199,9 @@ def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
     clients = ("client", "tls") if sandbox.tls else ("client",)
     users = {ADMIN: sandbox.admin_password, CI: sandbox.ci_password}
     own = {INTERNAL: sandbox.broker_password}
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        **_ACCESS,
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "sasl.mechanism.controller.protocol": "PLAIN",
-    }
+    settings = {"sasl.mechanism.inter.broker.protocol": "PLAIN"}
+    if sandbox.authorizer:
+        settings |= {"authorizer.class.name": _AUTHORIZERS[sandbox.zookeeper], **_ACCESS}
     for listener in clients:
         prefix = f"listener.name.{listener}"
         settings[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(("PLAIN", *SCRAM))
@@ -181,7 +209,7 @@ def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
         for mechanism in SCRAM:
             key = f"{prefix}.{mechanism.lower()}.sasl.jaas.config"
             settings[key] = f"{_LOGIN}.scram.ScramLoginModule required;"
-    for listener in ("internal", "controller"):
+    for listener in ("internal",) if sandbox.zookeeper else ("internal", "controller"):
         settings[f"listener.name.{listener}.sasl.enabled.mechanisms"] = "PLAIN"
         settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = _render_plain_login(
             own, INTERNAL
@@ -195,18 +223,21 @@ def _render_plain_login(users: Mapping[str, str], login: str | None = None) -> s
     return f"{_LOGIN}.plain.PlainLoginModule required {own}{accepted};"
 
 
-def _make_replication_settings(brokers: int) -> Mapping[str, str]:
+def _make_replication_settings(brokers: int, version: tuple[int, int]) -> Mapping[str, str]:
     # Kafka's internal topics want three replicas by default, and are never created on one broker
     # then: groups and transactions would wait for ever.
     factor, in_sync = ("3", "2") if brokers == 3 else ("1", "1")
+    shares = {
+        "share.coordinator.state.topic.replication.factor": factor,
+        "share.coordinator.state.topic.min.isr": in_sync,
+    }
     return {
         "default.replication.factor": factor,
         "min.insync.replicas": in_sync,
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
         "transaction.state.log.min.isr": in_sync,
-        "share.coordinator.state.topic.replication.factor": factor,
-        "share.coordinator.state.topic.min.isr": in_sync,
+        **(shares if version >= _SHARE_GROUPS else {}),
     }
 
 

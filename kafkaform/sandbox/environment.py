@@ -13,6 +13,12 @@ from .options import DEFAULT_NAME
 from .record import Sandbox
 
 PASSWORD = "KAFKAFORM_SANDBOX_PASSWORD"
+_AUTHORIZER = """
+  authorizer {{
+    super_users     = {}
+    allow_if_no_acl = {}
+  }}
+"""
 
 
 class Format(StrEnum):
@@ -34,8 +40,16 @@ def render_provider(sandbox: Sandbox) -> str:
     # Brokers do not report the settings of their authorizer. Without them nobody can know whether
     # deleting the last ACL of a resource opens it to everybody, and a `destroy` would be blocked.
     access = read_access(sandbox)
+    authorizer = (
+        ""
+        if access is None
+        else _AUTHORIZER.format(
+            _render_list(access.super_users), str(access.allow_if_no_acl).lower()
+        )
+    )
+    about = f'"{sandbox.name}", Kafka {sandbox.kafka_version}'
     return f"""\
-# The sandbox "{sandbox.name}". Its password is in the environment after
+# The sandbox {about}. Its password is in the environment after
 #   eval "$({env} {Format.SHELL})"
 # Properties for Kafka's own tools: {env} {Format.PROPERTIES}
 provider "kafka" {{
@@ -44,12 +58,7 @@ provider "kafka" {{
   sasl_mechanism    = "PLAIN"
   sasl_username     = "{ADMIN}"
   sasl_password     = secret_env("{PASSWORD}")
-
-  authorizer {{
-    super_users     = {_render_list(access.super_users)}
-    allow_if_no_acl = {str(access.allow_if_no_acl).lower()}
-  }}
-}}
+{authorizer}}}
 """
 
 

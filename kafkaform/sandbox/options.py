@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..core.errors import UsageError
+from .versions import NO_ZOOKEEPER, choose_version, find_newest, parse_version
 
 DEFAULT_NAME = "dev"
 """The sandbox of commands without `--name`."""
@@ -20,6 +21,7 @@ OWNED_KEYS = frozenset(
     (
         "advertised.listeners",
         "authorizer.class.name",
+        "broker.id",
         "broker.rack",
         "controller.listener.names",
         "controller.quorum.bootstrap.servers",
@@ -32,6 +34,8 @@ OWNED_KEYS = frozenset(
         "metadata.log.dir",
         "node.id",
         "process.roles",
+        "zookeeper.connect",
+        "zookeeper.set.acl",
     )
 )
 
@@ -51,6 +55,12 @@ class SandboxOptions(Struct, frozen=True):
     """`down` keeps the data."""
     ready_within: float = 60.0
     """Seconds."""
+    kafka_version: str | None = None
+    """None: that of KAFKA_HOME, or the default one."""
+    zookeeper: bool = False
+    """The metadata is in ZooKeeper, not with a controller of Kafka's own (KRaft)."""
+    authorizer: bool = True
+    """The brokers check ACLs."""
 
 
 def check_name(name: str) -> str:
@@ -68,6 +78,9 @@ def check_options(options: SandboxOptions) -> None:
     check_name(options.name)
     if options.brokers not in (1, 3):
         raise UsageError(f"a sandbox has 1 or 3 brokers, not {options.brokers}")
+    version = choose_version(options.kafka_version)
+    if options.zookeeper:
+        _check_zookeeper(options, version)
     if options.ready_within <= 0:
         raise UsageError("the time to get ready must be more than 0 seconds")
     for key, value in options.config:
@@ -83,6 +96,20 @@ def parse_override(text: str) -> tuple[str, str]:
     if not separator:
         raise UsageError(f"--config {text}: expected KEY=VALUE")
     return key.strip(), value
+
+
+def _check_zookeeper(options: SandboxOptions, version: str) -> None:
+    if parse_version(version) >= NO_ZOOKEEPER:
+        raise UsageError(
+            f"--zookeeper: Kafka {version} has no ZooKeeper mode, which was removed in 4.0 "
+            "(KIP-500)",
+            f"add --kafka-version {find_newest(below=NO_ZOOKEEPER)}, or leave --zookeeper out",
+        )
+    if options.brokers != 1:
+        raise UsageError(
+            f"--zookeeper: such a sandbox has 1 broker, not {options.brokers}",
+            "leave --zookeeper out for 3 brokers",
+        )
 
 
 def _check_override(key: str, value: str) -> None:

@@ -13,6 +13,7 @@ from ..core.nouns import Misfit, from_data, parse_json
 from . import places
 from .options import SandboxOptions, check_name
 from .process import Process
+from .versions import is_version
 
 FILE = "sandbox.json"
 HOST = "127.0.0.1"
@@ -35,6 +36,7 @@ class Ports(Struct, frozen=True):
     client: int
     internal: int
     controller: int
+    """That of ZooKeeper in a sandbox with ZooKeeper, which does its work."""
     tls: int | None = None
     """None without --tls."""
 
@@ -66,6 +68,13 @@ class Sandbox(Struct, frozen=True):
     """Its brokers were ready once, so that a failed start must not remove its data."""
     reason: str = ""
     """Why the last start failed."""
+    kafka_version: str = "4.3.1"
+    """A record without it is older than this choice."""
+    zookeeper: bool = False
+    """As in SandboxOptions."""
+    zookeeper_process: Process | None = None
+    authorizer: bool = True
+    """As in SandboxOptions."""
 
     def __repr__(self) -> str:
         return f"Sandbox({self.name}, {self.phase}, {self.bootstrap})"
@@ -100,11 +109,14 @@ class Sandbox(Struct, frozen=True):
         return self.folder / "tls" / "ca.pem" if self.tls else None
 
     def list_processes(self) -> tuple[Process, ...]:
-        """All recorded broker processes, alive or not."""
-        return tuple(broker.process for broker in self.brokers if broker.process is not None)
+        """All recorded processes, alive or not, in the order in which they end: a broker can say
+        goodbye to ZooKeeper."""
+        found = (*(broker.process for broker in self.brokers), self.zookeeper_process)
+        return tuple(process for process in found if process is not None)
 
-    def get_log_file(self, broker: Broker) -> Path:
-        return self.folder / f"broker-{broker.id}.log"
+    def get_log_file(self, broker: Broker | None) -> Path:
+        """The log of a broker, or that of ZooKeeper for None."""
+        return self.folder / ("zookeeper.log" if broker is None else f"broker-{broker.id}.log")
 
     def make_options(self) -> SandboxOptions:
         """The options that make this sandbox again."""
@@ -115,6 +127,9 @@ class Sandbox(Struct, frozen=True):
             self.config,
             tuple(map(Path, self.classpath)),
             self.keep_data,
+            kafka_version=self.kafka_version,
+            zookeeper=self.zookeeper,
+            authorizer=self.authorizer,
         )
 
 
@@ -154,8 +169,18 @@ def _decode_record(text: bytes, name: str) -> Sandbox:
     sandbox = from_data(Sandbox, parse_json(text))
     if sandbox.name != name:
         raise Misfit(f"is not {name}").nest_in("name")
+    if not is_version(sandbox.kafka_version):
+        raise Misfit("is not a version").nest_in("kafka_version")
     if not sandbox.brokers:
         raise Misfit("is empty").nest_in("brokers")
+    processes = {
+        f"brokers[{number}].process": broker.process
+        for number, broker in enumerate(sandbox.brokers)
+    }
+    for where, process in {**processes, "zookeeper_process": sandbox.zookeeper_process}.items():
+        # It becomes part of a path, which has a longest length.
+        if process is not None and not 1 < process.pid < _MOST:
+            raise Misfit("is not the id of a process").nest_in(f"{where}.pid")
     for number, broker in enumerate(sandbox.brokers):
         where = f"brokers[{number}]"
         ports = broker.ports
@@ -166,7 +191,4 @@ def _decode_record(text: bytes, name: str) -> Sandbox:
         for port in (ports.client, ports.internal, ports.controller, ports.tls):
             if port is not None and not 0 < port < 1 << 16:
                 raise Misfit("is not a port").nest_in(f"{where}.ports")
-        # Both become parts of paths, which have a longest length.
-        if broker.process is not None and not 1 < broker.process.pid < _MOST:
-            raise Misfit("is not the id of a process").nest_in(f"{where}.process.pid")
     return sandbox

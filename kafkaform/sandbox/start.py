@@ -14,8 +14,17 @@ from msgspec.structs import replace
 from ..core.errors import ConnectError, KafkaformError
 from ..core.progress import Message, Progress, Reporter
 from ..jvm import Archive
-from . import classes, configuration, logs, places, record
-from .process import GRACE, defer_signals, end_processes, is_alive, launch_process, wait_for_exit
+from . import classes, configuration, logs, places, record, zookeeper
+from .condition import is_zookeeper_alive
+from .process import (
+    GRACE,
+    Process,
+    defer_signals,
+    end_processes,
+    is_alive,
+    launch_process,
+    wait_for_exit,
+)
 from .record import Broker, Phase, Sandbox
 
 Probe = Callable[[Sandbox], int]
@@ -24,8 +33,10 @@ Probe = Callable[[Sandbox], int]
 _POLL = 0.2
 _LOG_LINES = 15
 _LOG_TAIL = 4 * _LOG_LINES  # including stack frames, which are not shown
-_FORMAT_SECONDS = 60.0
-_NO_PORT = "Socket server failed to bind"  # Kafka's words
+_FORMAT_SECONDS = 180.0
+_NO_PORT = ("Socket server failed to bind", "java.net.BindException")  # Kafka's, ZooKeeper's
+_CLEAN = ".kafka_cleanshutdown"  # a file of a broker that ended by itself
+_EXPIRY = configuration.ZOOKEEPER_SESSION + 3  # ZooKeeper's clock ticks every 2 seconds
 # The brokers outlive the command, so they get nothing else from the user's environment, above all
 # no secrets. These variables decide how Java reads file names, clocks and its own settings.
 _INHERITED = (
@@ -66,17 +77,28 @@ def start_sandbox(
     ready cluster is removed. Raises ConnectError, PortTaken.
     """
     try:
-        if not sandbox.usable:
+        if sandbox.zookeeper:
+            sandbox = _prepare_zookeeper(sandbox, runtime, report)
+        elif not sandbox.usable:
             sandbox = _format_storage(sandbox, runtime, report)
         for broker in sandbox.brokers:
             sandbox = _launch_broker(sandbox, broker, runtime)
         _await_ready(sandbox, ready_within, probe, report)
+        cluster_id = sandbox.cluster_id or _read_cluster_id(sandbox)
     except BaseException as error:  # Ctrl-C too
         _clean_up(sandbox.name, str(error).partition("\n")[0] or "the last `up` was interrupted")
         raise
-    ready = replace(sandbox, phase=Phase.RUNNING, usable=True)
+    ready = replace(sandbox, phase=Phase.RUNNING, usable=True, cluster_id=cluster_id)
     record.save_sandbox(ready)
     return ready
+
+
+def end_sandbox(sandbox: Sandbox) -> tuple[Process, ...]:
+    """End all processes of a sandbox, ZooKeeper last. Returns those that were alive."""
+    # A broker that cannot reach ZooKeeper any more does not end by itself.
+    last = (sandbox.zookeeper_process,) if sandbox.zookeeper_process is not None else ()
+    first = tuple(process for process in sandbox.list_processes() if process not in last)
+    return (*end_processes(first, GRACE), *end_processes(last, GRACE))
 
 
 def name_properties_file(broker: Broker) -> str:
@@ -101,7 +123,8 @@ def _format_storage(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> San
         for broker, process in zip(sandbox.brokers, sandbox.list_processes(), strict=True):
             code = wait_for_exit(process, deadline - time.monotonic())
             if code != 0:
-                raise _make_format_error(sandbox, broker, code)
+                what = f"formatting the storage of broker {broker.id}"
+                raise _make_failed_error(sandbox, what, (broker,), code)
             (sandbox.folder / f"format-{broker.id}.arguments").unlink()
     return sandbox
 
@@ -111,17 +134,69 @@ def _launch_format(
 ) -> Sandbox:
     """Start the storage tool of a broker. Returns the sandbox with its process."""
     command = configuration.make_format_command(sandbox, runtime.java, name_properties_file(broker))
-    # In a file, because all users of a computer can read command lines, and this one has passwords.
     file = sandbox.folder / f"format-{broker.id}.arguments"
+    return _launch(sandbox, broker, runtime, options, _hide_arguments(command, file))
+
+
+def _hide_arguments(command: Sequence[str], file: Path) -> tuple[str, ...]:
+    """The command with its arguments in this file."""
+    # All users of a computer can read command lines, and these have passwords.
     places.write_private(file, configuration.render_argument_file(command[1:]))
-    return _launch(sandbox, broker, runtime, options, (command[0], f"@{file}"))
+    return command[0], f"@{file}"
 
 
-def _make_format_error(sandbox: Sandbox, broker: Broker, code: int | None) -> KafkaformError:
+def _prepare_zookeeper(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> Sandbox:
+    """Start ZooKeeper, and store the users in a new one."""
+    command = configuration.make_java_command(
+        sandbox, runtime.java, zookeeper.MAIN, f"./{zookeeper.PROPERTIES_FILE}"
+    )
+    options = classes.list_start_options(runtime.classes)
+    sandbox = _launch(sandbox, None, runtime, options, command)
+    if not sandbox.usable:
+        report(Message("storing the users in ZooKeeper"))
+        for user in (configuration.ADMIN, configuration.CI):
+            sandbox = _store_user(sandbox, user, runtime, options)
+    elif not (sandbox.data / "1" / _CLEAN).exists():
+        # A broker that crashed did not give its id back, and no other broker gets it before.
+        report(Message(f"waiting {_EXPIRY} seconds until ZooKeeper lets go of the last broker"))
+        time.sleep(_EXPIRY)
+    return sandbox
+
+
+def _store_user(sandbox: Sandbox, user: str, runtime: Runtime, options: Sequence[str]) -> Sandbox:
+    """Store the SCRAM credentials of a user in ZooKeeper."""
+    broker, file = sandbox.brokers[0], sandbox.folder / f"user-{user}.arguments"
+    command = zookeeper.make_users_command(sandbox, runtime.java, user)
+    sandbox = _launch(sandbox, broker, runtime, options, _hide_arguments(command, file))
+    process = sandbox.brokers[0].process
+    code = wait_for_exit(process, _FORMAT_SECONDS) if process else None
+    if code != 0:
+        _check_zookeeper(sandbox)
+        what = f"storing the user {user} in ZooKeeper"
+        raise _make_failed_error(sandbox, what, (broker, None), code)
+    file.unlink()
+    return sandbox
+
+
+def _check_zookeeper(sandbox: Sandbox) -> None:
+    """Raise ConnectError, or PortTaken, if ZooKeeper has ended."""
+    if not is_zookeeper_alive(sandbox):
+        raise _make_ended_error(sandbox, (None,))
+
+
+def _read_cluster_id(sandbox: Sandbox) -> str:
+    """The id that a broker got from ZooKeeper."""
+    text = (sandbox.data / "1" / "meta.properties").read_text("ascii")
+    lines = (line.partition("=") for line in text.splitlines())
+    return {key: value for key, _, value in lines}["cluster.id"]
+
+
+def _make_failed_error(
+    sandbox: Sandbox, what: str, witnesses: Sequence[Broker | None], code: int | None
+) -> KafkaformError:
     how = f"took more than {_FORMAT_SECONDS:g} seconds" if code is None else f"ended with {code}"
     return KafkaformError(
-        f"sandbox {sandbox.name}: formatting the storage of broker {broker.id} {how}"
-        + _read_last_words(sandbox, (broker,)),
+        f"sandbox {sandbox.name}: {what} {how}" + _read_last_words(sandbox, witnesses),
         "correct --config, --classpath or KAFKA_HOME if the lines name them, then try again",
     )
 
@@ -135,26 +210,31 @@ def _launch_broker(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sandbo
 
 def _launch(
     sandbox: Sandbox,
-    broker: Broker,
+    broker: Broker | None,
     runtime: Runtime,
     options: Sequence[str],
     command: Sequence[str],
 ) -> Sandbox:
-    """Start a process of this broker, and record it before anything can interrupt us. options:
-    further options for Java."""
+    """Start a process of this broker, or ZooKeeper for None, and record it before anything can
+    interrupt us. options: further options for Java."""
     java, *words = command
     log = sandbox.get_log_file(broker)
     with defer_signals():
         process = launch_process(
             (java, *options, *words), sandbox.folder, log, runtime.make_environment()
         )
-        brokers = tuple(
-            replace(each, process=process) if each.id == broker.id else each
-            for each in sandbox.brokers
-        )
-        launched = replace(sandbox, brokers=brokers)
+        launched = _keep_process(sandbox, broker, process)
         record.save_sandbox(launched)
     return launched
+
+
+def _keep_process(sandbox: Sandbox, broker: Broker | None, process: Process) -> Sandbox:
+    if broker is None:
+        return replace(sandbox, zookeeper_process=process)
+    brokers = tuple(
+        replace(each, process=process) if each.id == broker.id else each for each in sandbox.brokers
+    )
+    return replace(sandbox, brokers=brokers)
 
 
 def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Reporter) -> None:
@@ -164,6 +244,7 @@ def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Reporte
         dead = [broker for broker in sandbox.brokers if not is_alive(broker.process)]
         if dead:
             raise _make_ended_error(sandbox, dead)
+        _check_zookeeper(sandbox)
         answering = probe(sandbox)
         ready = answering >= total
         report(Progress("brokers", "starting", min(answering, total), total, "brokers", ready))
@@ -174,19 +255,21 @@ def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Reporte
     raise _make_not_ready_error(sandbox, what, sandbox.brokers)
 
 
-def _make_ended_error(sandbox: Sandbox, dead: Sequence[Broker]) -> ConnectError:
+def _make_ended_error(sandbox: Sandbox, dead: Sequence[Broker | None]) -> ConnectError:
     written = (
         line for each in dead for line in logs.read_tail(sandbox.get_log_file(each), _LOG_TAIL)
     )
-    kind = PortTaken if any(_NO_PORT in line for line in written) else ConnectError
-    what = f"broker {dead[0].id} ended while it was starting"
+    taken = any(words in line for line in written for words in _NO_PORT)
+    kind = PortTaken if taken else ConnectError
+    who = "ZooKeeper" if dead[0] is None else f"broker {dead[0].id}"
+    what = f"{who} ended while it was starting"
     return _make_not_ready_error(sandbox, what, dead, kind)
 
 
 def _make_not_ready_error(
     sandbox: Sandbox,
     what: str,
-    brokers: Sequence[Broker],
+    brokers: Sequence[Broker | None],
     kind: type[ConnectError] = ConnectError,
 ) -> ConnectError:
     return kind(
@@ -196,8 +279,9 @@ def _make_not_ready_error(
     )
 
 
-def _read_last_words(sandbox: Sandbox, brokers: Sequence[Broker]) -> str:
-    """The last lines that these brokers wrote, without stack frames, to append to a message."""
+def _read_last_words(sandbox: Sandbox, brokers: Sequence[Broker | None]) -> str:
+    """The last lines that these brokers wrote (None: ZooKeeper), without stack frames, to append to
+    a message."""
     lines = [
         line
         for broker in brokers
@@ -213,8 +297,9 @@ def _clean_up(name: str, reason: str) -> None:
     sandbox = record.load_sandbox(name)
     if sandbox is None:
         return
-    end_processes(sandbox.list_processes(), GRACE)
+    end_sandbox(sandbox)
     if not sandbox.usable:
         shutil.rmtree(sandbox.data, ignore_errors=True)
     brokers = tuple(replace(broker, process=None) for broker in sandbox.brokers)
-    record.save_sandbox(replace(sandbox, phase=Phase.FAILED, brokers=brokers, reason=reason))
+    failed = replace(sandbox, phase=Phase.FAILED, brokers=brokers, reason=reason)
+    record.save_sandbox(replace(failed, zookeeper_process=None))

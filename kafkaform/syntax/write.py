@@ -166,4 +166,6 @@ def _render_map(value: Mapping[str, Writable]) -> str:
 def _render_secret(reference: SecretRef) -> str:
     if reference.source == "variable":
         return f"var.{_check_name(reference.name)}"
+    if reference.words:
+        return f"secret_command({_render_list(list(map(quote_string, reference.words)))})"
     return f"secret_{_check_name(reference.source)}({quote_string(reference.name)})"

@@ -17,7 +17,7 @@ from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.report import Report
-from ..apply.secrets import refuse_exposed, resolve_plan_secrets
+from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
 from ..apply.stop import Stop
 from ..apply.verify import verify_applied
 from ..audit.event import RecordKind, render_time
@@ -52,7 +52,7 @@ from ..plan.observe import Look
 from ..plan.review import review_changes
 from ..state.edit import set_outputs
 from ..version import VERSION
-from .configuration.evaluation import record_outputs
+from .configuration.recorded_outputs import record_outputs
 from .configuration.untrusted import apply_error
 from .events import Announcer, Listener
 from .interrupts import Unsent, unsent
@@ -182,7 +182,8 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     # Only after the approval, which can take hours, so that nothing stale is sent.
     how = _get_approval(scene, plan)
     _look_again(scene, plan, chosen.done)
-    secrets = resolve_plan_secrets(plan, scene.space.configuration.find_secret, chosen.done)
+    refuse_foreign_commands(plan, scene.space.desired, chosen.done)
+    secrets = resolve_plan_secrets(plan, scene.space.configuration.find_secrets, chosen.done)
     refuse_exposed(plan)
     verdicts = _dry_run(scene, plan, chosen.done)
     _record_begin(scene, plan, how, verdicts)

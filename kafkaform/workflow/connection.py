@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kafkaform_kafka.connection import java_properties as java
+from kafkaform_kafka.connection.java import properties as java
+from kafkaform_kafka.connection.java.block_draft import PropertyFault
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
@@ -88,9 +89,9 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     settings = _choose_instance(desired.providers, inputs.provider)
-    from ..apply.secrets import find_references, resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
+    from ..apply.secrets import resolve_instance_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
-    secrets = resolve_secrets(find_references(settings.config), configuration.find_secret)
+    secrets = resolve_instance_secrets(settings, configuration.find_secrets)
     provider = configuration.registry.load(settings.name)
     return Connection(provider, settings, secrets, configuration)
 
@@ -238,7 +239,7 @@ def _make_missing_fault(item: Property, source: str, name: str) -> Diagnostic:
     )
 
 
-def _make_diagnostic(fault: java.PropertyFault, item: Property | None) -> Diagnostic:
+def _make_diagnostic(fault: PropertyFault, item: Property | None) -> Diagnostic:
     """The diagnostic of a fault, with the place in the file and without the value."""
     place = item.place if item else None
     return Diagnostic(

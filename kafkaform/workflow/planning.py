@@ -118,7 +118,7 @@ def plan_changes(
         # here instead of in the apply, when the change is merged already.
         # A plan of files that are not trusted looks up none: it could be made to show them.
         needed = {} if workspace.configuration.inputs.untrusted else find_plan_secrets(plan)
-        missing = find_missing(needed, workspace.configuration.find_secret) if needed else {}
+        missing = find_missing(needed, workspace.configuration.find_secrets) if needed else {}
         announce(PlanChosen(plan))
         if missing:
             raise make_missing_error(missing, NO_SECRETS)
@@ -135,7 +135,7 @@ def refuse_dry_run(
     """Announce the result of the dry run. Raises ConfigurationError for missing secrets,
     DryRunRefused with every refused step."""
     announce(DryRun(plan, verdicts))
-    resolve_plan_secrets(plan, workspace.configuration.find_secret)
+    resolve_plan_secrets(plan, workspace.configuration.find_secrets)
     refuse_exposed(plan)
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
 

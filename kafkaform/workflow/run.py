@@ -20,7 +20,7 @@ from ..plan.model import Options, Plan
 from ..provider.contract import Session
 from ..state.backend import Lease
 from ..state.model import State
-from .configuration.evaluation import read_recorded_outputs as recorded_outputs
+from .configuration.recorded_outputs import read_recorded_outputs as recorded_outputs
 from .events import Announcer
 from .workspace import Workspace
 

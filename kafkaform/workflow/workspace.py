@@ -19,7 +19,7 @@ from msgspec import field
 
 from ..apply.owed import Owed, find_owed
 from ..apply.replay import read_rows
-from ..apply.secrets import find_references, resolve_secrets
+from ..apply.secrets import resolve_instance_secrets
 from ..audit.chain import read_glances
 from ..audit.event import RecordKind
 from ..audit.index import LogIndex, index_log, list_instances
@@ -205,7 +205,7 @@ def open_instance(space: Workspace, instance: str) -> Session:
     """Open a session of this provider instance. Raises ConnectError; ConfigurationError if another
     instance of the configuration reaches the same system."""
     block = space.desired.providers[instance]
-    secrets = resolve_secrets(find_references(block.config), space.configuration.find_secret)
+    secrets = resolve_instance_secrets(block, space.configuration.find_secrets)
     session = space.providers[instance].open(instance, block.config, secrets)
     return space.configuration.asking.systems.enter(block, session)
 

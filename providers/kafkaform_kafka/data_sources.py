@@ -141,7 +141,14 @@ DATA: Mapping[str, ObjectSchema] = {
         AttributeSchema(
             "metadata_version",
             NUMBER,
-            "The finalized level of the feature metadata.version.",
+            "The finalized level of the feature metadata.version. null with ZooKeeper.",
+            computed=True,
+        ),
+        AttributeSchema(
+            "kafka_version",
+            STRING,
+            "The version of Kafka, such as 4.1: the newest one whose requests a broker has, since "
+            "brokers do not report their version. null if they fit no version from 3.0 on.",
             computed=True,
         ),
     ),
@@ -155,7 +162,7 @@ class AnswerSource(Struct, frozen=True):
     instance: str
     # DescribeCluster names a random broker as the controller; the cluster's reader asks the quorum.
     cluster: Callable[[], FrozenMap | Fault]
-    """Reads the attributes of `kafka_cluster`, without metadata_version."""
+    """Reads the attributes of `kafka_cluster`, without the versions."""
 
 
 def answer_query(source: AnswerSource, name: str, arguments: FrozenMap) -> FrozenMap:
@@ -278,8 +285,8 @@ def _answer_cluster(source: AnswerSource, _: FrozenMap) -> FrozenMap:
     found = source.cluster()
     if isinstance(found, Fault):
         raise _make_read_error("the cluster", found)
-    level = source.session.facts.values.get("metadata_version")
-    return found.with_items({"metadata_version": level})
+    known = source.session.facts.values
+    return found.with_items({n: known.get(n) for n in ("metadata_version", "kafka_version")})
 
 
 _ANSWERS: Mapping[str, Callable[[AnswerSource, FrozenMap], FrozenMap]] = {

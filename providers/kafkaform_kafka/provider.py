@@ -9,6 +9,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from kafkaform.core.change import Change, Review
+from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
@@ -23,7 +24,8 @@ from .resource_kinds import KINDS
 from .words import WORDS
 
 COMMANDS = {
-    name: f"kafkaform_kafka.commands.{name}:GROUP" for name in ("describe", "explain", "alter")
+    name: f"kafkaform_kafka.commands.{name}:GROUP"
+    for name in ("describe", "explain", "alter", "propose")
 }
 
 RULES = Path(__file__).with_name("rules.kfpolicy.hcl")
@@ -57,7 +59,13 @@ class KafkaProvider(Struct, frozen=True):
         settings = read_settings(instance, config, secrets)
         from .session import open_session  # noqa: PLC0415  # the clients take a quarter of a second to load
 
-        return open_session(settings, self.kinds)
+        try:
+            return open_session(settings, self.kinds)
+        except ConnectError as error:
+            from .vendors.detection import explain_connection, find_profile  # noqa: PLC0415  # only a failed connection needs it
+
+            finding = find_profile(settings.profile, settings.servers, "")
+            raise error if finding is None else explain_connection(finding, error) from None
 
     def read_rules(self) -> bytes:
         return RULES.read_bytes()

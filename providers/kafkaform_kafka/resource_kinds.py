@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from .kinds.acl import kind as acl
 from .kinds.config import kind as config
+from .kinds.feature import kind as feature
 from .kinds.kind import ResourceKind
 from .kinds.leaders import kind as leaders
 from .kinds.quota import kind as quota
 from .kinds.rights import kind as rights
+from .kinds.token import kind as token
 from .kinds.topic import kind as topic
 from .kinds.user import kind as user
 
@@ -18,6 +20,8 @@ KINDS: tuple[ResourceKind, ...] = (
     *acl.KINDS,
     *config.KINDS,
     *leaders.KINDS,
+    *token.KINDS,
+    *feature.KINDS,
     *rights.KINDS,
 )
 """In the order of the documentation."""

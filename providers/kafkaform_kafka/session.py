@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
 
 from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Step, Verdict
 from kafkaform.core.errors import KafkaformError
@@ -15,18 +18,26 @@ from .authority import required_rights
 from .authority.own_rights import read_held
 from .cluster.brokers import live_nodes, read_cluster
 from .cluster.context import ClusterContext, Order, Reply, Requests, Send
+from .cluster.exchange import attempt
 from .cluster.facts import read_facts
+from .cluster.figures import Figures, WireFigures
 from .connection import clients
-from .connection.native import Native, open_native
+from .connection.cluster_proof import Proof
+from .connection.native import inspect_listeners, open_native
 from .connection.settings import KafkaSettings
-from .connection.tokens import open_token_source
+from .connection.token_sources import open_token_source
 from .data_sources import AnswerSource, answer_query
 from .kinds.kind import ResourceKind
 from .kinds.topic import send_placement as placement_sends
 from .resource_kinds import KINDS
 from .review.impact import assess
+from .vendors import explanation
+from .vendors.detection import load_profile
+from .vendors.profile import Profile
 from .wire.client import NotSent, Wire
+from .wire.cluster import ClusterRow, describe_cluster
 from .wire.login_tokens import TokenProvider
+from .wire.logins import make_login
 from .words import WORDS
 
 
@@ -36,30 +47,46 @@ class KafkaSession:
     words = WORDS
 
     def __init__(
-        self, context: ClusterContext, native: Native, kinds: Sequence[ResourceKind] = KINDS
+        self, context: ClusterContext, figures: Figures, kinds: Sequence[ResourceKind] = KINDS
     ) -> None:
         self.context = context
         """What `describe` asks directly."""
         self.facts = context.facts
-        self._native = native
-        found = {kind.name: kind.connect() for kind in kinds if kind.connect is not None}
+        self._figures = figures
+        name = context.facts.values.get("profile")
+        self._profile = load_profile(str(name)) if name else None
+        """The vendor whose refusals are explained, None for Apache Kafka."""
+        # A plan needs none of what only commands change, and loading it takes time.
+        self._commanded = [kind for kind in kinds if kind.commanded]
+        found = {
+            kind.name: kind.connect()
+            for kind in kinds
+            if kind.connect is not None and not kind.commanded
+        }
         self._reads = {name: requests.reads for name, requests in found.items()}
-        self._sends = join_sends(found.values())
+        self._sends = dict(join_sends(found.values()))
 
     def live_nodes(self) -> Sequence[str]:
         return live_nodes(self.context)
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
-        return self._reads[kind].sweep(self.context, depth)
+        if kind not in self._reads:
+            self._connect_commanded()
+        sweep = self._reads[kind].sweep(self.context, depth)
+        return sweep if self._profile is None else explanation.explain_sweep(self._profile, sweep)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
         by_kind: dict[str, list[Identity]] = defaultdict(list)
         for identity in dict.fromkeys(ids):
             by_kind[identity.kind].append(identity)
+        if not by_kind.keys() <= self._reads.keys():
+            self._connect_commanded()
         readings: dict[Identity, Reading] = {}
         for kind, group in by_kind.items():
             readings.update(self._reads[kind].read(self.context, group, at))
-        return readings
+        if self._profile is None:
+            return readings
+        return explanation.explain_readings(self._profile, readings)
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
         context = self.context
@@ -67,11 +94,20 @@ class KafkaSession:
         return answer_query(source, data, arguments)
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        return assess(self.context, self._native, changes)
+        return assess(self.context, self._figures, changes)
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         held = read_held(self.context, steps)
-        return tuple(required_rights.judge_steps(steps, held, self.facts.principal))
+        verdicts = tuple(required_rights.judge_steps(steps, held, self.facts.principal))
+        if self._profile is None:
+            return verdicts
+        kinds = {step.id: step.identity.kind for step in steps}
+        return tuple(
+            replace(one, fault=explanation.explain_fault(self._profile, one.fault, kinds[one.step]))
+            if one.fault
+            else one
+            for one in verdicts
+        )
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         replies = self._send(batch.request.name, Order(batch.steps, dry=True))
@@ -88,7 +124,15 @@ class KafkaSession:
         return placement_sends.undo_throttles(self.context, tickets, others)
 
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
-        return self._sends[request](self.context, order)
+        if request not in self._sends:
+            self._connect_commanded()
+        replies = self._sends[request](self.context, order)
+        return replies if self._profile is None else _explain_replies(self._profile, replies)
+
+    def _connect_commanded(self) -> None:
+        found = {kind.name: kind.connect() for kind in self._commanded if kind.connect is not None}
+        self._reads |= {name: requests.reads for name, requests in found.items()}
+        self._sends |= join_sends(found.values())
 
     def prove(self) -> None:
         self.context.wire.prove()
@@ -113,19 +157,23 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
     OtherSystem."""
     clients.fence_logs()
     config = clients.pure_config(settings)
-    tokens = open_token_source(settings)
-    if tokens is not None:
-        # If there is no token, this error names the cause; a client would only say that the login
-        # failed.
-        tokens.get_token()
-        config["sasl_oauth_token_provider"] = TokenProvider(tokens)
-    # librdkafka first: for a refused login kafka-python says no more than that it timed out. Its
-    # answer also says which cluster every later connection must lead to.
-    native = open_native(settings, tokens)
-    try:
-        wire = Wire(config, clients.PATIENCE, native.proof)
-    except NotSent as error:
-        raise clients.connect_error(settings, ("", str(error))) from None
+    native = None
+    if settings.kerberos is not None or settings.token_auth:
+        wire = _open_alone(settings, config)
+    else:
+        tokens = open_token_source(settings)
+        if tokens is not None:
+            # If there is no token, this error names the cause; a client would only say that the
+            # login failed.
+            tokens.get_token()
+            config["sasl_oauth_token_provider"] = TokenProvider(tokens)
+        # librdkafka first: for a refused login kafka-python says no more than that it timed out.
+        # Its answer also says which cluster every later connection must lead to.
+        native = open_native(settings, tokens)
+        try:
+            wire = Wire(config, clients.PATIENCE, native.proof)
+        except NotSent as error:
+            raise clients.connect_error(settings, ("", str(error))) from None
     try:
         if len(settings.servers) > 1:
             clients.refuse_two_clusters(settings, wire.ask_addresses(clients.LOOK))
@@ -133,7 +181,37 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
     except KafkaformError:
         wire.close()
         raise
-    return KafkaSession(ClusterContext(settings, wire, facts), native, kinds)
+    context = ClusterContext(settings, wire, facts)
+    return KafkaSession(context, native or WireFigures(context), kinds)
+
+
+def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:
+    """A connection for a login that librdkafka lacks. Raises ConnectError, ConfigurationError,
+    OtherSystem."""
+    login, proof = make_login(settings), Proof(settings.instance)
+    try:
+        wire = Wire(config, clients.PATIENCE, proof, login)
+    except NotSent as error:
+        # kafka-python says only that no broker is available.
+        known = ("_AUTHENTICATION", login.failure) if login.failure else ("", str(error))
+        found = None if login.failure else inspect_listeners(settings)
+        raise clients.connect_error(settings, known, found) from None
+    cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
+    if isinstance(cluster, ClusterRow) and not cluster.code:
+        # From here on every connection must lead to the cluster of this answer, those that are open
+        # already, too.
+        proof.expected = cluster.cluster_id
+        wire.prove()
+    return wire
+
+
+def _explain_replies(profile: Profile, replies: Sequence[Reply]) -> Sequence[Reply]:
+    return [
+        replace(one, fault=explanation.explain_fault(profile, one.fault, one.step.identity.kind))
+        if one.fault
+        else one
+        for one in replies
+    ]
 
 
 def _make_outcome(reply: Reply) -> Outcome:

@@ -31,6 +31,8 @@ WORDS = Words(
             "kafka_topic": KindWords("topics", ("name",), find_topic_unit),
             "kafka_topic_config": KindWords("topic configs", ("topic",), find_topic_unit),
             "kafka_topic_leaders": KindWords("topics with other leaders", ("topic",)),
+            "kafka_delegation_token": KindWords("delegation tokens", ("token_id", "owner")),
+            "kafka_feature": KindWords("features", ("name",)),
             "kafka_cluster_config": KindWords("cluster configs", (), _DEFAULTS_UNIT),
             "kafka_broker_config": KindWords("broker configs", ("broker_id",), _BROKER_UNIT),
             "kafka_user_scram_credential": KindWords("SCRAM credentials", ("username",)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,8 +41,8 @@ EXAMPLES = int(os.environ.get("KAFKAFORM_WORLDS", examples(60)))
 
 @dataclass(frozen=True)
 class Configuration(engine.Configuration):
-    def find_secret(self, ref: SecretRef) -> Secret | None:
-        return Secret("ours-secret")
+    def find_secrets(self, refs: Collection[SecretRef]) -> Mapping[SecretRef, Secret | None]:
+        return dict.fromkeys(refs, Secret("ours-secret"))
 
 
 @dataclass

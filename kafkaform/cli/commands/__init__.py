@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "describe": "commands.describe:app",
     "alter": "commands.alter:app",
     "explain": "commands.explain:app",
+    "propose": "offers.proposals:app",
     "shell": "shell:shell",
     "console": "commands.console:console",
     "graph": "commands.graph:graph",

@@ -65,11 +65,37 @@ def up(
         bool, typer.Option("--keep-data", help="Keep the data after `down`, for the next `up`.")
     ] = False,
     timeout: Annotated[float, typer.Option(help="Wait this many seconds for the brokers.")] = 60.0,
+    kafka_version: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka-version",
+            help="Run this version of Kafka.",
+            show_default=f"{sandbox.DEFAULT_VERSION}, or that of KAFKA_HOME",
+        ),
+    ] = None,
+    zookeeper: Annotated[
+        bool,
+        typer.Option("--zookeeper", help="Keep the metadata in ZooKeeper (Kafka before 4.0)."),
+    ] = False,
+    authorizer: Annotated[
+        bool, typer.Option(help="Check ACLs. With --no-authorizer, every user can do everything.")
+    ] = True,
 ) -> None:
     """Start a sandbox and wait until all its brokers answer."""
     overrides = tuple(map(sandbox.parse_override, config or ()))
     jars = tuple(classpath or ())
-    wanted = sandbox.SandboxOptions(name, brokers, tls, overrides, jars, keep_data, timeout)
+    wanted = sandbox.SandboxOptions(
+        name,
+        brokers,
+        tls,
+        overrides,
+        jars,
+        keep_data,
+        timeout,
+        kafka_version,
+        zookeeper,
+        authorizer,
+    )
     # Brokers that are starting must not be left behind because a pipe was closed.
     outlive_output()
     with _Screen() as screen:
@@ -163,6 +189,7 @@ def _render_status(found: sandbox.SandboxStatus) -> str:
     box = found.sandbox
     rows = {
         "state": found.state.value,
+        "kafka": box.kafka_version + (", with ZooKeeper" if box.zookeeper else ""),
         "brokers": f"{len(found.alive)} of {len(box.brokers)} alive",
         "bootstrap": box.bootstrap,
         "tls": box.bootstrap_tls or "",

@@ -1,4 +1,4 @@
-"""Translate the commands that providers add to `describe`, `explain` and `alter` for typer."""
+"""Translate the commands of providers, such as those of `describe`, for typer."""
 
 from __future__ import annotations
 

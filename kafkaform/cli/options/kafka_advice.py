@@ -22,6 +22,7 @@ _SHAPE = (
     "replication_factor, replica_assignment) and `kafkaform apply`."
 )
 _MOVES = f"{_SHAPE} `kafkaform alter topic NAME --cancel-move` stops a move."
+_PROPOSE = "`kafkaform propose placement` computes assignments, `--brokers ID,…` chooses brokers."
 _ALTER = "`kafkaform alter topic NAME --add-config K=V` changes configs, `--delete-config K` too."
 _DESCRIBE = "`kafkaform describe topics`, `… configs`, `… acls` and others show what a cluster has."
 _HEALTH = "`kafkaform describe topics` has it in the column Problems, `--json` in numbers."
@@ -37,7 +38,20 @@ _CONFIGURED = (
     "Brokers and login of this command stand in the provider block, or in the environment: "
     "KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS and its like."
 )
-_OFFSETS = "Members and offsets of groups are kafka-consumer-groups.sh's."
+_FEATURES = (
+    "`kafkaform describe features` shows them, `kafkaform alter features FEATURE=LEVEL` changes "
+    "levels; --downgrade or --unsafe-downgrade allows lower ones."
+)
+_TOPIC = (
+    "Name topics without a flag: `kafkaform describe topics NAME`, `kafkaform alter topic NAME`; "
+    "their configs are `kafkaform describe configs --entity-name NAME`."
+)
+_MEMBERS = "`kafkaform describe groups NAME` shows members, offsets and lag."
+_OFFSETS = f"{_MEMBERS} Only Kafka's kafka-consumer-groups.sh changes offsets."
+_TRANSACTIONS = (
+    "`kafkaform describe transactions` lists transactions, with --hanging those that nobody will "
+    "end. Only Kafka's kafka-transactions.sh ends one."
+)
 
 INSTEAD: Mapping[str, str] = {
     "--zookeeper": _ZOOKEEPER,
@@ -68,9 +82,7 @@ INSTEAD: Mapping[str, str] = {
     "--user": _ENTITY_FLAG,
     "--client-metrics": _ENTITY_FLAG,
     "--broker-logger": NO_LOGGERS,
-    "--topic": "Name topics without a flag: `kafkaform describe topics NAME`, "
-    "`kafkaform alter topic NAME`; their configs are `kafkaform describe configs "
-    "--entity-name NAME`.",
+    "--topic": _TOPIC,
     "--topic-id": "`kafkaform describe topics` shows the ids of topics.",
     "--create": _MADE,
     "--delete": _MADE,
@@ -96,9 +108,9 @@ INSTEAD: Mapping[str, str] = {
     "--idempotent": _ACL,
     "--resource-pattern-type": _ACL,
     "--reassignment-json-file": _MOVES,
-    "--topics-to-move-json-file": _MOVES,
-    "--broker-list": _MOVES,
-    "--generate": _MOVES,
+    "--topics-to-move-json-file": _PROPOSE,
+    "--broker-list": _PROPOSE,
+    "--generate": _PROPOSE,
     "--execute": _MOVES,
     "--verify": "`kafkaform plan` shows the moves that run, and every apply how they ended.",
     "--cancel": _MOVES,
@@ -107,14 +119,22 @@ INSTEAD: Mapping[str, str] = {
     "--all-topic-partitions": _ELECT,
     "--path-to-json-file": _ELECT,
     "--validate-only": "The dry run of `kafkaform plan` and `kafkaform alter` is --validate.",
+    **dict.fromkeys(("--feature", "--metadata", "--release-version", "--unsafe"), _FEATURES),
+    "--group": _MEMBERS,
+    "--all-groups": "`kafkaform describe groups` lists all groups.",
     "--reset-offsets": _OFFSETS,
-    "--members": _OFFSETS,
+    "--delete-offsets": _OFFSETS,
+    "--members": _MEMBERS,
+    "--offsets": _MEMBERS,
+    "--transactional-id": _TRANSACTIONS,
 }
 """An option of Kafka's tools that the command does not have -> what to do instead."""
 
 _RESOURCE = "--resource-type and --resource-name choose, such as --resource-type Topic."
 _FILTERS = "--user, --client-id and --ip choose; an empty name is the default."
 HERE: Mapping[str, Mapping[str, str]] = {
+    # Groups and transactions have such a flag, which chooses among them.
+    "kafkaform describe": {"--topic": _TOPIC},
     "kafkaform describe acls": dict.fromkeys(
         ("--topic", "--group", "--cluster", "--transactional-id", "--delegation-token"), _RESOURCE
     ),
@@ -138,8 +158,8 @@ _CONFIGS = (
     "`kafkaform describe quotas` and `kafkaform describe users` tell of clients and users."
 )
 _GROUPS = (
-    "`kafkaform describe configs --entity-type groups` lists groups with their configs, "
-    f"`kafkaform alter group NAME` changes these. {_OFFSETS}"
+    f"`kafkaform describe groups` lists groups. {_OFFSETS} `kafkaform alter group NAME` changes "
+    "configs of a group."
 )
 _TOPICS = f"{_HOW.format('topics')} {_MADE}"
 
@@ -167,8 +187,14 @@ COMMANDS: Mapping[str, str] = {
     "group": _GROUPS,
     "groups": _GROUPS,
     "client-metrics": "`kafkaform describe configs --entity-type client-metrics` lists them.",
+    "features": _FEATURES,
+    "kafka-features": _FEATURES,
     "kafka-groups": _GROUPS,
     "kafka-consumer-groups": _GROUPS,
+    "kafka-share-groups": _GROUPS,
+    "kafka-streams-groups": _GROUPS,
+    "transactions": _TRANSACTIONS,
+    "kafka-transactions": _TRANSACTIONS,
     "kafka-reassign-partitions": _MOVES,
     "kafka-leader-election": _ELECT,
     "list": _DESCRIBE,
@@ -191,11 +217,11 @@ def advise_option(flag: str, command: Any, path: str) -> str | None:
     # The flags of a group's commands are looked up, but not those of all commands of kafkaform:
     # that would load everything.
     below = {} if path == ROOT else getattr(command, "commands", {})
+    if flag in HERE.get(path, {}):
+        return HERE[path][flag]
     able = [name for name in below if flag in _list_flags(below[name])]
     if able:
         return f"Put it after the subcommand: `{path} {able[0]} {flag}`."
-    if flag in HERE.get(path, {}):
-        return HERE[path][flag]
     if flag not in INSTEAD:
         return None
     reach = any("--bootstrap-server" in _list_flags(one) for one in (command, *below.values()))

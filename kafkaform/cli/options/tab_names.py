@@ -144,7 +144,7 @@ def _ask_names(context: typer.Context, complete: Callable[..., Iterable[str]]) -
 
 
 def _list_words(context: typer.Context) -> Sequence[str]:
-    """The words from `describe`, `explain` or `alter` on: operands first, then the flags that
+    """The words from the group (`describe`, …) on: operands first, then the flags that
     completions look at."""
     group = context.parent.info_name if context.parent is not None else ""
     words = [group or "", context.info_name or ""]

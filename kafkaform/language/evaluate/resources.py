@@ -234,8 +234,9 @@ def _make_skipped_fault(block: ResourceBlock, what: str, skipped: Skipped) -> Di
         Header(block.block),
         f"{what} needs {skipped}, which is skipped",
         "kafkaform does not have its provider, so its values are not known.",
-        'For a secret, write secret_env("NAME") or secret_file("PATH"), or use a variable with '
-        "sensitive = true. For anything else, write the value itself, or use a variable.",
+        'For a secret, write secret_env("NAME"), secret_file("PATH") or secret_command([…]), or '
+        "use a variable with sensitive = true. For anything else, write the value itself, or use a "
+        "variable.",
     )
 
 

@@ -8,7 +8,8 @@ from ..values.faults import EvalError, Place
 from ..values.value import FIELDS, SEQUENCES, Marked, Null, Val
 
 SECRET_ADVICE = (
-    'Write secret_env("NAME") or secret_file("PATH"), or use a variable with sensitive = true.'
+    'Write secret_env("NAME"), secret_file("PATH") or secret_command([…]), or use a variable with '
+    "sensitive = true."
 )
 
 

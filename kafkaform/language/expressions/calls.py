@@ -121,6 +121,8 @@ class _Caller(Struct, frozen=True):
             marks |= own
         result = self._call_function(arguments, bool(marks))
         self._check_result(result)
+        if marks and not function.passes and isinstance(result, SecretRef):
+            raise self._make_shown_fault()
         env.budget.charge(_compute_look_cost(result, function), node)
         return add_marks(result, marks)
 
@@ -178,6 +180,16 @@ class _Caller(Struct, frozen=True):
             f"The argument {param.name} of {self.function.name}() does not fit",
             make_sentence(why),
             f"Usage: {self.function.usage()}.",
+        )
+
+    def _make_shown_fault(self) -> EvalError:
+        # A reference carries no marks, because it is not the secret: plans and states show it.
+        return EvalError(
+            self._get_place(0),
+            f"{self.function.name}() cannot be called with a sensitive value",
+            "Plans show where a secret comes from.",
+            "Use a value that is not sensitive, or nonsensitive(…) if everyone is allowed to see "
+            "it.",
         )
 
     def _call_function(self, arguments: list[Val], hide: bool) -> Val:

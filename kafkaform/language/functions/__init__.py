@@ -62,7 +62,7 @@ NAMES: Mapping[str, str] = {
     "kind": (
         "tostring tonumber tobool tolist toset tomap sensitive nonsensitive issensitive coalesce"
     ),
-    "secrets": "secret_env secret_file",
+    "secrets": "secret_env secret_file secret_command",
     "encoding": (
         "base64decode base64gunzip base64encode csvdecode jsondecode jsonencode textdecodebase64 "
         "textencodebase64 urldecode urlencode"

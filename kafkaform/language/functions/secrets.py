@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ...core.value import SecretRef
+from ...core.schema import STRING, list_of
+from ...core.value import SecretRef, make_command_reference
 from ..values.faults import FunctionFault
-from ..values.value import Val
-from .spec import Function, make_string_param
+from ..values.value import ListVal, Val
+from .spec import Function, Param, make_string_param
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -25,6 +26,19 @@ def _secret_file(path: str) -> Val:
     return SecretRef("file", path)
 
 
+def _secret_command(command: ListVal) -> Val:
+    # The words are the name of the secret, so plans show them. A sensitive word is refused by the
+    # call itself, as for every reference.
+    words = [word for word in command.items if isinstance(word, str)]
+    if len(words) < len(command.items):
+        raise FunctionFault("a word of the command is null", 0)
+    if not words or not words[0]:
+        raise FunctionFault("expected the name of a program, and its arguments", 0)
+    if any("\0" in word for word in words):
+        raise FunctionFault("a word of the command contains a zero byte", 0)
+    return make_command_reference(words)
+
+
 FUNCTIONS = (
     Function(
         "secret_env",
@@ -37,5 +51,12 @@ FUNCTIONS = (
         "The secret in a file; it is read only when it is sent.",
         _secret_file,
         (make_string_param("path"),),
+    ),
+    Function(
+        "secret_command",
+        "The secret that a command prints, as a list of words; it runs only when the secret is "
+        "needed, without a shell.",
+        _secret_command,
+        (Param("command", list_of(STRING)),),
     ),
 )

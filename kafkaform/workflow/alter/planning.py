@@ -8,6 +8,7 @@ state.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from msgspec import field
@@ -22,7 +23,7 @@ from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ...core.resource import Desired, Identity, InstanceWorld, Reading
-from ...core.secret import Secret
+from ...core.secret import NoSecret, Secret
 from ...core.value import SecretRef
 from ...language.desired import load_tree
 from ...plan.amend import amend, plan_changes
@@ -146,13 +147,16 @@ def _refuse_managed(scene: Scene, identity: Identity) -> None:
 class NoConfiguration(Configuration, frozen=True):
     """No configuration at all, for a system that the command line names."""
 
-    _unshown = frozenset({"texts", "secrets"})
+    _unshown = frozenset({"texts", "printed", "secrets"})
 
     secrets: Secrets = field(default_factory=dict)
     """Those that connecting needs."""
 
-    def find_secret(self, ref: SecretRef) -> Secret | None:
-        return self.secrets.get(str(ref)) or Configuration.find_secret(self, ref)
+    def find_secrets(
+        self, refs: Collection[SecretRef]
+    ) -> Mapping[SecretRef, Secret | NoSecret | None]:
+        own = {ref: self.secrets[str(ref)] for ref in refs if str(ref) in self.secrets}
+        return {**Configuration.find_secrets(self, [ref for ref in refs if ref not in own]), **own}
 
 
 def make_workspace(

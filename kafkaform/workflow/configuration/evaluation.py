@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,10 +11,9 @@ from msgspec import field
 from msgspec.structs import replace
 
 from ...core.errors import UsageError
-from ...core.redaction import mask_secrets
-from ...core.resource import Desired, Observed, Output, ProviderConfig
-from ...core.secret import PartialRepr, Secret
-from ...core.value import FrozenMap, SecretRef, Value, freeze
+from ...core.resource import Desired, Observed, ProviderConfig
+from ...core.secret import NoSecret, PartialRepr, Secret
+from ...core.value import COMMAND, FrozenMap, SecretRef, freeze
 from ...language.declare.top_level import declare_blocks
 from ...language.declare.used_names import list_used_names
 from ...language.declare.variables import resolve_variables
@@ -42,9 +41,12 @@ from .data_answers import DataAnswers
 from .environment import complete_provider
 from .files import find_root, read_folder
 from .requirements import find_unmet_demands
+from .secret_files import find_exposed_files, list_users, read_file_secret
 from .untrusted import refuse_links_to, select_variables
 
-MAX_SECRET_BYTES, MAX_PATH = 1 << 16, 4096
+MAX_PATH = 4096
+_READS_FILE = b"secret_file"
+"""What files contain if something in them reads a secret from a file."""
 _READABLE = (
     "Configuration files, and the files that links among them lead to, must be regular files below "
     "the root: the nearest folder upwards that contains .git, or the folder itself."
@@ -117,7 +119,7 @@ def _as_texts(variables: Mapping[str, object]) -> Iterator[str]:
 class Configuration(PartialRepr, frozen=True):
     """A folder whose files were read and parsed."""
 
-    _unshown = frozenset({"texts"})
+    _unshown = frozenset({"texts", "printed"})
 
     folder: Path
     root: Path
@@ -131,6 +133,8 @@ class Configuration(PartialRepr, frozen=True):
     """Answers its data sources."""
     texts: dict[str, str] = field(default_factory=dict)
     """The values of sensitive variables, once one was asked for."""
+    printed: dict[tuple[str, ...], str | NoSecret] = field(default_factory=dict)
+    """The words of each command that was run for a secret -> what it printed."""
 
     def evaluate(
         self,
@@ -158,6 +162,9 @@ class Configuration(PartialRepr, frozen=True):
         if blocks := built.run.graph.modules[()].found.policies:
             policies, faults = compile_policies(blocks, *self.describe_rules(built))
             unfit = (*unfit, *faults)
+        trusted = not (self.inputs.untrusted or self.inputs.simulated)
+        if trusted and any(_READS_FILE in content for content in self.tree.contents.values()):
+            unfit = (*unfit, *find_exposed_files(list_users(found), self.folder))
         return replace(built, desired=replace(found, diagnostics=unfit), policies=policies)
 
     def describe_rules(self, built: Built) -> tuple[RuleSets, frozenset[str]]:
@@ -196,15 +203,22 @@ class Configuration(PartialRepr, frozen=True):
             }
         return replace(known, providers=infos)
 
-    def find_secret(self, ref: SecretRef) -> Secret | None:
-        """The secret that a reference names, None if it has no value."""
+    def find_secrets(
+        self, refs: Collection[SecretRef]
+    ) -> Mapping[SecretRef, Secret | NoSecret | None]:
+        """The secrets that references name, None for one that has no value."""
         if self.inputs.simulated:
-            return Secret(f"the simulated secret {ref}")
-        # A pull request could name any variable of the CI job, and show its value in an error.
-        if self.inputs.untrusted and not untrusted.is_ours(ref):
-            return None
-        text = _SECRETS[ref.source](self, ref.name)
-        return None if text is None else Secret(text)
+            return {ref: Secret(f"the simulated secret {ref}") for ref in refs}
+        # A pull request could name any variable of the CI job, and show its value in an error, or
+        # run any command.
+        known = [r for r in refs if untrusted.is_ours(r)] if self.inputs.untrusted else refs
+        commands = [ref.words for ref in known if ref.source == COMMAND and ref.words]
+        if commands:
+            from .secret_commands import ask_commands  # noqa: PLC0415  # only such secrets start processes
+
+            ask_commands(commands, self.folder, self.inputs.environment, self.printed)
+        found = {ref: _SECRETS[ref.source](self, ref) for ref in known}
+        return {**dict.fromkeys(refs), **found}
 
     def find_variable_secret(self, name: str) -> str | None:
         """The value of a sensitive variable, or of an element of it: `passwords["x"]`."""
@@ -267,10 +281,9 @@ def read_configuration(folder: Path, inputs: Inputs) -> Configuration:
         raise UsageError(str(fault), _READABLE) from None
 
     def connect(config: ProviderConfig) -> Session:
-        from ...apply.secrets import find_references  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
-        from ...apply.secrets import resolve_secrets as resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
+        from ...apply.secrets import resolve_instance_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
-        secrets = resolve_secrets(find_references(config.config), configuration.find_secret)
+        secrets = resolve_instance_secrets(config, configuration.find_secrets)
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
     tree = load_tree(
@@ -312,35 +325,6 @@ def _read_module(root: Path, folder: Path, links: bool, where: str) -> dict[str,
     return read_folder(root, target, links=links)
 
 
-def record_outputs(outputs: Sequence[Output]) -> FrozenMap:
-    """The outputs as the state records them: sensitive ones without their values, deferred ones
-    not at all, and no secret of this run."""
-    return FrozenMap(
-        {
-            output.name: FrozenMap(
-                value=None if output.sensitive else _mask_value(output.value),
-                sensitive=output.sensitive,
-            )
-            for output in outputs
-            if not output.deferred
-        }
-    )
-
-
-def _mask_value(value: Value) -> Value:
-    """The value with the secrets in its strings masked."""
-    if isinstance(value, str):
-        return mask_secrets(value)
-    if isinstance(value, FrozenMap):
-        return FrozenMap({mask_secrets(key): _mask_value(item) for key, item in value.items()})
-    return tuple(map(_mask_value, value)) if isinstance(value, tuple) else value
-
-
-def read_recorded_outputs(outputs: FrozenMap) -> tuple[Output, ...]:
-    """The outputs that a state records."""
-    return tuple(Output(name, o["value"], o["sensitive"]) for name, o in sorted(outputs.items()))
-
-
 def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
     """The schemas of these providers in the form that the language needs."""
     types, data = {}, {}
@@ -366,18 +350,18 @@ def _read_computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[st
     return found
 
 
-def _read_file_secret(configuration: Configuration, name: str) -> str | None:
-    path = configuration.folder / name
-    # A device such as /dev/zero would never end.
-    if not path.is_file() or path.stat().st_size > MAX_SECRET_BYTES:
-        return None
-    return path.read_text(encoding="utf-8").removesuffix("\n")
-
-
-_SECRETS: Mapping[str, Callable[[Configuration, str], str | None]] = {
-    "env": lambda configuration, name: configuration.inputs.environment.get(name),
-    "file": _read_file_secret,
-    "variable": Configuration.find_variable_secret,
+_SECRETS: Mapping[str, Callable[[Configuration, SecretRef], Secret | NoSecret | None]] = {
+    "env": lambda own, ref: (
+        None if (text := own.inputs.environment.get(ref.name)) is None else Secret(text)
+    ),
+    "file": lambda own, ref: read_file_secret(own.folder / ref.name),
+    # Anew each time, so that the secret is masked in every run that gets it.
+    COMMAND: lambda own, ref: (
+        Secret(text) if isinstance(text := own.printed.get(ref.words), str) else text
+    ),
+    "variable": lambda own, ref: (
+        None if (text := own.find_variable_secret(ref.name)) is None else Secret(text)
+    ),
 }
 
 

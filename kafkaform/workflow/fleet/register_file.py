@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -17,8 +17,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...apply.secrets import find_references
-from ...apply.secrets import resolve_secrets as resolve_secrets
+from ...apply.secrets import Lookup
 from ...core.canonical import dumps
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
@@ -49,13 +48,14 @@ from ...language.expressions.namespaces import Space
 from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
-from ...provider.contract import Provider, Secrets
+from ...provider.contract import Provider
 from ...provider.registry import Registry
 from ...syntax.nodes import Block, File
 from ...syntax.parse import parse
 from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration, Inputs
 from ..configuration.files import find_root
+from ..configuration.secret_files import find_exposed_files
 from .register_schema import BLOCKS, INNER, NAMED, ONCE, WAIVER, parse_seconds
 
 DEFAULT_FILE = "fleet.hcl"
@@ -92,7 +92,7 @@ class StateEntry(PartialRepr, frozen=True):
 class Fleet(PartialRepr, frozen=True):
     """Everything that the file says."""
 
-    _unshown = frozenset({"secrets"})
+    _unshown = frozenset({"find_secrets"})
 
     file: Path
     root: str | None
@@ -103,8 +103,8 @@ class Fleet(PartialRepr, frozen=True):
     provider: Provider
     """Of all clusters."""
     warnings: Diagnostics
-    secrets: Callable[[ProviderConfig], Secrets]
-    """Looks up the secrets that settings refer to. Raises ConfigurationError."""
+    find_secrets: Lookup
+    """Looks up the secrets that the settings of clusters refer to."""
 
 
 class _FileScope(Struct, frozen=True):
@@ -136,13 +136,15 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
     # Every check runs even after faults: the user gets the whole list, not one fault per run.
     scope.faults.extend(_find_kind_faults(found, provider))
     register = _make_register(found, _read_waivers(file, scope))
+    users = [(f'cluster "{e.name}"', e.settings.range, e.settings.config) for e in clusters]
+    scope.faults.extend(find_exposed_files(users, folder))
     told = (*faults, *sorted(scope.faults, key=_get_place))
     if has_errors(told):
         raise ConfigurationError(f"{path.name} has faults", diagnostics=told)
     root = next((values["root"] for _, values in found["fleet"]), None)
     place = None if root is None else resolve_place(root, folder)
     return Fleet(
-        path, place, clusters, states, register, provider, told, _make_lookup(configuration)
+        path, place, clusters, states, register, provider, told, configuration.find_secrets
     )
 
 
@@ -153,13 +155,6 @@ def _get_place(fault: Diagnostic) -> tuple[int, int]:
 def resolve_place(place: str, folder: Path) -> str:
     """Return a path relative to the file's folder; a URL stays as it is."""
     return place if "://" in place else str(folder / place)
-
-
-def _make_lookup(configuration: Configuration) -> Callable[[ProviderConfig], Secrets]:
-    def secrets(settings: ProviderConfig) -> Secrets:
-        return resolve_secrets(find_references(settings.config), configuration.find_secret)
-
-    return secrets
 
 
 # ── evaluation ──────────────────────────────────────────────────────────────────────────

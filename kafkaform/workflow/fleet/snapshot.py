@@ -14,6 +14,7 @@ from threading import Lock
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...apply.secrets import resolve_instance_secrets
 from ...audit.event import render_time
 from ...core.clock import Clock, SystemClock
 from ...core.diagnostics import suggest
@@ -21,6 +22,7 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.landing import DESIRED, REGISTER, ROOT, STATE, LandedRow, Meta
 from ...core.progress import Progress, Reporter, ignore_event
 from ...core.resource import CoverageKind, Sweep
+from ...core.value import COMMAND, find_references
 from ...fleet.landed.register import Register
 from ...fleet.landed.register import read_register as read_register
 from ...inventory.landing import land_register, land_rows, make_snapshot_name
@@ -86,6 +88,7 @@ def take_snapshot(
     chosen = _choose_names(fleet, only)
     clusters = [entry for entry in fleet.clusters if entry.name in chosen]
     states = [entry for entry in fleet.states if entry.name in chosen]
+    run_secret_commands(fleet, clusters)
     # States first: they name the objects that can only be read by name.
     known = _drop_repeated_states(
         map_parallel(lambda entry: read_known(entry, run.clock), states, parallel)
@@ -103,6 +106,15 @@ def take_snapshot(
         place, taken, make_document(_complete_register(place, fleet.register, found, lineages))
     )
     return Summary(place.location, run.name, tuple(one.result for one in seen), results)
+
+
+def run_secret_commands(fleet: Fleet, clusters: Iterable[ClusterEntry]) -> None:
+    """Run the commands that print secrets; what they answer is kept until a cluster needs it."""
+    # Here and not in the threads that read the clusters: only this one hears a signal, and a
+    # command must not outlive it.
+    refs = {ref for entry in clusters for ref in find_references(entry.settings.config)}
+    if commands := [ref for ref in refs if ref.source == COMMAND]:
+        fleet.find_secrets(commands)
 
 
 def _choose_root(fleet: Fleet, root: str | None) -> str:
@@ -171,7 +183,7 @@ def _land_cluster(
 
 def _capture_cluster(run: _Snapshot, entry: ClusterEntry, states: Iterable[KnownState]) -> Captured:
     try:
-        secrets = run.fleet.secrets(entry.settings)
+        secrets = resolve_instance_secrets(entry.settings, run.fleet.find_secrets)
         session = run.fleet.provider.open(entry.name, entry.settings.config, secrets)
     except Exception as error:  # noqa: BLE001  # a failure of one cluster must not stop the others
         return Captured(None, error=describe_error(error))

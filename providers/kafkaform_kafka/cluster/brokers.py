@@ -49,7 +49,6 @@ def read_cluster(context: ClusterContext) -> FrozenMap | Fault:
         return row
     if row.code:
         return fault_of("DescribeCluster", row.code, "", row.message)
-    leader = attempt("DescribeQuorum", lambda: find_quorum_leader(context.wire, context.timeout))
     return FrozenMap(
         {
             "cluster_id": row.cluster_id,
@@ -57,6 +56,15 @@ def read_cluster(context: ClusterContext) -> FrozenMap | Fault:
                 FrozenMap(id=int(node), host=row.hosts[node][0], port=row.hosts[node][1], rack=rack)
                 for node, rack in row.brokers.items()
             ),
-            "controller_id": None if isinstance(leader, Fault) else leader,
+            "controller_id": find_controller(context),
         }
     )
+
+
+def find_controller(context: ClusterContext) -> int | None:
+    """Id of the active controller, None if the cluster does not say."""
+    if context.facts.values.get("zookeeper"):
+        row = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
+        return row.controller if isinstance(row, ClusterRow) and row.controller >= 0 else None
+    leader = attempt("DescribeQuorum", lambda: find_quorum_leader(context.wire, context.timeout))
+    return None if isinstance(leader, Fault) else leader

@@ -29,6 +29,11 @@ class ClusterContext(Struct, frozen=True):
     # repeated request: the broker sends it to the next controller (KIP-590).
     epochs: set[int] = field(default_factory=set)
     """Epochs of the controllers that were active when creates were first checked."""
+    # A token gets its id from the brokers, and nothing else in it says who asked for it when.
+    tokens: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Stamp of a delegation token to create -> the ids of those that existed before."""
+    made_tokens: dict[str, str] = field(default_factory=dict)
+    """Stamp of a delegation token to create -> the id that it got."""
 
     @property
     def instance(self) -> str:

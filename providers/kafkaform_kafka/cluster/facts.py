@@ -3,10 +3,15 @@
 Names in `values`: default_partitions, default_replication_factor, auto_create,
 delete_topic_enable (all None without DescribeConfigs on Cluster), topic_defaults (of the configs
 in BROKER_TIMES and BROKER_DEFAULTS, as far as known), brokers, racks, rights (on the cluster), elr,
-metadata_version, client_id, request_timeout (seconds for which a broker keeps a request that it
-cannot forward to the controller yet), mutation_window (samples, seconds, and whether they are
-assumed to be Kafka's defaults), quota_callback (the class that decides about quotas, if not Kafka's
-own), and the provider's settings.
+metadata_version, kafka_version (the newest release that the answering broker proves to have, None
+if that is unknown), zookeeper (True without KRaft), executed_dry_runs (names of the requests that
+the cluster executes even if it should only validate them), config_keys (broker config -> whether
+the brokers have it, where that differs from the tables), client_id, request_timeout (seconds for
+which a broker keeps a request that it cannot forward to the controller yet), mutation_window
+(samples, seconds, and whether they are assumed to be Kafka's defaults), quota_callback (the class
+that decides about quotas, if not Kafka's own), and the provider's settings. If the cluster is a
+vendor's, also profile (whose rules it has), acls_read_singly, and topic_configs (those that its
+users can set, None for all).
 """
 
 from __future__ import annotations
@@ -22,11 +27,14 @@ from kafkaform.core.value import FrozenMap, Value, freeze
 from ..connection.clients import CLIENT_ID
 from ..connection.settings import KafkaSettings
 from ..protocol import rights
+from ..protocol.broker_key_history import DYNAMIC_SINCE, SPANS
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
 from ..protocol.config_values import parse_integer
 from ..protocol.faults import fault_of
+from ..protocol.releases import DRY_RUNS, LEADER_AND_ISR, RELEASES, find_release
+from ..vendors.detection import HINT, find_profile
 from ..wire.client import Wire
-from ..wire.cluster import ClusterRow, describe_cluster, read_finalized_features
+from ..wire.cluster import ClusterRow, describe_cluster, read_versions
 from ..wire.configs import describe_configs
 from .exchange import attempt
 
@@ -57,7 +65,13 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         servers = ", ".join(settings.servers)
         raise ConnectError(f"{servers} does not describe itself: {cluster.message}", cluster.advice)
     nodes = tuple(cluster.brokers)
-    defaults, held = _read_defaults(wire, settings, nodes)
+    software = _read_software(wire, settings)
+    if software["zookeeper"]:
+        wire.seek_controller()
+    defaults, held = _read_defaults(wire, settings, nodes, software["kafka_version"])
+    hosts = (*settings.servers, *(host for host, _ in cluster.hosts.values()))
+    hint = settings.profile or HINT.search(" ".join((cluster.cluster_id, *hosts)))
+    finding = find_profile(settings.profile, hosts, cluster.cluster_id) if hint else None
     values = {
         "protect": settings.protect_topics,
         "operation_timeout": freeze(Decimal(str(settings.timeout))),
@@ -67,17 +81,19 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         "security_protocol": settings.protocol,
         **defaults,
         "request_timeout": held,
-        **_read_features(wire, settings),
+        **software,
         "brokers": len(nodes),
         "racks": FrozenMap(cluster.brokers),
         "client_id": CLIENT_ID,
         "rights": rights.decode_operations(cluster.operations),
+        **(finding.values if finding else {}),
     }
     return Facts(
         cluster.cluster_id,
         nodes,
         settings.principal,
         FrozenMap(values),
+        finding.text if finding else "",
         operation_timeout=settings.timeout,
         request_timeout=float(held),
         protect=settings.protect_topics,
@@ -85,24 +101,32 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
 
 
 def _read_defaults(
-    wire: Wire, settings: KafkaSettings, nodes: tuple[str, ...]
+    wire: Wire, settings: KafkaSettings, nodes: tuple[str, ...], release: Value
 ) -> tuple[Mapping[str, Value], Decimal]:
-    """The defaults of the first broker that answers, and its request timeout in seconds."""
+    """The defaults of the first broker that answers, and its request timeout in seconds. release:
+    the Kafka release of the brokers, None if it is unknown."""
     # Brokers can have different defaults, and a broker reports its own only if it is asked itself.
     # The defaults of new topics are those of the active controller, which nobody can ask; they are
     # equal unless server.properties differ.
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
     window = [key for key, _ in _WINDOW.values()]
-    keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, _HELD[0], *times]
-    keys += BROKER_DEFAULTS.values()
+    usual = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _HELD[0]]
+    keys = [*usual, _CALLBACK, *times, *BROKER_DEFAULTS.values(), *SPANS]
     found: dict[str, str | None] = {}
+    listed: set[str] = set()
     for node in nodes:
         ask = partial(describe_configs, wire, "broker", [node], settings.timeout)
         answer = attempt("DescribeConfigs", partial(ask, keys=keys, node=node))
         if not isinstance(answer, Fault):
             entries = answer[node].configs if node in answer else None
             found = {entry.name: entry.value for entry in entries or ()}
+            # Some configs existed before they became dynamic.
+            fixed = {entry.name for entry in entries or () if entry.read_only}
+            listed = found.keys() - (fixed & DYNAMIC_SINCE.keys())
             break
+    # A service can list only what its customers may see, and other systems name their configs as
+    # they like. Then a config that is not listed can be there all the same.
+    place = RELEASES.index(release) if release in RELEASES and listed.issuperset(usual) else None
     words = {"true": True, "false": False}
     held = Decimal(parse_integer(found.get(_HELD[0]) or "") or _HELD[1]) / 1000
     defaults: Mapping[str, Value] = {
@@ -111,6 +135,14 @@ def _read_defaults(
         "topic_defaults": _parse_topic_defaults(found),
         "mutation_window": _parse_window(found),
         "quota_callback": found.get(_CALLBACK),
+        # Only what differs, because a plan records the facts.
+        "config_keys": FrozenMap(
+            {
+                name: name in listed
+                for name, (first, last) in SPANS.items()
+                if place is not None and (name in listed) != (first <= place < last)
+            }
+        ),
     }
     return defaults, held
 
@@ -137,11 +169,19 @@ def _parse_window(found: Mapping[str, str | None]) -> FrozenMap:
     return FrozenMap({**values, "assumed": None in known.values()})
 
 
-def _read_features(wire: Wire, settings: KafkaSettings) -> Mapping[str, Value]:
-    levels = attempt("ApiVersions", lambda: read_finalized_features(wire, settings.timeout))
-    if isinstance(levels, Fault):
-        return {"elr": False, "metadata_version": None}
+def _read_software(wire: Wire, settings: KafkaSettings) -> Mapping[str, Value]:
+    """What one broker says about its version."""
+    found = attempt("ApiVersions", lambda: read_versions(wire, settings.timeout))
+    if isinstance(found, Fault):
+        return {"elr": False, "metadata_version": None, "kafka_version": None, "zookeeper": False}
+    release, zookeeper = find_release(found.apis, found.level), LEADER_AND_ISR in found.apis
+    place = len(RELEASES) if zookeeper or release is None else RELEASES.index(release)
     return {
-        "elr": levels.get("eligible.leader.replicas.version", 0) > 0,
-        "metadata_version": levels.get("metadata.version"),
+        "elr": found.features.get("eligible.leader.replicas.version", 0) > 0,
+        "metadata_version": found.features.get("metadata.version"),
+        "kafka_version": release,
+        "zookeeper": zookeeper,
+        "executed_dry_runs": tuple(
+            api for api, since in DRY_RUNS.items() if place < RELEASES.index(since)
+        ),
     }

@@ -19,9 +19,11 @@ from .completion import (
     list_clients,
     offer_names,
 )
+from .delegation_tokens import alter_delegation_token
 from .describe import ask_document, ask_own_configs
 from .drafts import ConfigEdit, make_drafts, read_edit, read_entity_names, refuse_missing
 from .elections import elect_preferred
+from .features import alter_features
 from .move_cancellation import cancel_moves
 
 Names = Annotated[list[str], Operand("NAME…", complete_entity)]
@@ -189,5 +191,7 @@ GROUP = CommandGroup(
         Command("ip", alter_ip),
         Command("group", alter_group),
         Command("client-metrics", alter_client_metrics),
+        Command("delegation-token", alter_delegation_token),
+        Command("features", alter_features),
     ),
 )

@@ -9,7 +9,7 @@ from kafkaform.provider.commands import Ask, Complete, NameListing
 from kafkaform.provider.contract import Session
 
 from ..inspect.configs import CONFIG_ENTITIES
-from ..inspect.documents import read_document
+from ..inspect.documents import open_source, read_document
 from ..inspect.source import DescribeQuery
 from ..kinds.quota.keys import QUOTA_KEYS
 from ..kinds.user.resource_type import MECHANISMS
@@ -75,9 +75,30 @@ def list_groups(session: Session) -> Iterable[str]:
     return _list_entities(session, "groups")
 
 
+def list_active_groups(session: Session) -> Iterable[str]:
+    """Groups that have members or offsets now, without a look at their configs."""
+    from ..inspect.activity.group_listing import list_all_groups  # noqa: PLC0415  # the messages are slow to load
+
+    return [group.name for group in list_all_groups(open_source(session)).groups]
+
+
+def list_transactional_ids(session: Session) -> Iterable[str]:
+    """Transactional ids that a coordinator remembers."""
+    from ..inspect.activity.transactions import list_all_transactions  # noqa: PLC0415  # only this completion needs it
+
+    found = list_all_transactions(open_source(session)).transactions
+    return [each.row.transactional_id for each in found]
+
+
 def list_subscriptions(session: Session) -> Iterable[str]:
     """Names of client metrics subscriptions."""
     return _list_entities(session, "client-metrics")
+
+
+def list_tokens(session: Session) -> Iterable[str]:
+    """Ids of delegation tokens that we can see."""
+    rows = read_document(session, "delegation-tokens", DescribeQuery())["delegation-tokens"]
+    return [row["token_id"] for row in rows]
 
 
 def _list_limited(session: Session, part: str) -> Iterable[str]:
@@ -97,6 +118,7 @@ LISTINGS: Mapping[str, NameListing] = {
     **dict.fromkeys(("broker", "brokers"), list_brokers),
     **dict.fromkeys(("user", "users"), list_users),
     **dict.fromkeys(("group", "groups"), list_groups),
+    **dict.fromkeys(("delegation-token", "delegation-tokens"), list_tokens),
     "client": list_clients,
     "ip": list_addresses,
     "client-metrics": list_subscriptions,

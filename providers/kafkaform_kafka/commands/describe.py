@@ -30,6 +30,10 @@ from .completion import (
     offer_names,
     offer_words,
 )
+from .delegation_tokens import ask_delegation_tokens
+from .describe_groups import ask_groups
+from .describe_transactions import ask_transactions
+from .features import ask_features
 
 Name = Annotated[
     str,
@@ -210,9 +214,12 @@ def _read_configs(session: Session, wanted: DescribeQuery) -> Answer:
 
 def _make_unknown_error(kind: str, missing: tuple[str, ...]) -> UsageError:
     """The error for names of configs that no entity here has."""
+    known = CONFIG_ENTITIES[kind].known()
+    near = {name: text for name in missing if (text := suggest(name, known))}
+    advice = [text if len(missing) == 1 else f"{inline(n)}: {text}" for n, text in near.items()]
     return UsageError(
         f"{kind} have no config {', '.join(map(inline, missing))}",
-        suggest(missing[0], CONFIG_ENTITIES[kind].known())
+        " ".join(advice)
         or f"Entities are named with a flag: --entity-name {shlex.quote(missing[0])}.",
     )
 
@@ -229,14 +236,18 @@ def _own_configs_page(document: FrozenMap) -> Page:
 
 
 GROUP = CommandGroup(
-    "Show topics, configs, ACLs, quotas, users, brokers.",
+    "Show topics, configs, ACLs, quotas, users, groups, brokers.",
     (
         Command("topics", ask_topics),
         Command("configs", ask_configs),
         Command("acls", ask_acls),
         Command("quotas", ask_quotas),
         Command("users", ask_users),
+        Command("delegation-tokens", ask_delegation_tokens),
         Command("brokers", ask_brokers),
         Command("cluster", ask_cluster),
+        Command("features", ask_features),
+        Command("groups", ask_groups),
+        Command("transactions", ask_transactions),
     ),
 )

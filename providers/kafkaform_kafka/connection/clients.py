@@ -30,7 +30,8 @@ RECONNECT_MS = 1000
 """The longest pause before another attempt to reach a lost broker."""
 
 NATIVE_LOGGER = "kafkaform.native"
-_PARENTS = ("kafka", NATIVE_LOGGER)
+# botocore logs what it signs, with the session token.
+_PARENTS = ("kafka", "botocore", "boto3", NATIVE_LOGGER)
 _OFF = logging.CRITICAL + 1
 
 _ADVICE = {
@@ -60,12 +61,12 @@ _OTHERWISE = (
 
 
 def fence_logs() -> None:
-    """Silence the loggers of both clients, whatever is set for the root logger or for one of
-    theirs. Our own errors say what a user has to know."""
+    """Silence the loggers of both clients and of AWS's libraries, whatever is set for the root
+    logger or for one of theirs. Our own errors say what a user has to know."""
     # At DEBUG kafka-python logs its whole configuration with the password, and each request with
     # salted SCRAM passwords. A handler of the root logger would print that on the terminal.
     for name in (*_PARENTS, *list(logging.root.manager.loggerDict)):
-        if name.partition(".")[0] == "kafka" or name == NATIVE_LOGGER:
+        if name.partition(".")[0] in _PARENTS or name == NATIVE_LOGGER:
             logger = logging.getLogger(name)
             logger.setLevel(_OFF)
             logger.propagate = name not in _PARENTS
@@ -198,10 +199,26 @@ def _advise_certificate(refused: str) -> str:
 
 
 def _choose_advice(settings: KafkaSettings, name: str) -> str:
+    if settings.aws_login and name == "_AUTHENTICATION":
+        return (
+            f"check that the policy of {settings.aws_login.describe()} allows "
+            "kafka-cluster:Connect on the cluster, that sasl_aws_region is its region, and that "
+            "the clock is right"
+        )
     if settings.mechanism == "OAUTHBEARER" and name == "_AUTHENTICATION":
         return (
             "check that the broker accepts tokens of this issuer, audience and time "
             "(sasl_token_url or sasl_token_file, sasl_oauth_scopes), and that the clocks agree"
+        )
+    if settings.kerberos is not None and name == "_AUTHENTICATION":
+        return (
+            "check the ticket or the keytab (klist, klist -k), sasl_kerberos_principal and "
+            "sasl_kerberos_service_name, the brokers' host names, and that the clocks agree"
+        )
+    if settings.token_auth and name == "_AUTHENTICATION":
+        return (
+            "check that sasl_username and sasl_password are the id and the HMAC of one token, and "
+            "that it has not expired (`kafkaform describe delegation-tokens`)"
         )
     advice = _ADVICE.get(name, _OTHERWISE)
     return "; ".join((advice, *_hint_tls(settings)))

@@ -116,7 +116,7 @@ class Spans(Struct, frozen=True):
         return self.olds[number] / self.counts[number] if self.counts[number] else 0.0
 
 
-def _count_old(start: int, end: int, first: int | None) -> int:
+def count_old(start: int, end: int, first: int | None) -> int:
     """Offsets before the first record that is not older; -1 says that all are older."""
     if first is None:
         return 0
@@ -206,7 +206,7 @@ class Native(Struct, frozen=True, eq=False):
             if all(key in answers for key in keys for answers in wanted):
                 found[name] = Spans(
                     tuple(ends[key] - starts[key] for key in keys),
-                    tuple(_count_old(starts[key], ends[key], firsts.get(key)) for key in keys),
+                    tuple(count_old(starts[key], ends[key], firsts.get(key)) for key in keys),
                 )
         return found
 
@@ -260,6 +260,8 @@ def open_native(settings: KafkaSettings, tokens: TokenSource | None = None) -> N
     try:
         client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
     except (KafkaException, ValueError, TypeError) as error:
+        if settings.tls:
+            ssl_context(settings)  # it names what is wrong with a key
         raise make_settings_error(settings, _describe_error(error)) from None
     answer = _ask_cluster(client)
     started = time.monotonic()
@@ -272,7 +274,7 @@ def open_native(settings: KafkaSettings, tokens: TokenSource | None = None) -> N
         return Native(client, timeout, Proof(settings.instance, cluster_id))
     waited = time.monotonic() - started
     found = (
-        _inspect_listeners(settings)
+        inspect_listeners(settings)
         if waited < _TIME_TO_LOOK and not causes.has_unknown_names()
         else None
     )
@@ -311,7 +313,7 @@ def oauth_config(tokens: TokenSource) -> Mapping[str, Any]:
     return {"oauth_cb": give}
 
 
-def _inspect_listeners(settings: KafkaSettings) -> Listener | None:
+def inspect_listeners(settings: KafkaSettings) -> Listener | None:
     """What one of the first listeners shows that accepts connections."""
     for server in settings.servers[:2]:
         found = look_at(server, lambda: ssl_context(settings))

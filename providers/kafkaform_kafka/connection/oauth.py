@@ -35,14 +35,9 @@ ATTRIBUTES = (
 _NAMES = tuple(attribute.name for attribute in ATTRIBUTES)
 
 
-def uses_token(given: Mapping[str, Any]) -> bool:
-    """True if this provider block logs in with a token."""
-    return given.get("sasl_mechanism") in SPELLINGS
-
-
 def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     """The faults of these attributes. given: the values of a provider block."""
-    if not uses_token(given):
+    if given.get("sasl_mechanism") not in SPELLINGS:
         yield from (_stray_fault(name) for name in _NAMES if given.get(name))
         return
     url, file = given.get("sasl_token_url"), given.get("sasl_token_file")

@@ -17,7 +17,8 @@ from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, m
 from kafkaform.core.value import Value
 
 from ..protocol.sizes import parse_size
-from . import mongey_arguments, oauth
+from ..vendors.names import PROFILES
+from . import aws, kerberos, mongey_arguments, oauth, stores
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -28,8 +29,12 @@ MECHANISMS = {
     "scram-sha256": "SCRAM-SHA-256",
     "scram-sha512": "SCRAM-SHA-512",
     **oauth.SPELLINGS,
+    **kerberos.SPELLINGS,
+    **aws.SPELLINGS,
 }
 """Spelling in the configuration -> Kafka's name for it."""
+WITHOUT_PASSWORD = frozenset({*oauth.SPELLINGS, *kerberos.SPELLINGS, *aws.SPELLINGS})
+"""Spellings of the mechanisms that need neither sasl_username nor sasl_password."""
 
 DEFAULT_TIMEOUT = 30.0
 # Requests carry whole milliseconds. 0 meant "do not wait" (KIP-4); today a request with it can
@@ -59,8 +64,8 @@ CONFIG = make_schema(
     AttributeSchema(
         "sasl_mechanism",
         STRING,
-        "How to log in. Default: PLAIN. aws-iam is not supported.",
-        choices=(*MECHANISMS, *mongey_arguments.LOGINS),
+        "How to log in. Default: PLAIN.",
+        choices=tuple(MECHANISMS),
     ),
     AttributeSchema("sasl_username", STRING, "User to log in as."),
     AttributeSchema("sasl_password", STRING, "Password of that user.", secret=True),
@@ -83,7 +88,15 @@ CONFIG = make_schema(
         sensitive=True,
         aliases=("client_key_file",),
     ),
-    AttributeSchema("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
+    AttributeSchema(
+        "client_key_passphrase",
+        STRING,
+        "Passphrase of client_key, or of the key in ssl_keystore_location if it is not that of the "
+        "store.",
+        secret=True,
+        aliases=("ssl_key_password",),
+    ),
+    *stores.ATTRIBUTES,
     AttributeSchema("tls_enabled", BOOL, "Another way to choose security_protocol."),
     AttributeSchema(
         "skip_tls_verify", BOOL, "Only false is accepted: TLS is always verified.", policy=True
@@ -124,7 +137,21 @@ CONFIG = make_schema(
         "Our principal for the authorizer, such as User:ci. Default: User:sasl_username.",
         policy=True,
     ),
+    AttributeSchema(
+        "sasl_token_auth",
+        BOOL,
+        "sasl_username and sasl_password are the id and the HMAC of a delegation token (KIP-48).",
+    ),
+    AttributeSchema(
+        "profile",
+        STRING,
+        "The vendor whose rules the cluster has beside Kafka's own; apache: none. Default: found "
+        "by the addresses and the id of the cluster, otherwise apache.",
+        choices=PROFILES,
+    ),
     *oauth.ATTRIBUTES,
+    *kerberos.ATTRIBUTES,
+    *aws.ATTRIBUTES,
     *mongey_arguments.ATTRIBUTES,
     blocks={
         "authorizer": make_schema(
@@ -157,10 +184,20 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
         if wrong:
             faults.append((name, Severity.ERROR, text, advice))
     mechanism, user = config.get("sasl_mechanism"), config.get("sasl_username")
-    if mechanism in MECHANISMS and not user and not oauth.uses_token(config):
+    if mechanism in MECHANISMS and not user and mechanism not in WITHOUT_PASSWORD:
         idle = "sasl_mechanism has no effect without sasl_username"
         advice = "give sasl_username and sasl_password, or remove it"
         faults.append(("sasl_mechanism", Severity.WARNING, idle, advice))
+    if mechanism in kerberos.SPELLINGS:
+        faults += kerberos.find_faults(config)
+    else:
+        for name in kerberos.NAMES:
+            if config.get(name):
+                faults.append(kerberos.make_stray_fault(name))
+    if mechanism == aws.MECHANISM or any(config.get(name) for name in aws.NAMES):
+        faults += aws.find_faults(config)
+    if any(config.get(name) for name in stores.NAMES):
+        faults += stores.find_faults(config)
     faults += [*oauth.find_faults(config), *mongey_arguments.find_faults(config)]
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults
@@ -190,7 +227,7 @@ _Check = tuple[bool, str, str, str]
 
 def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
     protocol, timeout = given.get("security_protocol"), given.get("operation_timeout")
-    throttle = given.get("reassignment_throttle")
+    throttle, profile = given.get("reassignment_throttle"), given.get("profile")
     return (
         (
             given.get("bootstrap_servers") is not None and not list_servers(given),
@@ -238,6 +275,12 @@ def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             f"reassignment_throttle {str(throttle)[:40]!r} is not a number of bytes over 0",
             'write bytes a second, or text such as "50MiB"',
         ),
+        (
+            profile is not None and profile not in PROFILES,
+            "profile",
+            f"profile {str(profile)[:40]!r} is unknown",
+            f"possible: {', '.join(PROFILES)}",
+        ),
     )
 
 
@@ -245,30 +288,35 @@ def _check_login(given: Mapping[str, Any]) -> tuple[_Check, ...]:
     protocol, mechanism = given.get("security_protocol"), given.get("sasl_mechanism")
     user, password = given.get("sasl_username"), given.get("sasl_password")
     sasl = str(protocol).startswith("SASL")
+    free = mechanism in WITHOUT_PASSWORD
     return (
         (
-            mechanism is not None and mechanism not in (*MECHANISMS, *mongey_arguments.LOGINS),
+            mechanism is not None and mechanism not in MECHANISMS,
             "sasl_mechanism",
             f"sasl_mechanism {mechanism!r} is not supported",
-            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, aws-iam",
         ),
         (
-            sasl and not (user and password) and not oauth.uses_token(given),
+            bool(given.get("sasl_token_auth")) and "SCRAM" not in str(mechanism).upper(),
+            "sasl_token_auth",
+            "sasl_token_auth needs a SCRAM mechanism",
+            'set sasl_mechanism = "scram-sha256" or "scram-sha512"',
+        ),
+        (
+            sasl and not (user and password) and not free,
             "security_protocol",
             f"{protocol} needs a login",
             "set sasl_username and sasl_password",
         ),
         (
             # A reference can still turn out to be empty, as in a module without a login.
-            isinstance(password, str)
-            and bool(password)
-            and not (user or sasl or oauth.uses_token(given)),
+            isinstance(password, str) and bool(password) and not (user or sasl or free),
             "sasl_password",
             "sasl_password has no effect without sasl_username",
             "give sasl_username, or remove it",
         ),
         (
-            (bool(user) or oauth.uses_token(given)) and protocol in ("PLAINTEXT", "SSL"),
+            (bool(user) or free) and protocol in ("PLAINTEXT", "SSL"),
             "sasl_username" if user else "sasl_mechanism",
             f"{'sasl_username' if user else 'sasl_mechanism'} has no effect with {protocol}",
             "remove it, or choose SASL_SSL or SASL_PLAINTEXT",

@@ -17,7 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from msgspec import Struct
 
-from kafkaform.core.errors import KafkaformError
+from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
@@ -25,7 +25,7 @@ from .clients import NATIVE_LOGGER, fence_logs, native_config
 from .cluster_proof import Proof
 from .native import NATIVE, oauth_config, open_native
 from .settings import read_settings
-from .tokens import open_token_source
+from .token_sources import open_token_source
 
 NUMBER = "seq"
 WINDOW = 1_000
@@ -107,6 +107,13 @@ def publish(
     """
     fence_logs()
     settings = read_settings(instance, config, secrets)
+    if settings.kerberos is not None or settings.token_auth:
+        raise ConfigurationError(
+            f'provider "{instance}" logs in with a delegation token or with Kerberos: records '
+            "cannot be published so, because librdkafka has neither",
+            "Publish with a provider block that logs in with a password, a certificate or "
+            "oauthbearer.",
+        )
     tokens = open_token_source(settings)
     # A producer and a consumer only time out if nobody answers; this client names the cause.
     proof = open_native(settings, tokens).proof

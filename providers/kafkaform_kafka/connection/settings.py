@@ -14,9 +14,17 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 
 from ..protocol.sizes import parse_size
-from . import oauth
+from . import aws, stores
+from .kerberos import SPELLINGS, KerberosSettings, read_kerberos
 from .pem import is_pem
-from .provider_block import DEFAULT_TIMEOUT, MECHANISMS, check, list_servers, parse_seconds
+from .provider_block import (
+    DEFAULT_TIMEOUT,
+    MECHANISMS,
+    WITHOUT_PASSWORD,
+    check,
+    list_servers,
+    parse_seconds,
+)
 
 
 class KafkaSettings(Struct, frozen=True):
@@ -43,9 +51,16 @@ class KafkaSettings(Struct, frozen=True):
     authorizer: FrozenMap = EMPTY
     reassignment_throttle: int | None = None
     """Bytes per second and broker."""
+    profile: str | None = None
+    """One of `vendors.names.PROFILES`; None: to be found."""
     token_url: str | None = None
     token_file: str | None = None
     scopes: tuple[str, ...] = ()
+    token_auth: bool = False
+    """username and password are those of a delegation token."""
+    kerberos: KerberosSettings | None = None
+    aws_login: aws.AwsLogin | None = None
+    """Set if AWS credentials sign the token."""
 
     @property
     def tls(self) -> bool:
@@ -69,6 +84,8 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
     ]
     if faults:
         raise _make_refusal(instance, faults)
+    if given.get(stores.TRUSTSTORE) or given.get(stores.KEYSTORE):
+        given.update(_open_stores(instance, given))
     protocol = _derive_protocol(given)
     # PEM text of a key is always a secret, also in an attribute that is not one; a path is not.
     key = given.get("client_key") or None
@@ -79,10 +96,16 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         "token_url": given.get("sasl_token_url") or None,
         "token_file": given.get("sasl_token_file") or None,
         "scopes": tuple(given.get("sasl_oauth_scopes") or ()),
+        "token_auth": given.get("sasl_token_auth") is True,
     }
+    if given.get("sasl_mechanism") in SPELLINGS:
+        login["kerberos"] = read_kerberos(given)
+    servers = list_servers(given)
+    if given.get("sasl_mechanism") == aws.MECHANISM:
+        login["aws_login"] = _read_aws_login(given, servers)
     return KafkaSettings(
         instance=instance,
-        servers=list_servers(given),
+        servers=servers,
         protocol=protocol,
         **(login if protocol.startswith("SASL") else {}),
         ca=given.get("ca_cert") or None,
@@ -95,7 +118,45 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         protect_topics=given.get("protect_topics") is not False,
         authorizer=given.get("authorizer") or EMPTY,
         reassignment_throttle=parse_size(given.get("reassignment_throttle")),
+        profile=given.get("profile") or None,
     )
+
+
+def _read_aws_login(given: Mapping[str, Any], servers: tuple[str, ...]) -> aws.AwsLogin:
+    return aws.AwsLogin(
+        # The host name first: AWS_REGION is where this computer is, which can be elsewhere.
+        region=given.get("sasl_aws_region") or aws.find_region(servers),
+        profile=given.get("sasl_aws_profile") or None,
+        access_key=given.get("sasl_aws_access_key") or None,
+        secret_key=_to_secret(given.get("sasl_aws_secret_key")),
+        session_token=_to_secret(given.get("sasl_aws_token")),
+        role=given.get("sasl_aws_role_arn") or None,
+        session_name=given.get("sasl_aws_role_session_name") or aws.SESSION_NAME,
+        external_id=given.get("sasl_aws_external_id") or None,
+    )
+
+
+def _open_stores(instance: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the content of Java's key stores means in other attributes. Raises
+    ConfigurationError."""
+    from .key_stores import StoreFault, read_key_pair, read_trusted  # noqa: PLC0415  # few provider blocks name a store
+
+    found: dict[str, Any] = {}
+    try:
+        if given.get(stores.TRUSTSTORE):
+            password = _to_secret(given.get(stores.TRUSTSTORE_PASSWORD))
+            found["ca_cert"] = read_trusted(given[stores.TRUSTSTORE], password)
+        if given.get(stores.KEYSTORE):
+            password = _to_secret(given.get(stores.KEYSTORE_PASSWORD))
+            pair = read_key_pair(
+                given[stores.KEYSTORE], password, _to_secret(given.get("client_key_passphrase"))
+            )
+            found |= {"client_cert": pair.chain, "client_key": pair.key}
+            found["client_key_passphrase"] = None
+    except StoreFault as fault:
+        item = Diagnostic(Severity.ERROR, fault.summary, advice=fault.advice)
+        raise _make_refusal(instance, [item]) from None
+    return found
 
 
 def _to_secret(value: str | Secret | None) -> Secret | None:
@@ -108,7 +169,7 @@ def _derive_protocol(given: Mapping[str, Any]) -> str:
     # means SASL_SSL. The Mongey provider has TLS on by default, too.
     if given.get("security_protocol"):
         return str(given["security_protocol"])
-    login = bool(given.get("sasl_username")) or oauth.uses_token(given)
+    login = bool(given.get("sasl_username")) or given.get("sasl_mechanism") in WITHOUT_PASSWORD
     tls = given.get("tls_enabled")
     certificates = bool(given.get("ca_cert") or given.get("client_cert"))
     secure = (login or certificates) if tls is None else bool(tls)
@@ -122,9 +183,11 @@ def _derive_protocol(given: Mapping[str, Any]) -> str:
 
 def _derive_principal(given: Mapping[str, Any], protocol: str) -> str | None:
     """The declared principal, or the one that PLAIN and SCRAM give to this user."""
-    # For certificates and tokens only the broker knows it (ssl.principal.mapping.rules,
-    # principal.builder.class, sasl.oauthbearer.sub.claim.name).
-    if given.get("principal") or oauth.uses_token(given):
+    # For certificates, tokens and tickets only the broker knows it (ssl.principal.mapping.rules,
+    # principal.builder.class, sasl.oauthbearer.sub.claim.name,
+    # sasl.kerberos.principal.to.local.rules). A delegation token stands for its owner.
+    foreign = given.get("sasl_mechanism") in WITHOUT_PASSWORD or given.get("sasl_token_auth")
+    if given.get("principal") or foreign:
         return given.get("principal") or None
     name = given.get("sasl_username")
     return f"User:{name}" if name and protocol.startswith("SASL") else None

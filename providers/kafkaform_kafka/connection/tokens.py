@@ -14,8 +14,6 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextvars import copy_context
-from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -88,35 +86,23 @@ class TokenSource:
             return self._token
 
 
-def open_token_source(settings: KafkaSettings) -> TokenSource | None:
-    """The source that a provider block names, None for another login."""
-    # A client asks from a thread of its own. Secrets are masked by context (`core.redaction`), and
-    # the new token must be known in the context of the run.
-    here = copy_context()
-    if settings.token_file:
-        return TokenSource(partial(here.run, read_token_file, settings.token_file))
-    if settings.token_url:
-        return TokenSource(partial(here.run, fetch_token, settings))
-    return None
-
-
 def read_token_file(path: str) -> LoginToken:
     """The token in a file. Raises ConnectError without repeating anything from the file."""
     try:
         with Path(path).open("rb") as file:
             text = file.read(_LARGEST + 1).decode("ascii").strip()
     except OSError as error:
-        raise _make_error(
+        raise make_error(
             f"sasl_token_file {path} cannot be read: {error.strerror}", _FILE
         ) from None
     except UnicodeDecodeError:
         text = ""
     claims = _parse_claims(text)
     if claims is None:
-        raise _make_error(f"sasl_token_file {path} does not contain a JSON web token", _FILE)
+        raise make_error(f"sasl_token_file {path} does not contain a JSON web token", _FILE)
     token = _make_token(text, claims, None)
     if token.expires <= time.time():
-        raise _make_error(f"the token in sasl_token_file {path} has expired", _FILE)
+        raise make_error(f"the token in sasl_token_file {path} has expired", _FILE)
     return token
 
 
@@ -128,15 +114,15 @@ def fetch_token(settings: KafkaSettings) -> LoginToken:
         answer = _request_grant(settings, url)
     except TokenRefused as error:
         advice = _LOGIN if error.status in (400, 401, 403) else _ENDPOINT
-        raise _make_error(f"{place} refused to give a token: {error}", advice) from None
+        raise make_error(f"{place} refused to give a token: {error}", advice) from None
     except (OSError, HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
-        raise _make_error(
+        raise make_error(
             f"{place} cannot be reached: {_describe_cause(cause)}", _ENDPOINT
         ) from None
     text = answer.get("access_token")
     if not isinstance(text, str) or _BEARER.fullmatch(text) is None:
-        raise _make_error(f"{place} answers without an access_token", _ENDPOINT)
+        raise make_error(f"{place} answers without an access_token", _ENDPOINT)
     return _make_token(text, _parse_claims(text) or {}, answer.get("expires_in"))
 
 
@@ -254,5 +240,6 @@ def _describe_cause(cause: Any) -> str:
     return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
 
 
-def _make_error(sentence: str, advice: str) -> ConnectError:
+def make_error(sentence: str, advice: str) -> ConnectError:
+    """The error if there is no token. sentence: why."""
     return ConnectError(f"no token to log in with: {sentence}", advice)

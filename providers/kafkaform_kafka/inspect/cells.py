@@ -10,7 +10,7 @@ from kafkaform.core.text.quantity import render_amount, render_quantity, render_
 
 from ..kinds.quota.risks import find_quota_unit
 from ..protocol.broker_keys import find_broker_key
-from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
+from ..protocol.config_keys import ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS
 from ..protocol.config_values import parse_integer
 
 NOTHING = "-"
@@ -56,7 +56,7 @@ def limit_text(key: str, value: Any) -> str:
 
 def _find_unit(name: str) -> str:
     # A config that several kinds of objects have is the same setting, so one lookup serves all.
-    for table in (TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS):
+    for table in (ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS):
         if name in table:
             return table[name].unit
     known = find_broker_key(name)

@@ -16,11 +16,13 @@ from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..protocol import broker_keys
 from ..protocol.broker_keys import UpdateMode
+from ..protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS
 from ..protocol.config_faults import DESCRIBE, config_fault
 from ..protocol.config_keys import BROKER_TIMES
 from ..wire.answers import ConfigEntry, Synonym
 from ..wire.configs import describe_configs
 from .configs import SOURCES
+from .source import require_feature
 
 _DEFAULT = 5
 _LEVELS: Mapping[str, tuple[int, ...]] = {
@@ -34,6 +36,7 @@ _LEVELS: Mapping[str, tuple[int, ...]] = {
 
 ENTITIES = tuple(_LEVELS)
 _RESOURCES = {"cluster": "broker", "client-metrics": "client_metrics"}
+_FEATURES = {"group": GROUP_CONFIGS, "client-metrics": CLIENT_METRICS}
 _KINDS = ("", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 """The types of ConfigDef, by their number in the protocol (KIP-569)."""
 
@@ -56,6 +59,7 @@ def explain_config(context: ClusterContext, entity: str, name: str, key: str) ->
 
     Raises KafkaformError for an object that cannot be read, and for a key that it does not have.
     """
+    require_feature(context, _FEATURES.get(entity))
     # The weaker levels depend on the broker that answers: server.properties can differ.
     broker = name if entity == "broker" else find_answering_node(context)
     entries = _read_entries(context, entity, broker if entity == "cluster" else name, broker)

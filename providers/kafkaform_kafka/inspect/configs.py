@@ -13,11 +13,26 @@ from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap, Value
 
 from ..protocol.broker_keys import broker_keys, find_broker_key
-from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
+from ..protocol.capabilities import (
+    CLIENT_METRICS,
+    GROUP_CONFIG_LISTING,
+    GROUP_CONFIGS,
+    Capability,
+    explain_absence,
+)
+from ..protocol.config_keys import ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS
 from ..protocol.faults import fault_of
 from ..wire import describe as wire
+from ..wire.configs import list_config_resources
 from ..wire.describe import ConfigRow, NameListing, ResourceRow
-from .source import TOPICS_HIDDEN, DescribeQuery, DescribeSource, describe_fault, make_read_error
+from .source import (
+    TOPICS_HIDDEN,
+    DescribeQuery,
+    DescribeSource,
+    describe_fault,
+    make_read_error,
+    require_feature,
+)
 
 AT_ONCE = 250
 """Resources in one request."""
@@ -39,6 +54,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 def document_configs(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     """The members of the document `configs`."""
+    require_feature(source.context, CONFIG_ENTITIES[wanted.entity_type].capability)
     # Full names are sent along (KIP-133), because a broker has hundreds of configs. Globs cannot
     # be.
     names, hidden = _list_entities(source, wanted)
@@ -105,12 +121,16 @@ def _list_broker_names(source: DescribeSource) -> tuple[tuple[str, ...], str | N
 def _list_group_names(source: DescribeSource) -> tuple[tuple[str, ...], str | None]:
     """Groups with configs of their own, and groups that the brokers coordinate now."""
     # A group can have configs before its first member joins, and then no broker lists it (KIP-848).
-    names = set(_list_resources(source, "group"))
+    alone = explain_absence(GROUP_CONFIG_LISTING, source.context.facts)
+    names = set() if alone else set(_list_resources(source, "group"))
     for node in source.context.facts.nodes:
         found = source.ask("ListGroups", wire.list_groups, node, node=node)
         if isinstance(found, NameListing) and not found.code:
             names |= set(found.names)
-    return tuple(sorted(names)), "Kafka leaves out groups that this principal may not describe"
+    hidden = "Kafka leaves out groups that this principal may not describe"
+    return tuple(
+        sorted(names)
+    ), f"{hidden}, and groups without members: {alone}" if alone else hidden
 
 
 def _list_metrics_names(source: DescribeSource) -> tuple[tuple[str, ...], str | None]:
@@ -118,10 +138,10 @@ def _list_metrics_names(source: DescribeSource) -> tuple[tuple[str, ...], str | 
 
 
 def _list_resources(source: DescribeSource, resource: str) -> tuple[str, ...]:
-    found = source.require("ListConfigResources", wire.list_configured_resources, resource)
+    found = source.require("ListConfigResources", list_config_resources, resource)
     if found.code:
         raise make_read_error(fault_of("ListConfigResources", found.code, ""))
-    return found.names
+    return tuple(sorted(found.names))
 
 
 class Entity(Struct, frozen=True):
@@ -132,17 +152,19 @@ class Entity(Struct, frozen=True):
     source: str
     """The source of configs that are set on such an entity itself."""
     known: Callable[[], Collection[str]]
-    """The configs of such an entity in Kafka 4.3."""
+    """The configs of such an entity in Kafka 3.0 to 4.3."""
     names: Callable[[DescribeSource], tuple[tuple[str, ...], str | None]]
     """Lists the entities, and says what can be hidden among them."""
+    capability: Capability | None = None
+    """What a cluster must have for them, None if every one has it."""
 
 
 CONFIG_ENTITIES: Mapping[str, Entity] = {
-    "topics": Entity("topic", SOURCES[1][0], lambda: TOPIC_KEYS, _list_topic_names),
+    "topics": Entity("topic", SOURCES[1][0], lambda: ALL_TOPIC_KEYS, _list_topic_names),
     "brokers": Entity("broker", SOURCES[2][0], broker_keys, _list_broker_names),
-    "groups": Entity("group", SOURCES[8][0], lambda: GROUP_KEYS, _list_group_names),
+    "groups": Entity("group", SOURCES[8][0], lambda: GROUP_KEYS, _list_group_names, GROUP_CONFIGS),
     "client-metrics": Entity(
-        "client_metrics", SOURCES[7][0], lambda: METRICS_KEYS, _list_metrics_names
+        "client_metrics", SOURCES[7][0], lambda: METRICS_KEYS, _list_metrics_names, CLIENT_METRICS
     ),
 }
 """What is typed as --entity-type -> the type of entities."""

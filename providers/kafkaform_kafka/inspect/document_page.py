@@ -9,6 +9,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Grid, Page
 
 from .cells import cell, config_text, count, entity_text, limit_text, size
+from .features import render_features
 
 Column = tuple[str, Callable[[FrozenMap], str]]
 
@@ -175,6 +176,24 @@ _USER: tuple[Column, ...] = (
 )
 
 
+def _render_tokens(document: FrozenMap) -> Page:
+    rows = document["delegation-tokens"]
+    if rows:
+        yield _grid(rows, _TOKEN)
+    yield f"{count(len(rows), 'delegation token')}."
+
+
+_TOKEN: tuple[Column, ...] = (
+    ("Id", _make_field_renderer("token_id")),
+    ("Owner", _make_field_renderer("owner")),
+    ("Requester", _make_field_renderer("requester")),
+    ("Renewers", _make_field_renderer("renewers")),
+    ("Issued", _make_field_renderer("issued")),
+    ("Expires", _make_field_renderer("expires")),
+    ("Ends", _make_field_renderer("ends")),
+)
+
+
 def _render_brokers(document: FrozenMap) -> Page:
     yield _grid(document["brokers"], _BROKER)
     yield f"{count(len(document['brokers']), 'broker')}."
@@ -197,6 +216,7 @@ def _render_cluster(document: FrozenMap) -> Page:
         ("Cluster id", cell(cluster["id"])),
         ("Controller", cell(cluster["controller_id"])),
         ("Brokers", cell(cluster["brokers"])),
+        ("Kafka", cell(cluster["kafka_version"])),
         ("metadata.version", cell(cluster["metadata_version"])),
         *((name, cell(level)) for name, level in _list_features(cluster)),
         ("We are", cell(cluster["principal"])),
@@ -225,6 +245,8 @@ _KINDS: Mapping[str, Callable[[FrozenMap], Page]] = {
     "acls": _render_acls,
     "quotas": _render_quotas,
     "users": _render_users,
+    "delegation-tokens": _render_tokens,
     "brokers": _render_brokers,
     "cluster": _render_cluster,
+    "features": render_features,
 }

@@ -15,17 +15,19 @@ from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.contract import Session
 
-from ..cluster.brokers import find_answering_node
+from ..cluster.brokers import find_answering_node, find_controller
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..kinds.kind import ResourceKind
 from ..protocol.faults import fault_of
+from ..protocol.releases import find_release
 from ..resource_kinds import KINDS
 from ..session import KafkaSession
 from ..wire import cluster as cluster_wire
 from ..wire import describe as wire
 from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
 from .configs import document_configs, read_config_rows
+from .features import document_features
 from .source import TOPICS_HIDDEN, DescribeQuery, DescribeSource, make_read_error
 
 # A broker that has just stopped is listed until it is fenced (broker.session.timeout.ms), and only
@@ -47,9 +49,16 @@ def describe(
 def read_document(session: Session, kind: str, wanted: DescribeQuery) -> FrozenMap:
     """The document of this name, as a session shows it. Raises KafkaformError, UsageError for a
     session of another system."""
+    source = open_source(session)
+    return describe(kind, source.context, source.sweep, wanted)
+
+
+def open_source(session: Session) -> DescribeSource:
+    """The parts of a session that documents are read from. Raises UsageError for a session of
+    another system."""
     if not isinstance(session, KafkaSession):
         raise UsageError("only Kafka clusters can be described", "Choose a kafka provider block.")
-    return describe(kind, session.context, session.sweep, wanted)
+    return DescribeSource(session.context, session.sweep)
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────
@@ -126,20 +135,9 @@ def _read_sizes(
 # ── brokers and the cluster ─────────────────────────────────────────────────────────────
 
 
-# A broker does not report its version, but ApiVersions has this level (KIP-584).
-RELEASES: Mapping[int, str] = {
-    **{7: "3.3", 8: "3.4", 11: "3.5", 14: "3.6", 19: "3.7", 20: "3.8", 21: "3.9"},
-    **{25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3"},
-}
-"""Highest level of metadata.version that a release supports -> the release (MetadataVersion)."""
-
-
 def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     rows = source.require("DescribeCluster", wire.describe_brokers)
-    # DescribeCluster names any live broker as the controller under KRaft; the quorum knows its
-    # leader.
-    leader = source.ask("DescribeQuorum", cluster_wire.find_quorum_leader)
-    led = None if isinstance(leader, Fault) else leader
+    led = find_controller(source.context)
     seen = (row for row in rows if fnmatchcase(str(row.id), wanted.name))
     return {
         "brokers": tuple(_document_broker(source, row, led) for row in seen),
@@ -150,12 +148,12 @@ def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str
 
 def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None) -> FrozenMap:
     node = str(row.id)
-    level = None
+    known = None
     if not row.fenced:
         patience = min(source.context.timeout, RELEASE_SECONDS)
-        asked = partial(wire.read_metadata_version, source.context.wire, node, timeout=patience)
-        level = attempt("ApiVersions", asked, node)
-    known = level if isinstance(level, int) else None
+        asked = partial(cluster_wire.read_versions, source.context.wire, patience, node)
+        found = attempt("ApiVersions", asked, node)
+        known = None if isinstance(found, Fault) else found
     return FrozenMap(
         id=row.id,
         host=row.host,
@@ -163,22 +161,23 @@ def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None)
         rack=row.rack,
         fenced=row.fenced,
         controller=None if leader is None else leader == row.id,
-        metadata_version_max=known,
-        release=RELEASES.get(known) if known is not None else None,
+        metadata_version_max=known.level if known else None,
+        release=find_release(known.apis, known.level) if known else None,
     )
 
 
 def _document_cluster(source: DescribeSource, _: DescribeQuery) -> dict[str, Value]:
     facts = source.context.facts
-    leader = source.ask("DescribeQuorum", cluster_wire.find_quorum_leader)
-    features = source.ask("ApiVersions", cluster_wire.read_finalized_features)
+    versions = source.ask("ApiVersions", cluster_wire.read_versions)
     return {
         "cluster": FrozenMap(
             id=facts.scope_id,
-            controller_id=None if isinstance(leader, Fault) else leader,
+            controller_id=find_controller(source.context),
             brokers=len(facts.nodes),
             metadata_version=facts.values.get("metadata_version"),
-            features=FrozenMap() if isinstance(features, Fault) else FrozenMap(features),
+            kafka_version=facts.values.get("kafka_version"),
+            zookeeper=facts.values.get("zookeeper", False),
+            features=FrozenMap() if isinstance(versions, Fault) else FrozenMap(versions.features),
             principal=facts.principal,
             rights=facts.values.get("rights", ()),
             authorizer=_document_authorizer(source),
@@ -250,6 +249,7 @@ ASKED: Mapping[str, Callable[[DescribeSource, DescribeQuery], dict[str, Value]]]
     "configs": document_configs,
     "brokers": _document_brokers,
     "cluster": _document_cluster,
+    "features": document_features,
 }
 """What is typed after `describe` -> the function that asks the cluster."""
 OBJECTS: Mapping[str, ResourceKind] = {

@@ -14,6 +14,7 @@ from kafkaform.core.value import FrozenMap, Value
 
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
+from ..protocol.capabilities import Capability, find_capability_fault
 
 T = TypeVar("T")
 TOPICS_HIDDEN = "Kafka leaves out topics that this principal may not describe"
@@ -60,6 +61,13 @@ class DescribeSource(Struct, frozen=True):
         if isinstance(answer, Fault):
             raise make_read_error(answer)
         return answer
+
+
+def require_feature(context: ClusterContext, capability: Capability | None) -> None:
+    """Raises KafkaformError if this cluster is known not to have the capability."""
+    fault = capability and find_capability_fault(capability, context.facts, "DescribeConfigs")
+    if fault:
+        raise KafkaformError(fault.message, fault.advice)
 
 
 def make_read_error(fault: Fault) -> KafkaformError:

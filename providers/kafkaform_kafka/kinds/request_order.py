@@ -44,6 +44,10 @@ CREATE_ACLS = make_request(apis.CREATE_ACLS, CREATING, 60)
 MOVE_REPLICAS = make_request(apis.ALTER_PARTITION_REASSIGNMENTS, CREATING, 70)
 # After the moves, which can change the first replica of a partition.
 ELECT_LEADERS = make_request(apis.ELECT_LEADERS, CREATING, 80)
+CREATE_TOKEN = make_request(apis.CREATE_DELEGATION_TOKEN, CREATING, 90)
+RENEW_TOKEN = make_request(apis.RENEW_DELEGATION_TOKEN, CREATING, 91)
+END_TOKEN_LATER = make_request(apis.EXPIRE_DELEGATION_TOKEN, CREATING, 92)
+UPDATE_FEATURES = make_request(apis.UPDATE_FEATURES, CREATING, 100)
 
 # A DENY goes last, and only if all deletes of ALLOWs before it succeeded: otherwise it would permit
 # what should not be permitted.
@@ -54,3 +58,4 @@ DELETE_SCRAM_SHA_256 = make_request(apis.ALTER_USER_SCRAM_CREDENTIALS, DELETING,
 DELETE_SCRAM_SHA_512 = make_request(apis.ALTER_USER_SCRAM_CREDENTIALS, DELETING, 31)
 REMOVE_CONFIGS = make_request(apis.INCREMENTAL_ALTER_CONFIGS, DELETING, 40)
 DELETE_TOPICS = make_request(apis.DELETE_TOPICS, DELETING, 50)
+END_TOKEN = make_request(apis.EXPIRE_DELEGATION_TOKEN, DELETING, 60)

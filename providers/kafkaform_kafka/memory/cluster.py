@@ -17,10 +17,11 @@ from ..connection.clients import CLIENT_ID
 from ..kinds.quota.mutation_simulation import Mutations
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.simulation import SimulatedTopic, Topics
+from ..protocol.releases import NEWEST
 from ..provider import PROVIDER, KafkaProvider
 from ..simulation.broker import SimulatedBroker
 from ..simulation.controller import AdminAnswer, AdminCall, Item
-from ..simulation.defaults import TOPIC_DEFAULTS
+from ..simulation.defaults import list_topic_defaults
 from ..simulation.rights import Right, User, make_user
 from ..simulation.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
 from ..simulation.world import Changes, Key, SimulatedWorld
@@ -71,8 +72,8 @@ class View(Struct, frozen=True):
 class SimulatedCluster:
     """A Kafka cluster in memory.
 
-    clock: decides when late requests take effect and lagging brokers catch up; provider: whose
-    kinds of objects the cluster knows.
+    clock: decides when late requests take effect and lagging brokers catch up; kafka_version: one
+    of RELEASES; provider: whose kinds of objects the cluster knows.
     """
 
     def __init__(
@@ -81,9 +82,11 @@ class SimulatedCluster:
         brokers: int = 1,
         clock: Clock | None = None,
         cluster_id: str = "simulated",
+        kafka_version: str = NEWEST,
         provider: KafkaProvider = PROVIDER,
     ) -> None:
         self.id = cluster_id
+        self.kafka_version = kafka_version
         self.provider = provider
         self.tables = join_tables(provider.kinds)
         self.clock: Clock = clock or SimulatedClock()
@@ -100,7 +103,7 @@ class SimulatedCluster:
         """API -> how many requests left the client."""
         self.users: dict[str, User] = {"admin": User("admin", root=True)}
         """Users by name."""
-        self.defaults: dict[str, str] = dict(TOPIC_DEFAULTS)
+        self.defaults: dict[str, str] = list_topic_defaults(kafka_version)
         """The brokers' topic configs, which take effect without an override."""
         self.default_partitions = 1
         self.default_replication_factor = 1
@@ -267,6 +270,7 @@ class SimulatedCluster:
             charge,
             self.clock.monotonic(),
             self.elr,
+            self.kafka_version,
         )
 
     def _take_mishap(self, api: str) -> Mishap:

@@ -19,6 +19,7 @@ from kafkaform.provider.contract import ResourceType, Secrets
 from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT, parse_seconds
 from ..protocol.sizes import parse_size
+from ..vendors.detection import find_profile
 from .cluster import SimulatedCluster
 from .session import MemorySession
 
@@ -91,6 +92,8 @@ class MemoryProvider(Struct, frozen=True):
 def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Facts:
     nodes = tuple(map(str, cluster.live))
     protect = config.get("protect_topics") is not False
+    chosen = config.get("profile")
+    finding = find_profile(chosen, (), cluster.id) if chosen else None
     values = {
         "default_partitions": cluster.default_partitions,
         "default_replication_factor": cluster.default_replication_factor,
@@ -99,6 +102,8 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
         "brokers": len(nodes),
         "racks": FrozenMap(dict.fromkeys(nodes)),
         "elr": cluster.elr,
+        "kafka_version": cluster.kafka_version,
+        "zookeeper": False,
         "client_id": CLIENT_ID,
         "mutation_window": FrozenMap(
             samples=cluster.mutations.samples, seconds=cluster.mutations.seconds, assumed=False
@@ -108,12 +113,14 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
         "acl_order": config.get("acl_order") or "create_first",
         "reassignment_throttle": parse_size(config.get("reassignment_throttle")),
         "authorizer": config.get("authorizer") or EMPTY,
+        **(finding.values if finding else {}),
     }
     return Facts(
         cluster.id,
         nodes,
         principal,
         FrozenMap(values),
+        finding.text if finding else "",
         operation_timeout=_read_timeout(config),
         protect=protect,
     )

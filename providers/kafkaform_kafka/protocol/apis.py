@@ -33,10 +33,18 @@ class RightTarget(StrEnum):
     CLUSTER = "Cluster"
     TOPIC = "Topic"
     """The topic that the request names."""
+    GROUP = "Group"
+    """The group that the request names."""
+    TRANSACTIONAL_ID = "TransactionalId"
+    """The transactional id that the request names."""
     # DescribeConfigs and IncrementalAlterConfigs check the resource itself and nothing wider: the
     # right on Cluster covers brokers and client metrics, but no topic (unlike KIP-133's text).
     CONFIGS = "configs"
     """The owner of the configs: a topic, a group, or otherwise the cluster."""
+    USER = "User"
+    """The principal that the request names (KIP-373)."""
+    TOKEN = "DelegationToken"
+    """The delegation token that the request names (KIP-48)."""
 
 
 class RequestLimits(Struct, frozen=True):
@@ -63,6 +71,13 @@ class Api(Struct, frozen=True):
     """True if the cluster reports beforehand whether we have the right."""
     since: str = ""
     """The first Kafka version with the form that we send; empty if every supported one has it."""
+    with_zookeeper: str = ""
+    """The same for a cluster with ZooKeeper, if that had it earlier."""
+    without: str = ""
+    """What happens on a cluster that does not have it."""
+    # Without KRaft a broker does not forward (KIP-590), and answers with NOT_CONTROLLER (41).
+    for_controller: bool = False
+    """True if a cluster with ZooKeeper takes it only at its controller."""
     converged: frozenset[int] = frozenset()
     """Error codes after which the object may already be as asked: it is read before the step
     counts as failed."""
@@ -73,11 +88,18 @@ class Api(Struct, frozen=True):
     which cluster answers."""
 
     @property
+    def needs(self) -> str:
+        """The version that it needs: `Kafka 3.5 (2.7 with ZooKeeper)`; empty if all have it."""
+        earlier = f" ({self.with_zookeeper} with ZooKeeper)" if self.with_zookeeper else ""
+        return f"Kafka {self.since}{earlier}" if self.since else ""
+
+    @property
     def right(self) -> str:
-        """The right as advice calls it, with `{name}` for the topic's name."""
+        """The right as advice calls it, with `{name}` for the name of the topic, group, …"""
         if not self.operation:
             return "a right on Cluster"
-        place = "Cluster" if self.on is RightTarget.CLUSTER else "Topic {name}"
+        kind = RightTarget.TOPIC if self.on is RightTarget.CONFIGS else self.on
+        place = "Cluster" if kind is RightTarget.CLUSTER else f"{kind} {{name}}"
         whole = f", or {self.operation} on Cluster" if self.or_cluster else ""
         return f"{self.operation} on {place}{whole}"
 
@@ -86,21 +108,61 @@ _READING = (
     Api("ListOffsets", 2),
     # Topic ids came with KIP-516; without them nobody can tell a recreated topic from the old one.
     Api("Metadata", 3, "Describe", RightTarget.TOPIC, since="2.8", at_once=True),
-    Api("OffsetFetch", 9),
-    Api("DescribeGroups", 15),
+    Api("OffsetFetch", 9, "Describe", RightTarget.GROUP, since="3.0"),  # KIP-709
+    Api("DescribeGroups", 15, "Describe", RightTarget.GROUP),
     Api("ListGroups", 16),
     Api("ApiVersions", 18, at_once=True),
     Api("DescribeAcls", 29, "Describe", at_once=True),
     Api("DescribeConfigs", 32, "DescribeConfigs", RightTarget.CONFIGS, at_once=True),
     # Not `at_once`: each broker reads its own disks, and only it knows them.
     Api("DescribeLogDirs", 35, "Describe"),
-    Api("ListPartitionReassignments", 46, "Describe", since="2.4", at_once=True),  # KIP-455
+    # Tokens that we may not see are left out without an error. KRaft has tokens since 3.6.
+    Api(
+        "DescribeDelegationToken",
+        41,
+        "Describe",
+        RightTarget.TOKEN,
+        reports_right=False,
+        since="3.6",
+        at_once=True,
+    ),
+    Api(
+        "ListPartitionReassignments",
+        46,
+        "Describe",
+        since="2.4",  # KIP-455
+        for_controller=True,
+        at_once=True,
+    ),
     Api("DescribeClientQuotas", 48, "DescribeConfigs", since="2.6", at_once=True),  # KIP-546
-    Api("DescribeUserScramCredentials", 50, "Describe", since="2.7", at_once=True),  # KIP-554
+    Api(
+        "DescribeUserScramCredentials",
+        50,
+        "Describe",
+        since="3.5",  # KIP-900
+        with_zookeeper="2.7",  # KIP-554
+        without="users are not managed: `kafka_user_scram_credential` is refused",
+        at_once=True,
+    ),
+    # A broker of a cluster with ZooKeeper does not have it.
     Api("DescribeQuorum", 55, at_once=True),
     Api("DescribeCluster", 60, since="2.8", at_once=True),  # KIP-700
+    Api("DescribeProducers", 61, "Read", RightTarget.TOPIC, since="2.8"),  # KIP-664
+    Api("DescribeTransactions", 65, "Describe", RightTarget.TRANSACTIONAL_ID, since="3.0"),
+    Api("ListTransactions", 66, "Describe", RightTarget.TRANSACTIONAL_ID, since="3.0"),
+    Api("ConsumerGroupDescribe", 69, "Describe", RightTarget.GROUP, since="4.0"),  # KIP-848
     # Kafka 3.7 lists client metrics only (KIP-714), 4.1 groups and topics too (KIP-1142).
-    Api("ListConfigResources", 74, "DescribeConfigs", since="3.7", at_once=True),
+    Api(
+        "ListConfigResources",
+        74,
+        "DescribeConfigs",
+        since="3.7",
+        without="`import --all` and snapshots leave subscriptions out",
+        at_once=True,
+    ),
+    Api("ShareGroupDescribe", 77, "Describe", RightTarget.GROUP, since="4.1"),  # KIP-932
+    Api("StreamsGroupDescribe", 89, "Describe", RightTarget.GROUP, since="4.1"),  # KIP-1071
+    Api("DescribeShareGroupOffsets", 90, "Describe", RightTarget.GROUP, since="4.1"),
 )
 
 CREATE_TOPICS = Api(
@@ -110,6 +172,7 @@ CREATE_TOPICS = Api(
     RightTarget.TOPIC,
     or_cluster=True,
     reports_right=False,  # no broker reports who may create a topic of one name
+    for_controller=True,
     converged=frozenset({36}),  # TOPIC_ALREADY_EXISTS
     limits=RequestLimits(200, MAX_RECORDS),
 )
@@ -120,6 +183,7 @@ DELETE_TOPICS = Api(
     RightTarget.TOPIC,
     or_cluster=True,
     since="2.8",  # by id (KIP-516)
+    for_controller=True,
     converged=frozenset({3, 100}),  # UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
     limits=RequestLimits(200, MAX_RECORDS),
 )
@@ -140,6 +204,7 @@ CREATE_PARTITIONS = Api(
     37,
     "Alter",
     RightTarget.TOPIC,
+    for_controller=True,
     converged=frozenset({37}),  # INVALID_PARTITIONS also means: the count is there already
     limits=RequestLimits(200, MAX_RECORDS),
 )
@@ -148,6 +213,7 @@ ELECT_LEADERS = Api(
     43,
     "Alter",
     since="2.4",  # KIP-460
+    for_controller=True,
     limits=RequestLimits(200, MAX_PARTITIONS_ELECTED),
 )
 # Never AlterConfigs (33): it replaces the whole map, and so removes what others have set.
@@ -165,6 +231,7 @@ ALTER_PARTITION_REASSIGNMENTS = Api(
     45,
     "Alter",
     since="2.4",  # KIP-455
+    for_controller=True,
     limits=RequestLimits(200, MAX_PARTITIONS_MOVED),
 )
 ALTER_CLIENT_QUOTAS = Api(
@@ -178,9 +245,51 @@ ALTER_USER_SCRAM_CREDENTIALS = Api(
     "AlterUserScramCredentials",
     51,
     "Alter",
-    since="2.7",  # KIP-554
+    since="3.5",  # KIP-900
+    with_zookeeper="2.7",  # KIP-554
+    without="users are not managed: `kafka_user_scram_credential` is refused",
+    for_controller=True,
     converged=frozenset({91}),  # RESOURCE_NOT_FOUND: there is nothing to delete
     limits=RequestLimits(MAX_USERS, MAX_USERS),
+)
+# No broker reports rights on users and tokens beforehand. A request names one token only.
+CREATE_DELEGATION_TOKEN = Api(
+    "CreateDelegationToken",
+    38,
+    "CreateTokens",
+    RightTarget.USER,
+    reports_right=False,
+    since="3.6",
+    limits=RequestLimits(1, 1),
+)
+# Owners and renewers need no ACL to renew and to expire; Describe lets them find the token.
+RENEW_DELEGATION_TOKEN = Api(
+    "RenewDelegationToken",
+    39,
+    "Describe",
+    RightTarget.TOKEN,
+    reports_right=False,
+    since="3.6",
+    limits=RequestLimits(1, 1),
+)
+EXPIRE_DELEGATION_TOKEN = Api(
+    "ExpireDelegationToken",
+    40,
+    "Describe",
+    RightTarget.TOKEN,
+    reports_right=False,
+    since="3.6",
+    converged=frozenset({62}),  # DELEGATION_TOKEN_NOT_FOUND: it is gone
+    limits=RequestLimits(1, 1),
+)
+# Version 0 cannot be tried out (KIP-778). The controller answers for all features of a request at
+# once since Kafka 4.0 (KIP-1022).
+UPDATE_FEATURES = Api(
+    "UpdateFeatures",
+    57,
+    "Alter",
+    since="3.3",
+    limits=RequestLimits(100, 100),
 )
 
 APIS: Mapping[str, Api] = {
@@ -197,6 +306,10 @@ APIS: Mapping[str, Api] = {
         ALTER_PARTITION_REASSIGNMENTS,
         ALTER_CLIENT_QUOTAS,
         ALTER_USER_SCRAM_CREDENTIALS,
+        CREATE_DELEGATION_TOKEN,
+        RENEW_DELEGATION_TOKEN,
+        EXPIRE_DELEGATION_TOKEN,
+        UPDATE_FEATURES,
     )
 }
 """Name -> row."""

@@ -1,7 +1,8 @@
 """The 360 configs of a Kafka 4.3.1 broker and its three throttles: type, range, and update mode.
 
 Source: `AbstractKafkaConfig`, `DynamicConfig.Broker` and `DynamicBrokerConfig`; a test compares
-them with what a broker lists. A config of the form `listener.name.LISTENER.KEY` follows KEY.
+them with what a broker lists. A config of the form `listener.name.LISTENER.KEY` follows KEY. What
+brokers of older releases have is in `broker_key_history`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from enum import StrEnum
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from . import broker_key_history as history
 from .config_keys import THROTTLES, ConfigKey
 
 
@@ -321,10 +324,10 @@ _WIDEST = {"short": 2**15 - 1}
 
 
 def find_broker_key(name: str) -> BrokerKey | None:
-    """The row of a config by its full name, or None for one of a plugin."""
+    """The row of a config of any release by its full name, or None for one of a plugin."""
     prefixed = _LISTENER.fullmatch(name)
     if prefixed is None:
-        return broker_keys().get(name)
+        return broker_keys().get(name) or _removed_keys().get(name)
     rest = prefixed[1]
     base = next((key for key in _PER_MECHANISM if rest == key or rest.endswith(f".{key}")), rest)
     known = broker_keys().get(base)
@@ -342,22 +345,34 @@ def find_broker_key(name: str) -> BrokerKey | None:
 @cache
 def broker_keys() -> Mapping[str, BrokerKey]:
     """Name -> config, for all configs that a broker itself knows, without listeners' prefixes."""
-    return {known.key.name: known for known in (*_parse_dynamic(), *_parse_read_only())}
+    authorizer = {"string": " ".join(_AUTHORIZER)}
+    rows = (*_parse_dynamic(_DYNAMIC), *_parse_read_only(_READ_ONLY), *_parse_read_only(authorizer))
+    return {known.key.name: known for known in rows}
 
 
-def _parse_dynamic() -> Iterator[BrokerKey]:
-    for line in _DYNAMIC.split("\n")[1:-1]:
+@cache
+def _removed_keys() -> Mapping[str, BrokerKey]:
+    """Name -> config, for those that only brokers of older releases have."""
+    rows = (*_parse_dynamic(history.REMOVED_DYNAMIC), *_parse_read_only(history.REMOVED_READ_ONLY))
+    names = {row.key.name: history.REMOVED_AT.get(row.key.name, history.REMOVED_IN) for row in rows}
+    return {
+        row.key.name: BrokerKey(replace(row.key, until=names[row.key.name]), row.mode)
+        for row in rows
+    }
+
+
+def _parse_dynamic(table: str) -> Iterator[BrokerKey]:
+    for line in table.split("\n")[1:-1]:
         name, kind, mode, default, *values = line.split()
         default = "" if default == "-" else default
         yield BrokerKey(_parse_key(name, kind, default, *values), UpdateMode(mode))
 
 
-def _parse_read_only() -> Iterator[BrokerKey]:
-    for kind, names in _READ_ONLY.items():
+def _parse_read_only(table: Mapping[str, str]) -> Iterator[BrokerKey]:
+    for kind, names in table.items():
         yield from (
             BrokerKey(_parse_key(name, kind), UpdateMode.READ_ONLY) for name in names.split()
         )
-    yield from (BrokerKey(_parse_key(name, "string"), UpdateMode.READ_ONLY) for name in _AUTHORIZER)
 
 
 _UNITS: Mapping[str, str] = {
@@ -371,14 +386,13 @@ _UNITS: Mapping[str, str] = {
 def _parse_key(name: str, kind: str, default: str = "", values: str = "") -> ConfigKey:
     """values: `LOW..HIGH` or `LOW..`, with `|OTHER` for a number outside; or words."""
     unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
+    since, lower = history.DYNAMIC_SINCE.get(name, ""), history.LOWER.get(name)
+    known = ConfigKey(name, kind, default, unit, since=since, lower=lower)
     span, *others = values.split("|")
     low, dots, high = span.partition("..")
     if not dots:
         choices = (span, *others) if span else ()
         ordered = name not in _UNORDERED
-        return ConfigKey(
-            name, kind, default, unit, high=_WIDEST.get(kind), choices=choices, ordered=ordered
-        )
-    return ConfigKey(
-        name, kind, default, unit, int(low), int(high) if high else None, tuple(map(int, others))
-    )
+        return replace(known, high=_WIDEST.get(kind), choices=choices, ordered=ordered)
+    also = tuple(map(int, others))
+    return replace(known, low=int(low), high=int(high) if high else None, also=also)

@@ -16,7 +16,9 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from . import config_values
-from .config_keys import REMOVED_KEYS, TOPIC_KEYS, ConfigKey
+from .config_keys import ALL_TOPIC_KEYS, TOPIC_KEYS, ConfigKey
+from .releases import NEWEST
+from .version_rules import fit_range, is_certain, presence_faults
 
 Faults = Iterable[tuple[str, str]]
 """Summary and advice of each fault."""
@@ -40,8 +42,6 @@ MAX_RECORDS = 10_000
 MAX_REPLICATION = 32_767
 MAX_VALUE = 32_767
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
-VERSION = "4.3"
-"""The release that the tables of configs are from."""
 # Lower, and configs of other distributions would count as misspelt: retention.local.target.bytes
 # is like retention.bytes by 0.7, max.message.size is like max.message.bytes by 0.79.
 NEAR = 0.75
@@ -187,26 +187,31 @@ def _replica_faults(index: int, replicas: Sequence[int], width: int, facts: Fact
         )
 
 
-def config_faults(config: Mapping[str, Value]) -> Faults:
-    """Misspelt and removed keys, and values of the wrong type or out of range."""
+def config_faults(config: Mapping[str, Value], facts: Facts) -> Faults:
+    """Misspelt keys, keys that this cluster does not have, and values of the wrong type or out of
+    range."""
     for key, value in config.items():
         if value is None:
             continue
-        known = TOPIC_KEYS.get(key)
-        if known is not None:
-            yield from value_faults(known, key, value)
-        else:
+        known = ALL_TOPIC_KEYS.get(key)
+        if known is None:
             yield from _key_faults(key)
+            continue
+        absent = [*presence_faults(known, key, facts)]
+        yield from absent or value_faults(fit_range(known, facts), key, value)
 
 
-def unknown_warnings(config: Mapping[str, Value]) -> Faults:
-    """Keys that no topic of Kafka has, and that look like none."""
+def unknown_warnings(config: Mapping[str, Value], facts: Facts) -> Faults:
+    """Keys that no topic of the newest Kafka has, and that look like none."""
     # A newer broker or another distribution can have it. A broker that does not know it refuses it
     # in the dry run, before anything is sent.
     for key, value in config.items():
-        if value is not None and key not in TOPIC_KEYS and not any(_key_faults(key)):
+        if value is None or key in TOPIC_KEYS or any(_key_faults(key)):
+            continue
+        known = ALL_TOPIC_KEYS.get(key)
+        if known is None or not is_certain(known, facts):
             yield (
-                f"Kafka {VERSION} has no topic config {key}; a broker that does not know it "
+                f"Kafka {NEWEST} has no topic config {key}; a broker that does not know it "
                 "refuses it in the dry run",
                 "make sure that your brokers know it",
             )
@@ -218,10 +223,10 @@ def spelling_faults(config: Mapping[str, Value]) -> Faults:
     for key, value in config.items():
         if value is None:
             continue
-        known = TOPIC_KEYS.get(key)
+        known = ALL_TOPIC_KEYS.get(key)
         if known is not None:
             yield from word_faults(known, key, config_values.config_value(key, value))
-        elif key not in REMOVED_KEYS:
+        else:
             yield from _key_faults(key)
 
 
@@ -274,8 +279,8 @@ def select_changed_configs(change: Change) -> FrozenMap:
 
 
 def _key_faults(key: str) -> Faults:
-    """The fault of a key that Kafka has removed, or that looks like one of its keys."""
-    advice = REMOVED_KEYS.get(key) or suggest(key, TOPIC_KEYS, NEAR)
+    """The fault of a key that looks like one of Kafka's."""
+    advice = "" if key in ALL_TOPIC_KEYS else suggest(key, TOPIC_KEYS, NEAR)
     if advice:
         yield f"{key} is not a topic config of Kafka", advice
 

@@ -1,7 +1,9 @@
-"""The configs of topics, groups and client metrics of Kafka 4.3: type, unit, and valid values.
+"""The configs of topics, groups and client metrics of Kafka 3.0 to 4.3: type, unit, valid values,
+and the releases that have them.
 
-Configs of brokers are in `broker_keys`. A broker of another version, or with limits of its own,
-decides in the dry run.
+Configs of brokers are in `broker_keys`. Ranges and defaults are those of Kafka 4.3. A broker of
+another version, or with limits of its own, decides in the dry run. Source: `LogConfig`,
+`GroupConfig` and `ClientMetricsConfigs` of each release.
 """
 
 from __future__ import annotations
@@ -36,6 +38,12 @@ class ConfigKey(Struct, frozen=True):
     """Valid words."""
     ordered: bool = True
     """True if the order of a list's elements counts."""
+    since: str = ""
+    """The first release that has it, empty if 3.0 does."""
+    until: str = ""
+    """The first release that does not have it any more, empty if the newest one does."""
+    lower: tuple[str, int] | None = None
+    """A release, and the lowest number in the releases before it."""
 
     def allows(self, number: Decimal) -> bool:
         """True if the number is in range."""
@@ -54,25 +62,28 @@ _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _KEYS = (
     # An empty list is valid since Kafka 4.2 (KIP-1161): records are kept without limit.
     ConfigKey("cleanup.policy", "list", "delete", choices=("compact", "delete"), ordered=False),
-    ConfigKey("compression.gzip.level", "int", "-1", low=1, high=9, also=(-1,)),
-    ConfigKey("compression.lz4.level", "int", "9", low=1, high=17),
+    ConfigKey("compression.gzip.level", "int", "-1", low=1, high=9, also=(-1,), since="3.8"),
+    ConfigKey("compression.lz4.level", "int", "9", low=1, high=17, since="3.8"),
     ConfigKey("compression.type", "string", "producer", choices=_CODECS),
-    ConfigKey("compression.zstd.level", "int", "3", low=-131072, high=22),
+    ConfigKey("compression.zstd.level", "int", "3", low=-131072, high=22, since="3.8"),
     ConfigKey("delete.retention.ms", "long", "86400000", "ms", 0),
     ConfigKey("file.delete.delay.ms", "long", "60000", "ms", 0),
-    ConfigKey("flush.messages", "long", "9223372036854775807", "", 1),
+    ConfigKey("flush.messages", "long", "9223372036854775807", "", 1, lower=("3.3", 0)),
     ConfigKey("flush.ms", "long", "9223372036854775807", "ms", 0),
     ConfigKey("follower.replication.throttled.replicas", "list", ""),
     ConfigKey("index.interval.bytes", "int", "4096", "bytes", 0),
     ConfigKey("leader.replication.throttled.replicas", "list", ""),
-    # -2: the value of retention.bytes or retention.ms (KIP-405).
-    ConfigKey("local.retention.bytes", "long", "-2", "bytes", -2),
-    ConfigKey("local.retention.ms", "long", "-2", "ms", -2),
+    # -2: the value of retention.bytes or retention.ms (KIP-405). Kafka 3.0 to 3.5 accept the three
+    # configs of tiered storage, which they neither list nor use.
+    ConfigKey("local.retention.bytes", "long", "-2", "bytes", -2, since="3.6"),
+    ConfigKey("local.retention.ms", "long", "-2", "ms", -2, since="3.6"),
     ConfigKey("max.compaction.lag.ms", "long", "9223372036854775807", "ms", 1),
     ConfigKey("max.message.bytes", "int", "1048588", "bytes", 0),
     # One hour since Kafka 4.0, before that without limit (KIP-1030).
-    ConfigKey("message.timestamp.after.max.ms", "long", "3600000", "ms", 0),
-    ConfigKey("message.timestamp.before.max.ms", "long", "9223372036854775807", "ms", 0),
+    ConfigKey("message.timestamp.after.max.ms", "long", "3600000", "ms", 0, since="3.6"),
+    ConfigKey(
+        "message.timestamp.before.max.ms", "long", "9223372036854775807", "ms", 0, since="3.6"
+    ),
     ConfigKey(
         "message.timestamp.type", "string", "CreateTime", choices=("CreateTime", "LogAppendTime")
     ),
@@ -80,48 +91,65 @@ _KEYS = (
     ConfigKey("min.compaction.lag.ms", "long", "0", "ms", 0),
     ConfigKey("min.insync.replicas", "int", "1", "", 1),
     ConfigKey("preallocate", "boolean", "false"),
-    ConfigKey("remote.log.copy.disable", "boolean", "false"),
-    ConfigKey("remote.log.delete.on.disable", "boolean", "false"),
-    ConfigKey("remote.storage.enable", "boolean", "false"),
+    ConfigKey("remote.log.copy.disable", "boolean", "false", since="3.9"),
+    ConfigKey("remote.log.delete.on.disable", "boolean", "false", since="3.9"),
+    ConfigKey("remote.storage.enable", "boolean", "false", since="3.6"),
     ConfigKey("retention.bytes", "long", "-1", "bytes"),
     ConfigKey("retention.ms", "long", "604800000", "ms", -1),
-    # At least 1 MiB since Kafka 4.0 (KIP-1030).
-    ConfigKey("segment.bytes", "int", "1073741824", "bytes", 1024 * 1024),
-    ConfigKey("segment.index.bytes", "int", "10485760", "bytes", 4),
+    # At least 1 MiB since Kafka 4.1; the brokers' log.segment.bytes already since 4.0 (KIP-1030).
+    ConfigKey("segment.bytes", "int", "1073741824", "bytes", 1024 * 1024, lower=("4.1", 14)),
+    ConfigKey("segment.index.bytes", "int", "10485760", "bytes", 4, lower=("3.3", 0)),
     ConfigKey("segment.jitter.ms", "long", "0", "ms", 0),
     ConfigKey("segment.ms", "long", "604800000", "ms", 1),
     ConfigKey("unclean.leader.election.enable", "boolean", "false"),
 )
 
 TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
+"""The configs of the newest release."""
+
+_OLD_KEYS = (
+    ConfigKey("message.downconversion.enable", "boolean", "true", until="4.0"),
+    ConfigKey("message.format.version", "string", "3.0-IV1", until="4.0"),
+    ConfigKey(
+        "message.timestamp.difference.max.ms", "long", "9223372036854775807", "ms", 0, until="4.0"
+    ),
+)
+
+ALL_TOPIC_KEYS: Mapping[str, ConfigKey] = {
+    **TOPIC_KEYS,
+    **{key.name: key for key in _OLD_KEYS},
+}
+"""The configs of all releases."""
 
 # `consumer.*` are of KIP-848, `share.*` of KIP-932, `streams.*` of KIP-1071. Classic groups have no
 # configs on the cluster: their consumers bring them along.
 _GROUP_KEYS = (
-    ConfigKey("consumer.assignment.interval.ms", "int", "1000", "ms", 0),
+    ConfigKey("consumer.assignment.interval.ms", "int", "1000", "ms", 0, since="4.3"),
     ConfigKey("consumer.heartbeat.interval.ms", "int", "5000", "ms", 1),
     ConfigKey("consumer.session.timeout.ms", "int", "45000", "ms", 1),
-    ConfigKey("share.assignment.interval.ms", "int", "1000", "ms", 0),
+    ConfigKey("share.assignment.interval.ms", "int", "1000", "ms", 0, since="4.3"),
     ConfigKey("share.auto.offset.reset", "string", "latest"),
-    ConfigKey("share.delivery.count.limit", "int", "5", "", 2),
+    ConfigKey("share.delivery.count.limit", "int", "5", "", 2, since="4.3"),
     ConfigKey("share.heartbeat.interval.ms", "int", "5000", "ms", 1),
     ConfigKey(
         "share.isolation.level",
         "string",
         "read_uncommitted",
         choices=("read_committed", "read_uncommitted"),
+        since="4.1",
     ),
-    ConfigKey("share.partition.max.record.locks", "int", "2000", "", 100),
+    ConfigKey("share.partition.max.record.locks", "int", "2000", "", 100, since="4.3"),
     ConfigKey("share.record.lock.duration.ms", "int", "30000", "ms", 1000),
-    ConfigKey("share.renew.acknowledge.enable", "boolean", "true"),
+    ConfigKey("share.renew.acknowledge.enable", "boolean", "true", since="4.3"),
     ConfigKey("share.session.timeout.ms", "int", "45000", "ms", 1),
-    ConfigKey("streams.assignment.interval.ms", "int", "1000", "ms", 0),
-    ConfigKey("streams.heartbeat.interval.ms", "int", "5000", "ms", 1),
-    ConfigKey("streams.initial.rebalance.delay.ms", "int", "3000", "ms", 0),
-    ConfigKey("streams.num.standby.replicas", "int", "0", "", 0),
-    ConfigKey("streams.session.timeout.ms", "int", "45000", "ms", 1),
+    ConfigKey("streams.assignment.interval.ms", "int", "1000", "ms", 0, since="4.3"),
+    ConfigKey("streams.heartbeat.interval.ms", "int", "5000", "ms", 1, since="4.1"),
+    ConfigKey("streams.initial.rebalance.delay.ms", "int", "3000", "ms", 0, since="4.2"),
+    ConfigKey("streams.num.standby.replicas", "int", "0", "", 0, since="4.1"),
+    ConfigKey("streams.session.timeout.ms", "int", "45000", "ms", 1, since="4.1"),
 )
-"""Typed as in Kafka's GroupConfig; a broker adds its own limits (group.*.min.*, group.*.max.*)."""
+"""Typed as in Kafka's GroupConfig; a broker adds its own limits (group.*.min.*, group.*.max.*).
+Groups have configs since Kafka 4.0."""
 
 GROUP_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _GROUP_KEYS}
 
@@ -199,12 +227,25 @@ MIN_IN_SYNC = "min.insync.replicas"
 IRREMOVABLE: Mapping[str, tuple[str, ...]] = {"broker": (MIN_IN_SYNC,)}
 """Resource -> configs of the cluster and of one broker that ELR clusters refuse to remove."""
 
-REMOVED_KEYS = {
-    "message.format.version": "Kafka 4.0 removed it: drop it from config",
+REPLACEMENTS: Mapping[str, tuple[str, ...]] = {
     "message.timestamp.difference.max.ms": (
-        "Kafka 4.0 replaced it with message.timestamp.before.max.ms and "
-        "message.timestamp.after.max.ms"
+        "message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms",
     ),
-    "message.downconversion.enable": "Kafka 4.0 removed it: drop it from config",
+    "log.message.timestamp.difference.max.ms": (
+        "log.message.timestamp.before.max.ms",
+        "log.message.timestamp.after.max.ms",
+    ),
 }
-"""Keys that only older clusters know -> advice."""
+"""Removed config -> the configs that replaced it (KIP-937)."""
+
+AT_BROKERS: Mapping[str, str] = {
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "message.downconversion.enable": "log.message.downconversion.enable",
+    "message.format.version": "log.message.format.version",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
+}
+"""Topic config of some releases -> the broker config of the same releases."""

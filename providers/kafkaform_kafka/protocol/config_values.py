@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from kafkaform.core.canonical import render_number
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from .config_keys import TOPIC_KEYS, ConfigKey
+from .config_keys import ALL_TOPIC_KEYS, ConfigKey
 
 Lookup = Callable[[str], ConfigKey | None]
 """Name of a config -> its row in a table, or None."""
@@ -19,7 +19,7 @@ _INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
-def config_value(key: str, value: Value, find: Lookup = TOPIC_KEYS.get) -> Value:
+def config_value(key: str, value: Value, find: Lookup = ALL_TOPIC_KEYS.get) -> Value:
     """The canonical text of a config's value; None stays None. find: the table of the configs."""
     if value is None:
         return None
@@ -31,7 +31,7 @@ def config_value(key: str, value: Value, find: Lookup = TOPIC_KEYS.get) -> Value
     return text if known is None else _FORMS[known.kind](known, text)
 
 
-def config_map(config: Mapping[str, Value] | None, find: Lookup = TOPIC_KEYS.get) -> FrozenMap:
+def config_map(config: Mapping[str, Value] | None, find: Lookup = ALL_TOPIC_KEYS.get) -> FrozenMap:
     """The canonical form of a whole config map; None counts as an empty one."""
     if not config:
         return EMPTY

@@ -8,9 +8,8 @@ _BUSY = "the controller is busy, or another one is taking over"
 _DOWN = "a broker is down or restarts"
 _GONE = "somebody deleted or recreated it"
 _NO_RIGHT = "no ACL allows it to this principal, or one denies it"
-_NO_TOKENS = "the login was made with a delegation token"
 _MOVING = "another tool, or an earlier run, moves replicas"
-_OLD = "the brokers run an older version"
+_OLD = "the brokers run an older version, or metadata.version has not been raised after an upgrade"
 
 CAUSES: Mapping[int, str] = {
     -1: "a bug in the broker, or a broken disk",
@@ -33,6 +32,7 @@ CAUSES: Mapping[int, str] = {
     41: _BUSY,
     42: "two parts of the declaration that exclude each other",
     44: "create.topic.policy.class.name, alter.config.policy.class.name, or over 10,000 records",
+    53: _NO_RIGHT,
     54: "authorizer.class.name is not set on the brokers",
     55: "another item of the same request was refused",
     56: "a full or broken disk",
@@ -40,11 +40,11 @@ CAUSES: Mapping[int, str] = {
     58: "a wrong or changed password, or a user of another mechanism",
     60: _MOVING,
     61: "delegation.token.secret.key is not set on the brokers",
-    62: _NO_TOKENS,
-    63: _NO_TOKENS,
-    64: _NO_TOKENS,
-    65: _NO_TOKENS,
-    66: _NO_TOKENS,
+    62: "it expired, or somebody let it expire",
+    63: "the token of another principal",
+    64: "a login with a delegation token, or a connection without a login",
+    65: _NO_RIGHT,
+    66: "its lifetime is over, or nobody renewed it",
     67: "a principal written without its type",
     68: "its consumers are running",
     69: "its offsets expired, or it was never used",
@@ -65,6 +65,7 @@ CAUSES: Mapping[int, str] = {
     100: _GONE,
     102: "a broker was removed, or its id is misspelt",
     104: "an address that now belongs to another cluster",
+    105: "it expired (transactional.id.expiration.ms), or its name is misspelt",
     107: _DOWN,
     114: "the port of a controller",
     115: "the port of a controller",

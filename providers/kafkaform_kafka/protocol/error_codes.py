@@ -36,7 +36,7 @@ _READ_FIRST = "run the command again: it reads the object first and continues fr
 _GRANT = "ask for the missing right, or run as a principal that has it"
 _BUG = "run the command again; if it fails again, report it with the audit log"
 _CORRECT = "correct what the broker names; if you wrote none of it, report it with the audit log"
-_TOKENS = "log in with a password or a certificate instead of a delegation token"
+_TOKENS = "log in with SASL and without a token, or with a client certificate"
 _OTHER_LISTENER = "put the listener of a broker into bootstrap_servers"
 _WAIT = "wait until the cluster is healthy and run the command again"
 
@@ -90,6 +90,8 @@ _ADMIN = (
     # Of a policy class (KIP-108), and of a request with over 10,000 metadata records.
     ErrorCode(44, "POLICY_VIOLATION", _D, "a policy of the cluster forbids this",
          "change the declaration so that the policy allows it, or ask the cluster's operators"),
+    ErrorCode(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", _P,
+              "a right on the transactional id is missing", _GRANT),
     ErrorCode(54, "SECURITY_DISABLED", _D,
               "the cluster has no authorizer, so it does not store ACLs",
          "configure an authorizer on the brokers, or remove the ACLs from the configuration"),
@@ -104,15 +106,20 @@ _ADMIN = (
     ErrorCode(60, "REASSIGNMENT_IN_PROGRESS", _D, "partitions of the topic are being moved",
          "wait until the reassignment is over, then plan again"),
     ErrorCode(61, "DELEGATION_TOKEN_AUTH_DISABLED", _D, "delegation tokens are not enabled",
-              _TOKENS),
-    ErrorCode(62, "DELEGATION_TOKEN_NOT_FOUND", _D, "there is no such delegation token", _TOKENS),
-    ErrorCode(63, "DELEGATION_TOKEN_OWNER_MISMATCH", _P, "the delegation token belongs to another",
-         _TOKENS),
-    ErrorCode(64, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", _D, "tokens need a safer connection",
+         "set delegation.token.secret.key on all brokers and controllers"),
+    ErrorCode(62, "DELEGATION_TOKEN_NOT_FOUND", _D, "there is no such delegation token",
+         "`kafkaform describe delegation-tokens` lists those that this principal can see"),
+    # Neither a renew nor an expire needs an ACL, so no right would help (KIP-48).
+    ErrorCode(63, "DELEGATION_TOKEN_OWNER_MISMATCH", _P,
+              "this principal is neither owner nor renewer of the delegation token",
+         "run as its owner or as one of its renewers"),
+    ErrorCode(64, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", _D,
+              "delegation tokens cannot be managed over this connection",
          _TOKENS),
     ErrorCode(65, "DELEGATION_TOKEN_AUTHORIZATION_FAILED", _P, "a right on the token is missing",
          _GRANT),
-    ErrorCode(66, "DELEGATION_TOKEN_EXPIRED", _D, "the delegation token has expired", _TOKENS),
+    ErrorCode(66, "DELEGATION_TOKEN_EXPIRED", _D, "the delegation token has expired",
+         "create another one"),
     ErrorCode(67, "INVALID_PRINCIPAL_TYPE", _D, "principals of this type are not supported",
          "write the principal as User:NAME"),
     ErrorCode(68, "NON_EMPTY_GROUP", _D, "the group has members", "stop its consumers first"),
@@ -151,6 +158,8 @@ _ADMIN = (
          "name the id of a live broker"),
     ErrorCode(104, "INCONSISTENT_CLUSTER_ID", _D, "the request was meant for another cluster",
          "check bootstrap_servers"),
+    ErrorCode(105, "TRANSACTIONAL_ID_NOT_FOUND", _D, "there is no such transactional id",
+         "check the name; brokers forget a transactional id that is not used for a week"),
     ErrorCode(107, "INELIGIBLE_REPLICA", _N, "a replica cannot join the in-sync replicas", _WAIT),
     # A controller's listener serves some admin requests itself since KIP-919.
     ErrorCode(114, "MISMATCHED_ENDPOINT_TYPE", _D,
@@ -202,7 +211,6 @@ _OTHERS = {
     50: ("INVALID_TRANSACTION_TIMEOUT", "the transaction timeout is over the limit"),
     51: ("CONCURRENT_TRANSACTIONS", "another change of the transaction is running"),
     52: ("TRANSACTION_COORDINATOR_FENCED", "another transaction coordinator has taken over"),
-    53: ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "a right on the transactional id is missing"),
     59: ("UNKNOWN_PRODUCER_ID", "the broker no longer knows the producer"),
     70: ("FETCH_SESSION_ID_NOT_FOUND", "there is no such fetch session"),
     71: ("INVALID_FETCH_SESSION_EPOCH", "the fetch session has another epoch"),
@@ -222,7 +230,6 @@ _OTHERS = {
     99: ("POSITION_OUT_OF_RANGE", "the position is outside the snapshot"),
     101: ("DUPLICATE_BROKER_REGISTRATION", "the broker id is in use"),
     103: ("INCONSISTENT_TOPIC_ID", "the log belongs to another topic id"),
-    105: ("TRANSACTIONAL_ID_NOT_FOUND", "there is no such transactional id"),
     106: ("FETCH_SESSION_TOPIC_ID_ERROR", "the fetch session mixes topic ids"),
     108: ("NEW_LEADER_ELECTED", "the leader changed meanwhile"),
     109: ("OFFSET_MOVED_TO_TIERED_STORAGE", "the offset lies in remote storage now"),

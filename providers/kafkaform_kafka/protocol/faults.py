@@ -8,7 +8,7 @@ from .apis import APIS
 from .error_codes import CODES, ErrorCode
 
 _TOO_OLD = 35
-_DENIED = (29, 30, 31)
+_DENIED = (29, 30, 31, 53, 65)
 
 _RESOURCES = {30: "on Group {name}", 31: "on Cluster"}
 """Code -> the resource that it is about, for APIs that serve resources of several kinds."""
@@ -96,10 +96,10 @@ def name_right(api: str, name: str, code: int = 0) -> str:
 
 
 def _find_meaning(api: str, entry: ErrorCode) -> str:
-    since = APIS[api].since if api in APIS else ""
-    if entry.number != _TOO_OLD or not since:
+    needs = APIS[api].needs if api in APIS else ""
+    if entry.number != _TOO_OLD or not needs:
         return entry.meaning
-    return f"the broker does not support {api}, which needs Kafka {since}"
+    return f"the broker does not support {api}, which needs {needs}"
 
 
 def _render_sentence(meaning: str, message: str | None, cause: str) -> str:

@@ -21,6 +21,8 @@ from ..kinds.topic import configs
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as scram
 from ..protocol.broker_rules import collision_key
+from ..vendors.detection import load_profile
+from ..vendors.rules import judge_changes
 from . import acl_changes, mutation_quota
 
 FoundBlocks = Iterator[tuple[Identity, Blocker]]
@@ -80,15 +82,18 @@ def review(
     )
     hidden = [one for one in left if one.blocked and one.blocked.kind is BlockerKind.UNREADABLE]
     notes = _note_hiding(hidden, left, facts, kind_rights) if hidden else {}
+    name = facts.values.get("profile")
+    vendor = judge_changes(load_profile(str(name)), left) if name else Review()
     unlisted = created and (listed is None or listed.coverage.kind is CoverageKind.FAILED)
     returning = facts.values.get("auto_create") and any(one.blocked is None for one in deleted)
     return Review(
-        blocks={**access.blocks, **blocks},
+        blocks={**access.blocks, **blocks, **vendor.blocks},
         unless=access.unless,
-        notes={**access.notes, **notes},
+        notes=_join_notes(access.notes, notes, vendor.notes) if name else {**access.notes, **notes},
         losses=access.losses,
         risks=access.risks,
         warnings=(
+            *vendor.warnings,
             *access.warnings,
             *((_UNLISTED,) if unlisted else ()),
             *((_COMES_BACK,) if returning else ()),
@@ -96,6 +101,15 @@ def review(
             *(text for kind in _WARNINGS if kind in kinds for text in _WARNINGS[kind](left, facts)),
         ),
     )
+
+
+def _join_notes(*parts: Mapping[Identity, tuple[str, ...]]) -> Mapping[Identity, tuple[str, ...]]:
+    """The notes of several reviews. The same object can have notes of each."""
+    joined: dict[Identity, tuple[str, ...]] = {}
+    for part in parts:
+        for identity, notes in part.items():
+            joined[identity] = (*joined.get(identity, ()), *notes)
+    return joined
 
 
 def _is_topic_change(change: Change, action: Action) -> bool:

@@ -20,7 +20,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from ..cluster.brokers import live_nodes
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
-from ..connection.native import Native, Spans
+from ..cluster.figures import Figures
+from ..connection.native import Spans
 from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.config_risks import Retention, find_new_retention
@@ -38,12 +39,12 @@ followers have not fetched, or leaders have not deleted yet."""
 
 
 def assess(
-    context: ClusterContext, native: Native, changes: Sequence[Change]
+    context: ClusterContext, asked: Figures, changes: Sequence[Change]
 ) -> Mapping[Identity, Impact]:
     """What deletions and cuts of retention destroy, and what moves copy, for topics."""
     mine = [change for change in changes if change.identity.kind in (topics.KIND, configs.KIND)]
-    found = _assess_deletions(context, native, mine)
-    for more in (_assess_cuts(context, native, mine), _assess_moves(context, mine)):
+    found = _assess_deletions(context, asked, mine)
+    for more in (_assess_cuts(context, asked, mine), _assess_moves(context, mine)):
         found |= {i: _join_impacts(found[i], one) if i in found else one for i, one in more.items()}
     return found
 
@@ -57,7 +58,7 @@ def _join_impacts(one: Impact, other: Impact) -> Impact:
 
 
 def _assess_deletions(
-    context: ClusterContext, native: Native, changes: Iterable[Change]
+    context: ClusterContext, asked: Figures, changes: Iterable[Change]
 ) -> dict[Identity, Impact]:
     doomed = {
         change.identity: (change.before or EMPTY).get("partitions") or 0
@@ -70,8 +71,8 @@ def _assess_deletions(
     # In parallel, because each of them can wait for a broker that died.
     with ThreadPoolExecutor(3, "impact") as pool:
         sizes = pool.submit(_read_sizes, context, counts)
-        spans = pool.submit(native.read_offset_spans, counts)
-        groups = pool.submit(native.list_live_groups, counts.keys(), MAX_GROUPS)
+        spans = pool.submit(asked.read_offset_spans, counts)
+        groups = pool.submit(asked.list_live_groups, counts.keys(), MAX_GROUPS)
     figures = _add_up(sizes.result(), counts), spans.result(), groups.result()
     return {identity: _make_impact(identity.key, *figures) for identity in doomed}
 
@@ -140,7 +141,7 @@ def _render_impact(size: int | None, span: int | None, readers: str | None) -> s
 
 
 def _assess_cuts(
-    context: ClusterContext, native: Native, changes: Iterable[Change]
+    context: ClusterContext, asked: Figures, changes: Iterable[Change]
 ) -> Mapping[Identity, Impact]:
     """How much is older or larger than the new limits now."""
     # An upper bound: a broker deletes whole segments, so a part of it stays for a while.
@@ -159,7 +160,7 @@ def _assess_cuts(
     if isinstance(rows, Fault):
         rows = ()
     counts = {row.name: len(row.replicas) for row in rows if row.code == 0}
-    spans = native.read_old_spans(counts, cuts) if counts else {}
+    spans = asked.read_old_spans(counts, cuts) if counts else {}
     sizes = _read_sizes(context, counts) if counts else None
     return {
         identity: _make_cut_impact(identity.key, one, spans.get(identity.key), sizes)

@@ -12,7 +12,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from kafkaform.core.resource import Facts
+from kafkaform.core.value import FrozenMap
+
 from ..protocol.broker_rules import MAX_RECORDS
+from ..protocol.releases import NEWEST
 from .rights import User
 from .world import Changes, Key, SimulatedWorld
 
@@ -57,6 +61,13 @@ class AdminCall(Struct, frozen=True):
     """Seconds of the cluster's clock."""
     elr: bool = False
     """True if eligible leader replicas are on (KIP-966)."""
+    kafka_version: str = NEWEST
+    """The Kafka release of the cluster."""
+
+    @property
+    def facts(self) -> Facts:
+        """What rules have to know about the cluster."""
+        return Facts("", values=FrozenMap(kafka_version=self.kafka_version))
 
 
 RequestResult = tuple[list[AdminAnswer], Changes]

@@ -1,8 +1,13 @@
-"""The topic configs of a Kafka 4.3 broker with default settings."""
+"""The topic configs of a broker with default settings."""
 
 from __future__ import annotations
 
+from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
+
+from ..protocol.config_keys import ALL_TOPIC_KEYS
+from ..protocol.releases import is_before
+from ..protocol.version_rules import presence_faults
 
 _NEVER = "9223372036854775807"
 
@@ -43,3 +48,18 @@ TOPIC_DEFAULTS = FrozenMap(
         "unclean.leader.election.enable": "false",
     }
 )
+"""Those of Kafka 4.3."""
+
+
+def list_topic_defaults(release: str) -> dict[str, str]:
+    """Those of this Kafka release."""
+    facts = Facts("", values=FrozenMap(kafka_version=release))
+    found = {
+        key: TOPIC_DEFAULTS.get(key, known.default)
+        for key, known in ALL_TOPIC_KEYS.items()
+        if not any(presence_faults(known, key, facts))
+    }
+    # KIP-1030 lowered it.
+    if "message.timestamp.after.max.ms" in found and is_before(release, "4.0"):
+        found["message.timestamp.after.max.ms"] = _NEVER
+    return found

@@ -25,9 +25,11 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 from kafka.errors import RequestTimedOutError as TimedOut
+from kafka.protocol.admin import DescribeClusterRequest
 
 from ..connection.cluster_proof import Proof
 from ..protocol.apis import APIS
+from .logins import SaslLogin
 from .pool import PER_BROKER, Elsewhere, describe_error, open_client
 
 _PAUSE = 0.05
@@ -51,6 +53,8 @@ _TOLD_AT_ONCE = frozenset(api.key for api in APIS.values() if api.at_once)
 CHANGES = frozenset(api.key for api in APIS.values() if api.limits is not None)
 """Keys of the requests that change something. The cluster id is checked right before and right
 after each of them."""
+_FOR_CONTROLLER = frozenset(api.key for api in APIS.values() if api.for_controller)
+"""Keys of the requests that only the controller of a cluster with ZooKeeper takes."""
 
 
 class NotSent(Exception):
@@ -73,15 +77,20 @@ class Wire:
     """A connection pool to one cluster. All methods may be called from several threads."""
 
     def __init__(
-        self, config: Mapping[str, Any], patience: float, proof: Proof | None = None
+        self,
+        config: Mapping[str, Any],
+        patience: float,
+        proof: Proof | None = None,
+        login: SaslLogin | None = None,
     ) -> None:
         """patience: seconds to wait for the first broker; proof: the cluster that must answer on
-        every connection, None for any. Raises NotSent, OtherSystem."""
+        every connection, None for any; login: for a mechanism that kafka-python lacks. Raises
+        NotSent, OtherSystem."""
         self._proof = proof or Proof()
         try:
             self._admin = KafkaAdminClient(
                 **config,
-                kafka_client=partial(open_client, self._proof),
+                kafka_client=partial(open_client, self._proof, login),
                 bootstrap_timeout_ms=int(patience * 1000),
             )
         except (KafkaError, OSError) as error:
@@ -92,6 +101,8 @@ class Wire:
         """Broker -> when it was last waited for in vain (`time.monotonic`)."""
         self._failures: dict[int | None, str] = {}
         """Broker -> why it could not be reached last time."""
+        self._forwards = True
+        """Whether brokers pass requests on to their controller."""
 
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
         """The answer to a request. node: the broker that must get it, None for any; timeout:
@@ -104,6 +115,9 @@ class Wire:
         """
         # A write is never sent twice: the first broker may have forwarded it to the controller
         # (KIP-590), so that it is executed although the broker did not answer.
+        # Also if another broker was named: with KRaft that one would have asked the controller.
+        if not self._forwards and request.API_KEY in _FOR_CONTROLLER:
+            node = self._find_controller(timeout)
         patience = min(timeout, _ANSWER) if request.API_KEY in _TOLD_AT_ONCE else timeout
         validates = getattr(request, "validate_only", False) is True
         harmless = validates or request.API_KEY in _TOLD_AT_ONCE
@@ -118,6 +132,21 @@ class Wire:
                 if not tries or (lost.timed_out and patience == timeout):
                     raise
                 patience = timeout if lost.timed_out else patience
+
+    def seek_controller(self) -> None:
+        """Send requests for the controller to the broker that it is (ZooKeeper). With KRaft every
+        broker forwards them (KIP-590)."""
+        self._forwards = False
+
+    def _find_controller(self, timeout: float) -> str:
+        # Asked anew each time: after a change of controllers the old one answers NOT_CONTROLLER.
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False, include_fenced_brokers=False
+        )
+        found = self.send(request, timeout).controller_id
+        if found < 0:
+            raise NotSent("the cluster has no controller at the moment")
+        return str(found)
 
     def _send_once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
         """Send it to one broker. patience: seconds to wait for the answer."""

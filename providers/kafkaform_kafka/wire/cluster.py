@@ -18,9 +18,6 @@ from .client import Wire
 class ClusterRow(Struct, frozen=True):
     """The cluster as one broker describes it."""
 
-    # The controller of this answer is left out. Under KRaft it is any live broker, because clients
-    # need not find the controller any more: brokers forward to it (KIP-590). `read_leadership` asks
-    # the quorum instead.
     code: int
     message: str | None
     cluster_id: str
@@ -30,6 +27,10 @@ class ClusterRow(Struct, frozen=True):
     """Codes of our rights on the cluster (KIP-430)."""
     hosts: Mapping[str, tuple[str, int]]
     """Id -> host and port of the listener that was asked."""
+    # Under KRaft it is any live broker, because clients need not find the controller any more:
+    # brokers forward to it (KIP-590). `read_leadership` asks the quorum instead.
+    controller: int = -1
+    """The broker that is the controller of a cluster with ZooKeeper, -1 if there is none."""
 
 
 class LogSize(Struct, frozen=True):
@@ -40,6 +41,18 @@ class LogSize(Struct, frozen=True):
     broker: str
     size: int
     """Bytes."""
+
+
+class BrokerVersions(Struct, frozen=True):
+    """What one broker says about its version (ApiVersions)."""
+
+    apis: Mapping[int, int]
+    """Number of each API -> the highest version that it understands."""
+    features: Mapping[str, int]
+    """Feature -> the level that the whole cluster has finalized (KIP-584), such as
+    metadata.version. Empty with ZooKeeper."""
+    level: int | None
+    """The highest level of metadata.version that the software of the broker supports."""
 
 
 class Leadership(Struct, frozen=True):
@@ -68,6 +81,7 @@ def describe_cluster(wire: Wire, timeout: float, node: str | None = None) -> Clu
         },
         operations=frozenset(response.authorized_operations or ()),
         hosts={str(row.broker_id): (row.host, row.port) for row in response.brokers},
+        controller=response.controller_id,
     )
 
 
@@ -108,15 +122,18 @@ def read_leadership(wire: Wire, timeout: float) -> Leadership | None:
     return None if response.error_code else next(leaders, None)
 
 
-def read_finalized_features(wire: Wire, timeout: float) -> Mapping[str, int]:
-    """Feature name -> level that the whole cluster has finalized (KIP-584), such as
-    metadata.version."""
+def read_versions(wire: Wire, timeout: float, node: str | None = None) -> BrokerVersions:
+    """The versions of one broker. node: which one, None for any."""
     request = ApiVersionsRequest(
         client_software_name="kafkaform", client_software_version="1", min_version=3
     )
-    response = wire.send(request, timeout)
-    rows = response.finalized_features or ()
-    return {row.name: row.max_version_level for row in rows}
+    response = wire.send(request, timeout, node)
+    supported = response.supported_features or ()
+    return BrokerVersions(
+        {row.api_key: row.max_version for row in response.api_keys or ()},
+        {row.name: row.max_version_level for row in response.finalized_features or ()},
+        next((row.max_version for row in supported if row.name == "metadata.version"), None),
+    )
 
 
 def read_log_sizes(
@@ -129,9 +146,11 @@ def read_log_sizes(
         topics=[row(topic=name, partitions=list(range(count))) for name, count in topics.items()]
     )
     response = wire.send(request, timeout, node)
-    # Without Describe on Cluster, old versions answer with an empty list and no error. A failed
-    # disk has an error of its own (KIP-113), and a sum without it would be too small.
-    if response.error_code or any(directory.error_code for directory in response.results):
+    # Without Describe on Cluster, Kafka before 3.2 answers with an empty list and no error; every
+    # broker has a log directory. A failed disk has an error of its own (KIP-113), and a sum without
+    # it would be too small.
+    failed = any(directory.error_code for directory in response.results)
+    if response.error_code or failed or not response.results:
         return None
     return [
         LogSize(topic.name, partition.partition_index, node, partition.partition_size)

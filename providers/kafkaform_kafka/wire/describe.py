@@ -8,15 +8,17 @@ from collections.abc import Mapping, Sequence
 from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
-    ListConfigResourcesRequest,
     ListGroupsRequest,
 )
-from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from kafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
 from .client import Wire
 from .configs import TYPES
 from .topic_ids import id_text
+
+_FENCED = 2
+"""The version of DescribeCluster that says which brokers are fenced."""
 
 
 class PartitionRow(Struct, frozen=True):
@@ -153,33 +155,19 @@ def describe_all_configs(
 
 def describe_brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
     """All registered brokers, by id."""
-    # Only DescribeCluster v2 (KIP-1073, Kafka 4.0) lists fenced brokers; with an older one
-    # kafka-python leaves the flag out of the request, and the answer has no such field.
+    # Only DescribeCluster v2 (KIP-1073, Kafka 4.0) lists fenced brokers. With an older one
+    # kafka-python leaves the flag out of the request, and fills the answer up with False.
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False, include_fenced_brokers=True
     )
     response = wire.send(request, timeout)
+    tells_fenced = response.API_VERSION >= _FENCED
     return tuple(
-        BrokerRow(row.broker_id, row.host, row.port, row.rack, getattr(row, "is_fenced", None))
+        BrokerRow(
+            row.broker_id, row.host, row.port, row.rack, row.is_fenced if tells_fenced else None
+        )
         for row in sorted(response.brokers, key=lambda row: row.broker_id)
     )
-
-
-def read_metadata_version(wire: Wire, node: str, timeout: float) -> int | None:
-    """The highest level of metadata.version that the software of this broker supports."""
-    request = ApiVersionsRequest(
-        client_software_name="kafkaform", client_software_version="1", min_version=3
-    )
-    rows = wire.send(request, timeout, node).supported_features or ()
-    return next((row.max_version for row in rows if row.name == "metadata.version"), None)
-
-
-def list_configured_resources(wire: Wire, resource: str, timeout: float) -> NameListing:
-    """Names of the resources of this type that have configs of their own."""
-    request = ListConfigResourcesRequest(resource_types=[TYPES[resource]], min_version=1)
-    response = wire.send(request, timeout)
-    rows = response.config_resources or ()
-    return NameListing(response.error_code, tuple(sorted(row.resource_name for row in rows)))
 
 
 def list_groups(wire: Wire, node: str, timeout: float) -> NameListing:

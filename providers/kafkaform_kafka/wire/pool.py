@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kafka.errors import CorrelationIdError, KafkaError, KafkaProtocolError, NodeNotReadyError
@@ -20,6 +21,7 @@ from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.parser import KafkaProtocol
 
 from ..connection.cluster_proof import Proof
+from .logins import SaslLogin, log_in
 
 _NONSENSE = (
     ArithmeticError,
@@ -122,12 +124,37 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
             raise Elsewhere(f"{self.address} is of cluster {answer.cluster_id}")
 
 
+class _LoginConnection(_Connection):
+    """A connection that logs in with `SaslLogin`."""
+
+    login: SaslLogin
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        # A broker closes the connection right after it refused a login, and kafka-python drops what
+        # arrives together with the end of a connection: the reason would be lost, and it would log
+        # in again and again.
+        transport._sock_recv = partial(_receive_before_end, transport._sock_recv)
+
+    # kafka-python calls it for the first login and for each one that the broker demands later.
+    async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
+        until = self._timeout_at() if timeout_at is None else timeout_at
+        await log_in(self, self.login, until)
+
+
+def _receive_before_end(receive: Callable[[], tuple[bytes, Any]]) -> tuple[bytes, Any]:
+    """What has arrived. An error is left to the next call, which finds it again."""
+    data, error = receive()
+    return data, None if data else error
+
+
 class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types
     """The connection leads to another cluster. `Proof.refuse` makes the message for people."""
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
     proof: Proof
+    login: SaslLogin | None = None
     _tried: frozenset[Any] = frozenset()
 
     def get_connection(self, node: Any, timeout_ms: float | None = None, **named: Any) -> Any:
@@ -142,6 +169,8 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
         if not isinstance(connection, _Connection):
             place = self.cluster.broker_metadata(node)
             connection.__class__ = _Connection
+            if self.login is not None:
+                connection.__class__, connection.login = _LoginConnection, self.login
             connection.proof, connection.address = self.proof, f"{place.host}:{place.port}"
         self._tried |= {node} if first else set()
         return connection
@@ -156,10 +185,10 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
             raise NodeNotReadyError(node)
 
 
-def open_client(proof: Proof, **config: Any) -> Any:
+def open_client(proof: Proof, login: SaslLogin | None, **config: Any) -> Any:
     net = NetworkSelector(**config)
     manager = _Manager(net, **config)
-    manager.proof = proof
+    manager.proof, manager.login = proof, login
     return KafkaNetClient(net, manager)
 
 

@@ -25,6 +25,8 @@ class GroupRow(Struct, frozen=True):
     """`consumer` for groups that read topics."""
     state: str | None
     """None before Kafka 2.6 (KIP-518)."""
+    type: str | None = None
+    """`Classic`, `Consumer`, `Share` or `Streams`; None before Kafka 3.8 (KIP-848)."""
 
 
 class GroupRows(Struct, frozen=True):
@@ -35,8 +37,24 @@ class GroupRows(Struct, frozen=True):
     groups: tuple[GroupRow, ...] = ()
 
 
-class CommittedOffsets(Struct, frozen=True):
+class CommittedOffset(Struct, frozen=True):
+    """The offset that a group has committed of one partition."""
+
+    offset: int
+    leader_epoch: int | None
+    """Of the last record that was read (KIP-320); None if the client did not say it."""
+
+
+class GroupOffsets(Struct, frozen=True):
     """The offsets that a group has committed."""
+
+    code: int
+    offsets: Mapping[tuple[str, int], CommittedOffset]
+    """By topic and partition."""
+
+
+class CommittedOffsets(Struct, frozen=True):
+    """The offsets that a group has committed, summed up."""
 
     code: int
     sums: Mapping[str, int]
@@ -59,8 +77,8 @@ def list_offsets(
     wire: Wire, places: Mapping[str, Sequence[int]], time: int, node: str, timeout: float
 ) -> Mapping[tuple[str, int], int]:
     """Topic and partition -> offset at that time. places: topic -> partitions that this broker
-    leads; time: milliseconds since 1970, LATEST or EARLIEST; timeout: seconds. Partitions with an
-    error are left out."""
+    leads; time: milliseconds since 1970, LATEST or EARLIEST; timeout: seconds. The offset is -1 if
+    all records are older. Partitions with an error are left out."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     part = topic.ListOffsetsPartition
     request = ListOffsetsRequest(
@@ -80,7 +98,7 @@ def list_offsets(
         (row.name, found.partition_index): found.offset
         for row in wire.send(request, timeout, node).topics
         for found in row.partitions
-        if not found.error_code and found.offset >= 0
+        if not found.error_code and (found.offset >= 0 or time >= 0)
     }
 
 
@@ -90,35 +108,54 @@ def list_groups(wire: Wire, node: str, timeout: float) -> GroupRows:
     return GroupRows(
         response.error_code,
         tuple(
-            GroupRow(row.group_id, row.protocol_type, getattr(row, "group_state", None) or None)
+            GroupRow(
+                row.group_id, row.protocol_type, row.group_state or None, row.group_type or None
+            )
             for row in response.groups
         ),
     )
 
 
-def fetch_committed(
+def fetch_offsets(
     wire: Wire, names: Sequence[str], node: str, timeout: float
-) -> Mapping[str, CommittedOffsets]:
-    """The committed offsets of these groups, which this broker coordinates. timeout: seconds."""
+) -> Mapping[str, GroupOffsets]:
+    """The committed offsets of these groups, which this broker coordinates, in all topics that we
+    can see. timeout: seconds."""
     # Version 8 asks for many groups at once (KIP-709). Version 10 has topic ids instead of names.
     group = OffsetFetchRequest.OffsetFetchRequestGroup
     request = OffsetFetchRequest(
         groups=[group(group_id=name, topics=None) for name in names], min_version=8, max_version=9
     )
     return {
-        row.group_id: CommittedOffsets(
+        row.group_id: GroupOffsets(
             row.error_code,
             {
-                topic.name: sum(
-                    part.committed_offset
-                    for part in topic.partitions
-                    if not part.error_code and part.committed_offset >= 0
+                (topic.name, part.partition_index): CommittedOffset(
+                    part.committed_offset,
+                    part.committed_leader_epoch if part.committed_leader_epoch >= 0 else None,
                 )
                 for topic in row.topics or ()
+                for part in topic.partitions
+                if not part.error_code and part.committed_offset >= 0
             },
         )
         for row in wire.send(request, timeout, node).groups
     }
+
+
+def fetch_committed(
+    wire: Wire, names: Sequence[str], node: str, timeout: float
+) -> Mapping[str, CommittedOffsets]:
+    """The sums of the committed offsets of these groups. timeout: seconds."""
+    found = fetch_offsets(wire, names, node, timeout)
+    return {name: CommittedOffsets(group.code, _sum_topics(group)) for name, group in found.items()}
+
+
+def _sum_topics(group: GroupOffsets) -> Mapping[str, int]:
+    sums: dict[str, int] = {}
+    for (topic, _), committed in group.offsets.items():
+        sums[topic] = sums.get(topic, 0) + committed.offset
+    return sums
 
 
 def describe_members(
@@ -141,24 +178,25 @@ def describe_members(
     }
 
 
-def parse_assignment(data: bytes) -> tuple[str, ...]:
-    """The topics of a member's assignment; none if the bytes are of another protocol.
+def parse_assignment(data: bytes) -> Mapping[str, tuple[int, ...]]:
+    """Topic -> partitions of a member's assignment; nothing if the bytes are of another protocol.
 
     The bytes are a ConsumerProtocolAssignment: version, then topics with their partitions.
     """
     # The broker passes on what the leader of the group sent, and checks nothing of it.
     try:
-        return tuple(_parse_topics(data))
+        return dict(_parse_topics(data))
     except (struct.error, UnicodeDecodeError):
-        return ()
+        return {}
 
 
-def _parse_topics(data: bytes) -> Iterator[str]:
+def _parse_topics(data: bytes) -> Iterator[tuple[str, tuple[int, ...]]]:
     (count,), at = struct.unpack_from(">i", data, 2), 6
     for _ in range(count):
         (size,) = struct.unpack_from(">h", data, at)
         name = struct.unpack_from(f">{max(size, 0)}s", data, at + 2)[0].decode()
         at += 2 + max(size, 0)
-        (parts,) = struct.unpack_from(">i", data, at)
-        at += 4 + 4 * max(parts, 0)
-        yield name
+        (many,) = struct.unpack_from(">i", data, at)
+        partitions = struct.unpack_from(f">{max(many, 0)}i", data, at + 4)
+        at += 4 + 4 * len(partitions)
+        yield name, partitions

@@ -13,7 +13,7 @@ resource "kafka_user_scram_credential" "both_512" {
   username            = "new"
   scram_mechanism     = "SCRAM-SHA-512"
   scram_iterations    = 8192
-  password_wo         = secret_file("new.password")
+  password_wo         = secret_command(["cat", "new.password"])
 }
 
 resource "kafka_user_scram_credential" "raised" {

@@ -169,7 +169,8 @@ def test_quotas_for_people() -> None:
 
 def test_every_kind_is_a_command() -> None:
     """What can be described can be typed."""
-    assert set(get_commands().commands["describe"].commands) == {*ASKED, *OBJECTS}
+    activities = {"groups", "transactions"}
+    assert set(get_commands().commands["describe"].commands) == {*ASKED, *OBJECTS, *activities}
 
 
 # ── a real cluster ──────────────────────────────────────────────────────────────────────

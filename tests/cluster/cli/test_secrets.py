@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,3 +128,28 @@ def test_a_lost_answer_is_resumed_with_the_same_password(
     assert "Resuming run" in resumed.text
     folder.until(lambda: users.lets_in(SECOND) == (True, True))
     assert users.leaks() == []
+
+
+def test_a_command_has_the_passwords(users: Users) -> None:
+    """Of the connection and of the user: each is asked once in a run, and no file has them."""
+    folder = users.folder
+    script = folder.write("get", '#!/bin/sh\necho "$1" >>asked\nprintenv "$1"\n')
+    script.chmod(0o700)
+    users.declare()
+    for name in ("provider.kf.hcl", "users.kf.hcl"):
+        text = (folder.path / name).read_text()
+        folder.write(
+            name, re.sub(r'secret_env\("(\w+)"\)', r'secret_command(["./get", "\1"])', text)
+        )
+    asked = folder.path / "asked"
+    said = [folder.done("plan", "-out=first.kfplan"), folder.done("apply", "first.kfplan")]
+    assert sorted(asked.read_text().split()) == ["ADMIN_PASSWORD"] * 2 + ["USER_PASSWORD"] * 2
+    assert 'secret_command(["./get", "USER_PASSWORD"])' in said[0].text
+    folder.until(lambda: users.lets_in(FIRST) == (True, True))
+    assert "hush-hush" not in "".join(one.text for one in said) and users.leaks() == []
+    folder.monkeypatch.delenv("USER_PASSWORD")
+    users.export("")
+    folder.write("users.kf.hcl", (folder.path / "users.kf.hcl").read_text().replace("= 1", "= 2"))
+    failed = folder.fails(1, "plan")
+    assert "The command printed nothing." in failed and "./get USER_PASSWORD" in failed
+    folder.connect()

@@ -43,6 +43,7 @@ from kafkaform_kafka.wire.client import Wire
 from kafkaform_kafka.wire.topic_ids import parse_id
 from kafkaform_kafka.wire.topics import list_topics
 
+from ...kit.kafka.versions import make_options
 from .probes import (
     HOST,
     OWNERS,
@@ -100,7 +101,7 @@ def running(open_: bool) -> Iterator[Cluster]:
     """A broker that nobody else uses, because its ACLs concern everybody."""
     name = f"access-{os.getpid()}"
     rule = ("allow.everyone.if.no.acl.found", str(open_).lower())
-    options = sandbox.SandboxOptions(name, config=(rule, *ASKABLE), ready_within=90.0)
+    options = make_options(name, config=(rule, *ASKABLE))
     folder = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=folder) as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", home)

@@ -51,8 +51,10 @@ from kafkaform_kafka.protocol import rights
 from kafkaform_kafka.wire.client import Wire
 from kafkaform_kafka.wire.cluster import describe_cluster
 from kafkaform_kafka.wire.configs import alter_configs, describe_configs
-
-from .token_messages import CreateDelegationTokenRequest, DescribeDelegationTokenRequest
+from kafkaform_kafka.wire.messages.tokens import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+)
 
 HOST, ELSEWHERE = "127.0.0.1", "10.1.2.3"
 USERS = ("u0", "u1", "u2")

@@ -16,6 +16,7 @@ from kafkaform_kafka.connection.cluster_proof import Proof
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import CHANGES
+from kafkaform_kafka.wire.messages import tokens
 from kafkaform_kafka.wire.quotas import describe_quotas
 from kafkaform_kafka.wire.topics import create_topics
 
@@ -129,7 +130,7 @@ def test_a_new_connection_carries_nothing_before_its_proof(
 def test_the_native_client_is_proven(session: KafkaSession, proxy: Proxy) -> None:
     """What it tells of records and groups counts only if the session's cluster answers before and
     after."""
-    native = session._native
+    native = session._figures
     assert native.read_offset_spans({"no-such-topic": 1}) == {}
     assert native.list_live_groups(frozenset(), 1000) is not None
     proxy.tamper = _elsewhere
@@ -152,7 +153,19 @@ def test_every_write_is_in_the_table() -> None:
     """Each request by which `wire` changes something is proven, and each in the table is one."""
     texts = (path.read_text() for path in Path(wire.__file__).parent.glob("*.py"))
     used = {name for text in texts for name in re.findall(r"\b([A-Z]\w+)Request\b", text)}
-    writing = ("Create", "Delete", "Alter", "Elect", "IncrementalAlter", "Update", "Add", "Remove")
+    writing = (
+        "Create",
+        "Delete",
+        "Alter",
+        "Elect",
+        "IncrementalAlter",
+        "Update",
+        "Add",
+        "Remove",
+        "Renew",
+        "Expire",
+    )
     changing = {name for name in used if name.startswith(writing)}
     assert changing == {api.name for api in APIS.values() if api.limits is not None}
-    assert {getattr(requests, f"{name}Request").API_KEY for name in changing} == CHANGES
+    known = vars(requests) | vars(tokens)
+    assert {known[f"{name}Request"].API_KEY for name in changing} == CHANGES

@@ -133,7 +133,7 @@ def test_with_tokens_from_an_endpoint_which_both_clients_renew(house: Doors) -> 
         for _ in range(3):
             time.sleep(2.5)
             eventually(lambda: session.sweep("kafka_topic", Depth.NAMES).coverage.fault, _is_none)
-            eventually(lambda: session._native.list_live_groups({"none"}, 10), _is_some)
+            eventually(lambda: session._figures.list_live_groups({"none"}, 10), _is_some)
         session.close()
         assert first == 1
         # Each client once a second or two; on a busy computer all this takes longer.

@@ -214,6 +214,11 @@ def electing(name: str, kind: int = 0) -> dict[str, Any]:
     return {"election_type": kind, "topic_partitions": [row], "timeout_ms": 5000}
 
 
+def updating(name: str, level: int, upgrade_type: int = 1) -> dict[str, Any]:
+    row = {"feature": name, "max_version_level": level, "upgrade_type": upgrade_type}
+    return {"timeout_ms": 5000, "feature_updates": [row], "validate_only": True}
+
+
 def seeing(**topic: Any) -> dict[str, Any]:
     return {"topics": [topic], "allow_auto_topic_creation": False}
 
@@ -265,6 +270,9 @@ AS_ADMIN: list[Case] = [
     ("DescribeUserScramCredentials", 91, _D, {"users": [{"name": "no-such-user"}]}),
     ("DescribeUserScramCredentials", 92, _D, {"users": [{"name": "x"}, {"name": "x"}]}),
     ("AlterPartitionReassignments", 85, _C, moving(LIVE, None)),
+    ("UpdateFeatures", 95, _D, updating("group.version", 99)),
+    ("UpdateFeatures", 95, _D, updating("no.such.feature", 1)),
+    ("UpdateFeatures", 95, _D, updating("group.version", 0)),
     ("AlterPartitionReassignments", 3, _D, moving("no-such-topic", [1])),
     ("AlterPartitionReassignments", 39, _D, moving(LIVE, [77])),
     ("ElectLeaders", 84, _C, electing(LIVE)),
@@ -299,9 +307,11 @@ AS_NOBODY: list[Case] = [
     ("AlterPartitionReassignments", 31, _P, moving(LIVE, [1])),
     ("ListPartitionReassignments", 31, _P, {"timeout_ms": 5000, "topics": None}),
     ("ElectLeaders", 31, _P, electing(LIVE)),
+    ("UpdateFeatures", 31, _P, updating("group.version", 1)),
     ("DescribeLogDirs", 31, _P, {"topics": None}),
     ("ListConfigResources", 31, _P, {"resource_types": [METRICS]}),
     ("DescribeGroups", 30, _P, {"groups": ["x"]}),
+    ("DescribeTransactions", 53, _P, {"transactional_ids": ["x"]}),
     ("Metadata", 29, _P, seeing(name=LIVE)),
 ]
 
@@ -315,21 +325,20 @@ NOT_PROVOKED = {
     56: "needs a broken disk",
     57: "AlterReplicaLogDirs alone answers it, and is not sent",
     60: "CreatePartitions during a move; needs three brokers and data that takes long to copy",
-    61: "delegation tokens are not used",
-    62: "delegation tokens are not used",
-    63: "delegation tokens are not used",
-    64: "delegation tokens are not used",
-    65: "delegation tokens are not used",
-    66: "delegation tokens are not used",
-    67: "answered for delegation tokens only; CreateAcls answers 42",
+    61: "test_delegation_tokens.py provokes it",
+    62: "test_delegation_tokens.py provokes it",
+    63: "test_delegation_tokens.py provokes it",
+    64: "test_delegation_tokens.py provokes it",
+    65: "test_delegation_tokens.py provokes it",
+    66: "brokers remove an expired token within moments",
+    67: "answered for delegation tokens only, whose principals are checked before they are sent",
     68: "DeleteGroups alone answers it, and is not sent",
-    69: "DescribeGroups is sent by librdkafka alone, and only to illustrate a plan",
+    69: "a group that ends between two requests is shown as dead",
     72: "needs a leader without the listener",
     80: "needs a preferred leader that is out of sync",
     83: "needs a partition without a live replica",
     86: "OffsetDelete alone answers it, and is not sent",
-    95: "UpdateFeatures alone answers it, and is not sent",
-    96: "UpdateFeatures alone answers it, and is not sent",
+    96: "only brokers without KRaft answer it",
     97: "needs brokers with another principal builder",
     102: "answered to brokers, not to clients",
     104: "answered by the quorum, not to clients",
@@ -346,6 +355,7 @@ ELSEWHERE = {
     58: "tests/cluster/kafka/test_connections.py: a wrong password",
     73: "tests/cluster/kafka/test_policy.py: a broker that forbids deletions",
     89: "below: a controller mutation quota",
+    105: "tests/cluster/cli/test_describe_transactions.py: a name that nobody has used",
 }
 
 

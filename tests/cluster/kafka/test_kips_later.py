@@ -42,6 +42,7 @@ from kafkaform_kafka.wire.topics import list_topics
 
 from ...kit.kafka.sessions import apply, connect, eventually, gone, login, new, read
 from ...kit.kafka.terraform import BLOCK, faults
+from ...kit.kafka.versions import make_options
 
 TIMEOUT = 20.0
 PASSWORD = "a-password-of-a-test"
@@ -207,7 +208,7 @@ def generous(own_brokers: None) -> Iterator[Any]:
     name = f"tests-auto-{os.getpid()}"
     config = (("auto.create.topics.enable", "true"),)
     try:
-        yield sandbox.up(sandbox.SandboxOptions(name, config=config), count_brokers)
+        yield sandbox.up(make_options(name, config=config), count_brokers)
     finally:
         sandbox.down(name)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
@@ -22,6 +23,7 @@ from kafkaform_kafka.session import KafkaSession
 
 from ...kit.kafka.changes import change, topic
 from ...kit.kafka.sessions import apply, batches, connect, eventually, new, preflight, read
+from ...kit.kafka.versions import make_options
 from .classfile import Rule, policy, write_jar
 from .test_error_codes import ACL, FILTER, ask
 
@@ -65,7 +67,7 @@ def strict(
         ("delete.topic.enable", "false"),
     )
     name = f"strict-{os.getpid()}"
-    options = sandbox.SandboxOptions(name, config=config, classpath=(Path(jar),))
+    options = replace(make_options(name, config=config), classpath=(Path(jar),))
     with pytest.MonkeyPatch.context() as patch:
         logins = lifecycle.configuration._make_login_settings
         patch.setattr(

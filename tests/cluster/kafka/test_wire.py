@@ -160,7 +160,7 @@ def test_the_cluster_describes_itself(wire: Wire) -> None:
     assert len(described.cluster_id) == 22
     assert described.brokers
     assert described.operations
-    assert "metadata.version" in cluster.read_finalized_features(wire, TIMEOUT)
+    assert "metadata.version" in cluster.read_versions(wire, TIMEOUT).features
 
 
 def test_a_request_for_an_unknown_broker_is_never_sent(wire: Wire) -> None:
@@ -315,6 +315,7 @@ class _Tried(Wire):
 
     def __init__(self, *ends: object) -> None:
         self.ends, self.waited, self._missed = [*ends], list[float](), {}
+        self._forwards = True
 
     def _send_once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
         self.waited.append(patience)

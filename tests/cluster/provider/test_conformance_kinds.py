@@ -10,7 +10,9 @@ from kafkaform.provider.conformance import CHECKS, Check, select_checks
 from kafkaform.provider.workbench import Violation
 
 from ...kit.kafka.kind_systems import ALWAYS, SAMPLES, KindSystem, System
-from ...kit.kafka.topic_systems import SimulatedSystem, real_system
+from ...kit.kafka.subjects import SUBJECTS
+from ...kit.kafka.topic_systems import RealSystem, SimulatedSystem, real_system
+from ...kit.kafka.versions import get_choice
 from ...kit.needs import BROKER
 
 CASES = [
@@ -33,11 +35,20 @@ def system(request: pytest.FixtureRequest) -> System:
 @pytest.mark.parametrize(("kind", "check"), CASES)
 def test_conformance(kind: str, check: Check, system: System) -> None:
     """Each promise of the contract that can apply to the kind holds on each system."""
+    if isinstance(system, RealSystem):
+        _skip_what_is_not_there(kind)
     fixture = KindSystem(system, SAMPLES[kind])
     try:
         check(fixture)
     finally:
         fixture.clean()
+
+
+def _skip_what_is_not_there(kind: str) -> None:
+    """That such a kind is refused by name is the subject of `cluster/versions`."""
+    (subject,) = (each for each in SUBJECTS if each.kind == kind)
+    if not subject.is_in(get_choice()):
+        pytest.skip(f"Kafka {get_choice().title} has no {subject.title}")
 
 
 @pytest.mark.parametrize("kind", SAMPLES)

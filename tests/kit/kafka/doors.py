@@ -22,14 +22,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from msgspec.structs import replace
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
 from kafkaform.sandbox import configuration, lifecycle, lock, ports, start
 
+from .versions import make_options
+
 HOST = "127.0.0.1"
 AUDIENCE = "kafka"
+PATIENCE = 300
+"""Seconds for the broker to start, on a computer that is busy with other things."""
 _PEM = serialization.Encoding.PEM
 _LOGIN = "org.apache.kafka.common.security"
 _VALIDATOR = "OAuthBearerValidatorCallbackHandler"
@@ -122,7 +127,7 @@ def authority(name: str) -> Authority:
 @contextmanager
 def opened(name: str) -> Iterator[Doors]:
     """Start the broker; end it afterwards."""
-    options = sandbox.SandboxOptions(name, tls=True)
+    options = replace(make_options(name), tls=True)
     with lock.hold_lock(name):
         prepared = lifecycle._prepare(options, None)
         folder, own, tokens = prepared.folder, authority("test authority"), Tokens(new_key())
@@ -134,7 +139,7 @@ def opened(name: str) -> Iterator[Doors]:
         # With JAVA_TOOL_OPTIONS it would not start from the classes that are kept.
         with mock.patch.object(configuration, "_JVM", (*configuration._JVM, urls)):
             runtime = lifecycle._find_runtime(options, ignore_event)
-            box = start.start_sandbox(prepared, runtime, 60, count_brokers, ignore_event)
+            box = start.start_sandbox(prepared, runtime, PATIENCE, count_brokers, ignore_event)
     numbers |= {"CLIENT": box.brokers[0].ports.client, "TLS": box.brokers[0].ports.tls or 0}
     try:
         yield Doors(box, numbers, own, tokens)

@@ -31,6 +31,12 @@ from .changes import change, topic
 from .logins import Login, admin_login
 
 T = TypeVar("T")
+_RESOURCES = {
+    "Topic": ResourceType.TOPIC,
+    "Group": ResourceType.GROUP,
+    "Cluster": ResourceType.BROKER,
+    "TransactionalId": ResourceType.TRANSACTIONAL_ID,
+}
 
 
 def login(broker: Any, user: Login | str = "admin", **more: Any) -> KafkaSettings:
@@ -103,11 +109,12 @@ def eventually(question: Callable[[], T], wanted: Callable[[T], bool], patience:
 
 
 def grant(broker: Any, user: Login, kind: str, name: str, *operations: str) -> Callable[[], None]:
-    """Allow a user these operations on `Topic` or `Cluster`; returns how to take them back."""
+    """Allow a user these operations on a resource of a type of _RESOURCES; returns how to take them
+    back."""
     admin = AdminClient(native_config(login(broker, "admin")))
     bindings = [
         AclBinding(
-            {"Topic": ResourceType.TOPIC, "Cluster": ResourceType.BROKER}[kind],
+            _RESOURCES[kind],
             name,
             ResourcePatternType.LITERAL,
             user.principal,

@@ -85,6 +85,12 @@ def asked(data: bytes) -> Asked:
     return Asked(api, key, version, correlation, data, dry, body)
 
 
+def read_body(request: Asked) -> Any:
+    """The decoded body of a request."""
+    head = _head(request.data, request.key, request.version)
+    return _read(load_request_schema(request.key, request.version), request.data[head:])
+
+
 def with_body(request: Asked, body: Any) -> bytes:
     """The same request with another body."""
     return request.data[: _head(request.data, request.key, request.version)] + _written(body)

@@ -51,7 +51,7 @@ class Proxy:
     its address leads to; passed: every request since the last `arm`; opened: connections since
     the last `cut`, whose TLS handshake was done; fired: set when a fault strikes; watched: a file
     whose size is noted whenever a writing request is forwarded; tamper: changes every answer that
-    no fault concerns."""
+    no fault concerns; translate: changes every request."""
 
     loop: asyncio.AbstractEventLoop
     ports: dict[int, int] = field(default_factory=dict)
@@ -68,6 +68,7 @@ class Proxy:
     passes: bool = True
     watched: Path | None = None
     tamper: Callable[[Asked, bytes], bytes] | None = None
+    translate: Callable[[Asked], bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -217,7 +218,8 @@ class Proxy:
         return self.passes
 
     async def _forward(self, link: Link, passed: Passed, fault: Fault | None) -> None:
-        request, data = passed.request, passed.request.data
+        request = passed.request
+        data = request.data if self.translate is None else self.translate(request)
         passed.items = rewrite.items(request) if request.writes else ()
         if fault is not None and fault.kind == "delay":
             await asyncio.sleep(fault.seconds)

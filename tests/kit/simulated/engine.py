@@ -6,7 +6,7 @@ processes that die in it; each call of `plan` or `apply` is one process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -267,8 +267,8 @@ class Configuration:
     inputs: Inputs = field(default_factory=Inputs)
     asking: DataAnswers = field(default_factory=lambda: DataAnswers(cast(Any, None)))
 
-    def find_secret(self, ref: SecretRef) -> Secret | None:
-        return None
+    def find_secrets(self, refs: Collection[SecretRef]) -> Mapping[SecretRef, Secret | None]:
+        return dict.fromkeys(refs)
 
     def evaluate_settled(self, said: Desired, sessions: Mapping[str, Session]) -> Desired:
         return said

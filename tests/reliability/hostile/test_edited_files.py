@@ -39,7 +39,8 @@ SANDBOX = {
     "brokers": [{"id": 1, "ports": PORTS, "process": {"pid": 4_000_000, "started": "s"}}],
     **{"admin_password": "a", "ci_password": "b", "broker_password": "c"},
     **{"config": [["k", "v"]], "classpath": ["/x"], "keep_data": False, "usable": True},
-    "reason": "",
+    **{"reason": "", "kafka_version": "3.9.2", "zookeeper": True, "authorizer": True},
+    "zookeeper_process": {"pid": 4_000_001, "started": "s"},
 }
 REGISTER = make_document(
     register.Register(

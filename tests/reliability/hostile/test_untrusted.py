@@ -102,9 +102,13 @@ CHANGES = {
     'ca_cert = "evil.pem"': "ca_cert",
     'ca_cert_file = "evil.pem"': "ca_cert",
     'client_cert_file = "/etc/shadow"': "client_cert",
+    'ssl_truststore_location = "evil.jks"': "ssl_truststore_location",
+    'ssl_keystore_location = "/etc/runner.p12"': "ssl_keystore_location",
     'client_key_file = "/etc/shadow"': "client_key",
     "tls_enabled = false": "tls_enabled",
     'sasl_aws_profile = "prod"': "sasl_aws_profile",
+    'sasl_aws_role_arn = "arn:aws:iam::1:role/admin"': "sasl_aws_role_arn",
+    'sasl_aws_shared_config_files = ["evil.ini"]': "sasl_aws_shared_config_files",
     'sasl_aws_container_credentials_full_uri = "http://169.254.169.254/"': "sasl_aws_container",
 }
 
@@ -136,9 +140,10 @@ def test_without_a_block_or_a_variable(here: Here) -> None:
 
 def test_no_variable_has_two_meanings() -> None:
     """An alias cannot be chosen so that one instance's variable is read as another's: no
-    attribute is called like the end of another one."""
-    names = [name for name, one in CONFIG.attributes.items() if not one.policy]
-    tails = [(a, b) for a in names for b in names if b.endswith(f"_{a}")]
+    attribute is called like the end of another one. One that takes only the words of a list
+    refuses what another one means."""
+    read = {name: one for name, one in CONFIG.attributes.items() if not one.policy}
+    tails = [(a, b) for a in read if not read[a].choices for b in read if b.endswith(f"_{a}")]
     assert tails == []
 
 
@@ -147,8 +152,28 @@ def test_every_setting_of_a_connection_is_the_environments() -> None:
     policies = {name for name, one in CONFIG.attributes.items() if one.policy}
     assert policies == {
         *("skip_tls_verify", "operation_timeout", "acl_order", "protect_topics"),
-        *("reassignment_throttle", "principal", "kafka_version"),
+        *("reassignment_throttle", "principal", "kafka_version", "sasl_aws_creds_debug"),
     }
+
+
+AWS = 'sasl_mechanism = "aws-iam"\nsasl_aws_region = "eu-west-1"\nsasl_aws_profile = "prod"'
+
+
+@pytest.mark.parametrize("flag", [True, False], ids=["untrusted", "trusted"])
+def test_no_aws_credential_is_read(here: Here, flag: bool) -> None:
+    """A profile that a pull request names is not looked up, and no program of the profile starts;
+    trusted files do start it, so this can fail."""
+    import botocore  # noqa: F401  # without the extra the test is skipped
+
+    here.write("aws.ini", "[profile prod]\ncredential_process = sh -c 'touch started; false'\n")
+    here.monkeypatch.setenv("AWS_CONFIG_FILE", str(here.path / "aws.ini"))
+    here.monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(here.path / "none"))
+    here.monkeypatch.setenv(BOOTSTRAP, "127.0.0.1:1")
+    here.write("main.kf.hcl", block(AWS) + TOPIC)
+    said = here.fails(*(PLAN if flag else ("plan",)))
+    assert ("sasl_mechanism comes from the environment" in said) == flag
+    assert ("AWS credentials cannot be read (custom-process)" in said) != flag
+    assert (here.path / "started").exists() != flag
 
 
 # ── what it reads ───────────────────────────────────────────────────────────────────────
@@ -288,7 +313,7 @@ def test_terraforms_variables_are_not_read(here: Here) -> None:
     assert '"team" has no value' not in said
 
 
-@pytest.mark.parametrize("kind", ["secret_env", "secret_file", "var"])
+@pytest.mark.parametrize("kind", ["secret_env", "secret_file", "secret_command", "var"])
 def test_secrets_of_the_configuration_are_references(folder: Folder, kind: str) -> None:
     """A user's password may be named; no plan looks it up, so its value is nowhere."""
     folder.monkeypatch.setenv("CI_TOKEN", CANARY)
@@ -297,6 +322,7 @@ def test_secrets_of_the_configuration_are_references(folder: Folder, kind: str) 
     said = {
         "secret_env": 'secret_env("CI_TOKEN")',
         "secret_file": 'secret_file("token.txt")',
+        "secret_command": 'secret_command(["touch", "was-run"])',
         "var": "var.p",
     }[kind]
     text = 'variable "p" {\n  sensitive = true\n}\n' if kind == "var" else ""
@@ -310,6 +336,7 @@ def test_secrets_of_the_configuration_are_references(folder: Folder, kind: str) 
     assert said in out.text
     written = (folder.path / "p.json").read_text() + (folder.path / "c.md").read_text()
     assert CANARY not in out.text + written
+    assert not (folder.path / "was-run").exists()
 
 
 # ── what it is run with ─────────────────────────────────────────────────────────────────

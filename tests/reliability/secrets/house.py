@@ -60,6 +60,12 @@ resource "kafka_user_scram_credential" "variable" {
   password            = %(variable)s
   password_wo_version = %(version)d
 }
+resource "kafka_user_scram_credential" "command" {
+  username            = "command"
+  scram_mechanism     = "SCRAM-SHA-512"
+  password            = %(command)s
+  password_wo_version = %(version)d
+}
 resource "kafka_broker_config" "b" {
   broker_id             = 1
   secret_config         = { "listener.name.x.ssl.keystore.password" = %(password)s }
@@ -104,6 +110,7 @@ run "reveals_nothing" {
 REFERENCES = {
     "login": 'secret_env("CANARY")',
     "file": 'secret_file("canary.secret")',
+    "command": 'secret_command(["cat", "canary.secret"])',
     "password": 'secret_env("CANARY")',
     "variable": "var.password",
 }

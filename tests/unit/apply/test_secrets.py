@@ -8,12 +8,12 @@ from contextlib import suppress
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.apply.secrets import resolve_secrets
+from kafkaform.apply.secrets import resolve_instance_secrets
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.errors import ConfigurationError, OutcomeUnknown
-from kafkaform.core.resource import Declared
+from kafkaform.core.resource import Declared, ProviderConfig
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.codec import to_data
@@ -49,8 +49,8 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     there = dict(SECRETS)
     monkeypatch.setattr(
         engine.Configuration,
-        "find_secret",
-        lambda _, ref: Secret(there[ref.name]) if ref.name in there else None,
+        "find_secrets",
+        lambda _, refs: {r: Secret(there[r.name]) if r.name in there else None for r in refs},
     )
     yield there
 
@@ -168,8 +168,11 @@ def test_a_missing_secret_stops_before_anything_is_written(known: dict[str, str]
 )
 def test_a_missing_variable_is_named_as_it_is_given(name: str, advice: str) -> None:
     """A map is given whole, so the element that is missing is no part of the variable's name."""
+    block = ProviderConfig(
+        "kafka", "kafka", FrozenMap(sasl_password=SecretRef("variable", name)), engine.PLACE
+    )
     with pytest.raises(ConfigurationError) as refused:
-        resolve_secrets([SecretRef("variable", name)], lambda _: None)
+        resolve_instance_secrets(block, dict.fromkeys)
     assert refused.value.diagnostics[0].advice == f"{advice} Nothing was sent."
 
 

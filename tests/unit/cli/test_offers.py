@@ -1,4 +1,4 @@
-"""Commands that providers add to `describe`, `explain` and `alter`."""
+"""Commands that providers add to `describe`, `explain`, `alter` and `propose`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_annotations_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-@pytest.mark.parametrize("group", ["describe", "explain", "alter"])
+@pytest.mark.parametrize("group", ["describe", "explain", "alter", "propose"])
 def test_all_commands_of_built_in_providers_have_help(group: str) -> None:
     """A command without a docstring, or with a parameter that nobody can type, is found here."""
     commands = get_commands().commands[group].commands
@@ -79,7 +79,7 @@ def read_operands() -> dict[str, str]:
     """Command of `alter` -> its operands, as docs/commands.md lists them."""
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     table = text.partition("## alter")[2].partition("\n\nIn `--add-config")[0]
-    return dict(re.findall(r"`([a-z-]+) ([A-Z]+…)`", table))
+    return dict(re.findall(r"`([a-z-]+) ([A-Z=]+…)`", table))
 
 
 @pytest.mark.parametrize("name", sorted(get_commands().commands["alter"].commands))
@@ -88,6 +88,6 @@ def test_the_usage_of_alter_is_what_its_page_says(name: str) -> None:
     command = get_commands().commands["alter"].commands[name]
     operand = read_operands()[name]
     flags = {flag for parameter in command.params for flag in parameter.opts}
-    usage = f"[{operand}]" if "--entity-default" in flags else operand
+    usage = f"[{operand}]" if flags & {"--entity-default", "--create"} else operand
     context = command.make_context(name, [], resilient_parsing=True)
     assert command.collect_usage_pieces(context) == ["[OPTIONS]", usage]

@@ -117,7 +117,7 @@ def test_in_a_configuration_folder(folder: Folder) -> None:
 def test_help(bare: Bare) -> None:
     """A list of the commands, and the help of each."""
     said = script(bare, "help\nhelp describe topics\n")
-    assert "describe  Show topics, configs, ACLs, quotas, users, brokers." in said.out
+    assert "describe  Show topics, configs, ACLs, quotas, users, brokers, groups" in said.out
     assert "--partitions" in said.out
 
 

@@ -172,13 +172,14 @@ def test_the_values_of_a_condition_fit_on_a_line(shop: Here, condition: str, tol
     assert "5 is 5" not in said.text
 
 
-def test_a_secret_is_not_shown_in_a_failed_assertion(shop: Here) -> None:
+@pytest.mark.parametrize("asks", ['secret_env("NOT_SET")', 'secret_command(["not-there"])'])
+def test_a_secret_is_not_shown_in_a_failed_assertion(shop: Here, asks: str) -> None:
     """The values of sensitive variables and the invented ones of secrets stay hidden."""
     shop.write(
         "secret.kf.hcl",
         'variable "token" {\n  type = string\n  sensitive = true\n}\n'
         'resource "kafka_user_scram_credential" "a" {\n  username = "a"\n'
-        '  scram_mechanism = "SCRAM-SHA-256"\n  password = secret_env("NOT_SET")\n}\n',
+        f'  scram_mechanism = "SCRAM-SHA-256"\n  password = {asks}\n}}\n',
     )
     shop.write(
         "a.kftest.hcl",
@@ -461,12 +462,29 @@ def test_settings_and_aliases_have_clusters_of_their_own(shop: Here) -> None:
     assert "There is no provider instance kafka.us" in shop.fails("test")
 
 
+def test_a_cluster_can_be_of_an_older_release(shop: Here) -> None:
+    """A config that came later blocks the plan, and says since when it exists."""
+    shop.write(
+        "main.kf.hcl",
+        'provider "kafka" {}\nresource "kafka_topic" "orders" {\n  name = "orders"\n'
+        "  partitions = 1\n  replication_factor = 1\n  config = {\n"
+        '    "remote.log.copy.disable" = "true"\n  }\n}\n',
+    )
+    why = "the cluster runs Kafka 3.8; remote.log.copy.disable exists since Kafka 3.9"
+    apply = run_block("a", 'command = "apply"', holds("plan.counts.add == 1"))
+    old = 'simulate "kafka" {\n kafka_version = "3.8"\n}\n'
+    assert status_of(shop, old.replace("3.8", "3.9"), apply) == {"a": "pass"}
+    assert status_of(shop, old, apply, code=1) == {"a": "error"}
+    assert why in " ".join(shop.fails("test").split())
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
         ("brokers = 0", "0 is out of range"),
         ("broker = 5", 'simulate "kafka" has no argument "broker"'),
         ('brokers = "many"', '"brokers" must be a number'),
+        ('kafka_version = "2.8"', '"kafka_version" must be one of 3.0, 3.1'),
     ],
 )
 def test_a_wrong_setting_is_told(shop: Here, line: str, told: str) -> None:

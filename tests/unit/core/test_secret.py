@@ -24,13 +24,18 @@ from ...kit.sources import ROOT, list_nodes, list_sources
 TEXT = "hunter2-hunter2"
 
 REVEALED = {
+    "providers/kafkaform_kafka/connection/aws_tokens.py": 2,  # the keys that sign
     "providers/kafkaform_kafka/connection/clients.py": 1,  # both clients' settings
+    "providers/kafkaform_kafka/connection/key_stores.py": 3,  # what opens a store and its key
     "providers/kafkaform_kafka/memory/session.py": 1,  # the simulated cluster's requests
     "providers/kafkaform_kafka/connection/native.py": 1,  # a login token
     "providers/kafkaform_kafka/kinds/config/send.py": 2,  # a request, and the broker's words
     "providers/kafkaform_kafka/kinds/user/send.py": 1,  # what is hashed for a request
     "providers/kafkaform_kafka/connection/tokens.py": 1,  # asking for a login token
     "providers/kafkaform_kafka/wire/login_tokens.py": 1,  # a login token
+    "providers/kafkaform_kafka/wire/logins.py": 1,  # the HMAC of a delegation token
+    "providers/kafkaform_kafka/wire/delegation_tokens.py": 1,  # how a request names a token
+    "providers/kafkaform_kafka/inspect/token_secrets.py": 1,  # the file that is named for it
 }
 """Where the text of a secret is needed, and how often. Whoever adds a place says why."""
 

@@ -30,7 +30,9 @@ CHANGING = {
     *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "OpenFrame", "_Reader", "_Scanner"),
     *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "_Merger"),
     *("TextScreen", "JsonScreen", "Completer", "Fate"),
-    *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations"),
+    *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations", "Search", "_Leadership"),
+    # Why a login failed; the tokens that a plan has seen.
+    *("SaslLogin", "_Existing"),
 }
 """Structs that change: work in hand, and the things that do it."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
+from kafkaform.apply.secrets import resolve_instance_secrets
 from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.landing import FORMAT
@@ -32,6 +33,7 @@ from kafkaform.workflow.configuration.evaluation import Inputs
 from kafkaform.workflow.fleet.register import add_identities, make_document
 from kafkaform.workflow.fleet.register_file import Fleet, read_fleet
 from kafkaform.workflow.fleet.register_schema import BLOCKS, WAIVER
+from kafkaform.workflow.fleet.snapshot import run_secret_commands
 
 EXAMPLE = Path(__file__).parents[3] / "examples/fleet/fleet.hcl"
 EVERYTHING = """
@@ -238,12 +240,12 @@ def test_secrets_are_found_when_they_are_needed(
     """Of variables and of the environment; one that is missing is named, with what to do."""
     found = fleet(tmp_path, EVERYTHING, *GIVEN)
     eu, none = found.clusters
-    secrets = found.secrets(eu.settings)
+    secrets = resolve_instance_secrets(eu.settings, found.find_secrets)
     assert [one.reveal() for one in secrets.values()] == ["Canary-secret"]
     assert "Canary" not in repr(found)
     monkeypatch.delenv("FLEET_PASSWORD", raising=False)
     with pytest.raises(ConfigurationError) as told:
-        found.secrets(none.settings)
+        resolve_instance_secrets(none.settings, found.find_secrets)
     assert "FLEET_PASSWORD" in told.value.diagnostics[0].advice
 
 
@@ -377,3 +379,33 @@ def test_the_rule_of_the_documentation_is_sound(tmp_path: Path) -> None:
     text = (EXAMPLE.parents[2] / "docs/fleet/register.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```fleet.hcl\n(.*?)```", text, re.DOTALL)
     assert len(fleet(tmp_path, example).register.rules) == 1
+
+
+def test_a_command_for_many_clusters_runs_once(tmp_path: Path) -> None:
+    """Before the threads start that read the clusters: only the main one hears a signal."""
+    asks = 'sasl_password = secret_command(["sh", "-c", "echo ran >>ran; echo hush-hush"])'
+    blocks = [
+        f'cluster "{name}" {{\n  connection {{\n    bootstrap_servers = ["{name}:1"]\n'
+        f'    sasl_username = "ci"\n    {asks}\n  }}\n}}\n'
+        for name in ("one", "two")
+    ]
+    found = fleet(tmp_path, "".join(blocks))
+    run_secret_commands(found, found.clusters)
+    log = tmp_path / "ran"
+    assert log.read_text() == "ran\n"
+    for cluster in found.clusters:
+        secrets = resolve_instance_secrets(cluster.settings, found.find_secrets)
+        assert [one.reveal() for one in secrets.values()] == ["hush-hush"]
+    assert log.read_text() == "ran\n"
+
+
+def test_a_file_that_others_can_read_is_a_warning(tmp_path: Path) -> None:
+    """As in a configuration."""
+    (tmp_path / "pw").write_text("hush")
+    text = (
+        'cluster "one" {\n  connection {\n    bootstrap_servers = ["one:1"]\n'
+        '    sasl_username = "ci"\n    sasl_password = secret_file("pw")\n  }\n}\n'
+    )
+    for mode, count in ((0o644, 1), (0o600, 0)):
+        (tmp_path / "pw").chmod(mode)
+        assert len(fleet(tmp_path, text).warnings) == count

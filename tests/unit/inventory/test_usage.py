@@ -247,13 +247,13 @@ def test_groups_that_may_be_hidden(brokers: Brokers) -> None:
 
 
 def test_assignments() -> None:
-    """The topics of a member; bytes of other protocols name none, whatever they are."""
+    """The partitions of a member; bytes of other protocols name none, whatever they are."""
 
     def text(name: bytes) -> bytes:
         return struct.pack(">h", len(name)) + name
 
     sound = struct.pack(">hi", 1, 2) + text(b"a") + struct.pack(">iii", 2, 0, 1)
     sound += text(b"b") + struct.pack(">i", 0) + b"more"
-    assert parse_assignment(sound) == ("a", "b")
+    assert parse_assignment(sound) == {"a": (0, 1), "b": ()}
     for data in (b"", b"\0", sound[:9], b"\xff" * 40, b'{"json":true,"text":"' + b"x" * 40):
-        assert parse_assignment(data) == ()
+        assert parse_assignment(data) == {}

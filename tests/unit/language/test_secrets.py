@@ -29,6 +29,8 @@ def _user(password: str) -> str:
 REFERENCES = [
     ('secret_env("PW")', SecretRef("env", "PW")),
     ('secret_file("pw.txt")', SecretRef("file", "pw.txt")),
+    ('secret_command(["vault", "get"])', SecretRef("command", '["vault", "get"]')),
+    ('secret_command(["é \\"", 1, ""])', SecretRef("command", '["é \\"", "1", ""]')),
     ('"${secret_env("PW")}"', SecretRef("env", "PW")),
     ("var.pw", SecretRef("variable", "pw")),
     ("local.pw", SecretRef("variable", "pw")),
@@ -43,6 +45,41 @@ def test_references(text: str, expected: SecretRef | None) -> None:
     found = sound(VARIABLE + "locals { pw = var.pw }\n" + _user(text), GIVEN)
     assert found.declared[0].attributes["password"] == expected
     assert found.declared[0].secret_version == (None if expected is None else "2")
+
+
+NO_REFERENCES = [
+    (
+        'secret_command("vault get")',
+        "The argument command of secret_command() does not fit",
+        "Expected a list of strings",
+    ),
+    ("secret_command([])", "secret_command() cannot be computed", "the name of a program"),
+    ('secret_command([""])', "secret_command() cannot be computed", "the name of a program"),
+    ('secret_command(["a", null])', "secret_command() cannot be computed", "word of the command"),
+    ('secret_command(["a", "\\u0000"])', "secret_command() cannot be computed", "zero byte"),
+    ('secret_command(["a", [1]])', "The argument command of secret_command() does not fit", ""),
+    ('secret_command(["a", secret_env("X")])', "A secret can only be used whole", ""),
+    ('secret_command(["a", var.pw])', "secret_command() cannot be called with a sensitive", ""),
+    ('secret_command(["${var.pw}"])', "secret_command() cannot be called with a sensitive", ""),
+    ("secret_env(var.pw)", "secret_env() cannot be called with a sensitive value", ""),
+    ("secret_file(var.pw)", "secret_file() cannot be called with a sensitive value", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "summary", "detail"), NO_REFERENCES)
+def test_what_cannot_be_a_reference(text: str, summary: str, detail: str) -> None:
+    """The fault is at the argument. Plans show references, so none has a sensitive part."""
+    found = desired(VARIABLE + _user(text), GIVEN)
+    (fault,) = found.diagnostics
+    assert fault.summary.startswith(summary) and detail in fault.detail
+    assert fault.range is not None and fault.range.line == 7
+    _silent(found)
+
+
+def test_a_reference_passes_through_functions() -> None:
+    """A function that only hands it on may have sensitive arguments beside it."""
+    text = VARIABLE + _user('coalesce(secret_command(["a"]), var.pw)')
+    assert sound(text, GIVEN).declared[0].attributes["password"] == SecretRef("command", '["a"]')
 
 
 MANY = """

@@ -80,6 +80,8 @@ def test_a_quoted_name_cannot_pretend_to_be_escaped() -> None:
         (FrozenMap({"z": 1, "a": None}), '{"a" = (not set), "z" = 1}'),
         (SecretRef("env", "PASSWORD"), 'secret_env("PASSWORD")'),
         (SecretRef("file", 'a"b'), 'secret_file("a\\"b")'),
+        (SecretRef("command", '["a", "b \\"c"]'), 'secret_command(["a", "b \\"c"])'),
+        (SecretRef("command", "forged"), 'secret_command("forged")'),
         (SecretRef("variable", "password"), "var.password"),
     ],
 )

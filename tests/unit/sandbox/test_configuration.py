@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import UsageError
-from kafkaform.sandbox import configuration
+from kafkaform.sandbox import configuration, environment, zookeeper
 from kafkaform.sandbox.options import SandboxOptions, check_options, parse_override
 from kafkaform.sandbox.record import Broker, Ports, Sandbox
 
@@ -52,6 +54,52 @@ def test_three_brokers_replicate(box: Sandbox, three: Sandbox) -> None:
     assert settings(box)["default.replication.factor"] == "1"
 
 
+def test_no_broker_is_told_what_it_does_not_know(box: Sandbox) -> None:
+    """Kafka 3 has no share groups."""
+    old = settings(replace(box, kafka_version="3.9.2"))
+    assert not any(key.startswith("share.") for key in old)
+    assert old.keys() < settings(box).keys()
+
+
+def test_zookeeper_is_closed_to_strangers(box: Sandbox) -> None:
+    """It listens on the loopback address, answers nobody without a login, and the broker protects
+    what it writes. Nothing of a controller is left."""
+    old = replace(box, kafka_version="3.9.2", zookeeper=True)
+    found = settings(old)
+    assert found["zookeeper.connect"] == "127.0.0.1:20003"
+    assert found["zookeeper.set.acl"] == "true"
+    assert found["authorizer.class.name"] == "kafka.security.authorizer.AclAuthorizer"
+    assert not any("controller" in key.lower() for key in found)
+    assert "CONTROLLER" not in "".join(found.values())
+    assert "process.roles" not in found and found["broker.id"] == "1"
+    own = dict(line.split("=", 1) for line in zookeeper.render_properties(old).splitlines() if line)
+    assert own["clientPortAddress"] == "127.0.0.1" and own["clientPort"] == "20003"
+    assert own["admin.enableServer"] == "false"
+    assert (own["enforce.auth.enabled"], own["enforce.auth.schemes"]) == ("true", "sasl")
+    logins = zookeeper.render_logins(old)
+    assert logins.count(old.broker_password) == 2 and old.admin_password not in logins
+
+
+def test_only_what_needs_it_gets_the_logins_of_zookeeper(box: Sandbox) -> None:
+    """A Kafka with a controller of its own is started as before."""
+    java = Path("java")
+    logins = "-Djava.security.auth.login.config="
+    old = replace(box, kafka_version="3.9.2", zookeeper=True)
+    for each, times in ((box, 0), (old, 1)):
+        command = configuration.make_java_command(each, java, "kafka.Kafka", "x.properties")
+        assert sum(word.startswith(logins) for word in command) == times
+    command = zookeeper.make_users_command(old, java, "ci")
+    assert "SCRAM-SHA-256=[password=ci-password],SCRAM-SHA-512=[password=ci-password]" in command
+
+
+def test_without_an_authorizer_nothing_is_said_of_acls(box: Sandbox) -> None:
+    """Neither to the brokers nor in the provider block."""
+    open_to_all = replace(box, authorizer=False)
+    keys = settings(open_to_all).keys()
+    assert not {"authorizer.class.name", "super.users"} & keys
+    assert "authorizer" not in environment.render(open_to_all, environment.Format.PROVIDER)
+
+
 def test_overrides_win(box: Sandbox) -> None:
     """--config replaces what the sandbox would have set."""
     changed = replace(box, config=(("auto.create.topics.enable", "true"), ("num.partitions", "7")))
@@ -90,7 +138,16 @@ def test_argument_file_quotes() -> None:
         (SandboxOptions(ready_within=0), "more than 0"),
         (SandboxOptions(config=(("listeners", "PLAINTEXT://:9092"),)), "sets this itself"),
         (SandboxOptions(config=(("listener.name.client.plain.sasl.jaas.config", ""),)), "itself"),
+        (SandboxOptions(config=(("zookeeper.connect", "x:2181"),)), "sets this itself"),
         (SandboxOptions(config=(("bad key", "1"),)), "not the name"),
+        (SandboxOptions(kafka_version="4.3"), "no list of the jars of Kafka 4.3"),
+        (SandboxOptions(kafka_version="new"), "no list of the jars of Kafka new"),
+        (SandboxOptions(zookeeper=True), "Kafka 4.3.1 has no ZooKeeper mode"),
+        (SandboxOptions(zookeeper=True, kafka_version="4.0.2"), "has no ZooKeeper mode"),
+        (
+            SandboxOptions(zookeeper=True, kafka_version="3.9.2", brokers=3),
+            "--zookeeper: such a sandbox has 1 broker, not 3",
+        ),
         (SandboxOptions(config=(("log.retention.ms", "1\nlisteners=x"),)), "single line"),
     ],
 )

@@ -12,11 +12,14 @@ import pytest
 
 from kafkaform.core.errors import ConnectError, KafkaformError, UsageError
 from kafkaform.core.progress import Event, Progress, ignore_event
-from kafkaform.sandbox import jars, places
+from kafkaform.sandbox import jars, places, versions
 from kafkaform.sandbox.jars import Fetch, Jar
 
 CONTENT = b"class files"
 JAR = Jar("org.example", "thing", "1.0", "", hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+
+
+every_version = pytest.mark.parametrize("version", versions.list_versions())
 
 
 @pytest.fixture
@@ -47,21 +50,32 @@ def offline() -> AbstractContextManager[Fetch]:
     raise ConnectError("no network")
 
 
-def test_list_is_complete_and_well_formed() -> None:
-    """The list holds each of Kafka's 52 jars and the logging binding once, with a checksum."""
-    pinned = jars.read_pinned_jars()
-    assert len({jar.coordinate for jar in pinned}) == len(pinned) == 52 + 1
+def test_equal_jars_of_two_versions_are_one_file() -> None:
+    """All versions share one cache: no name is that of two contents."""
+    pinned = {jar for each in versions.list_versions() for jar in jars.read_pinned_jars(each)}
+    assert len({jar.file_name for jar in pinned}) == len(pinned)
+
+
+@every_version
+def test_list_is_complete_and_well_formed(version: str) -> None:
+    """Each list holds the jars of its version and a logging binding once, with a checksum."""
+    pinned = jars.read_pinned_jars(version)
+    artifacts = {jar.artifact for jar in pinned}
+    assert len({jar.coordinate for jar in pinned}) == len(pinned) > 45
     assert len({jar.file_name for jar in pinned}) == len(pinned)
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) and jar.size > 0 for jar in pinned)
     kafka = {jar.version for jar in pinned if jar.group == "org.apache.kafka"}
-    assert kafka == {jars.VERSION}
-    assert "log4j-slf4j-impl" in {jar.artifact for jar in pinned}
-    assert not any("connect" in jar.artifact for jar in pinned)
+    assert kafka == {version}
+    assert {"kafka_2.13", "kafka-tools"} <= artifacts
+    assert ("log4j-slf4j-impl" in artifacts) is (versions.parse_version(version) >= (4, 0))
+    assert ("slf4j-reload4j" in artifacts) is ("zookeeper" in artifacts) is (version < "4")
+    assert not any("connect-runtime" in artifact for artifact in artifacts)
 
 
-def test_list_names_no_host() -> None:
+@every_version
+def test_list_names_no_host(version: str) -> None:
     """The list says what is needed, not where from."""
-    text = (Path(jars.__file__).parent / "jars.txt").read_text()
+    text = versions.read_class_path(version)
     assert "://" not in text
     assert not re.search(r"\bwww\.|\brepo\d?\.", text)
 
@@ -129,3 +143,37 @@ def test_kafka_home_without_kafka_is_explained(
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="libs/ has no kafka"):
         jars.find_class_path(ignore_event, offline)
+
+
+def test_a_version_without_a_list_is_refused(cache: Path) -> None:
+    """The message names all versions that there are, and the way to another one."""
+    for wanted in ("3.9.0", "9", "../4.3.1", ""):
+        with pytest.raises(UsageError) as caught:
+            versions.read_class_path(wanted)
+        assert all(known in caught.value.advice for known in versions.list_versions())
+        assert "KAFKA_HOME" in caught.value.advice
+    assert versions.choose_version(None) == versions.DEFAULT_VERSION in versions.list_versions()
+    assert versions.choose_version("3.9.2") == "3.9.2"
+
+
+def test_the_version_of_kafka_home_is_its_own(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version is read from its jar; another one cannot be asked for."""
+    libs = tmp_path / "kafka" / "libs"
+    libs.mkdir(parents=True)
+    for name in ("kafka_2.13-3.8.1.jar", "kafka_2.13-test-sources.jar"):
+        (libs / name).touch()
+    monkeypatch.setenv("KAFKA_HOME", str(libs.parent))
+    assert versions.choose_version(None) == versions.choose_version("3.8.1") == "3.8.1"
+    with pytest.raises(UsageError, match=r"is Kafka 3\.8\.1, not 3\.9\.2"):
+        versions.choose_version("3.9.2")
+
+
+@every_version
+def test_every_version_has_its_java_and_its_logging(version: str) -> None:
+    """Before 4.0, brokers log with Log4j 1 and do not run on Java 24; later ones need 17."""
+    traits = versions.find_traits(version)
+    old = versions.parse_version(version) < (4, 0)
+    assert (24 not in traits.java) is old and 17 in traits.java and 11 not in traits.java
+    assert traits.logging.file_name == ("log4j.properties" if old else "log4j2.properties")

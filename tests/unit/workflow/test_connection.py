@@ -11,8 +11,11 @@ from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.secret import Secret
 from kafkaform.workflow.connection import Connection, ConnectionInputs, resolve_direct
 from kafkaform.workflow.properties_file import parse_properties
-from kafkaform_kafka.connection import jaas
-from kafkaform_kafka.connection.java_properties import SECRET_KEYS
+from kafkaform_kafka.connection.aws import AwsLogin
+from kafkaform_kafka.connection.java import jaas
+from kafkaform_kafka.connection.java.properties import SECRET_KEYS
+from kafkaform_kafka.connection.kerberos import MODULE as KRB5
+from kafkaform_kafka.connection.kerberos import KerberosSettings
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ...kit.commands.folder import Folder
@@ -180,6 +183,46 @@ def test_a_token_endpoint() -> None:
     assert (settings.token_url, settings.scopes) == ("https://id.example.org/token", ("a", "b"))
 
 
+IAM = "software.amazon.msk.auth.iam"
+IAM_LOGIN = f"{IAM}.IAMLoginModule"
+ROLE = "arn:aws:iam::123456789012:role/kafka"
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        ("sasl.mechanism=AWS_MSK_IAM", f"sasl.jaas.config={IAM}.IAMLoginModule required;",
+         f"sasl.client.callback.handler.class={IAM}.IAMClientCallbackHandler"),
+        ("sasl.mechanism=OAUTHBEARER", f"sasl.jaas.config={OAUTH} required;",
+         f"sasl.login.callback.handler.class={IAM}.IAMOAuthBearerLoginCallbackHandler",
+         f"sasl.client.callback.handler.class={IAM}.IAMOAuthBearerLoginCallbackHandler"),
+    ],
+)  # fmt: skip
+def test_aws_keys_in_the_words_of_amazons_library(properties: tuple[str, ...]) -> None:
+    """Both ways that Amazon documents are the same login; its classes are names and not loaded."""
+    _, settings, said = given("security.protocol=SASL_SSL", *properties)
+    assert settings.aws_login == AwsLogin()
+    assert (settings.protocol, settings.mechanism, said) == ("SASL_SSL", "OAUTHBEARER", "")
+
+
+def test_a_role_in_the_words_of_amazons_library() -> None:
+    """Role, session, external id and key of the login module; what only tunes STS is told."""
+    options = {
+        "awsRoleArn": ROLE, "awsRoleSessionName": "plan", "awsRoleExternalId": "x",
+        "awsRoleAccessKeyId": "AKIA", "awsRoleSecretAccessKey": SECRET,
+        "awsRoleSessionToken": f"{SECRET}2", "awsStsRegion": "eu-west-1",
+    }  # fmt: skip
+    found, settings, said = given(
+        "security.protocol=SASL_SSL", "sasl.mechanism=AWS_MSK_IAM",
+        f"sasl.jaas.config={login(IAM_LOGIN, **options)}",
+    )  # fmt: skip
+    assert settings.aws_login == AwsLogin(
+        None, None, "AKIA", Secret(SECRET), Secret(f"{SECRET}2"), ROLE, "plan", "x"
+    )
+    assert "its option awsStsRegion has no effect here" in said
+    assert SECRET not in f"{found}{found.settings}{settings}{said}"
+
+
 def test_certificates() -> None:
     """PEM files of both kinds of stores; a keystore's file holds certificate and key."""
     _, settings, _ = given(
@@ -210,12 +253,28 @@ def test_tuning_of_the_java_client_is_told_and_ignored() -> None:
         (["bootstrap.sever=x"], 'Did you mean "bootstrap.servers"?'),
         (["sasl.client.callback.handler.class=a.B"], "names a Java class"),
         (["metric.reporters=a.B"], "names a Java class"),
+        (["sasl.client.callback.handler.class=" + IAM + ".Evil"], "names a Java class"),
+        (
+            ["sasl.mechanism=AWS_MSK_IAM",
+             f"sasl.jaas.config={login(IAM_LOGIN, awsRoleArn=ROLE, awsProfileName='a')}"],
+            "awsProfileName and awsRoleArn exclude each other",
+        ),
+        (
+            ["sasl.mechanism=AWS_MSK_IAM",
+             f"sasl.jaas.config={login(IAM_LOGIN, awsRoleSessionName='a')}"],
+            "awsRoleSessionName has no effect without awsRoleArn",
+        ),
+        (
+            ["sasl.mechanism=AWS_MSK_IAM",
+             f"sasl.jaas.config={login(IAM_LOGIN, awsMskRegionProvider='a.B')}"],
+            "its option awsMskRegionProvider is not supported",
+        ),
         (["ssl.engine.factory.class=a.B"], "names a Java class"),
         (["sasl.kerberos.kinit.cmd=/bin/evil"], "no command is run"),
         (["config.providers=file"], "plugins that fetch values are not loaded"),
-        (["sasl.mechanism=GSSAPI"], "GSSAPI is not supported"),
+        (["sasl.mechanism=DIGEST-MD5"], "DIGEST-MD5 is not supported"),
         (["sasl.jaas.config=com.sun.security.auth.module.JndiLoginModule required a=b;"], "Jndi"),
-        (["sasl.jaas.config=com.example.Login required a=b;"], "only Kafka's own"),
+        (["sasl.jaas.config=com.example.Login required a=b;"], "only those of Kafka"),
         ([f"sasl.jaas.config={PLAIN} required"], "semicolon"),
         ([f"sasl.jaas.config={login(PLAIN)}"], "sasl.mechanism is not set"),
         (["sasl.mechanism=PLAIN", f"sasl.jaas.config={login(SCRAM)}"], "sasl.mechanism is PLAIN"),
@@ -224,13 +283,36 @@ def test_tuning_of_the_java_client_is_told_and_ignored() -> None:
             'Did you mean "username"?',
         ),
         (
-            ["sasl.mechanism=SCRAM-SHA-256", f"sasl.jaas.config={login(SCRAM, tokenauth='true')}"],
+            ["sasl.mechanism=PLAIN", f"sasl.jaas.config={login(PLAIN, tokenauth='true')}"],
             "option tokenauth is not supported",
         ),
-        (["security.protocol=SSL", "ssl.truststore.location=a.jks"], "ssl.truststore.type=PEM"),
+        (
+            ["sasl.mechanism=GSSAPI", f"sasl.jaas.config={KRB5} required useKeyTab=true;"],
+            "useKeyTab and keyTab do not agree",
+        ),
+        (
+            ["sasl.mechanism=GSSAPI", f"sasl.jaas.config={KRB5} required keyTab=a;"],
+            "useKeyTab and keyTab do not agree",
+        ),
+        (
+            ["sasl.mechanism=GSSAPI", f"sasl.jaas.config={KRB5} required storeKey=true;"],
+            "neither a keytab nor a ticket cache",
+        ),
+        (
+            ["sasl.mechanism=GSSAPI", f"sasl.jaas.config={KRB5} required tryFirstPass=true;"],
+            "option tryFirstPass is not supported",
+        ),
+        (
+            ["security.protocol=SSL", "ssl.keystore.type=BCFKS", "ssl.keystore.location=a.bcfks"],
+            "only JKS, PKCS12 and PEM are read",
+        ),
         (
             ["security.protocol=SSL", "ssl.keystore.type=PKCS12", "ssl.keystore.location=a.p12"],
-            "openssl pkcs12",
+            "ssl_keystore_location cannot be used without ssl_keystore_password",
+        ),
+        (
+            ["security.protocol=SSL", "ssl.truststore.location=no-such.jks"],
+            "ssl_truststore_location no-such.jks cannot be read",
         ),
         (
             ["security.protocol=SSL", "ssl.truststore.type=PEM", "ssl.truststore.location=a.pem",
@@ -250,6 +332,38 @@ def test_what_is_refused(properties: list[str], told: str) -> None:
     text = "\n".join(f"{item.summary} {item.advice}" for item in caught.value.diagnostics)
     assert told in text
     assert SECRET not in text
+
+
+def test_a_delegation_token_of_the_java_client() -> None:
+    """`tokenauth` says that user and password are those of a token (KIP-48)."""
+    lines = ["security.protocol=SASL_SSL", "sasl.mechanism=SCRAM-SHA-512"]
+    token = {"username": "token-id", "password": SECRET}
+    _, settings, _ = given(*lines, f"sasl.jaas.config={login(SCRAM, **token, tokenauth='true')}")
+    assert settings.token_auth and settings.principal is None
+    _, settings, _ = given(*lines, f"sasl.jaas.config={login(SCRAM, **token, tokenauth='false')}")
+    assert not settings.token_auth
+
+
+def test_kerberos_of_the_java_client() -> None:
+    """A keytab or a ticket cache, in the options of Java's login module or librdkafka's words."""
+    lines = ["security.protocol=SASL_SSL", "sasl.mechanism=GSSAPI"]
+    options = 'useKeyTab=true storeKey=true keyTab="/etc/ci.keytab" principal="ci@EXAMPLE.COM"'
+    jaas = f"sasl.jaas.config={KRB5} required {options};"
+    keytab = KerberosSettings("broker", "ci@EXAMPLE.COM", "/etc/ci.keytab")
+    _, settings, said = given(
+        *lines, "sasl.kerberos.service.name=broker", "sasl.kerberos.ticket.renew.jitter=0.1", jaas
+    )
+    assert settings.kerberos == keytab and "ticket.renew.jitter has no effect" in said
+    _, settings, _ = given(
+        *lines,
+        "sasl.kerberos.service.name=broker",
+        "sasl.kerberos.keytab=/etc/ci.keytab",
+        "sasl.kerberos.principal=ci@EXAMPLE.COM",
+    )
+    assert settings.kerberos == keytab
+    cache = f'{KRB5} required useTicketCache=true ticketCache="/tmp/cc";'
+    _, settings, _ = given(*lines, f"sasl.jaas.config={cache}")
+    assert settings.kerberos == KerberosSettings("kafka", ticket_cache="/tmp/cc")
 
 
 @pytest.mark.parametrize("server", ["kafka", "kafka:", "a b:1", "kafka:0", "kafka:70000", ":9092"])

@@ -50,6 +50,7 @@ def test_blocks_go_and_secrets_stay(
     assert kinds == (
         {"provider", "variable", "locals", "resource", "output"} if more else {"variable"}
     )
-    assert space.configuration.find_secret(SecretRef("variable", "password")) == Secret("hush")
+    ref = SecretRef("variable", "password")
+    assert space.configuration.find_secrets([ref]) == {ref: Secret("hush")}
     [text] = read_tree(space).configuration
     assert {"resource", "variable"} <= {block.type for block in text.body.blocks}

@@ -190,7 +190,10 @@ def _render_instance(named: tuple[str, PlanInstance]) -> Markup:
     name, instance = named
     principal = instance.facts.principal
     planner = f", planned as {render_code(principal)}" if principal else ""
-    return Markup(f"- {render_code(name)} is {render_code(instance.facts.scope_id)}{planner}")
+    profile = f" ({render_code(instance.facts.profile)})" if instance.facts.profile else ""
+    return Markup(
+        f"- {render_code(name)} is {render_code(instance.facts.scope_id)}{planner}{profile}"
+    )
 
 
 def _render_kind(row: KindRow) -> Markup:

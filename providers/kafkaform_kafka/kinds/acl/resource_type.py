@@ -22,6 +22,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, keys, rights
+from ...protocol.capabilities import acl_faults
 from ..request_order import (
     CREATE_ACLS,
     DELETE_ALLOW_ACLS,
@@ -204,11 +205,12 @@ def is_known(acl: Acl) -> bool:
 # ── rules ───────────────────────────────────────────────────────────────────────────────
 
 
-def _check(change: Change, _: Facts) -> Diagnostics:
+def _check(change: Change, facts: Facts) -> Diagnostics:
     if change.action is not Action.CREATE:
         return ()
     acl = parse_acl(change.after or EMPTY)
     faults = [*_resource_faults(acl), *_principal_faults(acl), *_host_faults(acl)]
+    faults += acl_faults(acl.resource_type, acl.operation, facts)
     return (
         *broker_rules.diagnose(change, faults),
         *broker_rules.diagnose(change, _acl_warnings(acl), Severity.WARNING),

@@ -28,6 +28,7 @@ from kafkaform.core.value import FrozenMap, Value
 from ...cluster.brokers import find_answering_node, live_nodes
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
+from ...protocol.capabilities import GROUP_CONFIG_LISTING, find_capability_fault
 from ...protocol.config_faults import DESCRIBE, config_fault, not_live_fault, right_for_configs
 from ...protocol.config_keys import BROKER_TIMES
 from ...protocol.config_values import config_value, parse_integer
@@ -35,7 +36,7 @@ from ...protocol.faults import fault_of
 from ...wire.answers import ConfigEntry, ItemAnswer, Synonym
 from ...wire.configs import ResourceNames, describe_configs, list_config_resources
 from ..topic.configs import find_foreign_paths
-from .resource_type import BROKER, CLUSTER, DEFAULTS, SET, ConfigScope, make_identity
+from .resource_type import BROKER, CLUSTER, DEFAULTS, GROUP, SET, ConfigScope, make_identity
 
 AT_ONCE = 250
 """Resources in one DescribeConfigs request."""
@@ -78,6 +79,10 @@ def _list_names(scope: ConfigScope, context: ClusterContext) -> Sequence[str] | 
         return context.facts.nodes
     if scope is DEFAULTS:
         return (CLUSTER,)
+    needed = (scope.capability, GROUP_CONFIG_LISTING if scope is GROUP else None)
+    for capability in filter(None, needed):
+        if fault := find_capability_fault(capability, context.facts, _LISTING):
+            return fault
     # A group can have configs before it exists (KIP-848), so a listing of groups would not do.
     listed = attempt(
         _LISTING, lambda: list_config_resources(context.wire, scope.resource, context.timeout)
@@ -114,6 +119,12 @@ def _read_answers(
 def _ask_configs(
     scope: ConfigScope, context: ClusterContext, node: str | None, keys: Sequence[str]
 ) -> ResourceAnswers:
+    # Not left to the broker: it would refuse the number of the resource type, or answer with no
+    # configs, which would mean that there are none.
+    if scope.capability and (
+        fault := find_capability_fault(scope.capability, context.facts, DESCRIBE)
+    ):
+        return dict.fromkeys(keys, fault)
     to = scope.node(keys[0]) or node
     if scope is BROKER and to not in context.facts.nodes and to not in live_nodes(context):
         return {keys[0]: not_live_fault(keys[0], live_nodes(context))}

@@ -20,6 +20,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_keys
+from ...protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS, Capability
 from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
 from ...protocol.config_values import Lookup, config_map
 from ..request_order import ALTER_CONFIGS, REMOVE_CONFIGS
@@ -60,6 +61,8 @@ class ConfigScope(Struct, frozen=True):
     """True if it can have configs whose values a broker never reveals."""
     harms: Mapping[str, tuple[risks.Harm, ...]] = EMPTY
     """Config -> what another value of it can harm."""
+    capability: Capability | None = None
+    """What a cluster must have for it, None if every one has it."""
 
     def resource_name(self, key: str) -> str:
         """The resource's name in a request."""
@@ -118,6 +121,7 @@ GROUP = ConfigScope(
     GROUP_KEYS.get,
     config_rules.group_faults,
     harms=risks.GROUP_HARMS,
+    capability=GROUP_CONFIGS,
 )
 METRICS = ConfigScope(
     "kafka_client_metrics",
@@ -127,6 +131,7 @@ METRICS = ConfigScope(
     METRICS_KEYS.get,
     config_rules.metrics_faults,
     harms=risks.METRICS_HARMS,
+    capability=CLIENT_METRICS,
 )
 SCOPES = (BROKER, DEFAULTS, GROUP, METRICS)
 

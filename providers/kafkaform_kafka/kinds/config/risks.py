@@ -62,6 +62,13 @@ _DATA: Mapping[str, tuple[Harm, ...]] = {
             "a record counts as written at {new} of its replicas, and is lost with them",
         ),
     ),
+    "log.message.downconversion.enable": (
+        Harm(
+            RiskKind.AVAILABILITY,
+            TO_FALSE,
+            "consumers before Kafka 0.11 cannot read topics any more",
+        ),
+    ),
     "unclean.leader.election.enable": (
         Harm(
             RiskKind.AVAILABILITY,
@@ -92,6 +99,14 @@ _WRITES: Mapping[str, tuple[Harm, ...]] = {
             RiskKind.REFUSED_WRITES,
             LOWERED,
             "records whose timestamp is more than {new} in the past are refused",
+        ),
+    ),
+    "log.message.timestamp.difference.max.ms": (
+        Harm(
+            RiskKind.REFUSED_WRITES,
+            LOWERED,
+            "records whose timestamp differs by more than {new} from the broker's clock are "
+            "refused",
         ),
     ),
     "log.message.timestamp.type": (

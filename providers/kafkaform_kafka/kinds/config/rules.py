@@ -10,9 +10,13 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules, config_values
+from ...protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER
 from ...protocol.broker_keys import BrokerKey, UpdateMode
 from ...protocol.broker_rules import Faults
+from ...protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS, capability_faults
 from ...protocol.config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, MIN_IN_SYNC, ConfigKey
+from ...protocol.releases import NEWEST
+from ...protocol.version_rules import fit_range, presence_faults
 
 ConfigRule = Callable[[Change, Facts], Faults]
 MASK = "(sensitive)"
@@ -59,7 +63,7 @@ def check_change(rule: ConfigRule, change: Change, facts: Facts) -> Diagnostics:
 def broker_faults(change: Change, facts: Facts) -> Faults:
     """The rules for one broker's configs."""
     changed = broker_rules.select_changed_configs(change)
-    yield from _broker_faults(changed, _dynamic_faults)
+    yield from _broker_faults(changed, _dynamic_faults, facts)
     yield from _secret_faults(change, _dynamic_faults)
     # INVALID_CONFIG (40): the controller computes ELR with one number for all brokers.
     if facts.values.get("elr") and MIN_IN_SYNC in changed:
@@ -70,22 +74,24 @@ def broker_faults(change: Change, facts: Facts) -> Faults:
         )
 
 
-def cluster_faults(change: Change, _: Facts) -> Faults:
+def cluster_faults(change: Change, facts: Facts) -> Faults:
     """The rules for configs that all brokers share."""
-    yield from _broker_faults(broker_rules.select_changed_configs(change), _sharing_faults)
+    yield from _broker_faults(broker_rules.select_changed_configs(change), _sharing_faults, facts)
     yield from _secret_faults(change, _sharing_faults)
 
 
-def group_faults(change: Change, _: Facts) -> Faults:
+def group_faults(change: Change, facts: Facts) -> Faults:
     """The rules for a group's configs."""
     changed = broker_rules.select_changed_configs(change)
-    yield from _table_faults(changed, *_TABLES[change.identity.kind])
+    lacking = [*capability_faults(GROUP_CONFIGS, facts)]
+    yield from lacking or _table_faults(changed, *_TABLES[change.identity.kind], facts)
 
 
-def metrics_faults(change: Change, _: Facts) -> Faults:
+def metrics_faults(change: Change, facts: Facts) -> Faults:
     """The rules for a subscription to client metrics (KIP-714)."""
     changed = broker_rules.select_changed_configs(change)
-    yield from _table_faults(changed, *_TABLES[change.identity.kind])
+    yield from capability_faults(CLIENT_METRICS, facts)
+    yield from _table_faults(changed, *_TABLES[change.identity.kind], facts)
     for item in config_values.parse_items(str(changed.get("match") or "")):
         name, equals, _pattern = item.partition("=")
         if not equals or name.strip() not in MATCHES:
@@ -103,16 +109,29 @@ PlacementRule = Callable[[str, BrokerKey], Faults]
 """Finds configs that belong to another level."""
 
 
-def _broker_faults(config: Mapping[str, Value], placed: PlacementRule) -> Faults:
+def _broker_faults(config: Mapping[str, Value], placed: PlacementRule, facts: Facts) -> Faults:
     for key, value in config.items():
-        known = broker_keys.find_broker_key(key)
+        known = _find_key(key, facts)
         if known is None:
             yield _unknown_fault(key)
         elif known.secret and known.mode is not UpdateMode.READ_ONLY:
             yield f"{key} is a secret, which must not be in config", _AS_SECRET
         else:
-            misplaced = [*placed(key, known)]
-            yield from misplaced or broker_rules.value_faults(known.key, key, value)
+            absent = [*presence_faults(known.key, key, facts, _DYNAMIC)]
+            misplaced = absent or [*placed(key, known)]
+            fitting = fit_range(known.key, facts)
+            yield from misplaced or broker_rules.value_faults(fitting, key, value)
+
+
+_DYNAMIC = "can be changed without a restart"
+
+
+def _find_key(key: str, facts: Facts) -> BrokerKey | None:
+    """The row of a config as the brokers of this cluster have it."""
+    known = broker_keys.find_broker_key(key)
+    if known is None or key not in DYNAMIC_WITH_ZOOKEEPER or not facts.values.get("zookeeper"):
+        return known
+    return BrokerKey(known.key, UpdateMode.BROKER)
 
 
 def _unknown_fault(key: str) -> tuple[str, str]:
@@ -174,7 +193,8 @@ def refuse_broker_configs(config: Mapping[str, Value]) -> Faults:
             if suggest(key, broker_keys.broker_keys(), broker_rules.NEAR):
                 yield _unknown_fault(key)
         elif known.mode is UpdateMode.READ_ONLY:
-            yield from _dynamic_faults(key, known)
+            # Only a plan knows whether the cluster uses ZooKeeper.
+            yield from () if key in DYNAMIC_WITH_ZOOKEEPER else _dynamic_faults(key, known)
         elif not known.secret:
             written = config_values.config_value(key, value, {key: known.key}.get)
             yield from broker_rules.word_faults(known.key, key, written)
@@ -205,10 +225,13 @@ def _sharing_faults(key: str, known: BrokerKey) -> Faults:
         yield from _dynamic_faults(key, known)
 
 
-def _table_faults(config: Mapping[str, Value], table: Mapping[str, ConfigKey], of: str) -> Faults:
+def _table_faults(
+    config: Mapping[str, Value], table: Mapping[str, ConfigKey], of: str, facts: Facts
+) -> Faults:
     for key, value in config.items():
         if key in table:
-            yield from broker_rules.value_faults(table[key], key, value)
+            absent = [*presence_faults(table[key], key, facts)]
+            yield from absent or broker_rules.value_faults(table[key], key, value)
         else:
             yield from _misspelt_fault(key, table, of)
 
@@ -239,7 +262,7 @@ def _unknown_warnings(change: Change) -> Faults:
     for key in broker_rules.select_changed_configs(change):
         if key not in table and not any(_misspelt_fault(key, table, of)):
             yield (
-                f"Kafka {broker_rules.VERSION} has no config {key} of {of}; a broker that does not "
+                f"Kafka {NEWEST} has no config {key} of {of}; a broker that does not "
                 "know it refuses it in the dry run",
                 "make sure that your brokers know it",
             )

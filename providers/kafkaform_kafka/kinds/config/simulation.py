@@ -23,10 +23,12 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules
 from ...protocol.broker_keys import UpdateMode
+from ...protocol.capabilities import explain_absence, find_capability_fault
 from ...protocol.config_faults import ALTER, DESCRIBE, not_live_fault, right_for_configs
 from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC
 from ...protocol.config_values import config_map, config_value
 from ...protocol.faults import fault_of
+from ...protocol.version_rules import fit_range, presence_faults
 from ...simulation.controller import (
     AdminAnswer,
     AdminCall,
@@ -93,12 +95,14 @@ def alter_resource(call: AdminCall, item: Item) -> ItemVerdict:
     """IncrementalAlterConfigs of one resource: all keys or none."""
     resource, name = item["resource"], item["name"]
     scope = find_scope(resource, name)
+    if scope.capability and explain_absence(scope.capability, call.facts):
+        raise Refusal(42, f"Unexpected resource type {resource} for resource {name}")
     require(_may(call.user, "AlterConfigs", resource, name), _DENIED[resource])
     if scope is BROKER and int(name) not in call.brokers:
         raise Refusal(42, f"Unexpected broker id, {name} is not live")
     put = {**item["set"], **item.get("secrets", {})}
     for known, value in put.items():
-        _check_value(scope, known, value)
+        _check_value(call, scope, known, value)
     if call.elr:
         _check_irremovable(scope, put, item["delete"])
     live = call.world.get(resource_key(resource, name)) or Configs()
@@ -114,9 +118,11 @@ def alter_resource(call: AdminCall, item: Item) -> ItemVerdict:
     return AdminAnswer(made=made), made if there else None, max(1, len(put) + len(gone))
 
 
-def _check_value(scope: ConfigScope, name: str, value: Any) -> None:
+def _check_value(call: AdminCall, scope: ConfigScope, name: str, value: Any) -> None:
     """Raises Refusal with the codes and messages of a real broker."""
     known = scope.find(name)
+    if known is not None and any(presence_faults(known, name, call.facts)):
+        known = None
     # Groups and client metrics refuse unknown keys; brokers accept them for their plugins.
     if known is None:
         if scope is GROUP:
@@ -126,6 +132,7 @@ def _check_value(scope: ConfigScope, name: str, value: Any) -> None:
         return
     if scope.resource == "broker":
         _check_dynamic(scope, name)
+    known = fit_range(known, call.facts)
     parsed = config_value(name, value, scope.find) if isinstance(value, str) else None
     if parsed is not None and [*broker_rules.value_faults(known, name, parsed)]:
         code = 40 if scope is GROUP else 42
@@ -157,8 +164,10 @@ def _may(user: User, operation: str, resource: str, name: str) -> bool:
 
 
 def _sweep(scope: ConfigScope, scene: ReadScene, depth: Depth) -> Sweep:
-    if not scene.user.may("DescribeConfigs", ON_CLUSTER):
+    fault = scope.capability and find_capability_fault(scope.capability, scene.facts, DESCRIBE)
+    if not fault and not scene.user.may("DescribeConfigs", ON_CLUSTER):
         fault = fault_of(DESCRIBE, 31, "")
+    if fault:
         return Sweep(scope.kind, depth, (), Coverage(CoverageKind.FAILED, fault))
     names = scene.objects(scope.kind)
     readings = [_read(scope, scene, Identity(scene.instance, scope.kind, name)) for name in names]
@@ -169,6 +178,10 @@ def _sweep(scope: ConfigScope, scene: ReadScene, depth: Depth) -> Sweep:
 
 def _read(scope: ConfigScope, scene: ReadScene, identity: Identity) -> Reading:
     name = identity.key
+    if scope.capability and (
+        fault := find_capability_fault(scope.capability, scene.facts, DESCRIBE)
+    ):
+        return Failed(identity, fault)
     if not _may(scene.user, "DescribeConfigs", scope.resource, name):
         return Hidden(identity, right_for_configs(DESCRIBE, scope.resource, name))
     if scope is BROKER and int(name) not in scene.live:

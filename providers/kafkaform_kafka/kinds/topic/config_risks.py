@@ -16,7 +16,7 @@ from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.quantity import LONG_MAX, render_with_exact
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...protocol.config_keys import TOPIC_KEYS
+from ...protocol.config_keys import ALL_TOPIC_KEYS
 from ...protocol.config_values import parse_integer
 
 DELETE, COMPACT = "delete", "compact"
@@ -179,6 +179,12 @@ def _find_no_harm(_: Values) -> Iterator[Harm]:
     return iter(())
 
 
+def _judge_down_conversion(values: Values) -> Iterator[Harm]:
+    if values.new == "false":
+        # The broker answers their fetches with UNSUPPORTED_VERSION (35).
+        yield RiskKind.AVAILABILITY, "consumers before Kafka 0.11 cannot read the topic any more"
+
+
 _SLOWER_DISK = _when_lowered(RiskKind.THROUGHPUT, "brokers write to disk at least every {new}")
 
 JUDGES: Mapping[str, Judge] = {
@@ -210,6 +216,8 @@ JUDGES: Mapping[str, Judge] = {
     "max.message.bytes": _when_lowered(
         RiskKind.REFUSED_WRITES, "record batches over {new} are refused"
     ),
+    "message.downconversion.enable": _judge_down_conversion,
+    "message.format.version": _find_no_harm,  # ignored since 3.0 (KIP-724)
     "message.timestamp.after.max.ms": _when_lowered(
         RiskKind.REFUSED_WRITES,
         "records whose timestamp is more than {new} in the future are refused",
@@ -217,6 +225,10 @@ JUDGES: Mapping[str, Judge] = {
     "message.timestamp.before.max.ms": _when_lowered(
         RiskKind.REFUSED_WRITES,
         "records whose timestamp is more than {new} in the past are refused",
+    ),
+    "message.timestamp.difference.max.ms": _when_lowered(
+        RiskKind.REFUSED_WRITES,
+        "records whose timestamp differs by more than {new} from the broker's clock are refused",
     ),
     "message.timestamp.type": _judge_timestamp_type,
     "min.cleanable.dirty.ratio": _find_no_harm,
@@ -270,7 +282,7 @@ def find_topic_config_risks(change: Change, facts: Facts) -> Sequence[Risk]:
 
 def find_topic_unit(path: Path) -> str:
     """The unit of a topic's value: `ms` for `config.retention.ms`."""
-    key = TOPIC_KEYS.get(path[1]) if len(path) == 2 and path[0] == "config" else None
+    key = ALL_TOPIC_KEYS.get(path[1]) if len(path) == 2 and path[0] == "config" else None
     return key.unit if key is not None else ""
 
 
@@ -286,7 +298,7 @@ def find_config_risks(change: Change, facts: Facts) -> Iterator[Risk]:
         old, new = before[key], after[key]
         if old == new:
             continue
-        values = Values(old, new, TOPIC_KEYS[key].unit, before, after)
+        values = Values(old, new, ALL_TOPIC_KEYS[key].unit, before, after)
         for kind, text in JUDGES[key](values):
             yield Risk(kind, f"{key}: {text}", ("config", key))
 
@@ -311,5 +323,5 @@ def _list_effective(attributes: FrozenMap | None, defaults: FrozenMap) -> dict[s
     overrides = (attributes or EMPTY).get("config") or EMPTY
     return {
         name: str(overrides.get(name) or defaults.get(name) or key.default)
-        for name, key in TOPIC_KEYS.items()
+        for name, key in ALL_TOPIC_KEYS.items()
     }

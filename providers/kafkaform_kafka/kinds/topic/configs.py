@@ -16,7 +16,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules
-from ...protocol.config_keys import IRREMOVABLE, THROTTLES, TOPIC_KEYS
+from ...protocol.config_keys import ALL_TOPIC_KEYS, IRREMOVABLE, THROTTLES
 from ...protocol.config_values import Lookup, config_map
 from ..request_order import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS
 from ..steps import SILENT, all_paths, make_step, paths_below
@@ -27,9 +27,13 @@ KIND = "kafka_topic_config"
 
 def is_foreign_config(resource: str, key: str, facts: Facts) -> bool:
     """True for a config that belongs to others unless a block declares it: a replication throttle,
-    and what this cluster refuses to remove. resource: `topic`, `broker`, as in requests."""
+    what this cluster refuses to remove, and what only its vendor sets. resource: `topic`,
+    `broker`, as in requests."""
     locked = IRREMOVABLE.get(resource, ()) if facts.values.get("elr") else ()
-    return key in THROTTLES.get(resource, ()) or key in locked
+    if key in THROTTLES.get(resource, ()) or key in locked:
+        return True
+    ours = facts.values.get("topic_configs") if resource == "topic" else None
+    return ours is not None and key not in ours
 
 
 def find_foreign_paths(resource: str, keys: Iterable[str], facts: Facts) -> frozenset[Path]:
@@ -42,7 +46,7 @@ def compute_target_config(
     live: Mapping[str, Value],
     facts: Facts,
     keep: bool,
-    find: Lookup = TOPIC_KEYS.get,
+    find: Lookup = ALL_TOPIC_KEYS.get,
     resource: str = "topic",
 ) -> FrozenMap:
     """The configs that an object will have.
@@ -165,15 +169,18 @@ def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: 
     return FrozenMap({"topic": declared["topic"], "config": config})
 
 
-def _check(change: Change, _: Facts) -> Diagnostics:
+def _check(change: Change, facts: Facts) -> Diagnostics:
     if change.action not in (Action.CREATE, Action.UPDATE):
         return ()
     name, changed = change.identity.key, broker_rules.select_changed_configs(change)
-    faults = [*broker_rules.name_faults(name), *broker_rules.config_faults(changed)]
+    faults = [*broker_rules.name_faults(name), *broker_rules.config_faults(changed, facts)]
     # The object is its overrides: without any it could not be told from a deleted one.
     if not get_config(change.after):
         faults.append(("config is empty", "name at least one config, or remove the block"))
-    warnings = [*broker_rules.internal_warnings(name), *broker_rules.unknown_warnings(changed)]
+    warnings = [
+        *broker_rules.internal_warnings(name),
+        *broker_rules.unknown_warnings(changed, facts),
+    ]
     return (
         *broker_rules.diagnose(change, faults),
         *broker_rules.diagnose(change, warnings, Severity.WARNING),

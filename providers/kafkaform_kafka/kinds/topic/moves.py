@@ -17,7 +17,7 @@ from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...protocol import broker_rules
+from ...protocol import broker_rules, version_rules
 from ...protocol.config_values import parse_integer
 from ..request_order import MOVE_REPLICAS
 from ..steps import make_step, paths_below
@@ -127,6 +127,13 @@ def find_faults(change: Change, facts: Facts) -> broker_rules.Faults:
                 "ignored or the live brokers are unknown, so the new assignment is unknown",
                 "ignore both attributes or neither, or set replica_assignment",
             )
+    # The id proves later that the topic is still the one whose move and throttles are ours.
+    if change.incarnation is None and plan_moves(change, facts):
+        yield (
+            "the id of the topic is unknown, and kafkaform moves the replicas only of topics with "
+            "an id",
+            version_rules.advise_topic_ids(facts),
+        )
     if paths_below(change, "replica_assignment"):
         yield from broker_rules.assignment_faults(_get_rows(after), replace(facts, nodes=()))
         yield from _dead_faults(change, facts)

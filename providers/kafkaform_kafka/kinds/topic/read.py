@@ -30,7 +30,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
-from ...protocol.config_keys import BROKER_TIMES, TOPIC_KEYS
+from ...protocol.config_keys import ALL_TOPIC_KEYS, BROKER_TIMES
 from ...protocol.config_values import config_value
 from ...protocol.faults import code_name, fault_of, name_right
 from ...wire.answers import ConfigEntry, ItemAnswer
@@ -354,7 +354,7 @@ def find_fallback(entry: ConfigEntry, facts: Facts) -> Value:
     # No synonym: log.retention.hours and others like it have another name and another unit.
     if entry.name in BROKER_TIMES:
         return (facts.values.get("topic_defaults") or EMPTY).get(entry.name)
-    known = TOPIC_KEYS.get(entry.name)
+    known = ALL_TOPIC_KEYS.get(entry.name)
     return config_value(entry.name, known.default) if known else None
 
 

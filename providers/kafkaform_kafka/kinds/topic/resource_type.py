@@ -23,7 +23,7 @@ from kafkaform.core.schema import (
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules
+from ...protocol import broker_rules, version_rules
 from ...protocol.apis import MAX_RECORDS
 from ...protocol.config_values import config_map
 from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
@@ -138,13 +138,13 @@ def _check_create(change: Change, facts: Facts) -> Diagnostics:
         *broker_rules.internal_faults(name, "created"),
         *broker_rules.count_faults(partitions, replicas, facts),
         *broker_rules.size_faults(partitions, len(config)),
-        *broker_rules.config_faults(config),
+        *broker_rules.config_faults(config, facts),
     ]
     if assignment is not None:
         faults += broker_rules.assignment_faults(assignment, facts)
     warnings = [
         *broker_rules.config_warnings(config, replicas),
-        *broker_rules.unknown_warnings(config),
+        *broker_rules.unknown_warnings(config, facts),
     ]
     warnings += [
         (
@@ -165,13 +165,13 @@ def _check_update(change: Change, facts: Facts) -> Diagnostics:
     before, after = change.before or EMPTY, change.after or EMPTY
     changed = broker_rules.select_changed_configs(change)
     faults = [*_growth_faults(before, after), *moves.find_faults(change, facts)]
-    faults += broker_rules.config_faults(changed)
+    faults += broker_rules.config_faults(changed, facts)
     # An adoption of an internal topic that changes nothing but the state is fine.
     if paths_below(change, *_WRITTEN):
         faults += broker_rules.internal_faults(change.identity.key, "changed")
     warnings = [
         *broker_rules.config_warnings(changed, after.get("replication_factor")),
-        *broker_rules.unknown_warnings(changed),
+        *broker_rules.unknown_warnings(changed, facts),
         *moves.find_warnings(change, facts),
     ]
     return (
@@ -208,7 +208,7 @@ def _delete_faults(change: Change, facts: Facts) -> broker_rules.Faults:
     if change.incarnation is None:
         yield (
             "the id of the topic is unknown, and kafkaform deletes topics only by id",
-            "plan again with a principal that has Describe on the topic",
+            version_rules.advise_topic_ids(facts),
         )
     # Error 73 for every topic of the request otherwise.
     if facts.values.get("delete_topic_enable") is False:
@@ -224,7 +224,7 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     return _STEPS[change.action](change, facts)
 
 
-def _create_steps(change: Change, _: Facts) -> tuple[Step, ...]:
+def _create_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     after = change.after or EMPTY
     partitions, config = after.get("partitions"), get_config(after)
     count = partitions if isinstance(partitions, int) else 1
@@ -237,8 +237,19 @@ def _create_steps(change: Change, _: Facts) -> tuple[Step, ...]:
     }
     weight = _compute_weight(1 + len(config) + count, count)
     paths = all_paths(change)
+    # No dry run is sent to a cluster that would execute it.
+    executed = CREATE_TOPICS.name in (facts.values.get("executed_dry_runs") or ())
     # VERIFY: a second create of a topic that exists fails with 36, which would hide our success.
-    step = make_step(change, 1, CREATE_TOPICS, payload, paths, weight=weight, repeat=Repeat.VERIFY)
+    step = make_step(
+        change,
+        1,
+        CREATE_TOPICS,
+        payload,
+        paths,
+        weight=weight,
+        repeat=Repeat.VERIFY,
+        evidence=Evidence.LOCAL if executed else Evidence.REMOTE,
+    )
     return (step,)
 
 
@@ -271,9 +282,11 @@ def _make_growth_step(change: Change, number: int, facts: Facts) -> Step | None:
         ("partitions",) if moves.plan_moves(change, facts) else ("partitions", "replica_assignment")
     )
     paths = paths_below(change, *heads)
-    added = wanted - live
+    weight = _compute_weight(wanted - live, wanted - live)
+    executed = CREATE_PARTITIONS.name in (facts.values.get("executed_dry_runs") or ())
+    evidence = Evidence.LOCAL if executed else Evidence.REMOTE
     return make_step(
-        change, number, CREATE_PARTITIONS, payload, paths, weight=_compute_weight(added, added)
+        change, number, CREATE_PARTITIONS, payload, paths, weight=weight, evidence=evidence
     )
 
 

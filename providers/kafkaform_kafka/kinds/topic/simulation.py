@@ -173,7 +173,7 @@ def _create(call: AdminCall, item: Item, taken: Mapping[str, str]) -> ItemVerdic
     if other := taken.get(broker_rules.collision_key(name)):
         raise Refusal(17, f"Topic '{name}' collides with existing topic: {other}")
     assignment = _choose_assignment(call, item)
-    config = _validate_config(item["configs"])
+    config = _validate_config(call, item["configs"])
     _spend_mutations(call, len(assignment))
     topic = SimulatedTopic(name, call.new_id(), assignment, config)
     return AdminAnswer(made=topic), topic, 1 + len(config) + len(assignment)
@@ -200,9 +200,9 @@ def _check_assignment(call: AdminCall, given: Sequence[Sequence[int]], width: in
             raise Refusal(39, f"the replicas {list(replicas)} are not possible.")
 
 
-def _validate_config(config: Mapping[str, Any]) -> FrozenMap:
-    unknown = broker_rules.unknown_warnings(config)
-    for problem, _ in (*broker_rules.config_faults(config), *unknown):
+def _validate_config(call: AdminCall, config: Mapping[str, Any]) -> FrozenMap:
+    unknown = broker_rules.unknown_warnings(config, call.facts)
+    for problem, _ in (*broker_rules.config_faults(config, call.facts), *unknown):
         raise Refusal(40, problem)
     valid = config_map(config)
     for low, high in _ORDERED:
@@ -254,7 +254,8 @@ def alter_topic(call: AdminCall, item: Item) -> ItemVerdict:
     if len({*put, *gone}) != len(put) + len(gone):
         raise Refusal(42, "the request names a config key twice")
     merged = {**topic.config, **put}
-    config = _validate_config({key: value for key, value in merged.items() if key not in gone})
+    kept = {key: value for key, value in merged.items() if key not in gone}
+    config = _validate_config(call, kept)
     altered = replace(topic, config=config)
     return AdminAnswer(made=altered), altered, len(put) + sum(key in topic.config for key in gone)
 

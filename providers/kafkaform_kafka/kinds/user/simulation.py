@@ -15,6 +15,8 @@ from kafkaform.core.resource import (
     Coverage,
     CoverageKind,
     Depth,
+    Facts,
+    Failed,
     Fault,
     Hidden,
     Identity,
@@ -25,6 +27,9 @@ from kafkaform.core.resource import (
 from kafkaform.core.secret import PartialRepr
 
 from ...protocol import faults, keys
+from ...protocol.apis import ALTER_USER_SCRAM_CREDENTIALS
+from ...protocol.releases import NEWEST, is_before
+from ...protocol.version_rules import get_release
 from ...simulation.controller import (
     AdminAnswer,
     AdminCall,
@@ -74,6 +79,7 @@ def _key_of(item: Item) -> Key:
 
 
 def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
+    require(not _is_too_old(call.facts), 35)
     require(call.user.may("Alter", CLUSTER), 31)
     if item.get("delete"):
         require(call.world.get(_key_of(item)) is not None, 91)
@@ -85,8 +91,9 @@ def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
 
 
 def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
-    if not _may_see(scene):
-        coverage = Coverage(CoverageKind.FAILED, faults.fault_of(_DESCRIBE, 31, ""))
+    code = 35 if _is_too_old(scene.facts) else 0 if _may_see(scene) else 31
+    if code:
+        coverage = Coverage(CoverageKind.FAILED, faults.fault_of(_DESCRIBE, code, ""))
         return Sweep(scram.KIND, depth, (), coverage)
     items = tuple(
         _observe_credential(Identity(scene.instance, scram.KIND, name), credential)
@@ -96,10 +103,16 @@ def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
 
 
 def _read(scene: ReadScene, identity: Identity) -> Reading:
+    if _is_too_old(scene.facts):
+        return Failed(identity, faults.fault_of(_DESCRIBE, 35, ""))
     if not _may_see(scene):
         return Hidden(identity, faults.name_right(_DESCRIBE, ""))
     credential = scene.objects(scram.KIND).get(identity.key)
     return Absent(identity) if credential is None else _observe_credential(identity, credential)
+
+
+def _is_too_old(facts: Facts) -> bool:
+    return is_before(get_release(facts) or NEWEST, ALTER_USER_SCRAM_CREDENTIALS.since)
 
 
 def _may_see(scene: ReadScene) -> bool:

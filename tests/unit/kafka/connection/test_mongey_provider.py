@@ -182,8 +182,18 @@ AWS = (
 OAUTH = ('sasl_mechanism = "oauthbearer"', 'sasl_token_url = "https://login/token"')
 OAUTH_LOGIN = ('sasl_username = "id"', 'sasl_password = secret_env("PW")')
 REFUSED = [
-    (AWS, "sasl_mechanism", 'sasl_mechanism "aws-iam" is not supported', "port 9096"),
-    (AWS, "sasl_mechanism", "aws-iam", "then remove sasl_aws_region, sasl_aws_role_arn"),
+    (
+        (*AWS, 'sasl_aws_shared_config_files = ["aws.ini"]'),
+        "sasl_aws_shared_config_files",
+        "is not supported",
+        "set AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE in the environment",
+    ),
+    (
+        (*AWS, 'sasl_aws_container_credentials_full_uri = "http://a/b"'),
+        "sasl_aws_container_credentials_full_uri",
+        "is not supported",
+        "set AWS_CONTAINER_CREDENTIALS_FULL_URI in the environment",
+    ),
     (OAUTH, "sasl_token_url", "needs a client id and its secret", "sasl_username and"),
     (
         OAUTH[:1],
@@ -192,7 +202,7 @@ REFUSED = [
         "token endpoint",
     ),
     (OAUTH[1:], "sasl_token_url", 'sasl_mechanism = "oauthbearer"', "or remove it"),
-    (AWS[1:2], "sasl_aws_region", 'belongs to sasl_mechanism "aws-iam"', "remove it; log in"),
+    (AWS[1:2], "sasl_aws_region", 'belongs to sasl_mechanism = "aws-iam"', "or remove it"),
     (("skip_tls_verify = true",), "skip_tls_verify", "others on the network", "ca_cert"),
     (("timeout = 0",), "operation_timeout", "not a duration", "30s"),
 ]
@@ -213,17 +223,35 @@ def test_what_is_not_supported_is_named_with_the_way_out(
 
 def test_each_fault_stands_at_its_line() -> None:
     """Everything that is wrong with a block is told in one run, at the arguments to change."""
-    text = block("skip_tls_verify = true", *AWS, 'kafka_version = "3.6.0"', "timeout = 0")
+    text = block(
+        "skip_tls_verify = true",
+        'sasl_aws_region = "eu-west-1"',
+        "sasl_aws_creds_debug = true",
+        'kafka_version = "3.6.0"',
+        "timeout = 0",
+    )
     assert faults(text, checked=True) == [
         "3: skip_tls_verify = true is refused: others on the network could read the password",
-        '4: sasl_mechanism "aws-iam" is not supported',
-        "7: kafka_version has no effect: versions are negotiated with each broker",
-        "8: operation_timeout '0' is not a duration over 0 and up to an hour",
+        '4: sasl_aws_region belongs to sasl_mechanism = "aws-iam"',
+        "5: sasl_aws_creds_debug has no effect: a login that AWS refuses says whose credentials it "
+        "used",
+        "6: kafka_version has no effect: versions are negotiated with each broker",
+        "7: operation_timeout '0' is not a duration over 0 and up to an hour",
     ]
 
 
+def test_a_login_with_aws_keys_needs_no_change() -> None:
+    """Region and role under their old names; the secret parts of a key are references."""
+    login = opened(*AWS).aws_login
+    assert login is not None
+    assert (login.region, login.role) == ("eu-west-1", "arn:aws:iam::1:role/kafka")
+    key = ('sasl_aws_access_key = "AKIA"', 'sasl_aws_secret_key = secret_env("PW")')
+    login = opened(AWS[0], AWS[1], *key).aws_login
+    assert login is not None and login.secret_key == Secret("hunter2")
+
+
 def test_keys_of_aws_are_references_and_never_shown() -> None:
-    """Even an attribute that is refused does not bring its value into the open."""
+    """Even an attribute that has no effect does not bring its value into the open."""
     text = block('sasl_aws_secret_key = "hunter2"')
     assert "hunter2" not in repr(desired(text).diagnostics)
     values = config('sasl_aws_secret_key = secret_env("PW")')
@@ -239,7 +267,9 @@ def test_a_password_without_a_user_is_refused_once_it_is_known() -> None:
 
 def test_every_blamed_attribute_is_in_the_schema() -> None:
     """Whoever shows these faults can find their place."""
-    lines = [*AWS, *OAUTH[1:], "skip_tls_verify = true", "timeout = -1", 'kafka_version = "2"']
+    files = 'sasl_aws_shared_config_files = ["a"]'
+    lines = [*AWS, files, *OAUTH[1:], "skip_tls_verify = true", "timeout = -1"]
+    lines.append('kafka_version = "2"')
     blamed = [name for name, *_ in objections(*lines, 'client_cert = "c.pem"')]
     assert len(blamed) == 6
     assert set(blamed) <= CONFIG.attributes.keys()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -10,8 +12,12 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection.clients import native_config, pure_config
+from kafkaform_kafka.connection.kerberos import KerberosSettings
 from kafkaform_kafka.connection.provider_block import CONFIG, parse_seconds
+from kafkaform_kafka.connection.publishing import publish
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
+from kafkaform_kafka.wire.kerberos import prepare_kerberos
+from kafkaform_kafka.wire.logins import TokenScram
 
 from ....kit.kafka.terraform import desired
 
@@ -63,12 +69,28 @@ URL = "https://login.example.com/token"
 ENDPOINT = {**LOGIN, "sasl_mechanism": "oauthbearer", "sasl_token_url": URL}
 FILE = {"sasl_mechanism": "OAUTHBEARER", "sasl_token_file": "token"}
 
+TICKET = {"sasl_mechanism": "gssapi"}
+KEYTAB = {
+    **TICKET,
+    "sasl_kerberos_principal": "ci@EXAMPLE.COM",
+    "sasl_kerberos_keytab": "ci.keytab",
+}
 
 REFUSED = [
     ({"bootstrap_servers": []}, "bootstrap_servers is empty"),
     ({"skip_tls_verify": True}, "others on the network"),
     ({"security_protocol": "TLS"}, "unknown"),
-    ({"sasl_mechanism": "GSSAPI"}, "not supported"),
+    ({"sasl_mechanism": "DIGEST-MD5"}, "not supported"),
+    ({**LOGIN, "sasl_mechanism": "gssapi"}, "sasl_username has no effect with gssapi"),
+    ({**TICKET, "security_protocol": "SSL"}, "sasl_mechanism has no effect with SSL"),
+    ({**TICKET, "sasl_kerberos_keytab": "a"}, "needs sasl_kerberos_principal"),
+    (
+        {**KEYTAB, "sasl_kerberos_ticket_cache": "b"},
+        "sasl_kerberos_keytab and sasl_kerberos_ticket_cache exclude each other",
+    ),
+    ({**TICKET, "sasl_kerberos_service_name": "kafka/b1"}, "the first part of a principal"),
+    ({**LOGIN, "sasl_kerberos_keytab": "a"}, 'belongs to sasl_mechanism = "gssapi"'),
+    ({**LOGIN, "sasl_token_auth": True}, "needs a SCRAM mechanism"),
     ({"sasl_mechanism": "oauthbearer"}, "needs either sasl_token_url or sasl_token_file"),
     ({**ENDPOINT, "sasl_token_file": "token"}, "not both"),
     ({**ENDPOINT, "sasl_username": None}, "needs a client id"),
@@ -134,6 +156,49 @@ def test_a_token_file_is_a_login() -> None:
     assert (settings.protocol, settings.token_file) == ("SASL_SSL", "token")
     assert native_config(settings)["sasl.mechanism"] == "OAUTHBEARER"
     assert pure_config(settings)["sasl_mechanism"] == "OAUTHBEARER"
+
+
+def test_a_ticket_is_a_login() -> None:
+    """It travels over TLS by default, like a password. Only the broker knows the principal."""
+    settings = read(**KEYTAB)
+    assert (settings.protocol, settings.mechanism) == ("SASL_SSL", "GSSAPI")
+    assert settings.kerberos == KerberosSettings("kafka", "ci@EXAMPLE.COM", "ci.keytab")
+    assert settings.principal is None and settings.username is None
+    assert read(**KEYTAB, principal="User:ci").principal == "User:ci"
+    assert read(**TICKET).kerberos == KerberosSettings("kafka")
+
+
+def test_a_delegation_token_is_a_login() -> None:
+    """With the id as user and the HMAC as password; only the broker knows the owner."""
+    settings = read(**LOGIN, sasl_mechanism="scram-sha256", sasl_token_auth=True)
+    assert settings.token_auth and settings.principal is None
+    assert not read(**LOGIN, sasl_mechanism="scram-sha256", sasl_token_auth=False).token_auth
+
+
+def test_a_token_is_told_from_a_user() -> None:
+    """SCRAM's first message has the extension of KIP-48, which the proof covers (RFC 5802)."""
+    scram = TokenScram("token-id", "hmac", "SCRAM-SHA-256")
+    first = scram.auth_bytes()
+    assert first.startswith(b"n,,n=token-id,r=") and first.endswith(b",tokenauth=true")
+    assert scram._scram_client.auth_message == first.removeprefix(b"n,,")
+
+
+def test_kerberos_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the extra; and a keytab that is not there."""
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(ConfigurationError, match="needs the Python package gssapi") as caught:
+        prepare_kerberos(KerberosSettings("kafka"))
+    assert "kafkaform[kerberos]" in caught.value.advice
+    monkeypatch.setitem(sys.modules, "gssapi", ModuleType("gssapi"))
+    with pytest.raises(ConfigurationError, match="nowhere.keytab cannot be read"):
+        prepare_kerberos(KerberosSettings("kafka", "ci@EXAMPLE.COM", "nowhere.keytab"))
+
+
+def test_records_are_not_published_with_a_login_that_librdkafka_lacks() -> None:
+    """A named refusal, before anything connects."""
+    config = FrozenMap(bootstrap_servers=("b:1",), **TICKET)
+    with pytest.raises(ConfigurationError, match="records cannot be published"):
+        publish("kafka", config, {}, "topic", "key", [])
 
 
 DANGEROUS = [
@@ -257,5 +322,6 @@ def test_every_setting_is_documented_and_secrets_are_marked() -> None:
     """Passwords are secret references; the reference docs come from this schema."""
     assert all(item.doc for item in CONFIG.attributes.values())
     secret = {name for name, item in CONFIG.attributes.items() if item.secret}
-    refused = {"sasl_aws_secret_key", "sasl_aws_token"}
-    assert secret == {"sasl_password", "client_key_passphrase", *refused}
+    keys = {"sasl_aws_secret_key", "sasl_aws_token"}
+    stores = {"ssl_truststore_password", "ssl_keystore_password"}
+    assert secret == {"sasl_password", "client_key_passphrase", *keys, *stores}

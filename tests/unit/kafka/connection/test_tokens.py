@@ -11,11 +11,11 @@ import pytest
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import Secret
 from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.token_sources import open_token_source
 from kafkaform_kafka.connection.tokens import (
     LoginToken,
     TokenSource,
     fetch_token,
-    open_token_source,
     read_token_file,
 )
 

@@ -19,11 +19,21 @@ from kafkaform_kafka.protocol.apis import APIS, Api
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.resource_kinds import KINDS
 from kafkaform_kafka.session import join_sends
+from kafkaform_kafka.wire.messages import groups, tokens
 
 ORDER = [place for place in vars(request_order).values() if isinstance(place, Request)]
 COMPOSITE = frozenset({"kafka_access"})
 """Stands for objects of another kind, so nothing is read or sent for it."""
-UNGUARDED = frozenset({"kafka_acl", "kafka_access", "kafka_topic_leaders", "kafka_rights"})
+UNGUARDED = frozenset(
+    {
+        "kafka_acl",
+        "kafka_access",
+        "kafka_topic_leaders",
+        "kafka_feature",
+        "kafka_delegation_token",
+        "kafka_rights",
+    }
+)
 """No row in the guard against lock-outs: the rights on ACLs are guarded always, the others need
 none that a state depends on."""
 
@@ -55,7 +65,7 @@ def test_each_api_that_a_kind_sends_has_a_whole_row(api: str) -> None:
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_each_row_is_that_of_the_protocol(api: Api) -> None:
     """Its number is the client's, and only what changes something has limits."""
-    modules: tuple[Any, ...] = (admin, metadata, consumer)
+    modules: tuple[Any, ...] = (admin, metadata, consumer, tokens, groups)
     (found,) = {
         request.API_KEY
         for module in modules

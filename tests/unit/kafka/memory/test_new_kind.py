@@ -18,18 +18,18 @@ from kafkaform_kafka.provider import make_provider
 from kafkaform_kafka.resource_kinds import KINDS
 from tests.kit.commands.stocks import Desk, desk
 
-from . import feature_kind
-from .feature_kind import NAME, UPDATE_FEATURES
+from . import toggle_kind
+from .toggle_kind import NAME, UPDATE_TOGGLES
 
 TOPIC = """
 resource "kafka_topic" "orders" {
   name = "orders"
 }
 """
-FEATURES = f"""
-resource "kafka_feature" "metadata" {{
-  feature = "metadata.version"
-  level   = 5
+TOGGLES = f"""
+resource "kafka_toggle" "metadata" {{
+  toggle = "metadata.version"
+  level  = 5
 }}
 {TOPIC}"""
 AUTHORIZED = """
@@ -60,8 +60,8 @@ resource "kafka_acl" "{permission.lower()}" {{
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> SimulatedCluster:
     """One that knows the new kind, by its line in the list and its row of the API table."""
-    monkeypatch.setitem(APIS, UPDATE_FEATURES.name, UPDATE_FEATURES)
-    cluster = SimulatedCluster(provider=make_provider((*KINDS, *feature_kind.KINDS)))
+    monkeypatch.setitem(APIS, UPDATE_TOGGLES.name, UPDATE_TOGGLES)
+    cluster = SimulatedCluster(provider=make_provider((*KINDS, *toggle_kind.KINDS)))
     monkeypatch.setattr(Registry, "load", lambda *_: cluster.provider)
     return cluster
 
@@ -70,7 +70,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> SimulatedCluster:
 def folder(tmp_path: Path, cluster: SimulatedCluster) -> Desk:
     """A configuration with an object of the new kind, and a topic."""
     made = desk(tmp_path, cluster)
-    made.write("features.kf.hcl", FEATURES)
+    made.write("toggles.kf.hcl", TOGGLES)
     return made
 
 
@@ -91,14 +91,14 @@ def test_it_is_planned_sent_and_read_back(folder: Desk, cluster: SimulatedCluste
     ]
     assert [api for api in cluster.requests if api in APIS and APIS[api].limits] == [
         "CreateTopics",
-        "UpdateFeatures",
+        "UpdateToggles",
     ]
     assert level(cluster) == 5
     assert folder.plan().changes == ()
-    folder.write("features.kf.hcl", FEATURES.replace("5", "6"))
+    folder.write("toggles.kf.hcl", TOGGLES.replace("5", "6"))
     folder.apply()
     assert level(cluster) == 6
-    folder.write("features.kf.hcl", TOPIC)
+    folder.write("toggles.kf.hcl", TOPIC)
     folder.apply()
     assert level(cluster) is None
 
@@ -107,17 +107,17 @@ def test_it_is_imported_and_described(folder: Desk, cluster: SimulatedCluster) -
     """What is there is written as a block, and shown as a document."""
     folder.apply()
     folder.lose_state()
-    folder.write("features.kf.hcl", "")
-    assert 'resource "kafka_feature"' in folder.generate()
+    folder.write("toggles.kf.hcl", "")
+    assert 'resource "kafka_toggle"' in folder.generate()
     session = MemoryProvider(cluster).open("kafka", EMPTY, {})
-    (kind,) = feature_kind.KINDS
+    (kind,) = toggle_kind.KINDS
     document = describe_objects(kind, "simulated", session.sweep, DescribeQuery())
-    assert [dict(row) for row in document["features"]] == [
-        {"feature": "metadata.version", "level": 5}
+    assert [dict(row) for row in document["toggles"]] == [
+        {"toggle": "metadata.version", "level": 5}
     ]
     assert document["complete"] and document["hidden"] is None
-    none = DescribeQuery(fields=document["features"][0].with_items({"level": "4"}))
-    assert describe_objects(kind, "simulated", session.sweep, none)["features"] == ()
+    none = DescribeQuery(fields=document["toggles"][0].with_items({"level": "4"}))
+    assert describe_objects(kind, "simulated", session.sweep, none)["toggles"] == ()
 
 
 def test_its_right_is_missed_before_anything_is_sent(
@@ -127,11 +127,11 @@ def test_its_right_is_missed_before_anything_is_sent(
     cluster.grant("ci", ("Create", "cluster"), ("Describe", "cluster"))
     session = MemoryProvider(cluster, "ci").open("kafka", EMPTY, {})
     (change,) = (c for c in folder.plan().changes if c.identity.kind == NAME)
-    steps = feature_kind.TYPE.steps(change, session.facts)
+    steps = toggle_kind.TYPE.steps(change, session.facts)
     (verdict,) = session.examine(steps)
     assert verdict.fault is not None
     assert verdict.fault.message == "User:ci lacks Alter on Cluster"
-    assert cluster.requests["UpdateFeatures"] == 0
+    assert cluster.requests["UpdateToggles"] == 0
 
 
 def test_the_guard_against_lock_outs_looks_after_it(
@@ -141,11 +141,11 @@ def test_the_guard_against_lock_outs_looks_after_it(
     rights = ("Alter", "AlterConfigs", "Create", "Describe", "DescribeConfigs")
     cluster.grant("ci", *((right, "cluster") for right in rights), ("Describe", "topic:*"))
     folder.write("main.kf.hcl", AUTHORIZED)
-    allowed = FEATURES + rule("Allow", "All")
-    folder.write("features.kf.hcl", allowed)
+    allowed = TOGGLES + rule("Allow", "All")
+    folder.write("toggles.kf.hcl", allowed)
     folder.apply()
     folder.user = "ci"
-    folder.write("features.kf.hcl", allowed + rule("Deny", "DescribeConfigs"))
+    folder.write("toggles.kf.hcl", allowed + rule("Deny", "DescribeConfigs"))
     (change,) = (c for c in folder.plan().changes if c.action is Action.CREATE)
     assert change.blocked is not None and change.blocked.kind is BlockerKind.GUARD
-    assert "no later plan could see kafka_feature.metadata" in change.blocked.reason
+    assert "no later plan could see kafka_toggle.metadata" in change.blocked.reason

@@ -9,8 +9,9 @@ import pytest
 from kafkaform_kafka.protocol import broker_rules
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 
-from ....kit.kafka.changes import FACTS
+from ....kit.kafka.changes import facts
 
+FACTS = facts(kafka_version="4.3")
 NAMES = [
     ("orders", ""),
     ("a.b_c-D9", ""),
@@ -64,7 +65,7 @@ CONFIGS = [
     ({"min.cleanable.dirty.ratio": "x"}, "must be a number"),
     ({"preallocate": "yes"}, "must be true or false"),
     ({"local.retention.ms": "-2"}, ""),
-    ({"message.format.version": "2.8"}, "not a topic config"),
+    ({"message.format.version": "2.8"}, "Kafka 4.0 removed message.format.version"),
     ({"leader.replication.throttled.replicas": "0:" + "1" * 40_000}, "32,767 characters"),
 ]
 
@@ -96,12 +97,12 @@ def test_assignments(assignment: tuple[tuple[int, ...], ...], expected: str) -> 
 @pytest.mark.parametrize(("config", "expected"), CONFIGS)
 def test_configs(config: dict[str, Any], expected: str) -> None:
     """A key that no topic has, or a value that no broker takes, is refused with the range."""
-    assert _agrees(list(broker_rules.config_faults(config)), expected)
+    assert _agrees(list(broker_rules.config_faults(config, FACTS)), expected)
 
 
 def test_a_mistyped_config_gets_a_suggestion() -> None:
     """The nearest real key is proposed."""
-    ((_, advice),) = broker_rules.config_faults({"retension.ms": "1"})
+    ((_, advice),) = broker_rules.config_faults({"retension.ms": "1"}, FACTS)
     assert advice == 'Did you mean "retention.ms"?'
 
 
@@ -110,8 +111,10 @@ def test_a_mistyped_config_gets_a_suggestion() -> None:
 )
 def test_a_config_of_another_distribution_is_left_to_the_broker(key: str) -> None:
     """It is no fault, offline or in a plan, and the plan says who decides."""
-    assert not [*broker_rules.config_faults({key: "1"}), *broker_rules.spelling_faults({key: "1"})]
-    ((text, _),) = broker_rules.unknown_warnings({key: "1", "retention.ms": "1", "flush.ms": None})
+    faults = [*broker_rules.config_faults({key: "1"}, FACTS)]
+    assert not [*faults, *broker_rules.spelling_faults({key: "1"})]
+    config = {key: "1", "retention.ms": "1", "flush.ms": None}
+    ((text, _),) = broker_rules.unknown_warnings(config, FACTS)
     assert f"no topic config {key}; a broker that does not know it refuses it" in text
 
 
@@ -144,7 +147,7 @@ def test_a_time_that_is_no_number_names_the_function() -> None:
 
 def test_a_config_that_newer_brokers_lost_says_what_replaced_it() -> None:
     """A key that Kafka 4 removed is explained, not just unknown."""
-    ((_, advice),) = broker_rules.config_faults({"message.timestamp.difference.max.ms": "1"})
+    ((_, advice),) = broker_rules.config_faults({"message.timestamp.difference.max.ms": "1"}, FACTS)
     assert "message.timestamp.before.max.ms" in advice
 
 
@@ -152,7 +155,7 @@ def test_the_table_of_configs_is_complete_and_accepts_its_own_defaults() -> None
     """Kafka 4.3 has 33 public topic configs, and each default is a legal value."""
     assert len(TOPIC_KEYS) == 33
     defaults = {name: key.default for name, key in TOPIC_KEYS.items()}
-    assert list(broker_rules.config_faults(defaults)) == []
+    assert list(broker_rules.config_faults(defaults, FACTS)) == []
 
 
 def test_a_topic_larger_than_one_metadata_batch_is_refused() -> None:

@@ -1,0 +1,208 @@
+"""Even out brokers with moves and swaps of replicas: a steepest descent.
+
+The sum over brokers of the squared excess over the bands falls with each step, so that the search
+ends. Of moves that are worth the same, the smallest replica is taken. Which moves help does not
+depend on where replicas were at first: where the search ends, it finds nothing to do when it starts
+again.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct, field
+
+from .layout import Layout
+
+_LEAST = 1e-6
+"""The least gain of a step: an excess of a thousandth of the average is none."""
+_NEAR = 2
+"""Replicas of about the right size that are tried for each swap."""
+
+
+class Step(Struct, frozen=True):
+    """A move, or a swap if there is a second replica."""
+
+    gain: float
+    cost: int
+    """Bytes."""
+    index: int
+    back: int | None = None
+    """The partition whose replica moves the other way."""
+
+
+Worth = Callable[[float, int], float]
+"""Gain and bytes of a move -> how much it is worth."""
+
+
+def by_gain(gain: float, _: int) -> float:
+    """Prefer the moves that help most: few of them are needed."""
+    return gain
+
+
+def by_gain_per_byte(gain: float, size: int) -> float:
+    """Prefer the moves that help most for each byte that they copy."""
+    return gain / (size + 1)
+
+
+class Search(Struct):
+    """The search, which remembers pairs of brokers that have nothing to exchange."""
+
+    layout: Layout
+    worth: Worth
+    stamps: dict[int, int] = field(default_factory=dict)
+    """Broker -> number of its changes."""
+    exhausted: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """From and to -> the stamps at which nothing was found."""
+
+    def run(self) -> None:
+        """Even out; if that does not do, also with moves that concentrate a topic."""
+        # A topic on few brokers has a hot spot when it is busy, whatever the sums are.
+        for spares_topics in (True, False):
+            self.layout.spares_topics = spares_topics
+            self.exhausted.clear()
+            while self._improve():
+                pass
+        self.layout.spares_topics = True
+
+    def _improve(self) -> bool:
+        """Take the best step for the most uneven broker that can be helped."""
+        layout = self.layout
+        uneven = [(layout.measure(broker), broker) for broker in layout.brokers]
+        for excess, broker in sorted(uneven, key=lambda item: (-item[0], item[1])):
+            if excess <= _LEAST:
+                return False
+            for source, target in self._pair(broker):
+                if self._step(source, target):
+                    return True
+        return False
+
+    def _pair(self, broker: int) -> Iterator[tuple[int, int]]:
+        """The broker with each other one, the most different first; it gives or gets."""
+        layout = self.layout
+        load = layout.compute_load(broker)
+        others = [(layout.compute_load(b), b) for b in layout.brokers if b != broker]
+        for other, one in sorted(others, key=lambda item: (-abs(item[0] - load), item[1])):
+            pairs = ((broker, one), (one, broker))
+            yield from pairs if load >= other else reversed(pairs)
+
+    def _step(self, source: int, target: int) -> bool:
+        stamps = self.stamps.get(source, 0), self.stamps.get(target, 0)
+        if self.exhausted.get((source, target)) == stamps:
+            return False
+        if not self.layout.exits[source][self.layout.racks[target]]:
+            return False
+        step = find_move(self.layout, source, target, self.worth)
+        step = step or find_swap(self.layout, source, target)
+        if step is None:
+            self.exhausted[source, target] = stamps
+            return False
+        self.layout.move(step.index, source, target)
+        if step.back is not None:
+            self.layout.move(step.back, target, source)
+        self.stamps[source], self.stamps[target] = stamps[0] + 1, stamps[1] + 1
+        return True
+
+
+def find_move(layout: Layout, source: int, target: int, worth: Worth) -> Step | None:
+    """The move of one replica that is worth most, None if no move helps."""
+    for gain, index in _list_by_worth(layout, source, target, worth):
+        if gain <= 0:
+            return None
+        cost = layout.compute_cost(index, source, target)
+        if gain > _LEAST and layout.can_move(index, source, target) and layout.can_afford(cost):
+            return Step(gain, cost, index)
+    return None
+
+
+def _list_by_worth(
+    layout: Layout, source: int, target: int, worth: Worth
+) -> Iterator[tuple[float, int]]:
+    """The gain of moving each replica of the source, and its index, the worthiest first; of equally
+    good ones the smallest."""
+    now = layout.measure(source) + layout.measure(target)
+    replicas = layout.held[source]
+
+    def judge(place: int) -> tuple[float, float]:
+        if not 0 <= place < len(replicas):
+            return -math.inf, 0.0
+        size = replicas[place][0]
+        gain = now - layout.measure(source, -1, -size) - layout.measure(target, 1, size)
+        return worth(gain, size), gain
+
+    # The gain is a concave function of the size. So it falls on both sides of the best size, and
+    # so does its quotient by the size.
+    up = _find_peak(replicas, lambda place: judge(place)[0])
+    down = up - 1
+    above, below = judge(up), judge(down)
+    while up < len(replicas) or down >= 0:
+        if above[0] >= below[0] and up < len(replicas):
+            yield above[1], replicas[up][1]
+            up += 1
+            above = judge(up)
+        else:
+            yield below[1], replicas[down][1]
+            down -= 1
+            below = judge(down)
+
+
+def _find_peak(replicas: list[tuple[int, int]], judge: Callable[[int], float]) -> int:
+    """The first place of the greatest value. Values rise with the size, and then fall."""
+    first, last = 0, len(replicas)
+    while first < last:
+        size = replicas[(first + last) // 2][0]
+        begin, end = bisect_left(replicas, (size, -1)), bisect_left(replicas, (size + 1, -1))
+        if end < len(replicas) and judge(end) > judge(begin):
+            first = end
+        else:
+            last = begin
+    return first
+
+
+def find_wanted(layout: Layout, source: int, target: int) -> int:
+    """The fewest bytes that leave both brokers as even as possible if they go from one to the
+    other."""
+    band = layout.size_band
+    needed = max(layout.bytes[source] - band.high, band.low - layout.bytes[target])
+    bearable = find_bearable(layout, source, target)
+    # If one needs more than the other can bear, half way between is the least sum of squares.
+    return max(0, int(needed if needed <= bearable else (needed + bearable) / 2))
+
+
+def find_bearable(layout: Layout, source: int, target: int) -> float:
+    """The most bytes that can go from one to the other and leave both within the band; negative if
+    one of them is outside already."""
+    band = layout.size_band
+    return min(layout.bytes[source] - band.low, band.high - layout.bytes[target])
+
+
+def find_swap(layout: Layout, source: int, target: int) -> Step | None:
+    """The best swap of two replicas, after which the source has fewer bytes; None if none helps."""
+    now = layout.measure(source) + layout.measure(target)
+
+    def compute_gain(less: int) -> float:
+        return now - layout.measure(source, 0, -less) - layout.measure(target, 0, less)
+
+    wanted = find_wanted(layout, source, target)
+    if wanted <= 0 or compute_gain(wanted) <= _LEAST:
+        return None
+    others = layout.held[target]
+    best: Step | None = None
+    for size, index in layout.held[source]:
+        near = bisect_left(others, (size - wanted, -1))
+        for other, back in others[max(0, near - _NEAR) : near + _NEAR]:
+            less = size - other
+            if less <= 0 or index == back:
+                continue
+            gain = compute_gain(less)
+            if gain <= _LEAST or (best is not None and gain < best.gain):
+                continue
+            cost = layout.compute_cost(index, source, target)
+            cost += layout.compute_cost(back, target, source)
+            if best is not None and (-gain, cost) >= (-best.gain, best.cost):
+                continue
+            if layout.can_swap(index, back, source, target) and layout.can_afford(cost):
+                best = Step(gain, cost, index, back)
+    return best

@@ -1,0 +1,255 @@
+"""`describe delegation-tokens` and `alter delegation-token`: tokens to log in with (KIP-48)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kafkaform.core.change import Change
+from kafkaform.core.errors import KafkaformError, UsageError
+from kafkaform.core.resource import Absent, Identity, Observed, Reading
+from kafkaform.core.text.foreign import inline
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.commands import Alteration, Answer, Draft, Operand, Option, Question
+from kafkaform.provider.contract import Session
+
+from ..inspect.document_page import document_page
+from ..inspect.documents import read_document
+from ..inspect.source import DescribeQuery
+from ..inspect.token_secrets import FLAG, check_hmac_file, write_hmac
+from ..kinds.token.resource_type import KIND, LONGEST, NewToken, parse_period
+from .completion import complete_entity, list_principals, offer_names
+
+DOCUMENT = "delegation-tokens"
+Ids = Annotated[list[str] | None, Operand("ID…", complete_entity)]
+HmacFile = Annotated[
+    str | None, Option(FLAG, "Write the token's HMAC to this new file (mode 0600).", "FILE")
+]
+Owner = Annotated[
+    str | None,
+    Option("--owner", "Whose token. Default: yours.", "User:NAME", offer_names(list_principals)),
+]
+Renewers = Annotated[
+    list[str] | None,
+    Option("--renewer", "Who else can renew it.", "User:NAME", offer_names(list_principals)),
+]
+_CHOICE = "Give one of --create, --renew and --expire."
+
+
+def ask_delegation_tokens(
+    ids: Ids = None,
+    owner: Annotated[
+        str, Option("--owner", "Only tokens of these.", "GLOB", offer_names(list_principals))
+    ] = "*",
+    hmac_file: HmacFile = None,
+) -> Question:
+    """List delegation tokens with owner, renewers and times.
+
+    The HMAC of a token is a password, so it is never shown; --hmac-file writes it to a file.
+    """
+    named = tuple(dict.fromkeys(ids or ()))
+    path = check_hmac_file(hmac_file)
+    if path is not None and len(named) != 1:
+        raise UsageError(f"{FLAG} takes the HMAC of one token", "Name one token by its id.")
+    fields = FrozenMap() if owner == "*" else FrozenMap(owner=owner)
+
+    def read(session: Session) -> Answer:
+        document = _read_tokens(session, DescribeQuery(fields=fields), named)
+        if path is not None:
+            write_hmac(session, named[0], path)
+        return Answer(document)
+
+    return Question(read, document_page)
+
+
+def alter_delegation_token(
+    ids: Ids = None,
+    create: Annotated[bool, Option("--create", "Create a token.")] = False,
+    renew: Annotated[bool, Option("--renew", "Let these tokens expire later.")] = False,
+    expire: Annotated[bool, Option("--expire", "Let these tokens expire, by default now.")] = False,
+    owner: Owner = None,
+    renewer: Renewers = None,
+    max_lifetime: Annotated[
+        str | None, Option("--max-lifetime", "Until when it can be renewed, at most.", "7d")
+    ] = None,
+    period: Annotated[str | None, Option("--period", "When it expires, from now.", "12h")] = None,
+    hmac_file: HmacFile = None,
+) -> Alteration:
+    """Create, renew or expire delegation tokens.
+
+    Without --period, --renew asks for the longest time that the brokers allow.
+    """
+    if [create, renew, expire].count(True) != 1:
+        raise UsageError("it is not clear what to do with delegation tokens", _CHOICE)
+    if create:
+        _refuse_others("--create", {"an id": ids, "--period": period})
+        _check_period("--max-lifetime", max_lifetime)
+        return _create(owner, renewer or (), max_lifetime, check_hmac_file(hmac_file))
+    flag = "--renew" if renew else "--expire"
+    others = {"--owner": owner, "--renewer": renewer, "--max-lifetime": max_lifetime}
+    _refuse_others(flag, {**others, FLAG: hmac_file})
+    _check_period("--period", period)
+    if not ids or "" in ids:
+        raise UsageError("no token is named", "`kafkaform describe delegation-tokens` lists ids.")
+    return _end(tuple(dict.fromkeys(ids)), period, renews=renew)
+
+
+# ── create ──────────────────────────────────────────────────────────────────────────────
+
+
+class _Existing(Struct):
+    """The tokens that exist before one is created."""
+
+    ids: frozenset[str] = frozenset()
+
+
+def _create(
+    owner: str | None, renewers: Sequence[str], lifetime: str | None, path: Path | None
+) -> Alteration:
+    for flag, name in (("--owner", owner), *(("--renewer", each) for each in renewers)):
+        _check_principal(flag, name)
+    stamp = f"{int(time.time() * 1000)}-{secrets.token_hex(3)}"
+    new = NewToken(owner or "", tuple(sorted(set(renewers))), lifetime or "", stamp)
+    existing = _Existing()
+    draft = Draft(
+        KIND,
+        new.key,
+        lambda _, __: new.attributes,
+        _note_creation,
+        address=f'{KIND}.alter["{owner or "new"}"]',
+        managed=True,
+    )
+
+    def keep(readings: Mapping[Identity, Reading]) -> None:
+        for reading in readings.values():
+            if isinstance(reading, Observed):
+                existing.ids = frozenset(reading.details["ids"])
+
+    show = Question(partial(_read_created, new=new, existing=existing, path=path), document_page)
+    return Alteration((draft,), (show,), ((KIND, new.before),), keep)
+
+
+def _note_creation(change: Change, _: Reading) -> Change:
+    note = "whoever gets the token can do all that its owner can, until it expires"
+    return replace(change, notes=(*change.notes, note))
+
+
+def _read_created(
+    session: Session, new: NewToken, existing: _Existing, path: Path | None
+) -> Answer:
+    """The token that is new, and its HMAC in the file."""
+    document = read_document(session, DOCUMENT, DescribeQuery())
+    rows = tuple(
+        row
+        for row in document[DOCUMENT]
+        if row["token_id"] not in existing.ids
+        and new.is_asked_for(row["owner"], row["requester"], row["renewers"])
+    )
+    if path is not None:
+        # Somebody else can have created another one of the same owner at the same moment.
+        if len(rows) != 1:
+            raise KafkaformError(
+                f"the token was created, but {len(rows)} tokens could be it: its HMAC is not "
+                "written",
+                f"`kafkaform describe delegation-tokens ID {FLAG} FILE` writes that of one token.",
+            )
+        write_hmac(session, rows[0]["token_id"], path)
+    return Answer(document.with_items({DOCUMENT: rows}))
+
+
+# ── renew and expire ────────────────────────────────────────────────────────────────────
+
+
+def _end(ids: Sequence[str], period: str | None, *, renews: bool) -> Alteration:
+    removes = not renews and period is None
+    name = "renew_period" if renews else "expiry_period"
+    wanted: dict[str, Value] = {name: period or LONGEST}
+
+    def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
+        if before is None or removes:
+            return None
+        # Only what the change is about: others can renew the token until the plan is applied.
+        kept = {each: before[each] for each in ("token_id", "owner")}
+        return FrozenMap({**kept, **wanted})
+
+    note = _note_end if not removes else _note_removal
+    drafts = tuple(
+        Draft(KIND, each, edit, note, address=f'{KIND}.alter["{each}"]', managed=True)
+        for each in ids
+    )
+    show = Question(
+        lambda session: Answer(_read_tokens(session, DescribeQuery(), ids)), document_page
+    )
+    needs = tuple((KIND, each) for each in ids)
+    return Alteration(drafts, () if removes else (show,), needs, _refuse_missing)
+
+
+def _refuse_missing(readings: Mapping[Identity, Reading]) -> None:
+    for identity, reading in readings.items():
+        if isinstance(reading, Absent):
+            raise _make_missing_error(identity.key)
+
+
+def _note_end(change: Change, reading: Reading) -> Change:
+    now = reading.attributes if isinstance(reading, Observed) else EMPTY
+    if not now:
+        return change
+    notes = (
+        f"it expires at {now['expires']} now, and at {now['ends']} in any case",
+        "brokers shorten a longer period to delegation.token.expiry.time.ms",
+    )
+    return replace(change, notes=(*change.notes, *notes))
+
+
+def _note_removal(change: Change, _: Reading) -> Change:
+    note = "clients cannot log in with it any more; those that are connected stay until they must "
+    return replace(change, notes=(*change.notes, f"{note}log in again"))
+
+
+# ── what both need ──────────────────────────────────────────────────────────────────────
+
+
+def _read_tokens(session: Session, wanted: DescribeQuery, ids: Sequence[str]) -> FrozenMap:
+    """The document of these tokens, of all without ids. Raises KafkaformError for a missing one."""
+    document = read_document(session, DOCUMENT, wanted)
+    if not ids:
+        return document
+    found = {row["token_id"]: row for row in document[DOCUMENT]}
+    for each in ids:
+        if each not in found:
+            raise _make_missing_error(each)
+    return document.with_items({DOCUMENT: tuple(found[each] for each in ids)})
+
+
+def _make_missing_error(token_id: str) -> UsageError:
+    return UsageError(
+        f"token {inline(token_id)} does not exist, or this principal may not see it",
+        "`kafkaform describe delegation-tokens` lists the tokens that it can see.",
+    )
+
+
+def _refuse_others(flag: str, others: Mapping[str, object]) -> None:
+    """Raise UsageError for what has no meaning beside this flag."""
+    given: Iterable[str] = (name for name, value in others.items() if value)
+    if listed := ", ".join(given):
+        raise UsageError(f"{flag} does not take {listed}", f"Leave it out. {_CHOICE}")
+
+
+def _check_period(flag: str, text: str | None) -> None:
+    if text is not None and parse_period(text) is None:
+        raise UsageError(
+            f"{flag} {inline(text)!r} is not a period", "Write it as 30min, 12h or 7d."
+        )
+
+
+def _check_principal(flag: str, text: str | None) -> None:
+    # The brokers refuse all other types of principals (INVALID_PRINCIPAL_TYPE).
+    if text is not None and not (text.startswith("User:") and text != "User:"):
+        raise UsageError(f"{flag} {inline(text)!r} is not a user", "Write User:NAME.")

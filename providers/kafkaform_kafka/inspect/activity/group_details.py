@@ -1,0 +1,162 @@
+"""Describe groups and read their offsets, each at the broker that coordinates the group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from kafkaform.core.resource import Fault, FaultClass
+
+from ...protocol.faults import fault_of
+from ...wire.groups import (
+    DescribedGroup,
+    ShareOffset,
+    describe_classic_groups,
+    describe_consumer_groups,
+    describe_share_groups,
+    describe_share_offsets,
+    describe_streams_groups,
+)
+from ...wire.usage import CommittedOffset, fetch_offsets
+from ..source import DescribeSource
+from .end_offsets import Place
+from .group_listing import ListedGroup
+from .node_requests import NodeRequest, cut_batches, send_each
+
+GROUPS_AT_ONCE = 100
+"""Groups in one request: the answer has all of their members or offsets."""
+DEAD, GONE = "Dead", 69
+"""The state of a group that is not there, and the code GROUP_ID_NOT_FOUND."""
+_DESCRIBERS: Mapping[str, tuple[str, Callable[..., Mapping[str, DescribedGroup]]]] = {
+    "classic": ("DescribeGroups", describe_classic_groups),
+    "consumer": ("ConsumerGroupDescribe", describe_consumer_groups),
+    "share": ("ShareGroupDescribe", describe_share_groups),
+    "streams": ("StreamsGroupDescribe", describe_streams_groups),
+}
+"""Type -> API and function. Each API knows only groups of its type."""
+TYPES = tuple(_DESCRIBERS)
+"""The types of groups."""
+SHARE = "share"
+
+
+class Position(Struct, frozen=True):
+    """How far a group has come in one partition."""
+
+    offset: int | None
+    """The committed offset; of a share group the start offset of the share partition."""
+    leader_epoch: int | None = None
+    lag: int | None = None
+    """Records, if the cluster counts them itself."""
+
+
+Positions = Mapping[Place, Position]
+
+
+def describe_groups(
+    source: DescribeSource, groups: Sequence[ListedGroup]
+) -> Mapping[str, DescribedGroup | Fault]:
+    """Name -> the group with its members."""
+    found: dict[str, DescribedGroup | Fault] = {}
+    for api, some, answer in _ask_coordinators(
+        source, groups, lambda group: _DESCRIBERS.get(group.type or TYPES[0])
+    ):
+        for group in some:
+            row = answer if isinstance(answer, Fault) else answer.get(group.name)
+            found[group.name] = _judge_description(api, group, row)
+    return {group.name: found.get(group.name) or _make_unknown(group) for group in groups}
+
+
+def read_positions(
+    source: DescribeSource, groups: Iterable[ListedGroup]
+) -> Mapping[str, Positions | Fault]:
+    """Name -> how far the group has come, in all topics that we can see."""
+    found: dict[str, Positions | Fault] = {}
+    for api, some, answer in _ask_coordinators(source, groups, _choose_offsets):
+        for group in some:
+            row = answer if isinstance(answer, Fault) else answer.get(group.name)
+            if row is None:
+                found[group.name] = _make_left_out(api)
+            elif isinstance(row, Fault):
+                found[group.name] = row
+            elif row.code and row.code != GONE:
+                found[group.name] = fault_of(api, row.code, group.name, None, group.node)
+            else:
+                found[group.name] = {
+                    place: _make_position(each) for place, each in row.offsets.items()
+                }
+    return found
+
+
+def _choose_offsets(group: ListedGroup) -> tuple[str, Callable[..., Any]]:
+    # Share groups commit no offsets: the cluster moves the start of each of their partitions.
+    if group.type == SHARE:
+        return "DescribeShareGroupOffsets", describe_share_offsets
+    return "OffsetFetch", fetch_offsets
+
+
+def _make_position(each: CommittedOffset | ShareOffset) -> Position:
+    if isinstance(each, ShareOffset):
+        return Position(each.start_offset, each.leader_epoch, each.lag)
+    return Position(each.offset, each.leader_epoch)
+
+
+def _ask_coordinators(
+    source: DescribeSource,
+    groups: Iterable[ListedGroup],
+    choose: Callable[[ListedGroup], tuple[str, Callable[..., Any]] | None],
+) -> list[tuple[str, Sequence[ListedGroup], Any]]:
+    """API, groups and answer of each request. choose: group -> API and function, None for nothing
+    to ask."""
+    batches: dict[tuple[str, str, Callable[..., Any]], list[ListedGroup]] = defaultdict(list)
+    for group in groups:
+        chosen = choose(group)
+        if chosen is not None:
+            batches[group.node, chosen[0], chosen[1]].append(group)
+    asked = [
+        (api, some, NodeRequest(api, node, call, ([group.name for group in some],)))
+        for (node, api, call), mine in batches.items()
+        for some in cut_batches(mine, GROUPS_AT_ONCE)
+    ]
+    answers = send_each(source, [request for _, _, request in asked])
+    return [(api, some, answer) for (api, some, _), answer in zip(asked, answers, strict=True)]
+
+
+def _judge_description(
+    api: str, group: ListedGroup, row: DescribedGroup | Fault | None
+) -> DescribedGroup | Fault:
+    if row is None:
+        return _make_left_out(api)
+    if isinstance(row, Fault):
+        return row
+    if row.code == GONE:
+        # It ended between the listing and this request.
+        return DescribedGroup(0, None, DEAD)
+    if row.code:
+        return fault_of(api, row.code, group.name, row.message, group.node)
+    if group.type is None and row.state == DEAD and group.state not in (None, DEAD):
+        # Kafka 3.7 has a preview of KIP-848 and does not list types. Its DescribeGroups says of
+        # groups of the new protocol what it says of missing ones.
+        return Fault(
+            "UNKNOWN_TYPE",
+            "the broker does not list the types of groups, and this one is not classic",
+            FaultClass.DEFINITE,
+            api,
+            "upgrade the brokers to Kafka 3.8 or newer",
+        )
+    return row
+
+
+def _make_left_out(api: str) -> Fault:
+    return Fault("NO_ANSWER", "the broker left it out of its answer", FaultClass.DEFINITE, api)
+
+
+def _make_unknown(group: ListedGroup) -> Fault:
+    return Fault(
+        "UNKNOWN_TYPE",
+        f"this version of kafkaform does not know groups of type {group.type}",
+        FaultClass.DEFINITE,
+        advice="upgrade kafkaform",
+    )

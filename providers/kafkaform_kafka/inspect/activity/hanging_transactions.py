@@ -1,0 +1,219 @@
+"""Find transactions that nobody will end (KIP-664): a partition shows one as open, and no
+coordinator has to write the marker of its end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Set
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from kafkaform.core.errors import KafkaformError
+from kafkaform.core.resource import Fault
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.commands import Answer
+
+from ...protocol.faults import code_name, fault_of
+from ...wire.describe import describe_topics
+from ...wire.transactions import (
+    DescribedTransaction,
+    ProducerRow,
+    ProducerRows,
+    describe_producers,
+)
+from ..source import DescribeSource
+from .end_offsets import Place, group_by_topic
+from .gaps import READ_THE_ANSWER, Gap, document_gap
+from .node_requests import NodeRequest, cut_batches, send_each
+from .transactions import (
+    ListedTransaction,
+    describe_listed,
+    list_all_transactions,
+    read_clock,
+    render_time,
+)
+
+DEFAULT_MS = 15 * 60 * 1000
+"""Milliseconds for which a transaction may be open before it is examined: the brokers' default of
+transaction.max.timeout.ms, after which a coordinator ends it."""
+HIDDEN = (
+    "Kafka leaves out topics and transactional ids that this principal may not describe, so a "
+    "transaction that no coordinator knows of can be running"
+)
+REASONS: Mapping[str, str] = {
+    "no_transaction": "no coordinator knows its producer",
+    "other_transaction": "its producer's transaction is another one",
+    "undecided": "undecided: an answer of a coordinator is missing",
+}
+"""Why an open transaction counts as hanging -> words for people."""
+_PARTITIONS_AT_ONCE = 500
+_PRODUCERS_AT_ONCE = 1_000
+_NO_LEADER, _NOT_FOUND = 5, 105
+"""LEADER_NOT_AVAILABLE and TRANSACTIONAL_ID_NOT_FOUND."""
+
+
+class _Open(Struct, frozen=True):
+    """An open transaction in one partition."""
+
+    place: Place
+    producer: ProducerRow
+
+    @property
+    def key(self) -> tuple[Place, int, int | None]:
+        return self.place, self.producer.producer_id, self.producer.open_offset
+
+
+class _Search(Struct, frozen=True):
+    """The open transactions of partitions."""
+
+    found: tuple[_Open, ...]
+    searched: int
+    """How many partitions have answered."""
+    gaps: tuple[Gap, ...]
+
+
+class _Coordinated(Struct, frozen=True):
+    """What the coordinators say about producers."""
+
+    ids: Mapping[int, str]
+    """Producer id -> transactional id."""
+    described: Mapping[str, DescribedTransaction | Fault]
+    """By transactional id."""
+    gaps: tuple[Gap, ...] = ()
+
+
+def find_hanging(source: DescribeSource, topic: str, older_than_ms: int) -> Answer:
+    """The document `hanging_transactions`, and an error if it lacks something. topic: a glob.
+    Raises KafkaformError if no topic or no transaction can be listed."""
+    leaders, leaderless = _find_leaders(source, topic)
+    search = _find_open(source, leaders, older_than_ms)
+    known = _ask_coordinators(source, {each.producer.producer_id for each in search.found})
+    reasons = {each.key: _judge_open(each, known) for each in search.found}
+    # A transaction that ended between the two questions looks like a hanging one. So its partition
+    # is asked once more.
+    doubted = {each.place for each in search.found if reasons[each.key]}
+    again = _find_open(source, {place: leaders[place] for place in doubted}, older_than_ms)
+    now = read_clock()
+    gaps = (*leaderless, *search.gaps, *known.gaps, *again.gaps)
+    document = FrozenMap(
+        format_version="1.0",
+        kind="hanging_transactions",
+        cluster_id=source.context.facts.scope_id,
+        older_than_ms=older_than_ms,
+        partitions_searched=search.searched,
+        hanging=tuple(
+            _document_open(each, reason, known.ids.get(each.producer.producer_id), now)
+            for each in sorted(again.found, key=lambda each: each.key[:2])
+            if (reason := reasons.get(each.key))
+        ),
+        complete=False,
+        hidden=HIDDEN,
+        gaps=tuple(map(document_gap, gaps)),
+    )
+    lacks = KafkaformError("the search for hanging transactions is incomplete", READ_THE_ANSWER)
+    return Answer(document, lacks if gaps else None)
+
+
+def _find_leaders(
+    source: DescribeSource, topic: str
+) -> tuple[Mapping[Place, int], tuple[Gap, ...]]:
+    """Partition -> broker that leads it."""
+    leaders: dict[Place, int] = {}
+    without = 0
+    for row in source.require("Metadata", describe_topics, None):
+        if row.code == 0 and fnmatchcase(row.name, topic):
+            for part in row.partitions:
+                if part.leader is None:
+                    without += 1
+                else:
+                    leaders[row.name, part.number] = part.leader
+    fault = fault_of("Metadata", _NO_LEADER, topic)
+    return leaders, (Gap(_render_unsearched(without), fault),) if without else ()
+
+
+def _find_open(source: DescribeSource, leaders: Mapping[Place, int], older_than_ms: int) -> _Search:
+    """The transactions in these partitions that have been open for longer than that."""
+    api = "DescribeProducers"
+    led: dict[int, list[Place]] = defaultdict(list)
+    for place, leader in sorted(leaders.items()):
+        led[leader].append(place)
+    requests = [
+        NodeRequest(api, str(leader), describe_producers, (group_by_topic(some),))
+        for leader, places in led.items()
+        for some in cut_batches(places, _PARTITIONS_AT_ONCE)
+    ]
+    found: list[_Open] = []
+    searched = 0
+    unsearched: dict[str, list[Fault]] = defaultdict(list)
+    for request, answer in zip(requests, send_each(source, requests), strict=True):
+        for topic, numbers in request.arguments[0].items():
+            for place in ((topic, number) for number in numbers):
+                rows = answer if isinstance(answer, Fault) else _read_rows(answer, place)
+                if isinstance(rows, Fault):
+                    unsearched[rows.code].append(rows)
+                    continue
+                searched += 1
+                # The clock is read after the answer, or an open transaction could look younger.
+                since = read_clock() - older_than_ms
+                found += (
+                    _Open(place, row)
+                    for row in rows.rows
+                    if row.open_offset is not None and row.last_ms < since
+                )
+    gaps = (Gap(_render_unsearched(len(faults)), faults[0]) for faults in unsearched.values())
+    return _Search(tuple(found), searched, tuple(gaps))
+
+
+def _read_rows(answer: Mapping[Place, ProducerRows], place: Place) -> ProducerRows | Fault:
+    rows = answer.get(place, ProducerRows(_NO_LEADER, None))
+    if rows.code:
+        return fault_of("DescribeProducers", rows.code, place[0], rows.message)
+    return rows
+
+
+def _render_unsearched(many: int) -> str:
+    return f"{many:,} {'partition was' if many == 1 else 'partitions were'} not searched"
+
+
+def _ask_coordinators(source: DescribeSource, producers: Set[int]) -> _Coordinated:
+    """The transactions of these producers."""
+    listed: dict[int, ListedTransaction] = {}
+    gaps: list[Gap] = []
+    for some in cut_batches(sorted(producers), _PRODUCERS_AT_ONCE):
+        listing = list_all_transactions(source, producers=some)
+        listed.update({each.row.producer_id: each for each in listing.transactions})
+        gaps += listing.gaps
+    described = describe_listed(source, list(listed.values()))
+    ids = {producer: each.row.transactional_id for producer, each in listed.items()}
+    return _Coordinated(ids, described, tuple(gaps))
+
+
+def _judge_open(each: _Open, known: _Coordinated) -> str | None:
+    """Why an open transaction hangs: a key of REASONS, None if its coordinator will end it."""
+    name = known.ids.get(each.producer.producer_id)
+    row = None if name is None else known.described[name]
+    if row is None:
+        return "undecided" if known.gaps else "no_transaction"
+    if isinstance(row, Fault):
+        return "no_transaction" if row.code == code_name(_NOT_FOUND) else "undecided"
+    # A coordinator lists the partitions of a running transaction, and of an ending one those that
+    # have no marker yet.
+    topic, number = each.place
+    return None if number in row.partitions.get(topic, ()) else "other_transaction"
+
+
+def _document_open(each: _Open, reason: str, name: str | None, now: int) -> FrozenMap:
+    producer = each.producer
+    return FrozenMap(
+        topic=each.place[0],
+        partition=each.place[1],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        coordinator_epoch=producer.coordinator_epoch,
+        start_offset=producer.open_offset,
+        last_write=render_time(producer.last_ms),
+        idle_ms=max(0, now - producer.last_ms),
+        transactional_id=name,
+        reason=reason,
+    )

@@ -1,0 +1,328 @@
+"""Propose a placement: which topics may move, where their replicas should be, and what that costs.
+
+The document has the moved partitions in the form that Kafka's own tool reads
+(`kafka-reassign-partitions.sh --reassignment-json-file`), for topics that no block declares.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from kafkaform.core.address import Address
+from kafkaform.core.errors import UsageError
+from kafkaform.core.resource import Declared, Lifecycle
+from kafkaform.core.value import FrozenMap, Value
+
+from ..balance.problem import Partition, Problem, Replicas
+from ..balance.solution import solve
+from ..kinds.topic.placement import Assignment
+from ..kinds.topic.resource_type import KIND
+from .cluster_layout import ClusterLayout, TopicLayout
+from .source import TOPICS_HIDDEN
+
+_ASSIGNMENT = "replica_assignment"
+_COUNTS = ("partitions", "replication_factor")
+
+
+class PlacementQuery(Struct, frozen=True):
+    """What somebody wants to be placed, and where."""
+
+    topics: tuple[str, ...] = ()
+    """Globs of the topics that may move; none for all."""
+    undeclared: bool = False
+    """Topics that no block declares may move, too."""
+    drain: frozenset[int] = frozenset()
+    """Brokers that are to be left."""
+    brokers: frozenset[int] = frozenset()
+    """The only brokers that may have replicas of these topics; none for all."""
+    max_bytes: int | None = None
+
+
+class Obstacle(Struct, frozen=True):
+    """Why topics stay where they are."""
+
+    code: str
+    """For programs."""
+    text: str
+    """For people, after the number of topics."""
+
+
+UNDECLARED = Obstacle("undeclared", "no block of this folder declares")
+IN_MODULE = Obstacle("in_module", "modules declare; an override file does not reach them")
+LEFT_TO_CLUSTER = Obstacle(
+    "left_to_cluster", "managed_replication_factor or ignore_changes leaves to others"
+)
+PENDING = Obstacle("pending", "have another number of partitions or replicas than their blocks say")
+INTERNAL = Obstacle("internal", "Kafka has made for itself, which no plan changes")
+NOT_ASKED = Obstacle("not_asked", "were not named")
+
+
+class Proposal(Struct, frozen=True):
+    """A placement with everything that is said about it."""
+
+    document: FrozenMap
+    arguments: Mapping[Address, FrozenMap]
+    """Declared topic -> the arguments that move it."""
+
+
+def propose_placement(
+    layout: ClusterLayout, declared: Sequence[Declared] | None, wanted: PlacementQuery
+) -> Proposal:
+    """The placement of the topics that may move. declared: the objects of the configuration, None
+    without one. Raises UsageError for brokers and topics that do not exist, and for too few
+    brokers."""
+    blocks = None if declared is None else {d.identity.key: d for d in declared if _is_topic(d)}
+    obstacles = {topic.name: _find_obstacle(topic, blocks, wanted) for topic in layout.topics}
+    _refuse_nothing(obstacles, wanted)
+    usable = _choose_brokers(layout, wanted)
+    problem = Problem(
+        tuple(_list_partitions(layout, obstacles)),
+        {broker: layout.racks[broker] or f"\0{broker}" for broker in usable},
+        wanted.max_bytes,
+    )
+    try:
+        solution = solve(problem)
+    except ValueError as error:
+        raise UsageError(
+            f"there is no such placement: {error}", "Drain fewer brokers, or allow more of them."
+        ) from None
+    targets = _join_rows(problem, solution.rows)
+    arguments = {} if blocks is None else dict(_list_arguments(layout, blocks, obstacles, targets))
+    figures = _Figures(layout, problem, solution.rows)
+    members: dict[str, Value] = {
+        "format_version": "1.0",
+        "kind": "placement_proposal",
+        "cluster_id": layout.scope_id,
+        "version": 1,
+        "partitions": tuple(figures.list_changes({t: str(a) for t, (a, _) in arguments.items()})),
+        "brokers": tuple(figures.list_brokers(usable)),
+        "evenness": figures.measure_evenness(usable),
+        "bytes_copied": solution.copied,
+        "bytes_total": sum(one.size * len(one.replicas) for one in problem.partitions),
+        "limited": not solution.whole,
+        "stranded": tuple(figures.list_stranded(usable)),
+        "staying": tuple(_list_staying(obstacles)),
+        "moving": sum(topic.moving for topic in layout.topics),
+        "without_live_replica": sum(size is None for t in layout.topics for size in t.sizes),
+        "declared": declared is not None,
+        "complete": False,
+        "hidden": TOPICS_HIDDEN,
+    }
+    return Proposal(FrozenMap(members), dict(arguments.values()))
+
+
+# ── which topics move ───────────────────────────────────────────────────────────────────
+
+
+def _is_topic(item: Declared) -> bool:
+    return item.identity.kind == KIND
+
+
+def _find_obstacle(
+    topic: TopicLayout, blocks: Mapping[str, Declared] | None, wanted: PlacementQuery
+) -> Obstacle | None:
+    """Why the topic stays, None if it may move."""
+    if wanted.topics and not any(fnmatchcase(topic.name, glob) for glob in wanted.topics):
+        return NOT_ASKED
+    if blocks is None or wanted.undeclared:
+        return None
+    if topic.internal:
+        return INTERNAL
+    block = blocks.get(topic.name)
+    return UNDECLARED if block is None else _find_block_obstacle(block, topic.rows)
+
+
+def _find_block_obstacle(block: Declared, rows: Assignment) -> Obstacle | None:
+    """Why an override file cannot declare the replicas of a topic that has a block."""
+    if block.address.module:
+        return IN_MODULE
+    attributes = block.attributes
+    if attributes.get("managed_replication_factor") is True or _is_ignored(block.lifecycle):
+        return LEFT_TO_CLUSTER
+    # The assignment says both numbers, and would undo what an apply has yet to do.
+    assignment, factor = attributes.get(_ASSIGNMENT), attributes.get("replication_factor")
+    partitions = len(assignment) if assignment else attributes.get("partitions")
+    if partitions is not None and partitions != len(rows):
+        return PENDING
+    if assignment:
+        factor = len(assignment[0])
+    # -1 leaves the number to the cluster.
+    fits = factor in (None, -1) or all(len(row) == factor for row in rows)
+    return None if fits else PENDING
+
+
+def _is_ignored(lifecycle: Lifecycle) -> bool:
+    """Whether the block leaves the replicas of its topic to others."""
+    only = lifecycle.ignore_changes_except
+    globs = lifecycle.ignore_changes if only is None else only
+    return any(fnmatchcase(_ASSIGNMENT, glob) for glob in globs) != (only is not None)
+
+
+def _refuse_nothing(obstacles: Mapping[str, Obstacle | None], wanted: PlacementQuery) -> None:
+    """Raise UsageError for a glob that no topic has, which is mostly a typing error."""
+    for glob in wanted.topics:
+        if not any(fnmatchcase(name, glob) for name in obstacles):
+            raise UsageError(
+                f"no topic that this principal can see matches {glob}",
+                "`kafkaform describe topics` lists them.",
+            )
+
+
+def _choose_brokers(layout: ClusterLayout, wanted: PlacementQuery) -> tuple[int, ...]:
+    """The brokers that may have replicas. Raises UsageError."""
+    known = {*layout.racks}.union(*(row for topic in layout.topics for row in topic.rows))
+    for flag, brokers, there in (
+        ("--drain", wanted.drain, known),
+        ("--brokers", wanted.brokers, {*layout.racks}),
+    ):
+        unknown = sorted(brokers - there)
+        if unknown:
+            raise UsageError(
+                f"{flag}: the cluster has no live broker {', '.join(map(str, unknown))}",
+                "`kafkaform describe brokers` lists the brokers.",
+            )
+    usable = sorted((wanted.brokers or {*layout.racks}) - wanted.drain)
+    if not usable:
+        raise UsageError("no broker is left that may have replicas", "Drain fewer brokers.")
+    return tuple(usable)
+
+
+def _list_partitions(
+    layout: ClusterLayout, obstacles: Mapping[str, Obstacle | None]
+) -> Iterator[Partition]:
+    for topic in layout.topics:
+        for number, (row, size) in enumerate(zip(topic.rows, topic.sizes, strict=True)):
+            # Nothing can be copied from a partition without a live replica.
+            movable = obstacles[topic.name] is None and size is not None
+            yield Partition(topic.name, number, tuple(row), size or 0, movable)
+
+
+# ── what is declared ────────────────────────────────────────────────────────────────────
+
+
+def _join_rows(problem: Problem, rows: Sequence[Replicas]) -> Mapping[str, Assignment]:
+    """Topic -> its replicas after the moves."""
+    joined: dict[str, list[Replicas]] = {}
+    for one, row in zip(problem.partitions, rows, strict=True):
+        joined.setdefault(one.topic, []).append(row)
+    return {name: tuple(found) for name, found in joined.items()}
+
+
+def _list_arguments(
+    layout: ClusterLayout,
+    blocks: Mapping[str, Declared],
+    obstacles: Mapping[str, Obstacle | None],
+    targets: Mapping[str, Assignment],
+) -> Iterator[tuple[str, tuple[Address, FrozenMap]]]:
+    """Topic -> the address and the arguments of its block, if the block must change for the topic
+    to be where it should."""
+    for topic in layout.topics:
+        block = blocks.get(topic.name)
+        if block is None or obstacles[topic.name] is not None or topic.internal:
+            continue
+        if _find_block_obstacle(block, topic.rows) is not None:
+            continue
+        target = targets[topic.name]
+        # A block that declares an assignment wants it, wherever the replicas are now.
+        if target != (block.attributes.get(_ASSIGNMENT) or tuple(map(tuple, topic.rows))):
+            new = FrozenMap({**dict.fromkeys(_COUNTS), _ASSIGNMENT: target})
+            yield topic.name, (block.address, new)
+
+
+def _list_staying(obstacles: Mapping[str, Obstacle | None]) -> Iterator[FrozenMap]:
+    """The topics that stay, by reason."""
+    reasons = {found.code: found for found in obstacles.values() if found is not None}
+    for code, found in sorted(reasons.items()):
+        names = tuple(sorted(name for name, one in obstacles.items() if one == found))
+        yield FrozenMap(reason=code, text=found.text, topics=names)
+
+
+# ── figures ─────────────────────────────────────────────────────────────────────────────
+
+
+class _Figures(Struct, frozen=True):
+    """A placement beside what there is."""
+
+    layout: ClusterLayout
+    problem: Problem
+    rows: Sequence[Replicas]
+
+    def list_changes(self, addresses: Mapping[str, str]) -> Iterator[FrozenMap]:
+        """The partitions that change, as Kafka's tool reads them, with more beside it. addresses:
+        topic -> the block that an override file changes."""
+        for one, row in zip(self.problem.partitions, self.rows, strict=True):
+            if row == one.replicas:
+                continue
+            yield FrozenMap(
+                topic=one.topic,
+                partition=one.number,
+                replicas=row,
+                before=one.replicas,
+                bytes_copied=one.size * len(set(row) - set(one.replicas)),
+                declared=addresses.get(one.topic),
+            )
+
+    def _count(self, rows: Sequence[Replicas]) -> Mapping[str, Counter[int]]:
+        found = {name: Counter[int]() for name in ("replicas", "leaders", "bytes")}
+        for one, row in zip(self.problem.partitions, rows, strict=True):
+            found["leaders"][row[0]] += 1
+            for broker in row:
+                found["replicas"][broker] += 1
+                found["bytes"][broker] += one.size
+        return found
+
+    def count_all(self) -> tuple[Mapping[str, Counter[int]], Mapping[str, Counter[int]]]:
+        """Amount -> broker -> how much of it, before and after."""
+        before = [one.replicas for one in self.problem.partitions]
+        return self._count(before), self._count(self.rows)
+
+    def list_brokers(self, usable: Sequence[int]) -> Iterator[FrozenMap]:
+        """What each broker has and will have."""
+        before, after = self.count_all()
+        racks = self.layout.racks
+        for broker in sorted({*racks, *before["replicas"]}):
+            amounts = {
+                name: FrozenMap(before=before[name][broker], after=after[name][broker])
+                for name in before
+            }
+            yield FrozenMap(
+                id=broker,
+                rack=racks.get(broker),
+                live=broker in racks,
+                used=broker in usable,
+                **amounts,
+            )
+
+    def measure_evenness(self, usable: Sequence[int]) -> FrozenMap:
+        """By how many percent the most loaded broker is above the average of the used ones."""
+        before, after = self.count_all()
+        return FrozenMap(
+            {
+                name: FrozenMap(
+                    before=_measure_top(before[name], usable),
+                    after=_measure_top(after[name], usable),
+                )
+                for name in before
+            }
+        )
+
+    def list_stranded(self, usable: Sequence[int]) -> Iterator[FrozenMap]:
+        """What stays on each broker that is to be left."""
+        found: dict[int, Counter[str]] = {}
+        for one, row in zip(self.problem.partitions, self.rows, strict=True):
+            for broker in set(row).difference(usable):
+                found.setdefault(broker, Counter())[one.topic] += 1
+        for broker, topics in sorted(found.items()):
+            names = tuple(sorted(topics))
+            yield FrozenMap(broker=broker, replicas=topics.total(), topics=names)
+
+
+def _measure_top(amounts: Mapping[int, int], usable: Sequence[int]) -> int:
+    """Percent, rounded."""
+    mine = [amounts[broker] for broker in usable]
+    total = sum(mine)
+    return round((max(mine) * len(mine) / total - 1) * 100) if total else 0

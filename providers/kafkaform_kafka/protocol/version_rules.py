@@ -1,0 +1,75 @@
+"""Rules about configs that the brokers of a cluster do not have yet, or do not have any more.
+
+Two sources say which configs exist: the brokers, which list theirs (DescribeConfigs), and the
+tables of this package with the release of the cluster. The brokers win, because other distributions
+add and remove configs. If neither is known, nothing is refused here: the dry run decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kafkaform.core.resource import Facts
+from kafkaform.core.value import EMPTY
+
+from .config_keys import AT_BROKERS, REPLACEMENTS, ConfigKey
+from .releases import is_before
+
+
+def presence_faults(
+    known: ConfigKey, key: str, facts: Facts, exists: str = "exists"
+) -> Iterator[tuple[str, str]]:
+    """The fault of a config that this cluster does not have. key: its full name; exists: the verb
+    of the sentence that says since when it does."""
+    if not known.since and not known.until:
+        return
+    told = (facts.values.get("config_keys") or EMPTY).get(AT_BROKERS.get(known.name, known.name))
+    release = get_release(facts)
+    if told is False:
+        yield f"the brokers do not list {key}, so they do not have it", f"remove {key}"
+    elif told or not release:
+        return
+    elif known.since and is_before(release, known.since):
+        yield (
+            f"the cluster runs Kafka {release}; {key} {exists} since Kafka {known.since}",
+            f"remove {key}, or upgrade the brokers",
+        )
+    elif known.until and not is_before(release, known.until):
+        instead = " and ".join(REPLACEMENTS.get(known.name, ()))
+        yield (
+            f"the cluster runs Kafka {release}; Kafka {known.until} removed {key}",
+            f"use {instead} instead" if instead else f"remove {key}",
+        )
+
+
+def is_certain(known: ConfigKey, facts: Facts) -> bool:
+    """True if it is known whether this cluster has the config."""
+    told = (facts.values.get("config_keys") or EMPTY).get(AT_BROKERS.get(known.name, known.name))
+    return told is not None or bool(get_release(facts))
+
+
+def get_release(facts: Facts) -> str:
+    """The release of the brokers, empty if it is unknown."""
+    release = facts.values.get("kafka_version")
+    return release if isinstance(release, str) else ""
+
+
+def fit_range(known: ConfigKey, facts: Facts) -> ConfigKey:
+    """The config with the lowest number that the release of this cluster accepts."""
+    release = get_release(facts)
+    if known.lower is None or not release or not is_before(release, known.lower[0]):
+        return known
+    return replace(known, low=known.lower[1])
+
+
+def advise_topic_ids(facts: Facts) -> str:
+    """What to do about a topic whose id is unknown."""
+    # KIP-516: the controller gives ids, also to older topics, once it is allowed to.
+    if facts.values.get("zookeeper"):
+        return (
+            "set inter.broker.protocol.version to 2.8 or newer on the brokers, which gives every "
+            "topic an id"
+        )
+    return "plan again with a principal that has Describe on the topic"

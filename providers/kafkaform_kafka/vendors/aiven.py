@@ -1,0 +1,82 @@
+"""Aiven for Apache Kafka."""
+
+from __future__ import annotations
+
+from . import kinds
+from .profile import Citation, Profile, VendorNote, VendorRule, WritesValue
+
+_READ = "2026-11-26"
+_DOCS = "https://aiven.io/docs/products/kafka"
+_EDITION = "aiven/aiven-docs at 073a07f, 2026-08-21"
+
+
+def _cite(title: str, page: str) -> Citation:
+    return Citation(title, f"{_DOCS}/{page}", _EDITION, _READ)
+
+
+_ACLS = _cite("Access Control Lists in Aiven for Apache Kafka", "concepts/acl")
+_USERS = _cite("Manage service users in Aiven for Apache Kafka", "howto/add-manage-service-users")
+
+PROFILE = Profile(
+    "aiven",
+    "Aiven for Apache Kafka",
+    (
+        VendorRule(
+            "Aiven does not allow topics with fewer than 2 replicas: {found}",
+            _cite("Best practices for Aiven for Apache Kafka", "howto/best-practices"),
+            (kinds.TOPIC,),
+            WritesValue(("replication_factor",), low=2),
+            advice="write 2 or more",
+        ),
+        VendorRule(
+            "Aiven supports only principals that begin with User:, not {found}",
+            _ACLS,
+            (kinds.ACL,),
+            WritesValue(("acl_principal",), pattern="User:.*"),
+            advice="write User:NAME",
+        ),
+        VendorRule(
+            "Aiven manages quotas in its console, command line and API",
+            _cite("Quotas in Aiven for Apache Kafka", "concepts/kafka-quotas"),
+            (kinds.QUOTA,),
+            apis=kinds.QUOTA_APIS,
+        ),
+        VendorRule(
+            "Aiven manages users as service users, in its console, command line and API",
+            _USERS,
+            (kinds.USER,),
+            apis=kinds.USER_APIS,
+        ),
+        VendorRule(
+            "Aiven manages configs of brokers as parameters of the service, in its console and "
+            "command line",
+            _cite("Manage Apache Kafka parameters", "howto/set-kafka-parameters"),
+            kinds.BROKERS,
+            apis=kinds.CONFIG_APIS,
+        ),
+        VendorRule(
+            "Aiven manages ACLs in its console, command line and API, too",
+            _cite("Manage access control lists in Aiven for Apache Kafka", "howto/manage-acls"),
+            (kinds.ACL,),
+            apis=kinds.ACL_APIS,
+        ),
+    ),
+    (
+        VendorNote(
+            "Aiven's own ACLs stand beside Kafka's, and kafkaform sees Kafka's only. A DENY in one "
+            "of them is stronger than an ALLOW in the other.",
+            _cite("Manage access control lists in Aiven for Apache Kafka", "howto/manage-acls"),
+        ),
+        VendorNote(
+            "A service user with the permission `admin` may create topics of any name; `Alter` and "
+            "`Delete` hold for the topics that its pattern matches.",
+            _USERS,
+        ),
+        VendorNote(
+            "In an ACL, `User:alice*` stands for all users whose names begin with alice. What "
+            "kafkaform says about access (`explain access`, the lock-out guard) takes it for one "
+            "name.",
+            _ACLS,
+        ),
+    ),
+)

@@ -1,0 +1,220 @@
+"""Amazon MSK: provisioned clusters, and MSK Serverless."""
+
+from __future__ import annotations
+
+from . import kinds
+from .profile import (
+    ONLY_UPDATE,
+    SETS,
+    Citation,
+    Profile,
+    RuleEffect,
+    Sends,
+    VendorNote,
+    VendorRule,
+    Writes,
+    WritesKey,
+    WritesValue,
+)
+
+_READ = "2026-11-26"
+_GUIDE = "https://docs.aws.amazon.com/msk/latest/developerguide"
+_REPOSITORY = "awsdocs/amazon-msk-developer-guide at 4342322"
+_STORED = "a stored copy without a date"
+
+_LIMITS = Citation(
+    "Limitations when using SCRAM secrets",
+    f"{_GUIDE}/msk-password-limitations.html",
+    _STORED,
+    _READ,
+)
+_SECRETS = Citation(
+    "Username and password authentication with AWS Secrets Manager",
+    f"{_GUIDE}/msk-password.html",
+    _REPOSITORY,
+    _READ,
+)
+_ACLS = Citation("Apache Kafka ACLs", f"{_GUIDE}/msk-acls.html", _REPOSITORY, _READ)
+_IAM = Citation("IAM access control", f"{_GUIDE}/iam-access-control.html", _STORED, _READ)
+_ACTIONS = Citation(
+    "IAM access control, semantics of actions and resources",
+    f"{_GUIDE}/kafka-actions.html",
+    _REPOSITORY,
+    _READ,
+)
+_SERVERLESS = Citation("What is MSK Serverless?", f"{_GUIDE}/serverless.html", _REPOSITORY, _READ)
+_CONFIG = Citation(
+    "Configuration properties for MSK Serverless clusters",
+    f"{_GUIDE}/serverless-config.html",
+    _STORED,
+    _READ,
+)
+
+USER_RULES = (
+    VendorRule(
+        "Amazon MSK supports SCRAM-SHA-512 only, not {found}",
+        _LIMITS,
+        (kinds.USER,),
+        WritesValue(("scram_mechanism",), only=("SCRAM-SHA-512",)),
+        advice='write scram_mechanism = "SCRAM-SHA-512"',
+    ),
+    VendorRule(
+        "Amazon MSK takes users and passwords from AWS Secrets Manager, from secrets that are "
+        "associated with the cluster",
+        _SECRETS,
+        (kinds.USER,),
+        Sends(),
+        RuleEffect.WARN,
+        "manage users there",
+        kinds.USER_APIS,
+    ),
+)
+IAM_RULE = VendorRule(
+    "Amazon MSK ignores ACLs for clients that log in with IAM",
+    _IAM,
+    (kinds.ACL,),
+    Sends(),
+    RuleEffect.WARN,
+    "give them their rights in IAM policies",
+)
+"""They hold for Standard and for Express brokers."""
+
+PROVISIONED = Profile(
+    "amazon-msk",
+    "Amazon MSK",
+    (
+        *USER_RULES,
+        IAM_RULE,
+        VendorRule(
+            "Amazon MSK's brokers need Read on every topic that has an ACL, or its replication "
+            "fails",
+            _ACLS,
+            (kinds.ACL,),
+            WritesValue(("resource_type",), never=("Topic",)),
+            RuleEffect.WARN,
+            "allow it to the principal of the brokers, such as User:CN=*.CLUSTER.ID.c4.kafka."
+            "REGION.amazonaws.com",
+        ),
+    ),
+    (
+        VendorNote(
+            "`allow.everyone.if.no.acl.found` is true unless the cluster's configuration says "
+            "otherwise: whoever can log in can use every resource without ACLs. Write it as "
+            "`allow_if_no_acl` in the `authorizer` block.",
+            _ACLS,
+        ),
+    ),
+)
+
+_SETTABLE = frozenset(
+    {
+        "cleanup.policy",
+        "compression.type",
+        "max.message.bytes",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.type",
+        "retention.bytes",
+        "retention.ms",
+    }
+)
+_NOT_FOR_SERVERLESS = (
+    "MSK Serverless lets nobody change {0}: the IAM action {1}, which that needs, is not for "
+    "serverless clusters"
+)
+_CLUSTER = "kafka-cluster:AlterCluster"
+_DYNAMIC = "kafka-cluster:AlterClusterDynamicConfiguration"
+
+SERVERLESS = Profile(
+    "amazon-msk-serverless",
+    "Amazon MSK Serverless",
+    (
+        VendorRule(
+            "MSK Serverless does not let a topic set {found}",
+            _CONFIG,
+            kinds.TOPICS,
+            WritesKey("config", only=_SETTABLE),
+            advice="remove it from config",
+        ),
+        VendorRule(
+            "MSK Serverless lets a topic choose cleanup.policy only when it is created",
+            _CONFIG,
+            (kinds.TOPIC,),
+            Writes((("config", "cleanup.policy"),), ONLY_UPDATE),
+            advice="leave it as it is, or create a new topic",
+        ),
+        VendorRule(
+            "MSK Serverless lets a topic choose cleanup.policy only when it is created",
+            _CONFIG,
+            (kinds.TOPIC_CONFIG,),
+            Writes((("config", "cleanup.policy"),), SETS),
+            advice="leave it as it is, or create a new topic",
+        ),
+        VendorRule(
+            "MSK Serverless allows messages of 8 MiB at most, not {found}",
+            _CONFIG,
+            kinds.TOPICS,
+            WritesValue(("config", "max.message.bytes"), high=8_388_608),
+            advice='write 8388608 or less, or bytes("8MiB")',
+        ),
+        VendorRule(
+            "MSK Serverless lets nobody create or delete ACLs: the IAM action "
+            f"{_CLUSTER}, which that needs, is not for serverless clusters",
+            _ACTIONS,
+            (kinds.ACL,),
+            Sends(),
+            advice="write IAM policies instead",
+            apis=kinds.ACL_APIS,
+        ),
+        VendorRule(
+            _NOT_FOR_SERVERLESS.format("quotas", _DYNAMIC),
+            _ACTIONS,
+            (kinds.QUOTA,),
+            Sends(),
+            advice="remove the block",
+            apis=kinds.QUOTA_APIS,
+        ),
+        VendorRule(
+            "MSK Serverless has no users with passwords: it requires IAM access control",
+            _SERVERLESS,
+            (kinds.USER,),
+            Sends(),
+            advice="remove the block",
+            apis=kinds.USER_APIS,
+        ),
+        VendorRule(
+            _NOT_FOR_SERVERLESS.format(
+                "configs of brokers, of the cluster, or client metrics", _DYNAMIC
+            ),
+            _ACTIONS,
+            (*kinds.BROKERS, kinds.METRICS),
+            Sends(),
+            advice="remove the block",
+            apis=kinds.CONFIG_APIS,
+        ),
+        VendorRule(
+            _NOT_FOR_SERVERLESS.format("where replicas are ({found})", _CLUSTER),
+            _ACTIONS,
+            (kinds.TOPIC,),
+            Writes((("replica_assignment",), ("replication_factor",)), ONLY_UPDATE),
+            advice="remove the attribute: MSK Serverless places the replicas",
+        ),
+        VendorRule(
+            _NOT_FOR_SERVERLESS.format("who leads a partition", _CLUSTER),
+            _ACTIONS,
+            (kinds.LEADERS,),
+            Sends(),
+            advice="let MSK Serverless choose the leaders",
+            apis=kinds.ELECTIONS,
+        ),
+    ),
+    (
+        VendorNote(
+            "The right to read configs of the cluster (`kafka-cluster:"
+            "DescribeClusterDynamicConfiguration`) does not exist, so a plan cannot know the "
+            "defaults of new topics: write `partitions` and `replication_factor`.",
+            _ACTIONS,
+        ),
+        VendorNote("The only login is IAM.", _SERVERLESS),
+    ),
+    topic_configs=_SETTABLE,
+)

@@ -1,0 +1,135 @@
+"""The nouns of a profile: rules with conditions, effects and sources. All of it is data.
+
+A condition finds what is wrong with one change. There is a struct for each form of condition, and
+one function for each in `rules`; a vendor's table combines them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kafkaform.core.change import Action
+
+SETS = (Action.CREATE, Action.UPDATE)
+SENDS = (*SETS, Action.DELETE)
+ONLY_CREATE = (Action.CREATE,)
+ONLY_UPDATE = (Action.UPDATE,)
+
+
+class Citation(Struct, frozen=True):
+    """A public text in which a rule is stated."""
+
+    title: str
+    url: str
+    edition: str
+    """Which text was read: its commit, its own date, or its version."""
+    read: str
+    """The day on which it was read: YYYY-MM-DD."""
+
+
+# ── conditions ──────────────────────────────────────────────────────────────────────────
+
+
+class Sends(Struct, frozen=True):
+    """The change sends a request, whatever it contains."""
+
+    actions: tuple[Action, ...] = SENDS
+
+
+class Writes(Struct, frozen=True):
+    """The change sets or removes something at or below one of these paths."""
+
+    paths: tuple[tuple[str, ...], ...]
+    actions: tuple[Action, ...] = SETS
+
+
+class WritesKey(Struct, frozen=True):
+    """The change sets or removes a key of a map that `only` lacks, or that `never` has."""
+
+    attribute: str
+    only: frozenset[str] | None = None
+    never: frozenset[str] = frozenset()
+    actions: tuple[Action, ...] = SETS
+
+
+class WritesValue(Struct, frozen=True):
+    """The change sets a value that is not allowed at this path."""
+
+    path: tuple[str, ...]
+    only: tuple[str, ...] = ()
+    """The allowed texts; empty: any text."""
+    never: tuple[str, ...] = ()
+    pattern: str = ""
+    """A regular expression that the whole text must match."""
+    low: int | None = None
+    high: int | None = None
+    odd: bool = False
+    """The number must be odd."""
+
+
+class Switches(Struct, frozen=True):
+    """The change puts a word into a list of words, or takes it out, on an object that exists."""
+
+    path: tuple[str, ...]
+    word: str
+
+
+Condition = Sends | Writes | WritesKey | WritesValue | Switches
+
+
+# ── rules ───────────────────────────────────────────────────────────────────────────────
+
+
+class RuleEffect(StrEnum):
+    """What a rule does with a change that fulfils its condition."""
+
+    REFUSE = "refuse"
+    """The change is blocked."""
+    NOTE = "note"
+    """A sentence stands under the change."""
+    WARN = "warn"
+    """A sentence is said once for the cluster."""
+
+
+class VendorRule(Struct, frozen=True):
+    """One thing that the clusters of a vendor refuse, ignore or do differently."""
+
+    says: str
+    """One sentence, the vendor as its subject; `{found}` is what the condition found."""
+    source: Citation
+    kinds: tuple[str, ...]
+    """The resource types that it is about."""
+    when: Condition | None = None
+    """None: no change is judged, because the source does not say that the request is refused. The
+    rule explains the refusal if the cluster gives one."""
+    effect: RuleEffect = RuleEffect.REFUSE
+    advice: str = ""
+    apis: tuple[str, ...] = ()
+    """The requests whose refusal the rule explains."""
+
+
+class VendorNote(Struct, frozen=True):
+    """Something that a user of the vendor should know, for the documentation."""
+
+    says: str
+    source: Citation
+
+
+class Profile(Struct, frozen=True):
+    """The clusters of one vendor."""
+
+    name: str
+    title: str
+    """The name of the product."""
+    rules: tuple[VendorRule, ...]
+    notes: tuple[VendorNote, ...] = ()
+    topic_configs: frozenset[str] | None = None
+    """The configs that a topic can set after its creation. What is set beside them is the vendor's
+    and stays. None: all configs."""
+    # kafkaform reads many ACLs with one listing, and would not find the declared ones in it.
+    acls_read_singly: bool = False
+    """A listing of all ACLs names principals in another form than a read of one ACL."""
+    connection: VendorNote | None = None
+    """Why kafkaform may be unable to open a session at all, said if that fails."""

@@ -1,0 +1,112 @@
+"""WarpStream."""
+
+from __future__ import annotations
+
+from . import kinds
+from .profile import (
+    Citation,
+    Profile,
+    RuleEffect,
+    Sends,
+    Switches,
+    VendorNote,
+    VendorRule,
+    Writes,
+    WritesValue,
+)
+
+_READ = "2026-11-26"
+_REFERENCE = "https://docs.warpstream.com/warpstream/kafka/reference/protocol-and-feature-support"
+_STORED = "a stored copy without a date"
+
+_PROTOCOL = Citation("Protocol and Feature Support", _REFERENCE, _STORED, _READ)
+_TOPICS = Citation(
+    "Topic Configuration Reference",
+    f"{_REFERENCE}/topic-configuration-reference",
+    _STORED,
+    _READ,
+)
+_CONFIGS = Citation(
+    "Kafka vs WarpStream Configuration Reference",
+    f"{_REFERENCE}/kafka-vs-warpstream-configuration-reference",
+    _STORED,
+    _READ,
+)
+_NOT_LISTED = "WarpStream's list of the requests that it supports lacks {0}"
+
+PROFILE = Profile(
+    "warpstream",
+    "WarpStream",
+    (
+        VendorRule(
+            "WarpStream reports a replication factor of 3 for every topic, so {found} would be "
+            "shown as a change by every plan",
+            _CONFIGS,
+            (kinds.TOPIC,),
+            WritesValue(("replication_factor",), only=("3",)),
+            advice="write replication_factor = 3, or leave it out",
+        ),
+        VendorRule(
+            "WarpStream has no replicas on brokers: its data is in an object store ({found})",
+            _PROTOCOL,
+            (kinds.TOPIC,),
+            Writes((("replica_assignment",),)),
+            advice="remove replica_assignment",
+        ),
+        VendorRule(
+            "WarpStream's partitions have no leaders",
+            _PROTOCOL,
+            (kinds.LEADERS,),
+            Sends(),
+            advice="there is nothing to elect",
+            apis=kinds.ELECTIONS,
+        ),
+        VendorRule(
+            "WarpStream cannot switch the compaction of an existing topic on or off: {found}",
+            _TOPICS,
+            kinds.TOPICS,
+            Switches(("config", "cleanup.policy"), "compact"),
+            advice="create a new topic with this cleanup.policy and copy the data",
+        ),
+        VendorRule(
+            "WarpStream silently ignores configs of topics that its reference does not list",
+            _TOPICS,
+            kinds.TOPICS,
+            Writes((("config",),)),
+            RuleEffect.WARN,
+            "compare the configs of this plan with it",
+        ),
+        VendorRule(
+            _NOT_LISTED.format("IncrementalAlterConfigs"),
+            _PROTOCOL,
+            (*kinds.TOPICS, *kinds.BROKERS, kinds.GROUP_CONFIG, kinds.METRICS),
+            apis=kinds.ALTER_CONFIGS,
+            advice="set the config with WarpStream's console or its Terraform provider",
+        ),
+        VendorRule(
+            _NOT_LISTED.format("those of quotas"),
+            _PROTOCOL,
+            (kinds.QUOTA,),
+            apis=kinds.QUOTA_APIS,
+            advice="remove the block",
+        ),
+        VendorRule(
+            _NOT_LISTED.format("those of SCRAM credentials"),
+            _PROTOCOL,
+            (kinds.USER,),
+            apis=kinds.USER_APIS,
+            advice="create credentials in WarpStream's console or with its Terraform provider",
+        ),
+    ),
+    (
+        VendorNote(
+            "Changes of ACLs take between 30 seconds and a minute to take effect.",
+            Citation(
+                "ACLs",
+                "https://docs.warpstream.com/warpstream/reference/configure-acls",
+                _STORED,
+                _READ,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,227 @@
+"""DescribeGroups, ConsumerGroupDescribe, ShareGroupDescribe, StreamsGroupDescribe and
+DescribeShareGroupOffsets, each sent to the broker that coordinates the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kafka.protocol.admin import DescribeGroupsRequest
+from msgspec import Struct
+
+from .client import Wire
+from .messages.groups import (
+    ConsumerGroupDescribeRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest,
+    StreamsGroupDescribeRequest,
+)
+from .usage import CONSUMER, parse_assignment
+
+Assigned = Mapping[str, tuple[int, ...]]
+"""Topic -> partitions. Of streams groups: subtopology -> partitions, which together name tasks."""
+
+
+class MemberRow(Struct, frozen=True):
+    """One member of a group."""
+
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None = None
+    """Set for static members (KIP-345)."""
+    rack: str | None = None
+    assigned: Assigned = {}
+    """The partitions that it reads; of streams groups the active tasks."""
+    standby: Assigned = {}
+    """The standby tasks of a streams group's member."""
+    warmup: Assigned = {}
+    """The warm-up tasks of a streams group's member."""
+
+
+class DescribedGroup(Struct, frozen=True):
+    """One group, or why it cannot be described."""
+
+    code: int
+    message: str | None
+    state: str
+    assignor: str | None = None
+    """What divides the partitions; None if there is nothing to divide."""
+    epoch: int | None = None
+    """How often the group has changed; only protocols that are newer than the classic one say."""
+    members: tuple[MemberRow, ...] = ()
+    topics: frozenset[str] = frozenset()
+    """What the group's members have subscribed to, by name; only newer protocols say."""
+
+
+class ShareOffset(Struct, frozen=True):
+    """How far a share group has come in one partition."""
+
+    start_offset: int | None
+    """The first offset that is not done with; None if the group has not begun."""
+    leader_epoch: int | None
+    lag: int | None
+    """None before Kafka 4.2 (KIP-1226)."""
+    code: int = 0
+
+
+class ShareOffsets(Struct, frozen=True):
+    """How far a share group has come."""
+
+    code: int
+    message: str | None
+    offsets: Mapping[tuple[str, int], ShareOffset]
+    """By topic and partition."""
+
+
+def describe_classic_groups(
+    wire: Wire, names: Sequence[str], node: str, timeout: float
+) -> Mapping[str, DescribedGroup]:
+    """These groups of the classic protocol. timeout: seconds."""
+    request = DescribeGroupsRequest(groups=list(names), include_authorized_operations=False)
+    return {
+        row.group_id: DescribedGroup(
+            row.error_code,
+            row.error_message,
+            row.group_state,
+            row.protocol_data or None,
+            members=tuple(
+                MemberRow(
+                    one.member_id,
+                    one.client_id,
+                    _strip_host(one.client_host),
+                    one.group_instance_id,
+                    # Other groups, such as those of Kafka Connect, have a format of their own.
+                    assigned=parse_assignment(bytes(one.member_assignment or b""))
+                    if row.protocol_type == CONSUMER
+                    else {},
+                )
+                for one in row.members or ()
+            ),
+        )
+        for row in wire.send(request, timeout, node).groups
+    }
+
+
+def describe_consumer_groups(
+    wire: Wire, names: Sequence[str], node: str, timeout: float
+) -> Mapping[str, DescribedGroup]:
+    """These groups of the consumer protocol (KIP-848). timeout: seconds."""
+    request = ConsumerGroupDescribeRequest(
+        group_ids=list(names), include_authorized_operations=False
+    )
+    rows = wire.send(request, timeout, node).groups
+    return {row.group_id: _parse_group(row, row.assignor_name or None) for row in rows}
+
+
+def describe_share_groups(
+    wire: Wire, names: Sequence[str], node: str, timeout: float
+) -> Mapping[str, DescribedGroup]:
+    """These share groups (KIP-932). timeout: seconds."""
+    request = ShareGroupDescribeRequest(group_ids=list(names), include_authorized_operations=False)
+    rows = wire.send(request, timeout, node).groups
+    return {row.group_id: _parse_group(row, row.assignor_name or None) for row in rows}
+
+
+def describe_streams_groups(
+    wire: Wire, names: Sequence[str], node: str, timeout: float
+) -> Mapping[str, DescribedGroup]:
+    """These streams groups (KIP-1071). timeout: seconds."""
+    request = StreamsGroupDescribeRequest(
+        group_ids=list(names), include_authorized_operations=False
+    )
+    return {
+        row.group_id: DescribedGroup(
+            row.error_code,
+            row.error_message,
+            row.group_state,
+            epoch=row.group_epoch,
+            members=tuple(
+                MemberRow(
+                    one.member_id,
+                    one.client_id,
+                    _strip_host(one.client_host),
+                    one.instance_id,
+                    one.rack_id,
+                    _join_tasks(one.assignment.active_tasks),
+                    _join_tasks(one.assignment.standby_tasks),
+                    _join_tasks(one.assignment.warmup_tasks),
+                )
+                for one in row.members
+            ),
+            topics=frozenset(_list_source_topics(row.topology)),
+        )
+        for row in wire.send(request, timeout, node).groups
+    }
+
+
+def describe_share_offsets(
+    wire: Wire, names: Sequence[str], node: str, timeout: float
+) -> Mapping[str, ShareOffsets]:
+    """How far these share groups have come, in all topics that we can see. timeout: seconds."""
+    group = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    request = DescribeShareGroupOffsetsRequest(
+        groups=[group(group_id=name, topics=None) for name in names]
+    )
+    return {
+        row.group_id: ShareOffsets(
+            row.error_code,
+            row.error_message,
+            {
+                (topic.topic_name, part.partition_index): ShareOffset(
+                    _drop_negative(part.start_offset),
+                    _drop_negative(part.leader_epoch),
+                    _drop_negative(part.lag),
+                    part.error_code,
+                )
+                for topic in row.topics
+                for part in topic.partitions
+            },
+        )
+        for row in wire.send(request, timeout, node).groups
+    }
+
+
+def _parse_group(row: Any, assignor: str | None) -> DescribedGroup:
+    """A group of the consumer protocol or a share group."""
+    return DescribedGroup(
+        row.error_code,
+        row.error_message,
+        row.group_state,
+        assignor,
+        row.group_epoch,
+        tuple(
+            MemberRow(
+                one.member_id,
+                one.client_id,
+                _strip_host(one.client_host),
+                getattr(one, "instance_id", None),  # members of share groups have none
+                one.rack_id,
+                {
+                    part.topic_name: tuple(part.partitions)
+                    for part in one.assignment.topic_partitions
+                },
+            )
+            for one in row.members
+        ),
+        frozenset(name for one in row.members for name in one.subscribed_topic_names or ()),
+    )
+
+
+def _join_tasks(rows: Iterable[Any]) -> Assigned:
+    return {row.subtopology_id: tuple(row.partitions) for row in rows}
+
+
+def _list_source_topics(topology: Any) -> Iterator[str]:
+    """The topics that a streams application reads, without its own repartition topics."""
+    for each in topology.subtopologies or () if topology is not None else ():
+        yield from each.source_topics
+
+
+def _strip_host(text: str) -> str:
+    """The address of a member: brokers write it as Java does, with a slash in front."""
+    return text.removeprefix("/")
+
+
+def _drop_negative(number: int) -> int | None:
+    return number if number >= 0 else None

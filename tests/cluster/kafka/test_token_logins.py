@@ -1,0 +1,184 @@
+"""Logins with a delegation token: what a session without librdkafka can do, and how it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafkaform.core.errors import ConnectError, OtherSystem
+from kafkaform.core.resource import CoverageKind, Depth
+from kafkaform.core.secret import Secret
+from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.kinds.token.resource_type import KIND
+from kafkaform_kafka.session import KafkaSession, open_session
+from kafkaform_kafka.wire.delegation_tokens import (
+    AT_ONCE,
+    BROKER_DEFAULT,
+    TokenRow,
+    create_token,
+    describe_tokens,
+    expire_token,
+)
+
+from ...conftest import Broker
+from ...kit.kafka.logins import Login, new_login
+from ...kit.kafka.sessions import apply, connect, eventually, gone, new, produce, read, reading
+
+SECONDS = 20.0
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@pytest.fixture
+def token(broker: Broker) -> Iterator[TokenRow]:
+    """A token of the super user; it is gone afterwards."""
+    session = connect(broker)
+    wire = session.context.wire
+    made = create_token(wire, None, (), BROKER_DEFAULT, SECONDS)
+    assert made.code == 0
+
+    def find() -> TokenRow | None:
+        rows = describe_tokens(wire, SECONDS).rows
+        return next((row for row in rows if row.token_id == made.token_id), None)
+
+    row = eventually(find, lambda found: found is not None)
+    assert row is not None
+    yield row
+    expire_token(wire, row.hmac, AT_ONCE, SECONDS)
+    session.close()
+
+
+def settings(broker: Broker, row: TokenRow, **more: Any) -> KafkaSettings:
+    usual: dict[str, Any] = {
+        "instance": "kafka",
+        "servers": (broker.bootstrap,),
+        "protocol": "SASL_PLAINTEXT",
+        "mechanism": "SCRAM-SHA-256",
+        "username": row.token_id,
+        "password": row.hmac,
+        "token_auth": True,
+        "timeout": 10.0,
+    }
+    return KafkaSettings(**{**usual, **more})
+
+
+def open_known(given: KafkaSettings) -> KafkaSession:
+    """A session with a token that brokers may still have to learn of."""
+
+    def attempt() -> KafkaSession | None:
+        try:
+            return open_session(given)
+        except ConnectError:
+            return None
+
+    session = eventually(attempt, lambda found: found is not None)
+    assert session is not None
+    return session
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_token_has_the_rights_of_its_owner(
+    broker: Broker, token: TokenRow, mechanism: str
+) -> None:
+    """The session reads and changes like one of the owner, except for tokens, by name (KIP-48)."""
+    session = open_known(settings(broker, token, mechanism=mechanism))
+    assert session.facts.scope_id == broker.cluster_id
+    assert "Alter" in session.facts.values["rights"]
+    assert session.sweep("kafka_topic", Depth.NAMES).coverage.kind is not CoverageKind.FAILED
+    fault = session.sweep(KIND, Depth.FULL).coverage.fault
+    assert fault is not None and fault.code == "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
+    session.prove()
+    session.close()
+
+
+def test_the_figures_of_a_deletion_without_librdkafka(
+    broker: Broker, token: TokenRow, prefix: str
+) -> None:
+    """Offsets, bytes and the groups that read, as the other client counts them."""
+    ours, usual = open_known(settings(broker, token)), connect(broker)
+    name = f"{prefix}figures"
+    assert [outcome.fault for outcome in apply(ours, new(name, partitions=3))] == [None]
+    eventually(lambda: read(ours, name), lambda found: hasattr(found, "incarnation"))
+    produce(broker, name, 30)
+    doomed = gone(name, None, 3)
+    counts, now = {name: 3}, {name: None}
+    with reading(broker, name, f"{prefix}group"):
+        figures = eventually(
+            lambda: ours.assess([doomed])[doomed.identity].figures,
+            lambda found: found.get("groups") == f"{prefix}group",
+        )
+    assert figures["offsets"] == 30
+    one, other = ours._figures, usual._figures
+    assert one.read_offset_spans(counts) == other.read_offset_spans(counts) == {name: 30}
+    for cut in (1, 4_000_000_000_000):
+        cuts: dict[str, int | None] = {name: cut}
+        assert one.read_old_spans(counts, cuts) == other.read_old_spans(counts, cuts)
+    assert one.read_old_spans(counts, now) == other.read_old_spans(counts, now)
+    assert one.read_offset_spans({f"{prefix}none": 1}) == {}
+    eventually(
+        lambda: one.list_live_groups({name}, 1000), lambda found: not (found or {}).get(name)
+    )
+    assert one.list_live_groups({name}, -1) is None
+    apply(ours, gone(name, getattr(read(ours, name), "incarnation", None), 3))
+    ours.close()
+    usual.close()
+
+
+def test_a_wrong_token_is_refused_once(broker: Broker, token: TokenRow) -> None:
+    """In one line that says what to check; nothing of the HMAC is shown."""
+    wrong = Secret("bm90IHRoZSBobWFj")
+    for given in (
+        settings(broker, token, password=wrong),
+        settings(broker, token, username="nosuchtoken"),
+    ):
+        with pytest.raises(ConnectError) as caught:
+            open_session(given)
+        said = f"{caught.value.message} {caught.value.advice}"
+        assert "Authentication failed" in said and "the id and the HMAC of one token" in said
+        assert token.hmac.reveal() not in said and wrong.reveal() not in said
+
+
+def test_a_password_is_no_token(broker: Broker, stranger: Login) -> None:
+    """A user's password does not log in as a token, nor a token's HMAC as a user."""
+    row = TokenRow(stranger.user, "", "", (), 0, 0, 0, Secret(stranger.password))
+    with pytest.raises(ConnectError, match="Authentication failed"):
+        open_session(settings(broker, row))
+
+
+def test_another_cluster_is_noticed(broker: Broker, token: TokenRow) -> None:
+    """The cluster of the first answer is the one that every connection must lead to."""
+    session = open_known(settings(broker, token))
+    proof = session.context.wire._proof
+    assert proof.expected == broker.cluster_id
+    proof.expected = "another"
+    with pytest.raises(OtherSystem):
+        session.prove()
+    session.close()
+
+
+def test_a_token_that_has_ended(broker: Broker) -> None:
+    """It logs in no more."""
+    with new_login(broker) as login:
+        session = connect(broker, login)
+        wire = session.context.wire
+        made = create_token(wire, None, (), BROKER_DEFAULT, SECONDS)
+
+        def find() -> TokenRow | None:
+            rows = describe_tokens(wire, SECONDS).rows
+            return next((row for row in rows if row.token_id == made.token_id), None)
+
+        row = eventually(find, lambda found: found is not None)
+        assert row is not None
+        open_known(settings(broker, row)).close()
+        assert expire_token(wire, row.hmac, AT_ONCE, SECONDS).code == 0
+
+        def refused() -> bool:
+            try:
+                open_session(settings(broker, row)).close()
+            except ConnectError:
+                return True
+            return False
+
+        eventually(refused, bool)
+        session.close()

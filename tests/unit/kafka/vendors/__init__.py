@@ -1,0 +1,1 @@
+"""Profiles of vendors: their tables, which one applies, what it does with changes and faults."""

@@ -1,0 +1,138 @@
+"""What the rules do with changes: they block, note and warn, also in a whole plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkaform.core.change import Action, BlockerKind, Review
+from kafkaform.core.errors import KafkaformError
+from kafkaform.plan.model import Plan
+from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.vendors.detection import load_profile
+from kafkaform_kafka.vendors.rules import judge_changes
+
+from ....kit.kafka.changes import change, facts, topic
+from ....kit.simulated.engine import House, apply, desired, house, plan
+from ....kit.simulated.engine import topic as declare
+
+SERVERLESS, CONFLUENT, REDPANDA = "amazon-msk-serverless", "confluent-cloud", "redpanda"
+
+
+def judge(profile: str, *changes: Any) -> Review:
+    return judge_changes(load_profile(profile), changes)
+
+
+def acl(**attributes: str) -> Any:
+    """A create of an ACL."""
+    usual = {
+        "name": "x",
+        "resource_name": "orders",
+        "resource_type": "Topic",
+        "resource_pattern_type_filter": "Literal",
+        "acl_principal": "User:sa-1",
+        "acl_host": "*",
+        "acl_operation": "Read",
+        "acl_permission_type": "Allow",
+    }
+    return change(Action.CREATE, None, {**usual, **attributes}, kind="kafka_acl")
+
+
+def test_a_config_that_the_vendor_fixes_is_blocked_with_its_source() -> None:
+    """The reason names the vendor, the config and the page; the advice, the way out."""
+    bad = change(Action.CREATE, None, topic(config={"segment.bytes": "1048576"}))
+    (block,) = judge(SERVERLESS, bad).blocks.values()
+    assert block.kind is BlockerKind.IMPOSSIBLE
+    assert block.reason.startswith("MSK Serverless does not let a topic set segment.bytes (https")
+    assert 'profile = "apache"' in block.advice
+
+
+def test_several_reasons_have_numbers_as_their_advice_does() -> None:
+    """Nobody has to guess which advice belongs to which reason."""
+    config = {"segment.bytes": "1", "max.message.bytes": "8388609"}
+    bad = change(Action.CREATE, None, topic(config=config))
+    (block,) = judge(SERVERLESS, bad).blocks.values()
+    assert "(1) " in block.reason and "(2) " in block.reason
+    assert "(1) remove it" in block.advice and "(2) write 8388608" in block.advice
+
+
+def test_an_update_of_the_bookkeeping_is_no_change_of_the_cluster() -> None:
+    """A new owner of an object that the vendor does not offer to change sends nothing."""
+    same = {"name": "x", "owner": "a"}
+    other = change(Action.UPDATE, same, {**same, "owner": "b"}, kind="kafka_quota")
+    assert not judge(SERVERLESS, other).blocks
+
+
+def test_a_warning_is_said_once_for_many_changes() -> None:
+    """Strimzi's operators concern each topic, and are named once."""
+    changes = [change(Action.CREATE, None, topic(name)) for name in "abc"]
+    review = judge("strimzi", *changes)
+    assert len(review.warnings) == 1 and "Topic Operator" in review.warnings[0]
+    assert not review.blocks and not review.notes
+
+
+def test_a_principal_of_another_form_is_noted() -> None:
+    """Confluent Cloud's principals are ids of accounts; another form may be right one day."""
+    assert not judge(CONFLUENT, acl()).notes
+    assert not judge(CONFLUENT, acl(acl_principal="User:4711")).notes
+    (notes,) = judge(CONFLUENT, acl(acl_principal="User:alice")).notes.values()
+    assert "not acl_principal = User:alice" in notes[0]
+
+
+def test_the_default_entity_of_a_quota_has_a_key_without_a_value() -> None:
+    """Redpanda has no quotas of addresses, also not for the default address."""
+    for name in (None, "10.0.0.1"):
+        limits = {"connection_creation_rate": 1}
+        ip = {"name": "x", "entity": {"ip": name}, "config": limits}
+        review = judge(REDPANDA, change(Action.CREATE, None, ip, kind="kafka_quota"))
+        assert "not ip" in next(iter(review.blocks.values())).reason
+    user = {"name": "x", "entity": {"user": None}, "config": {"producer_byte_rate": 1}}
+    assert not judge(REDPANDA, change(Action.CREATE, None, user, kind="kafka_quota")).blocks
+
+
+def test_the_review_of_the_provider_asks_the_profile() -> None:
+    """The facts of a session name the profile; without one, nothing but Kafka's rules holds."""
+    bad = change(Action.CREATE, None, topic(replication_factor=2))
+    assert PROVIDER.review([bad], {}, facts(profile=REDPANDA)).blocks
+    assert not PROVIDER.review([bad], {}, facts()).blocks
+
+
+# ── whole plans on a simulated cluster ──────────────────────────────────────────────────
+
+
+def make_plan(where: House, profile: str | None, *topics: Any) -> Plan:
+    """A plan of these topics with this profile in the provider block."""
+    return plan(where, desired(*topics, profile=profile))
+
+
+def test_a_plan_names_the_profile_and_refuses() -> None:
+    """The change is blocked, an apply sends nothing, and without the profile it goes through."""
+    where = house(brokers=3)
+    bad = declare("a", replication_factor=2)
+    seen = make_plan(where, REDPANDA, bad)
+    assert seen.instances["kafka"].facts.profile == "profile redpanda, as the provider block says"
+    assert seen.changes[0].blocked is not None
+    with pytest.raises(KafkaformError):
+        apply(where, desired(bad, profile=REDPANDA))
+    assert not where.cluster.topics
+    assert make_plan(where, "apache", bad).changes[0].blocked is None
+    assert make_plan(where, None, bad).instances["kafka"].facts.profile == ""
+    apply(where, desired(bad))
+    assert set(where.cluster.topics) == {"a"}
+
+
+def test_what_the_vendor_sets_stays() -> None:
+    """MSK Serverless sets configs that nobody can remove: no plan wants to, and a declared config
+    beside them is changed."""
+    where = house(brokers=3)
+    said = {"retention.ms": "1000"}
+    apply(where, desired(declare("a", config=said), profile=SERVERLESS))
+    with where.cluster.others() as outside:
+        outside.alter("a", {"segment.bytes": "104857600"})
+    assert not make_plan(where, SERVERLESS, declare("a", config=said)).changes
+    (changed,) = make_plan(where, SERVERLESS, declare("a", config={"retention.ms": "2000"})).changes
+    assert changed.blocked is None
+    assert [item.path for item in changed.paths] == [("config", "retention.ms")]
+    (kafka,) = make_plan(where, "apache", declare("a", config=said)).changes
+    assert [item.path for item in kafka.paths] == [("config", "segment.bytes")]
