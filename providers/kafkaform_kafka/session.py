@@ -196,12 +196,16 @@ def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:
         known = ("_AUTHENTICATION", login.failure) if login.failure else ("", str(error))
         found = None if login.failure else inspect_listeners(settings)
         raise clients.connect_error(settings, known, found) from None
-    cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
-    if isinstance(cluster, ClusterRow) and not cluster.code:
-        # From here on every connection must lead to the cluster of this answer, those that are open
-        # already, too.
-        proof.expected = cluster.cluster_id
-        wire.prove()
+    try:
+        cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
+        if isinstance(cluster, ClusterRow) and not cluster.code:
+            # From here on every connection must lead to the cluster of this answer, those that are
+            # open already, too.
+            proof.expected = cluster.cluster_id
+            wire.prove()
+    except KafkaformError:
+        wire.close()
+        raise
     return wire
 
 

@@ -73,6 +73,22 @@ class AnswerLost(Exception):
         self.timed_out = timed_out
 
 
+class _Admin(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
+    """An admin client that leaves nothing behind if no broker answers."""
+
+    _closed = False
+
+    def __init__(self, **config: Any) -> None:
+        # kafka-python starts its network thread before it connects, and does not end it if that
+        # fails; `close` does nothing then, because nothing is marked as open.
+        try:
+            super().__init__(**config)
+        except (KafkaError, OSError):
+            if hasattr(self, "_net"):
+                self.close()
+            raise
+
+
 class Wire:
     """A connection pool to one cluster. All methods may be called from several threads."""
 
@@ -88,7 +104,7 @@ class Wire:
         NotSent, OtherSystem."""
         self._proof = proof or Proof()
         try:
-            self._admin = KafkaAdminClient(
+            self._admin = _Admin(
                 **config,
                 kafka_client=partial(open_client, self._proof, login),
                 bootstrap_timeout_ms=int(patience * 1000),
