@@ -40,16 +40,17 @@ def apply_job(job: Job, forge: Forge) -> int:
         verified = run_kafkaform(job, "audit", "verify").code
     code = code or (9 if verified else 0)
     todo = NEXT.get(code, "" if code == 0 else "See the log of this job.")
+    said = todo or "The log of this job lists each change and what became of it."
     forge.set_outputs({"exitcode": str(code), "approval": reviewed.approval})
-    forge.summarize(_render_summary(code, reviewed.approval, head, todo, forge.describe_run()))
+    forge.summarize(_render_summary(code, reviewed.approval, head, said, forge.describe_run()))
     if todo:
         print(todo, flush=True)
     return code
 
 
-def _render_summary(code: int, approval: str, head: str, todo: str, foot: str) -> str:
+def _render_summary(code: int, approval: str, head: str, said: str, foot: str) -> str:
     done = "applied" if code == 0 else f"apply ended with {code}"
-    lines = [f"## kafkaform: {done}", "", f"Approval: `{approval}`", "", todo]
+    lines = [f"## kafkaform: {done}", "", f"Approval: `{approval}`", "", said]
     if head:
         lines += ["", f"Audit head: `{head}`"]
     return render_body("", "\n".join(lines), foot).lstrip()
