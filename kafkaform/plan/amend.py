@@ -21,7 +21,8 @@ from .diff import compare, select_managed
 from .instances import PlanHeader, describe_instances
 from .model import Options, Plan
 from .observe import Look, compute_destination
-from .review import add_steps, check_change, review_changes
+from .review import add_impacts, add_steps, check_change, review_changes
+from .risks import add_risks
 
 Edit = Callable[[FrozenMap | None], FrozenMap | None]
 """Attributes of an object (None: it does not exist) -> the wanted ones (None: remove it)."""
@@ -97,9 +98,12 @@ def plan_changes(
     types = collect_types(providers.values())
     facts = {instance: seen.facts for instance, seen in world.items()}
     judged, warnings = review_changes(
-        [check_change(change, types, facts) for change in drafts], providers, look, facts
+        [add_risks(check_change(change, types, facts), types, facts) for change in drafts],
+        providers,
+        look,
+        facts,
     )
-    changes = tuple(add_steps(change, types, facts) for change in judged)
+    changes = add_impacts([add_steps(change, types, facts) for change in judged], look)
     listed = tuple(change for change in changes if change.is_listed or change.notes)
     made = Plan(
         lineage=state.lineage,
